@@ -1,0 +1,104 @@
+"""Every error raised on purpose: what happened, where in the user's file, and what to do about it."""
+from __future__ import annotations
+
+import linecache
+from typing import NamedTuple, Optional
+
+
+class Location(NamedTuple):
+    """A place in the user's source: file, line (from 1), column (from 0) and the function it is in."""
+
+    file: str
+    line: int
+    col: int = 0
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def text(self) -> str:
+        """The source line, without its end; empty when the file cannot be read."""
+        return linecache.getline(self.file, self.line).rstrip()
+
+
+class Dy2StaticError(Exception):
+    """Base of every error we raise on purpose: what, where, and what to do."""
+
+    code = "D2S000"
+
+    def __init__(self, message: str, at: Optional[Location] = None, hint: Optional[str] = None):
+        super().__init__(message)
+        self.at, self.hint = at, hint
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.args[0]}"]
+        if self.at is not None:
+            lines += [f"  {self.at}"]
+            text = self.at.text()
+            if text:
+                lines += [f"    {text}", "    " + " " * self.at.col + "^"]
+        if self.hint:
+            lines += [f"  hint: {self.hint}"]
+        return "\n".join(lines)
+
+
+class UnsupportedSyntaxError(Dy2StaticError, SyntaxError):
+    """The source holds something that cannot be compiled; every such place is reported at once."""
+
+    code = "D2S101"
+
+    def __init__(self, message: str, at: Optional[Location] = None, hint: Optional[str] = None):
+        Dy2StaticError.__init__(self, message, at, hint)
+
+    __str__ = Dy2StaticError.__str__
+
+
+class SourceNotFoundError(Dy2StaticError, OSError):
+    """The source of a function cannot be fetched (REPL, ``exec``, C function, file gone)."""
+
+    code = "D2S102"
+
+    __str__ = Dy2StaticError.__str__
+
+
+class CaptureError(Dy2StaticError, RuntimeError):
+    """A call could not be put into a graph and ``strict=True`` forbids running it eagerly."""
+
+    code = "D2S201"
+
+
+class SignatureError(Dy2StaticError, TypeError):
+    """``to_static`` was applied to, or called with, something it cannot take."""
+
+    code = "D2S202"
+
+
+class RunError(Dy2StaticError, RuntimeError):
+    """A compiled program met values that its capture had promised could not come."""
+
+    code = "D2S301"
+
+
+class BackendError(Dy2StaticError, RuntimeError):
+    """Chainer, NumPy or CuPy could not be set up as we need them."""
+
+    code = "D2S401"
+
+
+class InternalError(Dy2StaticError, RuntimeError):
+    """A mistake of ours.  Says how to get a dump for a report."""
+
+    code = "D2S900"
+
+    def __init__(self, message: str, at: Optional[Location] = None, hint: Optional[str] = None):
+        super().__init__(message, at, hint or "this is a bug in dy2static; run with DY2STATIC_VERBOSITY=4 and report the output")
+
+
+class VerifyError(InternalError):
+    """A graph breaks a rule of the IR."""
+
+    code = "D2S901"
+
+
+class FallbackWarning(UserWarning):
+    """A decorated function runs eagerly; the text names the line and the reason."""
