@@ -1,0 +1,1 @@
+"""The intermediate representation: types, values, nodes, graphs, and how ops are declared."""

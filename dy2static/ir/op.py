@@ -1,0 +1,91 @@
+"""Ops as declarations: everything the compiler knows about one primitive stands in one value."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
+
+#: Every declared op by name, in order of declaration.  Filled by `declare` only.
+OPS: Dict[str, "OpDef"] = {}
+
+KINDS = ("elementwise", "reduction", "view", "contraction", "movement", "creation", "scalar", "control", "effect", "opaque")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One input set of an op's tests: per operand a shape or a ready value, dtypes, attributes."""
+
+    operands: Tuple[Any, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    dtype: Any = "float32"
+    low: float = -1.0
+    high: float = 1.0
+
+
+def sample(*operands: Any, dtype: Any = "float32", low: float = -1.0, high: float = 1.0, **attrs: Any) -> Sample:
+    """A test sample: operands are shapes (tuples) filled at random in [low, high), or arrays used as they are."""
+    return Sample(operands, attrs, dtype, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class OpDef:
+    """A primitive op.
+
+    inputs: names of the operands; a name that starts with ``*`` takes the rest.
+    attrs: static attributes with their defaults.
+    kind: one of `KINDS`; passes and backends group ops by it.
+    infer: ``infer(*types, **attrs)`` gives the type of the output, or a tuple of types; raises TypeError or
+        ValueError for operands the op does not take.  Shapes are in `Dim` arithmetic.
+    vjp: ``vjp(g, y, *xs, **attrs)`` gives one gradient `Value`, or None, per operand, built from other ops.  With
+        several outputs ``g`` (entries may be None) and ``y`` are tuples.  None: not differentiable.
+    numpy: the NumPy meaning.  Text with ``{operand}``, ``{attr}`` and ``{out}`` holes (one or more statements;
+        one that holds no ``{out}`` is an expression), or a callable ``numpy(*arrays, **attrs)``.
+    view: the result may share memory with the first operand.
+    effect: the node must stay, in its place: it writes, draws, prints or may raise.
+    samples: inputs for the op test matrix.
+    """
+
+    name: str
+    inputs: Tuple[str, ...]
+    attrs: Mapping[str, Any]
+    kind: str
+    infer: Callable[..., Any]
+    vjp: Optional[Callable[..., Any]] = None
+    numpy: Union[str, Callable[..., Any], None] = None
+    view: bool = False
+    effect: bool = False
+    regions: Tuple[str, ...] = ()
+    samples: Tuple[Sample, ...] = ()
+    tolerance: Optional[float] = None
+    doc: str = ""
+
+    @property
+    def variadic(self) -> bool:
+        return any(name.startswith("*") for name in self.inputs)
+
+    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
+        """Add a node of this op to the graph being built; gives its output value, or a tuple of them."""
+        return _emit(self, inputs, attrs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def declare(name: str, inputs: Union[str, Tuple[str, ...]] = (), attrs: Optional[Mapping[str, Any]] = None, *,
+            kind: str, infer: Callable[..., Any], **rest: Any) -> OpDef:
+    """Declare an op and return it.  ``inputs`` may be one string of names: ``"x y"`` or ``"*xs"``."""
+    if name in OPS:
+        raise ValueError(f"op {name!r} is declared twice")
+    if kind not in KINDS:
+        raise ValueError(f"op {name!r}: unknown kind {kind!r}")
+    names = tuple(inputs.split()) if isinstance(inputs, str) else tuple(inputs)
+    op = OpDef(name, names, dict(attrs or {}), kind, infer, **rest)
+    OPS[name] = op
+    return op
+
+
+def _emit(op: OpDef, inputs: Tuple[Any, ...], attrs: Mapping[str, Any]) -> Any:
+    return _EMITTER[0](op, inputs, attrs)
+
+
+#: How a call of an op adds a node: set by `building`, which knows graphs; this module must not.
+_EMITTER: list = [None]

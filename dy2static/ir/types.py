@@ -1,0 +1,143 @@
+"""The types of values in a graph: what is known about a value before any array exists."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Tuple, Union as _Union
+
+import numpy as np
+
+from .dims import Dim
+
+Size = _Union[int, Dim]
+Shape = Tuple[Size, ...]
+
+#: Python's own numbers keep Python's semantics (unbounded ints, ZeroDivisionError); "numpy" is a NumPy scalar.
+SCALAR_KINDS = ("py_bool", "py_int", "py_float", "numpy")
+_PYTHON_DTYPES = {"py_bool": np.dtype(bool), "py_int": np.dtype(np.int64), "py_float": np.dtype(np.float64)}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array with a shape of ints and `Dim` expressions and a NumPy dtype."""
+
+    shape: Shape
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """The number of elements."""
+        total: Any = 1
+        for n in self.shape:
+            total = total * n
+        return total
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One number that is not an array: a Python bool, int or float, or a NumPy scalar of ``dtype``."""
+
+    kind: str
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        if self.kind not in SCALAR_KINDS:
+            raise ValueError(f"unknown scalar kind {self.kind!r}")
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+
+    @property
+    def shape(self) -> Shape:
+        return ()
+
+    def __str__(self) -> str:
+        return self.kind if self.kind != "numpy" else f"numpy.{self.dtype.name}"
+
+
+def python_scalar(kind: str) -> Scalar:
+    """The `Scalar` of a Python kind: "py_bool", "py_int" or "py_float"."""
+    return Scalar(kind, _PYTHON_DTYPES[kind])
+
+
+@dataclass(frozen=True)
+class List:
+    """A list whose items all have the type ``elem``; its length is known at run time only."""
+
+    elem: Any
+
+    def __str__(self) -> str:
+        return f"list[{self.elem}]"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What a loop saves for its backward: pushed in order, popped in reverse."""
+
+    elem: Any
+
+    def __str__(self) -> str:
+        return f"stack[{self.elem}]"
+
+
+@dataclass(frozen=True)
+class Union:
+    """One of several types; at run time a tag says which."""
+
+    alternatives: Tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alternatives", tuple(self.alternatives))
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.alternatives))
+
+
+@dataclass(frozen=True)
+class Never:
+    """The type of a region that does not return, because it raises."""
+
+    def __str__(self) -> str:
+        return "never"
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """Any Python object; only host nodes and opaque nodes read it."""
+
+    def __str__(self) -> str:
+        return "object"
+
+
+@dataclass(frozen=True)
+class Token:
+    """The order of effects: a node with an effect takes the last token and gives the next."""
+
+    def __str__(self) -> str:
+        return "token"
+
+
+Type = _Union[Tensor, Scalar, List, Stack, Union, Never, Dynamic, Token]
+
+
+def type_of(value: Any) -> Type:
+    """The type of a run-time value: an array, a NumPy scalar, a Python number, or `Dynamic`."""
+    if isinstance(value, np.ndarray):
+        return Tensor(value.shape, value.dtype)
+    if isinstance(value, np.generic):
+        return Scalar("numpy", value.dtype)
+    if isinstance(value, bool):
+        return python_scalar("py_bool")
+    if isinstance(value, int):
+        return python_scalar("py_int")
+    if isinstance(value, float):
+        return python_scalar("py_float")
+    return Dynamic()
