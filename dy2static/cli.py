@@ -1,0 +1,39 @@
+"""The command line: ``python -m dy2static doctor | install-hook | remove-hook``."""
+from __future__ import annotations
+
+import argparse
+from typing import Optional, Sequence
+
+from dy2static.compat import doctor, hook
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run one command and return the exit status."""
+    parser = argparse.ArgumentParser(prog="dy2static", description="Set-up of dy2static and Chainer in this Python.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, (run, summary) in COMMANDS.items():
+        commands.add_parser(name, help=summary, description=summary).set_defaults(run=run)
+    return parser.parse_args(arguments).run()
+
+
+def _doctor() -> int:
+    for line in doctor.report():
+        print(line)
+    return 0
+
+
+def _install_hook() -> int:
+    print(f"wrote {hook.write()}: from now on plain `import chainer` works in this environment")
+    return 0
+
+
+def _remove_hook() -> int:
+    print(f"removed {hook.path()}" if hook.remove() else "no hook is installed in this environment")
+    return 0
+
+
+COMMANDS = {
+    "doctor": (_doctor, "say which versions run here and what order of imports Chainer needs"),
+    "install-hook": (_install_hook, "make plain `import chainer` work in this environment, without dy2static before it"),
+    "remove-hook": (_remove_hook, "undo install-hook"),
+}
