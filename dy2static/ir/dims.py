@@ -1,0 +1,345 @@
+"""Sizes that are not known yet: integer expressions over named symbols, in one canonical form.
+
+A `Dim` is a polynomial with integer coefficients whose atoms are symbols, floor divisions and maxima.  Arithmetic
+with ints and other dims gives a `Dim`, or an int as soon as no symbol is left.  Symbols stand for sizes, so they
+are never negative.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+#: What a size in a shape is.
+Size = Union[int, "Dim"]
+#: A product of atoms: the atoms in order, repeated as often as their power.
+_Monomial = Tuple["_Atom", ...]
+
+
+class _Atom:
+    """A symbol, ``a // b`` or ``max(a, b, ...)``: what a polynomial cannot take apart."""
+
+    __slots__ = ("kind", "args", "_key")
+
+    def __init__(self, kind: str, args: Tuple[Any, ...]):
+        self.kind, self.args = kind, args
+        self._key = (kind, args)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, _Atom) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        if self.kind == "symbol":
+            return str(self.args[0])
+        if self.kind == "max":
+            return f"max({', '.join(map(str, self.args))})"
+        return " // ".join(str(arg) if _is_plain(arg) else f"({arg})" for arg in self.args)
+
+
+class Dim:
+    """A size as a canonical polynomial.  Make symbols with ``Dim("n")``; combine them with ``+ - * //``.
+
+    ``==`` compares canonical forms; `equal` also answers "no" and "unknown".
+    """
+
+    __slots__ = ("_terms", "_hash")
+
+    def __init__(self, name: str):
+        self._set(((((_Atom("symbol", (name,)),), 1)),))
+
+    def _set(self, terms: Tuple[Tuple[_Monomial, int], ...]) -> None:
+        self._terms = terms
+        self._hash = hash(terms)
+
+    @property
+    def symbols(self) -> Tuple[str, ...]:
+        """The names this size depends on, sorted."""
+        names = set()
+        for monomial, _ in self._terms:
+            for atom in monomial:
+                if atom.kind == "symbol":
+                    names.add(atom.args[0])
+                else:
+                    names.update(name for arg in atom.args if isinstance(arg, Dim) for name in arg.symbols)
+        return tuple(sorted(names))
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Dim) and self._terms == other._terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the size {self} is not known yet, so it is neither zero nor not zero")
+
+    def __add__(self, other: Any) -> Size:
+        return _combine(self, other, _add)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Size:
+        return _combine(self, other, lambda a, b: _add(a, _scale(b, -1)))
+
+    def __rsub__(self, other: Any) -> Size:
+        return _combine(other, self, lambda a, b: _add(a, _scale(b, -1)))
+
+    def __mul__(self, other: Any) -> Size:
+        return _combine(self, other, _multiply)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __floordiv__(self, other: Any) -> Size:
+        return floordiv(self, other) if _is_size(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Size:
+        return floordiv(other, self) if _is_size(other) else NotImplemented
+
+    def __mod__(self, other: Any) -> Size:
+        return self - self // other * other
+
+    def __repr__(self) -> str:
+        return f"Dim({str(self)!r})"
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, factor in self._terms:
+            body = " * ".join(f"({atom})" if atom.kind == "//" and len(monomial) > 1 else str(atom) for atom in monomial)
+            if not body:
+                body = str(abs(factor))
+            elif abs(factor) != 1:
+                body = f"{abs(factor)} * ({body})" if monomial[0].kind == "//" and len(monomial) == 1 else f"{abs(factor)} * {body}"
+            sign = "-" if factor < 0 else "+"
+            text += f" {sign} {body}" if text else ("-" + body if factor < 0 else body)
+        return text
+
+
+def equal(a: Size, b: Size) -> Optional[bool]:
+    """Whether two sizes are equal: True, False, or None when that depends on the symbols."""
+    if a is b or a == b:
+        return True
+    difference = a - b
+    if isinstance(difference, int):
+        return difference == 0
+    below, above = _lower_bound(difference), _lower_bound(-difference)
+    if (below is not None and below > 0) or (above is not None and above > 0):
+        return False
+    factors = [factor for monomial, factor in difference._terms if monomial]
+    if _constant_term(difference) % math.gcd(*_pair(factors)):
+        return False
+    return None
+
+
+def same_shape(a: Sequence[Size], b: Sequence[Size]) -> Optional[bool]:
+    """Whether two shapes are equal: True, False, or None when that depends on the symbols."""
+    if len(a) != len(b):
+        return False
+    answers = [equal(m, n) for m, n in zip(a, b)]
+    return False if False in answers else None if None in answers else True
+
+
+def maximum(*sizes: Size) -> Size:
+    """The largest of the sizes, as an int where that is known."""
+    candidates: List[Size] = []
+    for size in sizes:
+        parts = size._terms[0][0][0].args if isinstance(size, Dim) and _is_single(size, "max") else (size,)
+        candidates += [part for part in parts if part not in candidates]
+    kept = [size for i, size in enumerate(candidates)
+            if not any(_dominates(other, size, j < i) for j, other in enumerate(candidates) if j != i)]
+    if len(kept) == 1:
+        return kept[0]
+    return _from_atom(_Atom("max", tuple(sorted(kept, key=_order))))
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of two sizes."""
+    return a + b - maximum(a, b)
+
+
+def floordiv(a: Size, b: Size) -> Size:
+    """``a // b``, as an int or a plain polynomial where the division is known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if b == 1:
+        return a
+    if a == b and (_lower_bound(b) or 0) > 0:
+        return 1
+    if isinstance(b, int) and b != 0:
+        whole = {m: f // b for m, f in a._terms if f % b == 0}
+        rest = {m: f for m, f in a._terms if f % b}
+        constant = rest.pop((), 0)
+        if constant:                          # n + 5 over 2 becomes (n + 1) // 2 + 2: one form for equal values
+            whole[()] = whole.get((), 0) + constant // b
+            rest[()] = constant % b
+        remainder = _from_terms(rest)
+        inner = remainder // b if isinstance(remainder, int) else _from_atom(_Atom("//", (remainder, b)))
+        return _from_terms(whole) + inner
+    return _from_atom(_Atom("//", (a, b)))
+
+
+def evaluate(size: Size, bindings: Mapping[str, int]) -> int:
+    """The number a size stands for.  Raises KeyError for a symbol that has no value in ``bindings``."""
+    if not isinstance(size, Dim):
+        return int(size)
+    total = 0
+    for monomial, factor in size._terms:
+        for atom in monomial:
+            if atom.kind == "symbol":
+                factor *= bindings[atom.args[0]]
+            else:
+                args = [evaluate(arg, bindings) for arg in atom.args]
+                factor *= max(args) if atom.kind == "max" else args[0] // args[1]
+        total += factor
+    return total
+
+
+def evaluate_shape(shape: Sequence[Size], bindings: Mapping[str, int]) -> Tuple[int, ...]:
+    """A shape of ints from a shape of sizes."""
+    return tuple(evaluate(size, bindings) for size in shape)
+
+
+def broadcast_shapes(a: Sequence[Size], b: Sequence[Size],
+                     assume: Optional[Callable[[Size, Size], None]] = None) -> Tuple[Size, ...]:
+    """The shape NumPy broadcasting gives.  Raises ValueError where the shapes do not fit.
+
+    Where only the run can tell, ``assume(m, n)`` is told that both must turn out equal; without it that is a
+    ValueError too.
+    """
+    rank = max(len(a), len(b))
+    result: List[Size] = []
+    for m, n in zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)):
+        same = equal(m, n)
+        if same or n == 1:
+            result.append(m)
+        elif m == 1:
+            result.append(n)
+        elif same is None and assume is not None:
+            assume(m, n)
+            result.append(m if isinstance(m, int) else n)
+        else:
+            raise ValueError(f"operands could not be broadcast together with shapes {show(a)} {show(b)}")
+    return tuple(result)
+
+
+def show(shape: Sequence[Size]) -> str:
+    """A shape as NumPy prints it in its messages: ``(3,4)``, ``(n,)``."""
+    return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, (int, Dim))
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, int) or _is_single(value, "symbol") or _is_single(value, "max")
+
+
+def _is_single(size: "Dim", kind: str) -> bool:
+    """Whether the size is one atom of this kind, with factor 1."""
+    if len(size._terms) != 1:
+        return False
+    monomial, factor = size._terms[0]
+    return factor == 1 and len(monomial) == 1 and monomial[0].kind == kind
+
+
+def _terms_of(size: Size) -> Dict[_Monomial, int]:
+    if isinstance(size, Dim):
+        return dict(size._terms)
+    return {(): int(size)} if size else {}
+
+
+def _from_terms(terms: Mapping[_Monomial, int]) -> Size:
+    """The canonical size: no zero terms, monomials in order, constants last; an int if only a constant is left."""
+    kept = {monomial: factor for monomial, factor in terms.items() if factor}
+    if not kept or list(kept) == [()]:
+        return kept.get((), 0)
+    dim = Dim.__new__(Dim)
+    dim._set(tuple(sorted(kept.items(), key=lambda term: (not term[0], [str(atom) for atom in term[0]]))))
+    return dim
+
+
+def _from_atom(atom: _Atom) -> Size:
+    return _from_terms({(atom,): 1})
+
+
+def _combine(a: Any, b: Any, rule: Callable[..., Dict[_Monomial, int]]) -> Any:
+    if not (_is_size(a) and _is_size(b)):
+        return NotImplemented
+    return _from_terms(rule(_terms_of(a), _terms_of(b)))
+
+
+def _add(a: Mapping[_Monomial, int], b: Mapping[_Monomial, int]) -> Dict[_Monomial, int]:
+    total = dict(a)
+    for monomial, factor in b.items():
+        total[monomial] = total.get(monomial, 0) + factor
+    return total
+
+
+def _scale(a: Mapping[_Monomial, int], factor: int) -> Dict[_Monomial, int]:
+    return {monomial: f * factor for monomial, f in a.items()}
+
+
+def _multiply(a: Mapping[_Monomial, int], b: Mapping[_Monomial, int]) -> Dict[_Monomial, int]:
+    total: Dict[_Monomial, int] = {}
+    for m, f in a.items():
+        for n, g in b.items():
+            monomial = tuple(sorted(m + n, key=str))
+            total[monomial] = total.get(monomial, 0) + f * g
+    return total
+
+
+def _constant_term(size: "Dim") -> int:
+    return dict(size._terms).get((), 0)
+
+
+def _pair(factors: Sequence[int]) -> Tuple[int, int]:
+    """Two numbers with the same greatest common divisor as all factors (`math.gcd` takes two in Python 3.8)."""
+    divisor = 0
+    for factor in factors:
+        divisor = math.gcd(divisor, factor)
+    return divisor, 0
+
+
+def _lower_bound(size: Size) -> Optional[int]:
+    """A number the size is never below, or None if none is known."""
+    if isinstance(size, int):
+        return size
+    total = 0
+    for monomial, factor in size._terms:
+        bounds = [_atom_bound(atom) for atom in monomial]
+        if not monomial:
+            total += factor
+        elif factor < 0 or any(bound is None or bound < 0 for bound in bounds):
+            return None
+        else:
+            total += factor * math.prod(bounds)      # type: ignore[arg-type]
+    return total
+
+
+def _atom_bound(atom: _Atom) -> Optional[int]:
+    if atom.kind == "symbol":
+        return 0
+    bounds = [_lower_bound(arg) for arg in atom.args]
+    if atom.kind == "max":
+        known = [bound for bound in bounds if bound is not None]
+        return max(known) if known else None
+    numerator, divisor = bounds
+    if numerator is None or divisor is None or divisor <= 0:
+        return None
+    return numerator // divisor if isinstance(atom.args[1], int) else min(numerator, 0)
+
+
+def _dominates(a: Size, b: Size, first: bool) -> bool:
+    """Whether ``a`` is never below ``b``; of two equal sizes the first one counts."""
+    if a == b:
+        return first
+    bound = _lower_bound(a - b)
+    return bound is not None and bound >= 0
+
+
+def _order(size: Size) -> Tuple[bool, str]:
+    return isinstance(size, int), str(size)
