@@ -1,0 +1,37 @@
+"""What every test runs under: dy2static imported before Chainer, graphs verified, fixed seeds, one thread."""
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")       # before NumPy is imported, which reads them once
+
+import dy2static  # noqa: F401  (before Chainer)
+from dy2static import config
+
+import random
+
+import hypothesis
+import numpy
+import pytest
+
+config.VERIFY.value = 1
+
+# times on a shared machine say nothing, and a run must be repeatable
+hypothesis.settings.register_profile("dy2static", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("dy2static")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
+
+
+@pytest.fixture
+def update_golden(request):
+    """Whether golden files are to be written instead of compared with."""
+    return request.config.getoption("--update-golden")
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+    """Start every test with the same random numbers."""
+    random.seed(0)
+    numpy.random.seed(0)
