@@ -48,8 +48,8 @@ class _TensorTypes:
     """ONNX's number for a NumPy dtype, by index."""
 
     def __getitem__(self, dtype: Any) -> int:
-        import numpy
         import onnx.helper
+
         return int(onnx.helper.np_dtype_to_tensor_dtype(numpy.dtype(dtype)))
 
 
