@@ -50,7 +50,7 @@ ONE_DOOR_USES = {
     "os.getenv": {"config.py"},
     "os.putenv": set(),
     "exec": {"pyast/loader.py"},
-    "compile": {"pyast/loader.py"},
+    "compile": {"pyast/loader.py", "pyast/source.py"},      # source.py tells two lambdas of one line apart by it
     "eval": set(),
     "os.system": set(),
     "os.popen": set(),
@@ -140,8 +140,8 @@ def test_every_room_has_a_row():
 
 def test_imports_point_down():
     report(
-        f"{module.at(imported.line)}: {module.room} (row {ROW[module.room]}) imports {imported.name} "
-        f"(row {ROW[imported.room]}), which is not below it"
+        f"{module.at(imported.line)}: {module.room} imports {imported.name}, "
+        "which is not below it in ROWS"
         for module in MODULES for imported in module.imports
         if imported.room in ROW and module.room in ROW
         and imported.room != module.room and ROW[imported.room] >= ROW[module.room])
