@@ -1,0 +1,1 @@
+"""Python source in, Python function out: fetch, parse, analyse, quote, print, load."""

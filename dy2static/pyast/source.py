@@ -1,0 +1,229 @@
+"""The source of a function, found from its code object and checked against it."""
+from __future__ import annotations
+
+import __future__
+import ast
+import functools
+import linecache
+import types
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from dy2static.errors import Location, SourceNotFoundError
+
+Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
+_Entry = Tuple[Definition, Optional[str], int]     # with the class around it, and its top-level statement
+
+# the low bits are other flags of code objects (the flag of `nested_scopes` also means: a nested function)
+FUTURE_FLAGS = functools.reduce(
+    lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0) & ~0xfff
+
+_POSITIONS = "co_linetable" if hasattr(types.CodeType, "co_linetable") else "co_lnotab"
+_HINT = ("put the function in a file (or a notebook cell); functions typed at a prompt, made by exec, "
+         "or written in C run eagerly")
+_HINT_CHANGED = "the file was edited after it was imported, or code was changed on import; restart Python"
+
+
+class Source(NamedTuple):
+    """Where one function was written, and its text.
+
+    ``text`` is the dedented source of exactly this code object, decorators included; ``node`` its own syntax tree, shared, not to
+    be changed; ``class_name`` the class around it, which mangles ``__private`` names.
+    """
+
+    file: str
+    first_line: int
+    text: str
+    name: str
+    code: types.CodeType
+    node: Definition
+    class_name: Optional[str]
+    lines: Tuple[str, ...]
+
+
+def future_flags(code: types.CodeType) -> int:
+    """The ``from __future__`` imports that ``code`` was compiled under, as flags for ``compile``."""
+    return code.co_flags & FUTURE_FLAGS
+
+
+def fetch(function: Any) -> Source:
+    """Find the source of ``function`` from its code object; wrappers are never looked through.
+
+    The definition found at the code object's line is compiled and must give the same bytecode, so that an edited file never
+    silently stands for other code than what runs.
+
+    Raises SourceNotFoundError.
+    """
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", None) or repr(function)
+    if not isinstance(code, types.CodeType):
+        raise SourceNotFoundError(f"{name} has no Python source: it is {_kind(function)}", hint=_HINT)
+    found_text = False
+    for text in _texts(function, code):
+        found_text = True
+        found = _file(code.co_filename, text, future_flags(code)).find(code)
+        if found is not None:
+            node, class_name = found
+            lines = tuple(text.splitlines())
+            return Source(code.co_filename, code.co_firstlineno, _text(node, lines), code.co_name, code, node, class_name, lines)
+    if found_text:
+        raise SourceNotFoundError(f"the source found for {name} is not the code that runs",
+                                  at=Location(code.co_filename, code.co_firstlineno, 0, name), hint=_HINT_CHANGED)
+    raise SourceNotFoundError(f"the source of {name} cannot be read: no file {code.co_filename!r}", hint=_HINT)
+
+
+def _kind(function: Any) -> str:
+    if isinstance(function, type):
+        return "a class"
+    if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return "a function written in C"
+    return f"an object of type {type(function).__name__}"
+
+
+def _texts(function: Any, code: types.CodeType) -> Iterator[str]:
+    """The texts the module may come from: its file, then what its loader says it executed (a loader may edit the file's text)."""
+    namespace = getattr(function, "__globals__", {})
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename, namespace))
+    if text:
+        yield text
+    get_source = getattr(namespace.get("__loader__"), "get_source", None)
+    if get_source is None or namespace.get("__file__") != code.co_filename:
+        return
+    try:
+        loaded = get_source(namespace.get("__name__"))
+    except (ImportError, OSError, SyntaxError):
+        return
+    if loaded and loaded != text:
+        yield loaded
+
+
+def _text(node: Definition, lines: Tuple[str, ...]) -> str:
+    if isinstance(node, ast.Lambda):
+        return ast.get_source_segment("\n".join(lines), node) or ""
+    block = lines[_first_line(node) - 1:node.end_lineno]
+    indent = block[0][:len(block[0]) - len(block[0].lstrip())]
+    return "\n".join(line[len(indent):] if line.startswith(indent) else line for line in block) + "\n"
+
+
+def _first_line(node: Definition) -> int:
+    decorators = getattr(node, "decorator_list", None)
+    return decorators[0].lineno if decorators else node.lineno
+
+
+@functools.lru_cache(maxsize=256)
+def _file(name: str, text: str, flags: int) -> "_File":
+    return _File(name, text, flags)
+
+
+class _File:
+    """One parsed source file: its definitions by first line, compiled one top-level statement at a time."""
+
+    def __init__(self, name: str, text: str, flags: int):
+        self.name, self.text, self.flags = name, text, flags
+        self.by_line: Dict[int, List[_Entry]] = {}
+        self.codes: Dict[int, List[types.CodeType]] = {}
+        try:
+            self.statements = ast.parse(text, name).body
+        except SyntaxError:
+            self.statements = []
+        for index, statement in enumerate(self.statements):
+            for node, class_name in _definitions(statement, None):
+                self.by_line.setdefault(_first_line(node), []).append((node, class_name, index))
+
+    def find(self, code: types.CodeType) -> Optional[Tuple[Definition, Optional[str]]]:
+        """The definition that compiles to ``code``, and the name of the class around it."""
+        candidates = [entry for entry in self.by_line.get(code.co_firstlineno, ())
+                      if getattr(entry[0], "name", "<lambda>") == code.co_name]
+        if len(candidates) == 1:
+            node, class_name, index = candidates[0]
+            if any(_same(code, other) for other in self._compiled(index)):
+                return node, class_name
+            return None
+        return self._find_lambda(code, candidates)
+
+    def _find_lambda(self, code: types.CodeType, candidates: List[_Entry]) -> Optional[Tuple[Definition, Optional[str]]]:
+        """Tell lambdas that begin on one line apart: by their bytecode, then by the columns it carries."""
+        bare = code.replace(co_firstlineno=1)
+        same = [entry for entry in candidates if _same(bare, self._compiled_alone(code.co_firstlineno, entry, candidates))]
+        spans = list(_columns(code))
+        inside = [entry[:2] for entry in same if all(_contains(entry[0], span) for span in spans)]
+        # columns of a lambda lie in those around it too: take the one that begins last
+        return max(inside, key=lambda entry: (entry[0].lineno, entry[0].col_offset), default=None)
+
+    def _compiled(self, index: int) -> List[types.CodeType]:
+        if index not in self.codes:
+            self.codes[index] = list(_nested(self._compile(self.statements, index)))
+        return self.codes[index]
+
+    def _compiled_alone(self, line: int, entry: _Entry, candidates: List[_Entry]) -> Optional[types.CodeType]:
+        """The code of one of several lambdas of a line: compiled in its place, but on a line where nothing else is."""
+        index = entry[2]
+        number = [other for other in candidates if other[2] == index].index(entry)
+        statements = ast.parse(self.text, self.name).body
+        chosen = [node for node, _ in _definitions(statements[index], None)
+                  if isinstance(node, ast.Lambda) and node.lineno == line][number]
+        chosen.lineno = chosen.end_lineno = marker = len(self.text) + 2
+        for code in _nested(self._compile(statements, index)):
+            if code.co_firstlineno == marker:
+                return code.replace(co_firstlineno=1)
+        return None
+
+    def _compile(self, statements: List[ast.stmt], index: int) -> types.CodeType:
+        """One top-level statement, after those that are no definitions: calls compile differently for imported names."""
+        kept = [statement for number, statement in enumerate(statements)
+                if number == index or not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+        # a notebook cell may await at its top level
+        flags = self.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        return compile(ast.Module(kept, []), self.name, "exec", flags, dont_inherit=True)
+
+
+def _definitions(node: ast.AST, class_name: Optional[str]) -> Iterator[Tuple[Definition, Optional[str]]]:
+    """Every function in ``node``, outer before inner, left to right, with the class around it."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        yield node, class_name
+    body = node.body if isinstance(node, ast.ClassDef) else ()
+    for child in ast.iter_child_nodes(node):
+        yield from _definitions(child, node.name if child in body else class_name)
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _nested(const)
+
+
+def _same(running: types.CodeType, compiled: Optional[types.CodeType]) -> bool:
+    """Whether two code objects do the same: equal but for file name and columns."""
+    if compiled is None or (running.co_name, running.co_firstlineno) != (compiled.co_name, compiled.co_firstlineno):
+        return False
+    if any(name.startswith("@py") for name in running.co_names):
+        return _same_but_for_asserts(running, compiled)
+    return _bare(running) == _bare(compiled)
+
+
+def _bare(code: types.CodeType) -> types.CodeType:
+    """``code`` without columns (a .pyc may lack them); ``replace`` also drops what the interpreter specialised."""
+    consts = tuple(_bare(const) if isinstance(const, types.CodeType) else const for const in code.co_consts)
+    return code.replace(co_consts=consts, **{_POSITIONS: b""})
+
+
+def _same_but_for_asserts(running: types.CodeType, compiled: types.CodeType) -> bool:
+    """pytest rewrites ``assert`` on import: then only names and signature can be compared."""
+    count = compiled.co_argcount + compiled.co_kwonlyargcount
+    return (running.co_argcount, running.co_kwonlyargcount, running.co_freevars, running.co_varnames[:count]) == (
+        compiled.co_argcount, compiled.co_kwonlyargcount, compiled.co_freevars, compiled.co_varnames[:count]
+    ) and set(compiled.co_names) <= set(running.co_names) | {"AssertionError"}
+
+
+def _columns(code: types.CodeType) -> Iterator[Tuple[int, int, int, int]]:
+    """The places (line, end line, column, end column) that the instructions of ``code`` come from, where known."""
+    for position in getattr(code, "co_positions", tuple)():
+        if None not in position and position[2:] != (0, 0):
+            yield position
+
+
+def _contains(node: Definition, span: Tuple[int, int, int, int]) -> bool:
+    line, end_line, column, end_column = span
+    return ((node.lineno, node.col_offset) <= (line, column)
+            and (end_line, end_column) <= (node.end_lineno, node.end_col_offset))
