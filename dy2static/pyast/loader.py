@@ -1,6 +1,7 @@
 """A tree made a Python function again: compiled for the user's file and lines, bound to any globals and cells."""
 from __future__ import annotations
 
+import linecache
 import types
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -96,3 +97,14 @@ def _renamed(code: types.CodeType, path: str, qualname: str, name: Optional[str]
     if name is not None:
         changes["co_name"] = name
     return code.replace(**changes)
+
+
+def compile_text(source: str, filename: str, namespace: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the definitions in ``source`` give, run in a copy of ``namespace``.
+
+    The text is kept in `linecache` under ``filename``, which need not be a file: tracebacks and pdb show it.
+    """
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    result = dict(namespace)
+    exec(compile(source, filename, "exec", dont_inherit=True), result)
+    return result
