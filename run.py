@@ -4,8 +4,9 @@
     python3 run.py test     run the tests
     python3 run.py lint     check the style of the sources
 
-Arguments after the command go to what is run: ``python3 run.py test -x tests/test_compat.py``.  Everything is
-installed in a folder ``.venv-<version of Python>`` here, which the next run uses again; delete it to start over.
+Arguments after the command go to what is run: ``python3 run.py test -x tests/test_compat.py``.  Everything
+is installed in the folder ``.venv-<version of Python>`` here, which later runs use again; delete it to start
+over.
 """
 import argparse
 import contextlib
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent
 COMMANDS = {
     "demo": ("examples/digits/train.py",),
     "test": ("-m", "pytest"),
-    "lint": ("-m", "ruff", "check", "."),
+    "lint": ("-m", "ruff", "check", "--output-format=concise"),
 }
 OLDEST = (3, 9)
 CHAINER = "chainer==7.8.1"
@@ -32,7 +33,8 @@ NUMPY_1, NUMPY_2 = "numpy==1.26.*", "numpy>=2"
 
 def main():
     """Set up what is missing, run the command, and return its exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--numpy", metavar="VERSION", help="use this NumPy, in an environment of its own")
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
@@ -45,7 +47,7 @@ def main():
 
 
 class Environment:
-    """A virtual environment of this Python in the checkout, with Chainer, dy2static and what its tests need."""
+    """A virtual environment of this Python in the checkout, with Chainer, dy2static and what tests need."""
 
     def __init__(self, numpy=None):
         name = ".venv-%d.%d" % sys.version_info[:2]
@@ -58,7 +60,7 @@ class Environment:
         self.python = str(self.folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
     def set_up(self):
-        """Create and fill the environment, unless that is done already and its description has not changed."""
+        """Create and fill the environment, unless that is done and its recipe has not changed."""
         if self.stamp.is_file() and self.stamp.read_text() == self.recipe() and self.runs():
             return
         started = time.time()
@@ -85,7 +87,7 @@ class Environment:
         return Path(self.python).exists() and subprocess.call([self.python, "-c", ""]) == 0
 
     def create(self):
-        """Make the environment, with pip in it also where Python lacks ensurepip (Debian without python3-venv)."""
+        """Make the environment, with pip in it even if Python lacks ensurepip (Debian without python3-venv)."""
         has_ensurepip = importlib.util.find_spec("ensurepip") is not None
         if not self.runs():
             venv.create(self.folder, clear=True, with_pip=has_ensurepip, symlinks=os.name != "nt")
@@ -102,7 +104,8 @@ class Environment:
         quiet = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PIP_USER="0")
         with open(self.log, "a") as log:
             print("$", *command, file=log, flush=True)
-            status = subprocess.call(command, cwd=ROOT, env=quiet, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            status = subprocess.call(command, cwd=ROOT, env=quiet,
+                                     stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         if status != 0:
             tail = self.log.read_text(errors="replace").splitlines()[-25:]
             sys.exit("\n".join(["failed; the end of %s:" % self.log, *tail]))

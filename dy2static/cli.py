@@ -9,7 +9,7 @@ from dy2static.compat import doctor, hook
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command and return the exit status."""
-    parser = argparse.ArgumentParser(prog="dy2static", description="Set-up of dy2static and Chainer in this Python.")
+    parser = argparse.ArgumentParser(prog="dy2static", description="How dy2static is set up in this Python.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, (run, summary) in COMMANDS.items():
         commands.add_parser(name, help=summary, description=summary).set_defaults(run=run)
@@ -34,6 +34,6 @@ def _remove_hook() -> int:
 
 COMMANDS = {
     "doctor": (_doctor, "say which versions run here and what order of imports Chainer needs"),
-    "install-hook": (_install_hook, "make plain `import chainer` work in this environment, without dy2static before it"),
+    "install-hook": (_install_hook, "make `import chainer` work here without dy2static before it"),
     "remove-hook": (_remove_hook, "undo install-hook"),
 }

@@ -21,7 +21,7 @@ hypothesis.settings.load_profile("dy2static")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
+    parser.addoption("--update-golden", action="store_true", help="write golden files, do not compare")
 
 
 @pytest.fixture

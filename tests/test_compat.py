@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 NUMPY_2 = np.__version__ >= "2"
 
 
-def run_python(program, *flags):
+def run_python(program):
     """Run a program in a fresh Python; return its exit status and what it printed, errors last."""
-    done = subprocess.run([sys.executable, "-W", "ignore", *flags, "-c", textwrap.dedent(program)], cwd=str(ROOT),
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return done.returncode, (done.stdout + done.stderr).strip()
 
@@ -76,7 +76,7 @@ EDITED = {
         lambda: F.pad_sequence([np.array([7], np.uint8), np.array([8, 9], np.uint8)], padding=-1).array,
         [[7, 255], [8, 9]]),
     "categorical": (
-        lambda: chainer.distributions.Categorical(p=np.array([.5, .25, .25], np.float32)).log_prob(np.array(1)).array,
+        lambda: chainer.distributions.Categorical(p=np.float32([.5, .25, .25])).log_prob(np.array(1)).array,
         np.log(.25)),
 }
 
@@ -180,10 +180,14 @@ def test_without_chainer_it_says_how_to_install_it():
 
 
 def test_the_hook_makes_plain_import_chainer_work():
-    status, text = run_python(
-        f"exec({hook.line()!r}); import sys; import chainer, chainer.testing\n"
-        "print('dy2static' in sys.modules); import dy2static; print(dy2static.__version__, chainer.__version__)")
-    assert (status, text) == (0, "False\n0.1.0 7.8.1")
+    status, text = run_python(f"""
+        exec({hook.line()!r})
+        import sys, chainer, chainer.testing
+        print("dy2static" in sys.modules)
+        import dy2static
+        print(chainer.__version__)
+    """)
+    assert (status, text) == (0, "False\n7.8.1")
 
 
 def test_the_hook_comes_and_goes(tmp_path, monkeypatch, capsys):

@@ -50,7 +50,7 @@ ONE_DOOR_USES = {
     "os.getenv": {"config.py"},
     "os.putenv": set(),
     "exec": {"pyast/loader.py"},
-    "compile": {"pyast/loader.py", "pyast/source.py"},      # source.py tells two lambdas of one line apart by it
+    "compile": {"pyast/loader.py", "pyast/source.py"},  # source.py: to tell lambdas of one line apart
     "eval": set(),
     "os.system": set(),
     "os.popen": set(),
@@ -163,7 +163,8 @@ def test_no_cycle():
     def visit(name, way):
         if name in way:
             circle = way[way.index(name):] + [name]
-            problems.append(f"{BY_NAME[way[-1]].at(edges[way[-1]][name])}: import cycle {' -> '.join(circle)}")
+            place = BY_NAME[way[-1]].at(edges[way[-1]][name])
+            problems.append(f"{place}: import cycle {' -> '.join(circle)}")
         elif name not in done:
             for target in edges[name]:
                 visit(target, way + [name])
@@ -183,7 +184,7 @@ def test_no_import_inside_a_function():
 
 def test_optional_packages_are_imported_inside_functions():
     report(
-        f"{module.at(imported.line)}: {imported.name} is optional; import it inside the function that needs it"
+        f"{module.at(imported.line)}: {imported.name} is optional: import it in the function that needs it"
         for module in MODULES for imported in module.imports
         if not imported.inside_function and imported.top in OPTIONAL)
 

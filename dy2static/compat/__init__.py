@@ -1,7 +1,7 @@
 """Lets the unmaintained Chainer 7.8.1 run on today's Python and NumPy.
 
-``install()`` has a few modules of Chainer edited while they are imported; ``patches.py`` lists every edit with
-its reason.  It has to come before ``import chainer``, so ``import dy2static`` comes before it too.
+``install()`` has a few modules of Chainer edited while they are imported; ``patches.py`` lists every edit
+with its reason.  It has to come before ``import chainer``, so ``import dy2static`` comes before it too.
 """
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import sys
 from dy2static.compat import loader
 from dy2static.errors import BackendError
 
-INSTALL_CHAINER = ('python -m pip install "setuptools<81" wheel', "python -m pip install --no-build-isolation chainer==7.8.1")
+INSTALL_CHAINER = (
+    'python -m pip install "setuptools<81" wheel',
+    "python -m pip install --no-build-isolation chainer==7.8.1",
+)
 
 
 def install() -> None:
@@ -35,5 +38,5 @@ def _check_untouched() -> None:
     if any(name.startswith("chainer.") for name in sys.modules):
         raise BackendError(
             "`import chainer` came before `import dy2static` and failed; what it left behind cannot be used",
-            hint="write `import dy2static` above `import chainer` and start a new process (restart a notebook's "
-                 "kernel); `python -m dy2static doctor` tells more")
+            hint="write `import dy2static` above `import chainer` and start a new process (restart a "
+                 "notebook's kernel); `python -m dy2static doctor` tells more")

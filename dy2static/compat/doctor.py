@@ -28,9 +28,10 @@ def report() -> Iterator[str]:
     yield f"`import chainer` alone: {outcome}"
     if outcome != "works":
         yield from (
-            "  Chainer 7.8.1 is older than this Python or NumPy. dy2static edits the few lines concerned while they are",
-            "  imported, so write `import dy2static` above `import chainer` in the file that your program starts with.",
-            "  Where that cannot be done, `python -m dy2static install-hook` makes plain `import chainer` work here.",
+            "  Chainer 7.8.1 is older than this Python or NumPy.  dy2static edits the few lines concerned",
+            "  while they are imported, so write `import dy2static` above `import chainer` in the file that",
+            "  your program starts with.  Where that cannot be done, `python -m dy2static install-hook`",
+            "  makes plain `import chainer` work in this environment.",
         )
     yield f"start-up hook: {hook.path() if os.path.exists(hook.path()) else 'not installed'}"
 

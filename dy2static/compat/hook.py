@@ -1,7 +1,7 @@
-"""The opt-in start-up hook: one line in site-packages that makes plain ``import chainer`` work in an environment.
+"""The opt-in start-up hook: one line in site-packages that makes plain ``import chainer`` work.
 
-Python runs that line whenever it starts; the line runs this file, but not the rest of the package, which would
-import Chainer into every process.
+Python runs that line whenever it starts; the line runs this file, but not the rest of the package, which
+would import Chainer into every process.
 """
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .patches import PATCHES, apply
 
 
 class PatchedLoader(SourceFileLoader):
-    """Loads one module of the table; ``error`` makes the exception for a source that the table does not know."""
+    """Loads one module of the table; ``error`` makes the exception for a source that does not fit it."""
 
     def __init__(self, name: str, path: str, error: Callable[[str], Exception]):
         super().__init__(name, path)
@@ -23,7 +23,7 @@ class PatchedLoader(SourceFileLoader):
         """Refuse, which keeps ``.pyc`` files out: those on disk are compiled from the unedited source."""
         raise OSError("an edited module has no bytecode cache")
 
-    def source_to_code(self, data: Any, path: Any, **options: Any) -> Any:
+    def source_to_code(self, data: Any, path: Any, **options: Any) -> Any:  # type: ignore[override]
         """Return the code object of the edited source."""
         try:
             edited = apply(self.name, data.decode("utf-8"))

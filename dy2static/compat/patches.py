@@ -11,11 +11,11 @@ STANDINS = f"{__package__}.standins"
 
 
 class Edit(NamedTuple):
-    """Replace ``old``, which must occur exactly ``count`` times, by ``new`` with as many lines."""
+    """Replace ``old``, which must occur exactly so many times, by ``new``, which has as many lines."""
 
     old: str
     new: str
-    count: int = 1
+    times: int = 1
 
 
 Rewrite = Callable[[str], str]
@@ -40,7 +40,8 @@ def rebuild_caffe_messages(source: str) -> str:
 
 
 _PKG_RESOURCES = Edit("import pkg_resources\n", f"from {STANDINS} import pkg_resources\n")
-_ONNX_MAPPING = Edit("from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE\n", f"from {STANDINS} import NP_TYPE_TO_TENSOR_TYPE\n")
+_ONNX_MAPPING = Edit("from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE\n",
+                     f"from {STANDINS} import NP_TYPE_TO_TENSOR_TYPE\n")
 
 PATCHES: Dict[str, Union[Tuple[Edit, ...], Rewrite]] = {
     # numpy.distutils went with Python 3.12, pkg_resources with setuptools 82; what both are imported for are
@@ -98,9 +99,9 @@ def apply(name: str, source: str) -> str:
     patch = PATCHES[name]
     if callable(patch):
         return patch(source)
-    for old, new, count in patch:
+    for old, new, times in patch:
         found = source.count(old)
-        if found != count:
-            raise ValueError(f"{old.strip()!r} occurs {found} times in it, not {count}")
+        if found != times:
+            raise ValueError(f"{old.strip()!r} occurs {found} times in it, not {times}")
         source = source.replace(old, new)
     return source

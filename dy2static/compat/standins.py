@@ -1,4 +1,4 @@
-"""Stand-ins for the few names that Chainer takes from modules which are gone: pkg_resources and onnx.mapping."""
+"""Stand-ins for what Chainer imports from modules that are gone: pkg_resources and onnx.mapping."""
 from __future__ import annotations
 
 import importlib.metadata

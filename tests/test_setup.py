@@ -1,0 +1,51 @@
+"""What is said twice about the set-up is said alike."""
+import configparser
+import os
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import dy2static
+from dy2static import compat
+
+ROOT = Path(dy2static.__file__).resolve().parent.parent
+RUN = runpy.run_path(str(ROOT / "run.py"), run_name="run")
+
+
+def setup_cfg():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return parser
+
+
+def test_one_version():
+    assert setup_cfg()["metadata"]["version"] == dy2static.__version__
+
+
+def test_one_chainer():
+    assert RUN["CHAINER"] in setup_cfg()["options"]["install_requires"].split()
+    assert compat.INSTALL_CHAINER[1].endswith(RUN["CHAINER"])
+
+
+def test_one_oldest_python():
+    assert setup_cfg()["options"]["python_requires"] == ">=%d.%d" % RUN["OLDEST"]
+
+
+def test_the_readme_gives_the_commands_that_run_py_has():
+    commands = re.findall(r"^python3 run\.py (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    assert commands == ["demo", "test"]
+    assert set(commands) < set(RUN["COMMANDS"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no executable bit")
+def test_ci_can_be_started():
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_an_environment_is_set_up_again_when_its_recipe_changes():
+    environment = RUN["Environment"]
+    assert environment().recipe() == environment().recipe()
+    assert environment("1.23.5").recipe() != environment().recipe()
+    assert environment("1.23.5").folder != environment().folder
