@@ -129,7 +129,7 @@ def equal(a: Size, b: Size) -> Optional[bool]:
     if (below is not None and below > 0) or (above is not None and above > 0):
         return False
     factors = [factor for monomial, factor in difference._terms if monomial]
-    if _constant_term(difference) % math.gcd(*_pair(factors)):
+    if _constant_term(difference) % math.gcd(*factors):
         return False
     return None
 
@@ -149,7 +149,7 @@ def maximum(*sizes: Size) -> Size:
         parts = size._terms[0][0][0].args if isinstance(size, Dim) and _is_single(size, "max") else (size,)
         candidates += [part for part in parts if part not in candidates]
     kept = [size for i, size in enumerate(candidates)
-            if not any(_dominates(other, size, j < i) for j, other in enumerate(candidates) if j != i)]
+            if not any(_dominates(other, size) for j, other in enumerate(candidates) if j != i)]
     if len(kept) == 1:
         return kept[0]
     return _from_atom(_Atom("max", tuple(sorted(kept, key=_order))))
@@ -296,14 +296,6 @@ def _constant_term(size: "Dim") -> int:
     return dict(size._terms).get((), 0)
 
 
-def _pair(factors: Sequence[int]) -> Tuple[int, int]:
-    """Two numbers with the same greatest common divisor as all factors (`math.gcd` takes two in Python 3.8)."""
-    divisor = 0
-    for factor in factors:
-        divisor = math.gcd(divisor, factor)
-    return divisor, 0
-
-
 def _lower_bound(size: Size) -> Optional[int]:
     """A number the size is never below, or None if none is known."""
     if isinstance(size, int):
@@ -333,10 +325,8 @@ def _atom_bound(atom: _Atom) -> Optional[int]:
     return numerator // divisor if isinstance(atom.args[1], int) else min(numerator, 0)
 
 
-def _dominates(a: Size, b: Size, first: bool) -> bool:
-    """Whether ``a`` is never below ``b``; of two equal sizes the first one counts."""
-    if a == b:
-        return first
+def _dominates(a: Size, b: Size) -> bool:
+    """Whether ``a`` is never below ``b``."""
     bound = _lower_bound(a - b)
     return bound is not None and bound >= 0
 

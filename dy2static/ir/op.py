@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 #: Every declared op by name, in order of declaration.  Filled by `declare` only.
 OPS: Dict[str, "OpDef"] = {}
 
-KINDS = ("elementwise", "reduction", "view", "contraction", "movement", "creation", "scalar", "control", "effect", "opaque")
+KINDS = ("elementwise", "reduction", "view", "contraction", "movement", "creation", "scalar", "control", "effect",
+         "opaque")
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,19 @@ class OpDef:
         ValueError for operands the op does not take.  Shapes are in `Dim` arithmetic.
     vjp: ``vjp(g, y, *xs, **attrs)`` gives one gradient `Value`, or None, per operand, built from other ops.  With
         several outputs ``g`` (entries may be None) and ``y`` are tuples.  None: not differentiable.
-    numpy: the NumPy meaning.  Text with ``{operand}``, ``{attr}`` and ``{out}`` holes (one or more statements;
-        one that holds no ``{out}`` is an expression), or a callable ``numpy(*arrays, **attrs)``.
+    numpy: the NumPy meaning, as text or as a callable ``numpy(*arrays, **attrs)``.  Text has holes: ``{operand}``
+        (of ``*xs``, ``{xs}``: the names with commas), ``{attr}``, ``{T}`` (dtype of the result) and ``{out}``.  With
+        ``{out}`` it is one statement per line that fills an array made before; without, it is an expression (a
+        tuple, for several outputs).  The template of an elementwise op is also right for operands that NumPy
+        broadcasts.  `template.numpy_source` fills the holes.
+    holes: ``holes(*types, **attrs)`` gives the text of more holes, or another text for an attribute's hole.
+    canonical: ``canonical(*types, **attrs)`` gives the attributes in their one form (no negative axis, no ``-1``
+        in a shape, hashable), before ``infer`` and ``vjp`` see them.  It leaves canonical attributes as they are.
+    inplace_ok: ``{out}`` may be the array of an operand that has the same shape and dtype.  By default that is so
+        for elementwise templates of one statement.
     view: the result may share memory with the first operand.
     effect: the node must stay, in its place: it writes, draws, prints or may raise.
+    regions: names of the graphs a node of this op holds; ``infer`` gets them as ``regions=``.
     samples: inputs for the op test matrix.
     """
 
@@ -51,6 +61,9 @@ class OpDef:
     infer: Callable[..., Any]
     vjp: Optional[Callable[..., Any]] = None
     numpy: Union[str, Callable[..., Any], None] = None
+    holes: Optional[Callable[..., Mapping[str, str]]] = None
+    canonical: Optional[Callable[..., Mapping[str, Any]]] = None
+    inplace_ok: bool = False
     view: bool = False
     effect: bool = False
     regions: Tuple[str, ...] = ()
@@ -77,6 +90,9 @@ def declare(name: str, inputs: Union[str, Tuple[str, ...]] = (), attrs: Optional
         raise ValueError(f"op {name!r} is declared twice")
     if kind not in KINDS:
         raise ValueError(f"op {name!r}: unknown kind {kind!r}")
+    numpy = rest.get("numpy")
+    if kind == "elementwise" and isinstance(numpy, str) and "{out}" in numpy and "\n" not in numpy:
+        rest.setdefault("inplace_ok", True)
     names = tuple(inputs.split()) if isinstance(inputs, str) else tuple(inputs)
     op = OpDef(name, names, dict(attrs or {}), kind, infer, **rest)
     OPS[name] = op

@@ -1,0 +1,18 @@
+"""Every primitive op, by name: ``from dy2static import ops; ops.tanh(x)``.  One `declare` per op, grouped in files."""
+from __future__ import annotations
+
+from ..ir.op import OPS, OpDef
+from . import broadcasting, contraction, control, creation, elementwise, movement, reduction, scalar
+from .creation import ones_like, zeros_like
+from .movement import normal_index
+
+__all__ = ["broadcasting", "contraction", "control", "creation", "elementwise", "movement", "normal_index",
+           "ones_like", "reduction", "scalar", "zeros_like"]
+
+
+def __getattr__(name: str) -> OpDef:
+    """The op of this name, so that a new op is in reach as soon as its file declares it."""
+    try:
+        return OPS[name]
+    except KeyError:
+        raise AttributeError(f"no op is named {name!r}") from None

@@ -1,0 +1,69 @@
+"""Ops that make arrays from nothing: constants, fills, ranges, random draws."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import numpy as np
+
+from ..ir.dims import Dim, maximum
+from ..ir.graph import Value
+from ..ir.op import Sample, declare, sample
+from ..ir.types import Tensor
+from .rules import canonical_shape
+
+
+def _constant_infer(*, value: np.ndarray) -> Tensor:
+    return Tensor(value.shape, value.dtype)
+
+
+#: An array known at compile time.  Nobody writes to it.
+constant = declare(
+    "constant", "", {"value": np.zeros(())}, kind="creation", infer=_constant_infer,
+    numpy="{value}",
+    samples=(sample(value=np.array(2.5, "float32")), sample(value=np.arange(6).reshape(2, 3)),
+             sample(value=np.zeros((0, 2))), sample(value=np.array([np.nan, np.inf, -np.inf])), sample(value=np.array(True))),
+)
+
+full = declare(
+    "full", "", {"shape": (), "value": 0, "dtype": np.dtype("float32")}, kind="creation", canonical=canonical_shape,
+    infer=lambda *, shape, value, dtype: Tensor(shape, dtype),
+    numpy="{out}.fill({value})",
+    samples=(sample(shape=(2, 3), value=1.5), sample(shape=()), sample(shape=(0, 3)), Sample((), {"shape": (2,), "dtype": "int64"})),
+)
+
+
+def zeros_like(x: Value) -> Value:
+    """Zeros with the shape and dtype of ``x``."""
+    return full(shape=x.shape, value=0, dtype=x.dtype)
+
+
+def ones_like(x: Value) -> Value:
+    """Ones with the shape and dtype of ``x``."""
+    return full(shape=x.shape, value=1, dtype=x.dtype)
+
+
+def _arange_canonical(*, start: Any, stop: Any, step: Any, dtype: Any) -> Dict[str, Any]:
+    return {"dtype": np.dtype(dtype)}
+
+
+def _arange_infer(*, start: Any, stop: Any, step: Any, dtype: np.dtype) -> Tensor:
+    if any(isinstance(v, Dim) for v in (start, stop)):
+        return Tensor((maximum(0, -((start - stop) // step)),), dtype)
+    return Tensor(np.arange(start, stop, step).shape, dtype)
+
+
+arange = declare(
+    "arange", "", {"start": 0, "stop": 0, "step": 1, "dtype": np.dtype("int64")}, kind="creation",
+    canonical=_arange_canonical, infer=_arange_infer,
+    numpy="np.arange({start}, {stop}, {step}, {T})",
+    samples=(sample(stop=5), sample(start=1, stop=8, step=3), sample(), Sample((), {"stop": 3, "dtype": "float32"})),
+)
+
+#: Uniform numbers in [0, 1) from NumPy's global generator, the stream eager code draws from.
+random_uniform = declare(
+    "random_uniform", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
+    infer=lambda *, shape: Tensor(shape, np.dtype("float64")),
+    numpy="np.asarray(np.random.rand({sizes}))",
+    holes=lambda *, shape: {"sizes": ", ".join(map(str, shape))},
+    samples=(sample(shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
+)

@@ -1,0 +1,383 @@
+"""Ops on each element: arithmetic, functions, comparisons, selection.
+
+Operands have one shape (operators on values insert ``broadcast_to``).  The derivatives read what Chainer's backward
+reads: ``y`` for tanh, sigmoid, relu, exp and sqrt, ``x`` for log, square, sin and cos, because that array may have
+been changed by the user between forward and backward.
+"""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import numpy as np
+
+from ..ir.op import OpDef, Sample, declare, sample
+from ..ir.types import Tensor
+from .rules import canonical_dtype, compared, elementwise, need_dtype, one_dtype, one_shape, same_as_input
+
+_PAIR = (sample((4, 3), (4, 3)), sample((), ()), sample((0, 3), (0, 3)), sample((1,), (1,)), sample((2, 1, 5), (2, 1, 5)))
+_ONE = (sample((4, 3)), sample(()), sample((0, 3)), sample((1,)), sample((2, 1, 5)))
+_POSITIVE = (sample((4, 3), low=0.5, high=2), sample((), low=0.5, high=2), sample((0, 3)), sample((1,), low=0.5, high=2))
+_AWAY_FROM_ZERO = (sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3)))
+
+add = declare(
+    "add", "a b", kind="elementwise", infer=elementwise(np.add),
+    vjp=lambda g, y, a, b: (g, g),
+    numpy="np.add({a}, {b}, out={out})",
+    samples=_PAIR + (sample(np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)),),
+)
+
+sub = declare(
+    "sub", "a b", kind="elementwise", infer=elementwise(np.subtract),
+    vjp=lambda g, y, a, b: (g, -g),
+    numpy="np.subtract({a}, {b}, out={out})",
+    samples=_PAIR,
+)
+
+mul = declare(
+    "mul", "a b", kind="elementwise", infer=elementwise(np.multiply),
+    vjp=lambda g, y, a, b: (g * b, g * a),
+    numpy="np.multiply({a}, {b}, out={out})",
+    samples=_PAIR,
+)
+
+
+def _div_vjp(g, y, a, b):
+    ga = g / b
+    return ga, -ga * a / b
+
+
+div = declare(
+    "div", "a b", kind="elementwise", infer=elementwise(np.true_divide),
+    vjp=_div_vjp,
+    numpy="np.true_divide({a}, {b}, out={out})",
+    samples=_AWAY_FROM_ZERO,
+)
+
+neg = declare(
+    "neg", "x", kind="elementwise", infer=elementwise(np.negative),
+    vjp=lambda g, y, x: (-g,),
+    numpy="np.negative({x}, out={out})",
+    samples=_ONE,
+)
+
+exp = declare(
+    "exp", "x", kind="elementwise", infer=elementwise(np.exp),
+    vjp=lambda g, y, x: (y * g,),
+    numpy="np.exp({x}, out={out})",
+    samples=_ONE,
+)
+
+log = declare(
+    "log", "x", kind="elementwise", infer=elementwise(np.log),
+    vjp=lambda g, y, x: (g / x,),
+    numpy="np.log({x}, out={out})",
+    samples=_POSITIVE,
+)
+
+sqrt = declare(
+    "sqrt", "x", kind="elementwise", infer=elementwise(np.sqrt),
+    vjp=lambda g, y, x: (g / (y * 2.0),),
+    numpy="np.sqrt({x}, out={out})",
+    samples=_POSITIVE,
+)
+
+square = declare(
+    "square", "x", kind="elementwise", infer=elementwise(np.square),
+    vjp=lambda g, y, x: (g * 2.0 * x,),
+    numpy="np.square({x}, out={out})",
+    samples=_ONE,
+)
+
+sin = declare(
+    "sin", "x", kind="elementwise", infer=elementwise(np.sin),
+    vjp=lambda g, y, x: (cos(x) * g,),
+    numpy="np.sin({x}, out={out})",
+    samples=_ONE,
+)
+
+cos = declare(
+    "cos", "x", kind="elementwise", infer=elementwise(np.cos),
+    vjp=lambda g, y, x: (-(sin(x) * g),),
+    numpy="np.cos({x}, out={out})",
+    samples=_ONE,
+)
+
+tan = declare(
+    "tan", "x", kind="elementwise", infer=elementwise(np.tan),
+    vjp=lambda g, y, x: (g * (1.0 + square(y)),),
+    numpy="np.tan({x}, out={out})",
+    samples=_ONE,
+)
+
+log1p = declare(
+    "log1p", "x", kind="elementwise", infer=elementwise(np.log1p),
+    vjp=lambda g, y, x: (g / (x + 1.0),),
+    numpy="np.log1p({x}, out={out})",
+    samples=_POSITIVE,
+)
+
+expm1 = declare(
+    "expm1", "x", kind="elementwise", infer=elementwise(np.expm1),
+    vjp=lambda g, y, x: ((y + 1.0) * g,),
+    numpy="np.expm1({x}, out={out})",
+    samples=_ONE,
+)
+
+tanh = declare(
+    "tanh", "x", kind="elementwise", infer=elementwise(np.tanh),
+    vjp=lambda g, y, x: (g * (1.0 - y * y),),
+    numpy="np.tanh({x}, out={out})",
+    samples=_ONE,
+)
+
+sigmoid = declare(
+    "sigmoid", "x", kind="elementwise", infer=elementwise(np.tanh), inplace_ok=True,
+    vjp=lambda g, y, x: (g * y * (1.0 - y),),
+    numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
+          "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
+    samples=_ONE,
+)
+
+
+def _mask_infer(x: Tensor, keep: Tensor) -> Tensor:
+    one_shape(x, keep)
+    need_dtype(keep, "b", "the mask")
+    return x
+
+
+#: ``x`` where ``keep`` holds, else ``x * 0``: what Chainer writes as ``gy * cond``, NaN and infinity included.
+mask = declare(
+    "mask", "x keep", kind="elementwise", infer=_mask_infer,
+    vjp=lambda g, y, x, keep: (mask(g, keep), None),
+    numpy="np.multiply({x}, {keep}, out={out})",
+    samples=(sample((2, 3), np.array([[True, False, True], [False, True, True]])), sample((), np.array(True)),
+             sample((0,), np.zeros(0, bool))),
+)
+
+relu = declare(
+    "relu", "x", kind="elementwise", infer=same_as_input,
+    vjp=lambda g, y, x: (mask(g, y > 0),),
+    numpy="np.maximum({x}, 0, out={out})",
+    samples=_ONE,
+)
+
+
+def _leaky_relu_vjp(g, y, x, *, slope):
+    return (where((y if slope >= 0 else x) > 0, g, g * slope),)
+
+
+leaky_relu = declare(
+    "leaky_relu", "x", {"slope": 0.2}, kind="elementwise", infer=same_as_input,
+    vjp=_leaky_relu_vjp,
+    numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
+    samples=_ONE + (sample((3,), slope=-0.5),),
+)
+
+
+def _elu_vjp(g, y, x, *, alpha):
+    return (where((y if alpha >= 0 else x) > 0, g, g * (y + alpha)),)
+
+
+elu = declare(
+    "elu", "x", {"alpha": 1.0}, kind="elementwise", infer=same_as_input,
+    vjp=_elu_vjp,
+    numpy="np.expm1({x}, out={out})\nnp.multiply({out}, {alpha}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
+    samples=_ONE + (sample((3,), alpha=0.3),),
+)
+
+#: ``log(1 + exp(beta * x)) / beta``
+softplus = declare(
+    "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
+    vjp=lambda g, y, x, *, beta: (sigmoid(x * beta) * g,),
+    numpy="np.multiply({x}, {beta}, out={out})\nnp.logaddexp({out}, 0, out={out})\n"
+          "np.multiply({out}, {inverse}, out={out})",
+    holes=lambda x, *, beta: {"inverse": repr(1.0 / beta)},
+    samples=_ONE + (sample((3,), beta=2.0),),
+)
+
+
+def _clip_vjp(g, y, x, *, x_min, x_max):
+    if x_min is None:
+        return (mask(g, x <= x_max),)
+    above = x >= x_min
+    return (mask(g, above if x_max is None else logical_and(above, x <= x_max)),)
+
+
+clip = declare(
+    "clip", "x", {"x_min": None, "x_max": None}, kind="elementwise", infer=same_as_input,
+    vjp=_clip_vjp,
+    numpy="np.clip({x}, {x_min}, {x_max}, out={out})",
+    samples=tuple(sample(shape, x_min=-0.5, x_max=0.5) for shape in ((4, 3), (), (0, 3)))
+    + (sample((5,), x_min=0), sample((5,), x_max=0.25)),
+)
+
+abs_ = declare(
+    "abs", "x", kind="elementwise", infer=elementwise(np.absolute),
+    vjp=lambda g, y, x: (sign(x) * g,),
+    numpy="np.absolute({x}, out={out})",
+    samples=_ONE,
+)
+
+sign = declare(
+    "sign", "x", kind="elementwise", infer=elementwise(np.sign),
+    numpy="np.sign({x}, out={out})",
+    samples=_ONE,
+)
+
+floor = declare(
+    "floor", "x", kind="elementwise", infer=elementwise(np.floor),
+    numpy="np.floor({x}, out={out})",
+    samples=_ONE,
+)
+
+ceil = declare(
+    "ceil", "x", kind="elementwise", infer=elementwise(np.ceil),
+    numpy="np.ceil({x}, out={out})",
+    samples=_ONE,
+)
+
+floor_divide = declare(
+    "floor_divide", "a b", kind="elementwise", infer=elementwise(np.floor_divide),
+    numpy="np.floor_divide({a}, {b}, out={out})",
+    samples=_AWAY_FROM_ZERO,
+)
+
+remainder = declare(
+    "remainder", "a b", kind="elementwise", infer=elementwise(np.remainder),
+    numpy="np.remainder({a}, {b}, out={out})",
+    samples=_AWAY_FROM_ZERO,
+)
+
+
+def _maximum_vjp(g, y, a, b):
+    first = a >= b                                        # of equal elements the first gets the gradient
+    return where(first, g, 0), where(first, 0, g)
+
+
+maximum = declare(
+    "maximum", "a b", kind="elementwise", infer=elementwise(np.maximum),
+    vjp=_maximum_vjp,
+    numpy="np.maximum({a}, {b}, out={out})",
+    samples=_PAIR,
+)
+
+minimum = declare(
+    "minimum", "a b", kind="elementwise", infer=elementwise(np.minimum),
+    vjp=lambda g, y, a, b: (mask(g, a <= b), mask(g, a > b)),
+    numpy="np.minimum({a}, {b}, out={out})",
+    samples=_PAIR,
+)
+
+power = declare(
+    "power", "a b", kind="elementwise", infer=elementwise(np.power),
+    vjp=lambda g, y, a, b: (b * power(a, b - 1.0) * g, log(a) * y * g),
+    numpy="np.power({a}, {b}, out={out})",
+    samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=0.5, high=2), sample((0, 3), (0, 3))),
+)
+
+
+#: The functions NumPy's own ``x ** exponent`` takes for these exponents.
+_POWERS = {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}
+
+
+def _power_holes(x: Tensor, *, exponent: Any) -> Dict[str, str]:
+    if x.dtype.kind == "f" and exponent in _POWERS:
+        return {"function": _POWERS[exponent], "arguments": "{x}"}
+    return {"function": "power", "arguments": "{x}, {exponent}"}
+
+
+power_const = declare(
+    "power_const", "x", {"exponent": 2}, kind="elementwise",
+    infer=lambda x, *, exponent: Tensor(x.shape, x.dtype if x.dtype.kind == "f" else
+                                        (np.ones(1, x.dtype) ** exponent).dtype),
+    vjp=lambda g, y, x, *, exponent: (exponent * power_const(x, exponent=exponent - 1) * g,),
+    numpy="np.{function}({arguments}, out={out})",
+    holes=_power_holes,
+    samples=tuple(sample((3, 2), low=0.5, high=2, exponent=e) for e in (2, 3, 0.5, -1, 1.0, -2.5)) + (sample(()),),
+)
+
+
+def _where_infer(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    one_shape(condition, a, b)
+    one_dtype(a, b)
+    need_dtype(condition, "b", "the condition")
+    return a
+
+
+where = declare(
+    "where", "condition a b", kind="elementwise", infer=_where_infer,
+    vjp=lambda g, y, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),
+    numpy="np.copyto({out}, {b})\nnp.copyto({out}, {a}, where={condition})",
+    samples=(sample(np.array([[True, False, True], [False, True, True]]), (2, 3), (2, 3)),
+             sample(np.array(True), (), ()), sample(np.zeros((0, 2), bool), (0, 2), (0, 2))),
+)
+
+
+def _comparison(name: str, ufunc: str) -> OpDef:
+    return declare(
+        name, "a b", kind="elementwise", infer=compared,
+        numpy=f"np.{ufunc}({{a}}, {{b}}, out={{out}})",
+        samples=_PAIR + (sample(np.arange(3), np.array([0, 2, 1])),),
+    )
+
+
+greater = _comparison("greater", "greater")
+greater_equal = _comparison("greater_equal", "greater_equal")
+less = _comparison("less", "less")
+less_equal = _comparison("less_equal", "less_equal")
+equal = _comparison("equal", "equal")
+not_equal = _comparison("not_equal", "not_equal")
+
+_BOOLS = (sample(np.array([True, False, True]), np.array([True, True, False])), sample(np.array(True), np.array(False)))
+
+logical_and = declare(
+    "logical_and", "a b", kind="elementwise", infer=compared,
+    numpy="np.logical_and({a}, {b}, out={out})",
+    samples=_BOOLS,
+)
+
+logical_or = declare(
+    "logical_or", "a b", kind="elementwise", infer=compared,
+    numpy="np.logical_or({a}, {b}, out={out})",
+    samples=_BOOLS,
+)
+
+logical_not = declare(
+    "logical_not", "x", kind="elementwise", infer=compared,
+    numpy="np.logical_not({x}, out={out})",
+    samples=(sample(np.array([True, False, True])), sample(np.array(True))),
+)
+
+isnan = declare(
+    "isnan", "x", kind="elementwise", infer=elementwise(np.isnan),
+    numpy="np.isnan({x}, out={out})",
+    samples=(sample(np.array([1.0, np.nan, np.inf])), sample(())),
+)
+
+isfinite = declare(
+    "isfinite", "x", kind="elementwise", infer=elementwise(np.isfinite),
+    numpy="np.isfinite({x}, out={out})",
+    samples=(sample(np.array([1.0, np.nan, np.inf])), sample(())),
+)
+
+
+def _cast_vjp(g, y, x, *, dtype):
+    return (cast(g, dtype=x.dtype),) if x.dtype.kind == "f" else (None,)
+
+
+cast = declare(
+    "cast", "x", {"dtype": np.dtype("float32")}, kind="elementwise", canonical=canonical_dtype,
+    infer=lambda x, *, dtype: Tensor(x.shape, dtype),
+    vjp=_cast_vjp,
+    numpy='np.copyto({out}, {x}, casting="unsafe")',
+    samples=tuple(Sample((shape,), {"dtype": to}, dtype) for shape, dtype, to in (
+        ((2, 3), "float32", "float64"), ((), "float64", "float32"), ((0,), "float64", "float16"),
+        ((5,), "float32", "int32"))) + (sample(np.arange(4)),),
+)
+
+copy = declare(
+    "copy", "x", kind="elementwise", infer=same_as_input,
+    vjp=lambda g, y, x: (g,),
+    numpy="np.copyto({out}, {x})",
+    samples=_ONE,
+)

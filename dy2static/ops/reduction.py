@@ -1,0 +1,159 @@
+"""Ops that reduce axes: sums, extrema, softmax and its relatives."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import numpy as np
+
+from ..ir.graph import Value
+from ..ir.op import declare, sample
+from ..ir.types import Tensor
+from .broadcasting import broadcast_to
+from .elementwise import equal, exp, mask
+from .movement import reshape
+from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, reduced, result_dtype
+
+_REDUCE = (sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=(0, -1)), sample((3, 4), axis=0, keepdims=True),
+           sample(()), sample((1,)), sample((5,), axis=()))
+_EMPTY = (sample((0, 3), axis=0), sample((3, 0), axis=1, keepdims=True), sample((0,)))
+_ALONG = (sample((4, 3), axis=1), sample((2, 3, 4), axis=1), sample((3,), axis=0), sample((0, 3), axis=1),
+          sample((5, 1), axis=-1))
+
+
+def _reduction(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    def infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Tensor:
+        return Tensor(reduced(x.shape, axis, keepdims), result_dtype(function, x.dtype))
+    return infer
+
+
+def spread(g: Value, x: Value, axis: Tuple[int, ...], keepdims: bool) -> Value:
+    """A result of reducing ``x`` over ``axis``, repeated to the shape of ``x``."""
+    kept = g if keepdims else reshape(g, shape=reduced(x.shape, axis, True))
+    return broadcast_to(kept, shape=x.shape)
+
+
+sum_ = declare(
+    "sum", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_reduction(np.sum),
+    vjp=lambda g, y, x, *, axis, keepdims: (spread(g, x, axis, keepdims),),
+    numpy="np.add.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    samples=_REDUCE + _EMPTY + (sample(np.arange(6, dtype=np.int32).reshape(2, 3), axis=0),),
+)
+
+
+def _count(x: Any, axis: Tuple[int, ...]) -> Any:
+    return Tensor(tuple(x.shape[a] for a in axis), x.dtype).size
+
+
+mean = declare(
+    "mean", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_reduction(np.mean),
+    vjp=lambda g, y, x, *, axis, keepdims: (spread(g, x, axis, keepdims) * (1.0 / _count(x, axis)),),
+    numpy="np.mean({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    samples=_REDUCE,
+)
+
+
+def _extremum_infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Tensor:
+    if any(x.shape[a] == 0 for a in axis):
+        raise ValueError("zero-size array to reduction operation which has no identity")
+    return Tensor(reduced(x.shape, axis, keepdims), x.dtype)
+
+
+def _extremum_vjp(g, y, x, *, axis, keepdims):
+    # As Chainer: every element that equals the extremum gets the whole gradient.
+    return (mask(spread(g, x, axis, keepdims), equal(x, spread(y, x, axis, keepdims))),)
+
+
+max_ = declare(
+    "max", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_extremum_infer, vjp=_extremum_vjp,
+    numpy="np.maximum.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    samples=_REDUCE + (sample((0, 3), axis=1), sample(np.arange(6).reshape(2, 3), axis=1)),
+)
+
+min_ = declare(
+    "min", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_extremum_infer, vjp=_extremum_vjp,
+    numpy="np.minimum.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    samples=_REDUCE + (sample((0, 3), axis=1),),
+)
+
+
+def _truth_infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Tensor:
+    return Tensor(reduced(x.shape, axis, keepdims), np.dtype(bool))
+
+
+any_ = declare(
+    "any", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_truth_infer,
+    numpy="np.logical_or.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    samples=_REDUCE + _EMPTY,
+)
+
+all_ = declare(
+    "all", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_truth_infer,
+    numpy="np.logical_and.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    samples=_REDUCE + _EMPTY,
+)
+
+
+def _argument_canonical(x: Tensor, *, axis: Optional[int]) -> Dict[str, Any]:
+    return {"axis": None if axis is None else normal_axis(axis, x.ndim)}
+
+
+def _argument_infer(x: Tensor, *, axis: Optional[int]) -> Tensor:
+    if (x.size if axis is None else x.shape[axis]) == 0:
+        raise ValueError("attempt to get argmax or argmin of an empty sequence")
+    return Tensor(() if axis is None else reduced(x.shape, (axis,), False), np.dtype(np.intp))
+
+
+argmax = declare(
+    "argmax", "x", {"axis": None}, kind="reduction", canonical=_argument_canonical, infer=_argument_infer,
+    numpy="np.argmax({x}, axis={axis}, out={out})",
+    samples=(sample((4, 3)), sample((4, 3), axis=1), sample((0, 3), axis=-1), sample((1,), axis=0)),
+)
+
+argmin = declare(
+    "argmin", "x", {"axis": None}, kind="reduction", canonical=_argument_canonical, infer=_argument_infer,
+    numpy="np.argmin({x}, axis={axis}, out={out})",
+    samples=(sample((4, 3)), sample((4, 3), axis=1), sample((0, 3), axis=-1), sample((1,), axis=0)),
+)
+
+
+def _float_along(x: Tensor, *, axis: int) -> Tensor:
+    need_dtype(x, "f", "the operand")
+    return x
+
+
+softmax = declare(
+    "softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along, inplace_ok=True,
+    vjp=lambda g, y, x, *, axis: (y * g - y * spread(sum_(y * g, axis=axis, keepdims=True), x, (axis,), True),),
+    numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
+          "np.divide({out}, {out}.sum(axis={axis}, keepdims=True), out={out})",
+    samples=_ALONG,
+)
+
+log_softmax = declare(
+    "log_softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along, inplace_ok=True,
+    vjp=lambda g, y, x, *, axis: (g - exp(y) * spread(sum_(g, axis=axis, keepdims=True), x, (axis,), True),),
+    numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\n"
+          "np.subtract({out}, np.log(np.exp({out}).sum(axis={axis}, keepdims=True)), out={out})",
+    samples=_ALONG,
+)
+
+
+def _logsumexp_infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Tensor:
+    need_dtype(x, "f", "the operand")
+    return _extremum_infer(x, axis=axis, keepdims=keepdims)
+
+
+logsumexp = declare(
+    "logsumexp", "x", {"axis": None, "keepdims": False}, kind="reduction",
+    canonical=canonical_axes, infer=_logsumexp_infer,
+    vjp=lambda g, y, x, *, axis, keepdims: (spread(g, x, axis, keepdims) * exp(x - spread(y, x, axis, keepdims)),),
+    numpy="np.log(np.exp({x} - {x}.max(axis={axis}, keepdims=True)).sum(axis={axis}, keepdims={keepdims}), out={out})\n"
+          "np.add({out}, {x}.max(axis={axis}, keepdims={keepdims}), out={out})",
+    samples=_REDUCE + (sample((0, 3), axis=1),),
+)
