@@ -1,0 +1,386 @@
+"""Straight-line graphs as readable Python functions that call NumPy: the backend that is always there."""
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from ..errors import InternalError, Location
+from ..ir.dims import Dim
+from ..ir.graph import Graph, Node, Value
+from ..ir.template import attr_source, fills_out, numpy_source
+from ..ir.types import Tensor
+from ..passes.aliases import held_values
+from ..pyast.loader import compile_text
+from .buffers import BufferPlan, plan
+from .names import Names
+from .text import Line, function_text
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class NumpyFunction:
+    """A generated function ``name(arena, *inputs) -> (outputs..., saved...)`` and the pieces it is made of.
+
+    params: the names of the inputs.
+    arena: the names of the arrays of the arena, in the order of ``plan.slots``.
+    lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
+    results: the expressions returned: outputs, then saved values.
+    constants: what the namespace of the code must hold.
+    """
+
+    name: str
+    params: Tuple[str, ...]
+    arena: Tuple[str, ...]
+    lines: Tuple[Line, ...]
+    results: Tuple[str, ...]
+    constants: Mapping[str, Any]
+    plan: BufferPlan
+
+    @property
+    def source(self) -> str:
+        """The text of the whole function."""
+        unpack: Tuple[Line, ...] = ((f"{_tuple(self.arena)} = arena", None),) if self.arena else ()
+        return function_text(self.name, ("arena", *self.params), unpack + self.lines, _tuple(self.results))
+
+    @property
+    def slots(self) -> Tuple[Tuple[Tuple[int, ...], np.dtype], ...]:
+        """Shape and dtype of every array of the arena."""
+        return tuple((slot.shape, slot.dtype) for slot in self.plan.slots)
+
+    def make_arena(self) -> Tuple[np.ndarray, ...]:
+        """New working memory for one call."""
+        return self.plan.make_arena()
+
+    def bind(self) -> Callable[..., Tuple[Any, ...]]:
+        """The compiled function."""
+        filename = f"<dy2static {self.name} {next(_serial)}>"
+        return compile_text(self.source, filename, self.constants)[self.name]
+
+
+def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
+         reserved: Collection[str] = ()) -> NumpyFunction:
+    """A NumPy function for a straight-line graph.
+
+    escaping: values whose arrays somebody outside will hold.  They, and everything they may be views of, get new
+        memory in every call; everything else is computed into the arena.
+    saved: values that the function also returns; they stay as they are in the arena until it is used again.
+    reserved: names the text must not use.
+
+    Linear in nodes + edges.
+    """
+    return _Emitter(graph, escaping, saved, reserved).run(name)
+
+
+class _Emitter:
+    """The state of `emit`: what each value is called, and the lines so far."""
+
+    def __init__(self, graph: Graph, escaping: Collection[Value], saved: Tuple[Value, ...], reserved: Collection[str]):
+        self.graph, self.saved = graph, saved
+        self.returned = (*graph.outputs, *saved)
+        self.held = held_values(graph, escaping)
+        self.producers = graph.producers()
+        self.operands = {node: self._direct_operands(node) for node in graph.nodes}
+        self.uses = self._count_uses()
+        placed = {v for node in graph.nodes for v in node.outputs if self._is_placed(v, node)}
+        self.plan = plan(graph, placed, self.returned, self._overwritable, self._as_view)
+        self.symbols = _symbols(graph)
+        self.names = Names({*reserved, *self.symbols})
+        self.constants: Dict[Any, np.ndarray] = {}
+        self.texts: Dict[Value, str] = {}
+        self.slot_names: Dict[int, str] = {}
+        self.lines: List[Line] = []
+
+    def run(self, name: str) -> NumpyFunction:
+        params = tuple(self.names.fresh(value.name or "x") for value in self.graph.inputs)
+        self.texts.update(zip(self.graph.inputs, params))
+        self._bind_symbols()
+        for node in self.graph.nodes:
+            if node.op.effect or any(self.uses.get(v) for v in node.outputs):
+                self._node(node)
+        results = tuple(self.texts[v] for v in self.returned)
+        arena = tuple(self.slot_names.get(i, f"unused_{i}") for i in range(len(self.plan.slots)))
+        return NumpyFunction(name, params, arena, tuple(self.lines), results, self.names.namespace, self.plan)
+
+    # What a node reads, and where its result goes
+
+    def _direct_operands(self, node: Node) -> Tuple[Value, ...]:
+        """The operands, without the broadcasts that NumPy does by itself."""
+        operands = list(node.inputs)
+        if node.op.kind == "elementwise" and isinstance(node.op.numpy, str):
+            for i, value in enumerate(operands):
+                producer = self.producers.get(value)
+                if producer is not None and producer.op.name == "broadcast_to":
+                    operands[i] = producer.inputs[0]
+                    if _broadcast(operands) != node.outputs[0].shape:
+                        operands[i] = value
+        return tuple(operands)
+
+    def _count_uses(self) -> Dict[Value, int]:
+        """How often the text reads each value; values that nothing needs are absent."""
+        uses: Dict[Value, int] = {}
+        for value in self.returned:
+            uses[value] = uses.get(value, 0) + 2              # returned values get a name of their own
+        for node in reversed(self.graph.nodes):
+            if node.op.effect or any(v in uses for v in node.outputs):
+                for value in self.operands[node]:
+                    uses[value] = uses.get(value, 0) + 1
+        return uses
+
+    def _is_placed(self, value: Value, node: Node) -> bool:
+        return (fills_out(node.op) and isinstance(value.type, Tensor) and value not in self.held
+                and value in self.uses and not any(isinstance(n, Dim) for n in value.shape))
+
+    def _overwritable(self, node: Node) -> Tuple[Value, ...]:
+        """The operands a node may write its result over: no other operand is, or is a view of, the same array."""
+        if not node.op.inplace_ok:
+            return ()
+        direct = self.operands[node]
+        roots = [self._root(v) for v in direct]
+        return tuple(v for i, v in enumerate(direct)
+                     if v is roots[i] and all(v is other or root is not v for other, root in zip(direct, roots)))
+
+    def _root(self, value: Value) -> Value:
+        """The value whose memory a chain of views ends at."""
+        producer = self.producers.get(value)
+        while producer is not None and producer.op.view:
+            value = producer.inputs[0]
+            producer = self.producers.get(value)
+        return value
+
+    def _as_view(self, node: Node) -> Optional[Tuple[str, Tuple[Any, ...]]]:
+        """How to make a node's result once, with the arena: a view of a buffer that is always the same."""
+        if node.op.name not in ("transpose", "reshape") or node.outputs[0] not in self.uses:
+            return None
+        base = self.producers.get(node.inputs[0])
+        if node.op.name == "transpose":
+            return "transpose", node.attrs["axes"]
+        if base is None or not fills_out(base.op) or any(isinstance(n, Dim) for n in node.outputs[0].shape):
+            return None                                        # only the buffer itself is sure to be contiguous
+        return "reshape", node.outputs[0].shape
+
+    # Text
+
+    def _node(self, node: Node) -> None:
+        if node.op.name == "constant":
+            self._constant(node)
+        elif node.outputs and self._buffer(node.outputs[0]) is not None:
+            self._into_buffer(node)
+        elif isinstance(node.op.numpy, str):
+            self._fresh(node)
+        elif node.op.numpy is not None:
+            self._call(node)
+        else:
+            raise InternalError(f"{node.op.name} has no NumPy form", node.loc)
+
+    def _constant(self, node: Node) -> None:
+        """A 0-d array or an array in the namespace; a copy of it where somebody could write into it."""
+        (value,) = node.outputs
+        text = self._number(np.array(node.attrs["value"]), value.name)
+        if value in self.held:
+            self._line(f"{self._new_name(value)} = {text}.copy()", node)
+        else:
+            self.texts[value] = text
+
+    def _into_buffer(self, node: Node) -> None:
+        (value,) = node.outputs
+        self.texts[value] = self._buffer(value)
+        if self.plan.slots[self.plan.places[value]].view is None:
+            for line in self._source(node, self.texts[value]):
+                self._line(line, node)
+
+    def _fresh(self, node: Node) -> None:
+        """A result in memory of its own, or a view of an operand."""
+        value = node.outputs[0]
+        if not fills_out(node.op):
+            (text,) = self._source(node, "out")
+            if text.isidentifier() or self.uses[value] == 1 and re.fullmatch(r"\w+\.T", text):
+                self.texts[value] = text
+                return
+            if _is_scalar_like(node):
+                text = f"{self._numpy('asarray')}({text})"
+            self._line(f"{self._assigned(node)} = {text}", node)
+            return
+        out = self._new_name(value)
+        lines = self._source(node, out)
+        simple = _without_out(lines[0], out) if len(lines) == 1 and value.ndim else None
+        if simple is not None:
+            self._line(f"{out} = {simple}", node)
+        else:
+            shape, dtype = attr_source(value.shape), attr_source(value.dtype)
+            self._line(f"{out} = {self.names.numpy(f'np.empty({shape}, {dtype})')}", node)
+            for line in lines:
+                self._line(line, node)
+
+    def _call(self, node: Node) -> None:
+        """A call of an op that is a Python function."""
+        function = self.names.bind(f"do_{node.op.name}", node.op.numpy)
+        arguments = [self.texts[v] for v in node.inputs]
+        arguments += [f"{name}={self._attr(name, attr)}" for name, attr in node.attrs.items()]
+        if node.regions:
+            arguments.append(f"regions={self.names.bind('regions', node.regions)}")
+        text = f"{function}({', '.join(arguments)})"
+        if _is_scalar_like(node):
+            text = f"{self._numpy('asarray')}({text})"
+        self._line(f"{self._assigned(node)} = {text}" if node.outputs else text, node)
+
+    def _source(self, node: Node, out: str) -> List[str]:
+        """The lines of a node's template."""
+        direct = self.operands[node]
+        operands = [self.texts[v] for v in direct]
+        special = _SPECIAL.get(node.op.name)
+        text = special(node, operands, out) if special is not None else None
+        if text is None:
+            types = [v.type for v in node.inputs]
+            text = numpy_source(node.op, operands, out, types, node.outputs[0].type, node.attrs)
+        lines = [re.sub(r"\s+#.*$", "", line) for line in text.split("\n")]
+        if node.op.kind == "elementwise" or node.op.name == "mean":
+            lines = [self._with_typed_numbers(line, node) for line in lines]
+        return [self.names.numpy(line) for line in lines]
+
+    def _with_typed_numbers(self, line: str, node: Node) -> str:
+        """The line with arrays of no dimensions for Python numbers: NumPy converts those in every call."""
+        dtype = node.outputs[0].dtype
+        if dtype.kind != "f" or any(v.dtype != dtype for v in node.inputs) or not line.startswith("np."):
+            return line
+        return _NUMBER.sub(lambda number: self._number(np.array(ast.literal_eval(number.group()), dtype)), line)
+
+    def _number(self, array: np.ndarray, name: str = "") -> str:
+        """The name of a constant; equal constants have one name."""
+        key = (array.dtype.str, array.shape, array.tobytes())
+        array = self.constants.setdefault(key, array)
+        array.flags.writeable = False
+        return self.names.bind(_constant_hint(array, name), array)
+
+    def _line(self, text: str, node: Optional[Node] = None) -> None:
+        self.lines.append((text, node.loc if node is not None else None))
+
+    def _assigned(self, node: Node) -> str:
+        names = [self._new_name(v) for v in node.outputs]
+        return names[0] if len(names) == 1 else _tuple(names)
+
+    def _new_name(self, value: Value) -> str:
+        self.texts[value] = self.names.fresh(value.name or "v")
+        return self.texts[value]
+
+    def _buffer(self, value: Value) -> Optional[str]:
+        """The name of the buffer a value lives in: that of the first value there."""
+        slot = self.plan.places.get(value)
+        if slot is None:
+            return None
+        if slot not in self.slot_names:
+            self.slot_names[slot] = self.names.fresh(value.name or "v")
+        return self.slot_names[slot]
+
+    def _numpy(self, name: str) -> str:
+        return self.names.numpy(f"np.{name}")
+
+    def _attr(self, name: str, attr: Any) -> str:
+        if attr is None or isinstance(attr, (bool, int, str)) or isinstance(attr, tuple) and \
+                all(item is None or isinstance(item, (bool, int, str)) for item in attr):
+            return repr(attr)
+        return self.names.bind(name, attr)
+
+    def _bind_symbols(self) -> None:
+        """Let each unknown size be read from the first input that shows it."""
+        unknown = set(self.symbols)
+        for value in self.graph.inputs:
+            for axis, size in enumerate(value.shape if isinstance(value.type, Tensor) else ()):
+                if isinstance(size, Dim) and str(size) in unknown:
+                    unknown.discard(str(size))
+                    self._line(f"{size} = {self.texts[value]}.shape[{axis}]")
+
+
+def _matmul(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
+    """Two matrices: the method has the least overhead, and is what Chainer calls."""
+    if node.inputs[0].ndim != 2:
+        return None
+    left, right = (f"{text}.T" if node.attrs[turn] else text for text, turn in zip(operands, ("transa", "transb")))
+    return f"{left}.dot({right}, out={out})"
+
+
+def _transpose(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
+    axes = node.attrs["axes"]
+    return f"{operands[0]}.T" if axes == tuple(reversed(range(len(axes)))) else None
+
+
+def _sum(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
+    (x,), axis = node.inputs, node.attrs["axis"]
+    axis = None if len(axis) == x.ndim else axis[0] if len(axis) == 1 else axis
+    keepdims = ", keepdims=True" if node.attrs["keepdims"] else ""
+    return f"np.add.reduce({operands[0]}, axis={axis}{keepdims}, out={out})"
+
+
+def _mean(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
+    """What `numpy.mean` does, without its detours; float16 needs them."""
+    (x,), axis = node.inputs, node.attrs["axis"]
+    count = math.prod(x.shape[a] for a in axis)
+    if x.dtype.char not in "fd" or isinstance(count, Dim) or count == 0:
+        return None
+    return f"{_sum(node, operands, out)}\nnp.true_divide({out}, {count}, out={out})"
+
+
+#: Ops with a faster text in special cases: (node, operands, out) gives it, or None for the op's own template.
+_SPECIAL: Dict[str, Callable[[Node, Sequence[str], str], Optional[str]]] = {
+    "matmul": _matmul, "transpose": _transpose, "mean": _mean, "sum": _sum}
+
+#: A number as an argument of its own.
+_NUMBER = re.compile(r"(?<=, )-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,)])")
+
+
+def _broadcast(values: Sequence[Value]) -> Optional[Tuple[Any, ...]]:
+    """The shape NumPy gives these operands, None where it would not take them."""
+    result: List[Any] = []
+    for sizes in itertools.zip_longest(*(reversed(v.shape) for v in values), fillvalue=1):
+        wide = {size for size in sizes if size != 1}
+        if len(wide) > 1:
+            return None
+        result.append(wide.pop() if wide else 1)
+    return tuple(reversed(result))
+
+
+def _without_out(line: str, out: str) -> Optional[str]:
+    """The call without its ``out=``, which then makes its result itself; None if it is not one such call."""
+    end = f", out={out})"
+    if not line.endswith(end):
+        return None
+    text = line[:-len(end)] + ")"
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    return text if isinstance(tree, ast.Call) and not re.search(rf"\b{out}\b", text) else None
+
+
+def _is_scalar_like(node: Node) -> bool:
+    """Whether NumPy may give a number where the graph has an array of no dimensions."""
+    return (len(node.outputs) == 1 and isinstance(node.outputs[0].type, Tensor) and node.outputs[0].shape == ()
+            and node.op.kind not in ("view", "opaque"))
+
+
+def _constant_hint(array: np.ndarray, name: str) -> str:
+    """A readable name for a constant: ``c0_5`` for 0.5."""
+    if array.ndim:
+        return name or "constant"
+    text = f"{array.item()}".replace("-", "m").replace("+", "")
+    return f"c{text[:-2] if text.endswith('.0') else text}"
+
+
+def _symbols(graph: Graph) -> Tuple[str, ...]:
+    """The symbols in the shapes of the inputs."""
+    found: Set[str] = set()
+    for value in graph.inputs:
+        for size in value.shape if isinstance(value.type, Tensor) else ():
+            if isinstance(size, Dim):
+                found.update(size.symbols)
+    return tuple(sorted(found))
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names) if names else "()"

@@ -1,0 +1,63 @@
+"""Common subexpression elimination."""
+from __future__ import annotations
+
+from typing import Any, Dict, Hashable, Optional
+
+import numpy as np
+
+from ..ir.graph import Graph, Node, Value
+from .aliases import held_values
+from .rewriting import with_inputs
+
+#: Nodes of these kinds are never merged: two draws, two calls or two branches are two things.
+_KEPT_KINDS = ("control", "effect", "opaque")
+
+
+def eliminate_common(graph: Graph) -> Graph:
+    """Let nodes of the same op, operands and attributes be computed once.
+
+    Linear in nodes + edges + bytes of the constants.  Nodes with effects, control flow and opaque nodes stay.  Two
+    values that somebody outside can hold are never merged: a user who gets two arrays may write into one of them.
+    """
+    held = held_values(graph, graph.outputs)
+    replaced: Dict[Value, Value] = {}
+    seen: Dict[Hashable, Node] = {}
+    nodes = []
+    for node in graph.nodes:
+        node = with_inputs(node, tuple(replaced.get(v, v) for v in node.inputs))
+        key = _key(node)
+        first = node if key is None else seen.setdefault(key, node)
+        if first is node or not held.isdisjoint(node.outputs) and not held.isdisjoint(first.outputs):
+            nodes.append(node)
+            continue
+        replaced.update(zip(node.outputs, first.outputs))
+        held.update(replaced[v] for v in node.outputs if v in held)
+    if not replaced:
+        return graph
+    return graph.with_(nodes=tuple(nodes), outputs=tuple(replaced.get(v, v) for v in graph.outputs))
+
+
+def _key(node: Node) -> Optional[Hashable]:
+    """What makes two nodes the same computation; None for a node that equals no other."""
+    if node.op.effect or node.op.kind in _KEPT_KINDS or node.regions:
+        return None
+    key = (node.op.name, node.inputs, tuple((name, _frozen(node.attrs[name])) for name in sorted(node.attrs)))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _frozen(attr: Any) -> Hashable:
+    """An attribute as a key.  The bits of a number count, not its value: 0.0 is not -0.0, and 1 is not 1.0."""
+    if isinstance(attr, (np.ndarray, np.generic)):
+        array = np.asarray(attr)
+        return ("array", array.shape, array.dtype.str, array.tobytes() if array.dtype.kind != "O" else id(attr))
+    if isinstance(attr, (tuple, list)):
+        return (type(attr).__name__, tuple(_frozen(item) for item in attr))
+    if isinstance(attr, (bool, int, float)):
+        return (type(attr).__name__, repr(attr))
+    if isinstance(attr, slice):
+        return ("slice", _frozen(attr.start), _frozen(attr.stop), _frozen(attr.step))
+    return attr

@@ -1,0 +1,1 @@
+def simplify(graph): return graph

@@ -1,0 +1,80 @@
+"""From a joint graph to the backward graph and what the forward has to keep for it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Set, Tuple
+
+from ..ir.graph import Graph, Node, Value
+from .cse import eliminate_common
+from .dead import eliminate_dead
+from .simplify import simplify
+
+
+@dataclass(frozen=True)
+class Split:
+    """A backward graph and where its inputs come from.
+
+    backward: inputs are the saved values, then the forward inputs, then the forward outputs named below, then every
+        output gradient of the joint graph.  Outputs are those of the joint graph.
+    saved: values of the forward graph that it must keep: intermediates the gradient formulas need as they were.
+    inputs: indexes of the forward inputs that are read, by reference, when the backward runs.
+    outputs: indexes of the forward outputs that are read, by reference, when the backward runs.
+    """
+
+    backward: Graph
+    saved: Tuple[Value, ...]
+    inputs: Tuple[int, ...]
+    outputs: Tuple[int, ...]
+
+
+def split(joint: Graph, forward: Graph) -> Split:
+    """Part a joint graph: what ``forward`` already computes is read or saved, the rest is the backward graph.
+
+    Views (transpose, reshape, broadcast) and constants are made anew in the backward graph instead of being saved,
+    so what a forward input holds when the backward runs is what counts, as in eager.  The backward graph is cleaned
+    up, and only what it still reads after that is saved.  Linear in nodes + edges.
+    """
+    known = set(forward.inputs).union(*(node.outputs for node in forward.nodes))
+    producers = forward.producers()
+    references: Dict[Value, Value] = {}                        # forward value -> input of the backward graph
+    again: Dict[Node, None] = {}
+
+    def reach(value: Value) -> None:
+        """Make a forward value available in the backward graph."""
+        producer = producers.get(value)
+        if value in outputs or producer is None or not _is_redone(producer):
+            references.setdefault(value, value)
+        elif producer not in again:
+            for operand in producer.inputs:
+                reach(operand)
+            again[producer] = None
+
+    outputs: Set[Value] = set(forward.outputs)
+    forward_nodes = set(forward.nodes)
+    own = [node for node in eliminate_dead(joint).nodes if node not in forward_nodes]
+    for value in [v for node in own for v in node.inputs] + list(joint.outputs):
+        if value in known:
+            reach(value)
+    gradients = tuple(v for v in joint.inputs if v not in known)
+    backward = Graph(tuple(references) + gradients, joint.outputs, tuple(again) + tuple(own), joint.name)
+    return _sorted(eliminate_dead(eliminate_common(simplify(backward))), forward, gradients)
+
+
+def _is_redone(node: Node) -> bool:
+    """Whether a forward node is cheaper to repeat than to keep: constants and views."""
+    return node.op.view or node.op.name == "constant"
+
+
+def _sorted(backward: Graph, forward: Graph, gradients: Tuple[Value, ...]) -> Split:
+    """The split of a clean backward graph: its inputs grouped, without those that nothing reads."""
+    read = {v for node in backward.nodes for v in node.inputs}.union(backward.outputs)
+    inputs = tuple(i for i, v in enumerate(forward.inputs) if v in read)
+    given: Set[Value] = set(forward.inputs).union(gradients)
+    outputs: List[int] = []
+    for index, value in enumerate(forward.outputs):
+        if value in read and value not in given:
+            outputs.append(index)
+            given.add(value)
+    saved = tuple(v for v in backward.inputs if v in read and v not in given)
+    order = saved + tuple(forward.inputs[i] for i in inputs) + tuple(forward.outputs[i] for i in outputs) + gradients
+    return Split(backward.with_(inputs=order), saved, inputs, tuple(outputs))
