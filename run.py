@@ -64,7 +64,7 @@ class Environment:
         if self.stamp.is_file() and self.stamp.read_text() == self.recipe() and self.runs():
             return
         started = time.time()
-        print("setting up %s (details in %s)" % (self.folder.name, self.log.relative_to(ROOT)))
+        print("setting up %s (details in %s)" % (self.folder.name, self.log.relative_to(ROOT)), flush=True)
         with step("environment"):
             self.create()
         with step("build tools"):
@@ -74,7 +74,7 @@ class Environment:
         with step("dy2static and its tests"):
             self.pip("install", "--no-build-isolation", "--editable", ".[test,examples]", self.numpy)
         self.stamp.write_text(self.recipe())
-        print("  %-28s %6.1f s" % ("all", time.time() - started))
+        print("  %-28s %6.1f s" % ("all", time.time() - started), flush=True)
 
     def recipe(self):
         """A digest of everything that decides what gets installed."""
@@ -108,7 +108,7 @@ class Environment:
                                      stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         if status != 0:
             tail = self.log.read_text(errors="replace").splitlines()[-25:]
-            sys.exit("\n".join(["failed; the end of %s:" % self.log, *tail]))
+            sys.exit("\n".join(["failed\nThe end of %s:" % self.log, *tail]))
 
 
 @contextlib.contextmanager
