@@ -87,7 +87,7 @@ class Environment:
         return Path(self.python).exists() and subprocess.call([self.python, "-c", ""]) == 0
 
     def create(self):
-        """Make the environment, with pip in it even if Python lacks ensurepip (Debian without python3-venv)."""
+        """Make the environment, with a pip even where ensurepip is missing (Debian without python3-venv)."""
         has_ensurepip = importlib.util.find_spec("ensurepip") is not None
         if not self.runs():
             venv.create(self.folder, clear=True, with_pip=has_ensurepip, symlinks=os.name != "nt")
