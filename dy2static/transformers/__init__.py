@@ -1,8 +1,36 @@
 """Source to source: one file per construct, and the order they run in."""
 from __future__ import annotations
-from typing import Callable, Sequence
+
+from typing import Any, Callable, Sequence, Tuple, Type
+
 import gast
 
-PIPELINE = ()
-def apply(pipeline, tree, after_each=lambda transformer, tree: None):
+from dy2static.errors import InternalError
+from dy2static.transformers.base import Transformer
+from dy2static.transformers.boolean_operators import BooleanOperators
+from dy2static.transformers.calls import Calls
+from dy2static.transformers.if_else import IfElse
+from dy2static.transformers.super_calls import SuperCalls
+from dy2static.transformers.unsupported import Unsupported
+
+PIPELINE: Tuple[Type[Transformer], ...] = (
+    Unsupported,        # first: report everything wrong at once, on the user's own code
+    SuperCalls,         # before IfElse: `super()` would not know its method from inside a block made a function
+    IfElse,             # on plain names: before lambdas are made that capture them
+    BooleanOperators,   # after IfElse, whose blocks settled which names may have no value
+    Calls,              # last: whatever calls the others left or moved
+)
+
+
+def apply(pipeline: Sequence[Type[Transformer]], tree: gast.FunctionDef,
+          after_each: Callable[[Type[Transformer], gast.FunctionDef], Any] = lambda transformer, tree: None) -> gast.FunctionDef:
+    """Run each transformer once, in order, on ``tree`` in place; check what it promised to remove."""
+    gone: Tuple[Type[gast.AST], ...] = ()
+    for transformer in pipeline:
+        tree = transformer().transform(tree)
+        gone += transformer.removes
+        left = next((node for node in gast.walk(tree) if isinstance(node, gone)), None) if gone else None
+        if left is not None:
+            raise InternalError(f"{transformer.__name__} left a {type(left).__name__}", getattr(left, "origin", None))
+        after_each(transformer, tree)
     return gast.fix_missing_locations(tree)

@@ -1,0 +1,85 @@
+"""Code with holes: a piece of Python text becomes nodes that stand at the place of what they replace."""
+from __future__ import annotations
+
+import ast
+import functools
+import textwrap
+from typing import Any, Dict, List, Union
+
+import gast
+
+Hole = Union[str, gast.AST, List[gast.AST]]
+
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset", "origin")
+
+
+def expression(template: str, at: gast.AST, **holes: Hole) -> gast.AST:
+    """The expression ``template`` with its holes filled, placed at ``at``."""
+    (statement,) = _parsed(template)
+    return _Filler(holes, at).fill(statement.value)
+
+
+def statements(template: str, at: gast.AST, **holes: Hole) -> List[gast.AST]:
+    """The statements of ``template`` with their holes filled, placed at ``at``.
+
+    A hole is a name in the template.  Filled with a string it is another name (also of a function or a parameter), with a node
+    that node; with a list, where a list can stand, all of its nodes: arguments, parameters, elements, statements.
+    """
+    return _Filler(holes, at).fill_all(_parsed(textwrap.dedent(template)))
+
+
+def place(node: gast.AST, at: gast.AST) -> gast.AST:
+    """``node`` with the position and origin of ``at``, as far as it has none."""
+    for attribute in _PLACE:
+        if getattr(node, attribute, None) is None and hasattr(at, attribute):
+            setattr(node, attribute, getattr(at, attribute))
+    return node
+
+
+@functools.lru_cache(maxsize=None)
+def _parsed(template: str) -> List[gast.AST]:
+    return gast.ast_to_gast(ast.parse(template)).body
+
+
+class _Filler:
+    """Copies template nodes; the text's own positions are dropped for those of ``at``."""
+
+    def __init__(self, holes: Dict[str, Hole], at: gast.AST):
+        self.holes, self.at = holes, at
+
+    def fill(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return self.fill_all(node)
+        if not isinstance(node, gast.AST):
+            return node
+        if isinstance(node, gast.Name) and node.id in self.holes:
+            return self._filled_name(node)
+        copy = type(node)(**{field: self.fill(getattr(node, field)) for field in node._fields})
+        if isinstance(copy, gast.FunctionDef):
+            copy.name = self.holes.get(copy.name, copy.name)
+        return place(copy, self.at)
+
+    def fill_all(self, nodes: List[Any]) -> List[Any]:
+        filled: List[Any] = []
+        for node in nodes:
+            value = node.value if isinstance(node, gast.Expr) else node
+            hole = self.holes.get(value.id) if isinstance(value, gast.Name) else None
+            if isinstance(hole, list):
+                filled += [self._in_context(item, value.ctx) for item in hole]
+            elif isinstance(node, gast.Expr) and isinstance(hole, gast.stmt):
+                filled.append(hole)
+            else:
+                filled.append(self.fill(node))
+        return filled
+
+    def _filled_name(self, node: gast.Name) -> gast.AST:
+        hole = self.holes[node.id]
+        if isinstance(hole, str):
+            return place(gast.Name(hole, type(node.ctx)(), None, None), self.at)
+        return self._in_context(hole, node.ctx)
+
+    def _in_context(self, node: gast.AST, context: gast.AST) -> gast.AST:
+        """A name put where it is stored to, or a parameter, has to say so."""
+        if isinstance(node, gast.Name) and not isinstance(node.ctx, type(context)):
+            return place(gast.Name(node.id, type(context)(), None, None), node)
+        return node

@@ -1,0 +1,49 @@
+"""What cannot be compiled is reported before anything else is done."""
+from __future__ import annotations
+
+from typing import List
+
+import gast
+
+from dy2static.errors import UnsupportedSyntaxError
+from dy2static.transformers.base import Transformer
+
+_ASYNC = {
+    gast.AsyncFunctionDef: "an async function",
+    gast.Await: "await",
+    gast.AsyncFor: "async for",
+    gast.AsyncWith: "async with",
+}
+
+
+class Unsupported(Transformer):
+    """Raise one UnsupportedSyntaxError that lists every construct that cannot be compiled; change nothing.
+
+    These are async functions and what only they may hold.  Generators are allowed: they run as plain Python.
+
+    Before:  return (i for i in range(n))
+    After:   return (i for i in range(n))
+    """
+
+    removes = tuple(_ASYNC)
+
+    def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
+        problems = list(_problems(tree))
+        if len(problems) == 1:
+            raise problems[0]
+        if problems:
+            listed = "\n".join(str(problem) for problem in problems)
+            raise UnsupportedSyntaxError(f"{len(problems)} constructs cannot be compiled\n{listed}")
+        return tree
+
+
+def _problems(tree: gast.AST) -> List[UnsupportedSyntaxError]:
+    """One error for each unsupported construct, in the order of the source; what an async function holds is part of it."""
+    what = _ASYNC.get(type(tree))
+    if isinstance(tree, gast.comprehension) and tree.is_async:
+        what = "an async comprehension"
+    found = [] if what is None else [UnsupportedSyntaxError(
+        f"{what} cannot be compiled", tree.origin, "decorate the synchronous function that it calls, or use not_to_static")]
+    if isinstance(tree, gast.AsyncFunctionDef):
+        return found
+    return found + [problem for child in gast.iter_child_nodes(tree) for problem in _problems(child)]
