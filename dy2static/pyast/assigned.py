@@ -6,7 +6,7 @@ from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set
 import gast
 
 from dy2static.pyast.scopes import (
-    COMPREHENSIONS, SCOPES, Scopes, bound_by, evaluated_outside, inside, own_nodes, parameters, targets, written)
+    COMPREHENSIONS, SCOPES, Scopes, bound_by, children, evaluated_outside, inside, own_nodes, parameters, targets, written)
 
 
 class State(NamedTuple):
@@ -59,7 +59,7 @@ class _Assignment:
         return state
 
     def other(self, node: gast.AST, state: State) -> Optional[State]:
-        state = self.evaluate(state, *gast.iter_child_nodes(node))
+        state = self.evaluate(state, *children(node))
         return state._replace(possible=state.possible | written(node))
 
     def visit_Assign(self, node: gast.AST, state: State) -> Optional[State]:
@@ -98,7 +98,7 @@ class _Assignment:
         return state._replace(possible=after.possible)      # under -O it does not run
 
     def visit_Return(self, node: gast.AST, state: State) -> Optional[State]:
-        self.evaluate(state, *gast.iter_child_nodes(node))
+        self.evaluate(state, *children(node))
         return None
 
     visit_Raise = visit_Return
@@ -200,7 +200,7 @@ class _Assignment:
                 if isinstance(node, COMPREHENSIONS):
                     state = self.comprehension(state, node)
             elif node is not None:
-                state = self.evaluate(state, *gast.iter_child_nodes(node))
+                state = self.evaluate(state, *children(node))
         return state
 
     def maybe(self, state: State, *nodes: gast.AST) -> State:

@@ -1,7 +1,8 @@
 """Which names a function, and every scope in it, binds, reads and captures."""
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Set
+import functools
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 import gast
 
@@ -61,7 +62,24 @@ def own_nodes(*roots: gast.AST) -> Iterator[gast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(evaluated_outside(node) if isinstance(node, SCOPES) else list(gast.iter_child_nodes(node))))
+        pending.extend(reversed(evaluated_outside(node) if isinstance(node, SCOPES) else children(node)))
+
+
+def children(node: gast.AST) -> List[gast.AST]:
+    """The child nodes that may hold names: all but contexts and operators."""
+    found: List[gast.AST] = []
+    for field in _child_fields(type(node)):
+        value = getattr(node, field)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, gast.AST)]
+        elif isinstance(value, gast.AST):
+            found.append(value)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def _child_fields(kind: type) -> Tuple[str, ...]:
+    return tuple(field for field in kind._fields if field not in ("ctx", "op", "ops", "id", "attr", "type_comment", "kind"))
 
 
 def evaluated_outside(node: gast.AST) -> List[gast.AST]:

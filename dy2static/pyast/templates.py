@@ -50,8 +50,8 @@ class _Filler:
     def fill(self, node: Any) -> Any:
         if isinstance(node, list):
             return self.fill_all(node)
-        if not isinstance(node, gast.AST):
-            return node
+        if not isinstance(node, gast.AST) or not node._attributes and not node._fields:
+            return node     # a constant, or a context or operator: these hold nothing and may be shared
         if isinstance(node, gast.Name) and node.id in self.holes:
             return self._filled_name(node)
         copy = type(node)(**{field: self.fill(getattr(node, field)) for field in node._fields})

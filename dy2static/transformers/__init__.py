@@ -33,4 +33,4 @@ def apply(pipeline: Sequence[Type[Transformer]], tree: gast.FunctionDef,
         if left is not None:
             raise InternalError(f"{transformer.__name__} left a {type(left).__name__}", getattr(left, "origin", None))
         after_each(transformer, tree)
-    return gast.fix_missing_locations(tree)
+    return tree

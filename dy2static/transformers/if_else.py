@@ -124,8 +124,9 @@ def _plan(function: gast.FunctionDef, found: scopes.Scopes, checked: Set[gast.AS
     live = liveness.analyse(function, found)
     known = assigned.analyse(function, found)
     states: Dict[gast.AST, _State] = {}
+    fixed = {node for node in gast.walk(function) if looks_at_frame(node)}
     for node in reversed(list(known.at_if)):        # inner ones before outer
-        state = _state(node, found[function], live[node], known, states) if node in live else None
+        state = _state(node, found[function], live[node], known, states, fixed) if node in live else None
         if state is not None:
             states[node] = state
     names = set().union(*(state.introduce for state in states.values()))
@@ -138,16 +139,16 @@ def _plan(function: gast.FunctionDef, found: scopes.Scopes, checked: Set[gast.AS
 
 
 def _state(node: gast.If, scope: scopes.Scope, live: liveness.Live, known: assigned.Assigned,
-           states: Dict[gast.AST, _State]) -> Optional[_State]:
+           states: Dict[gast.AST, _State], fixed: Set[gast.AST]) -> Optional[_State]:
     """What passes through ``node``; None where it has to stay a plain ``if``."""
     blocks = node.body + node.orelse
     names = written(*blocks)
-    if _must_stay(blocks) or names - scope.locals or names & scope.captured:
+    if _must_stay(blocks, fixed) or names - scope.locals or names & scope.captured:
         return None
     for block in (node.body, node.orelse):
         if not _all_or_nothing(block, live.on_raise, states):
             return None
-    if any(inner in known.unsure_inside for root in blocks for inner in gast.walk(root)):
+    if known.unsure_inside and any(inner in known.unsure_inside for root in blocks for inner in gast.walk(root)):
         return None
     needed = names & (live.after | live.body | live.orelse)
     certain, possible = known.at_if[node]
@@ -159,9 +160,9 @@ def _state(node: gast.If, scope: scopes.Scope, live: liveness.Live, known: assig
     return _State(node, needed, missing, reads, set(possible))
 
 
-def _must_stay(blocks: List[gast.AST]) -> bool:
+def _must_stay(blocks: List[gast.AST], fixed: Set[gast.AST]) -> bool:
     """Whether control leaves the blocks other than at their end, or they hold what cannot be in a function of its own."""
-    if _breaks_out(blocks) or any(looks_at_frame(node) for root in blocks for node in gast.walk(root)):
+    if _breaks_out(blocks) or fixed and any(node in fixed for root in blocks for node in gast.walk(root)):
         return True
     return any(isinstance(node, _STAY) or isinstance(node, gast.Name) and isinstance(node.ctx, gast.Del)
                for node in own_nodes(*blocks))
