@@ -302,6 +302,8 @@ def _lower_bound(size: Size) -> Optional[int]:
         return size
     total = 0
     for monomial, factor in size._terms:
+        if len(monomial) == 1 and monomial[0].kind == "max":
+            return _bound_by_cases(size, monomial, factor)
         bounds = [_atom_bound(atom) for atom in monomial]
         if not monomial:
             total += factor
@@ -310,6 +312,15 @@ def _lower_bound(size: Size) -> Optional[int]:
         else:
             total += factor * math.prod(bounds)      # type: ignore[arg-type]
     return total
+
+
+def _bound_by_cases(size: Dim, monomial: _Monomial, factor: int) -> Optional[int]:
+    """A lower bound of a sum with a maximum in it: with each of its arguments instead."""
+    rest = _from_terms({m: f for m, f in size._terms if m != monomial})
+    bounds = [_lower_bound(rest + factor * arg) for arg in monomial[0].args]
+    if factor < 0:
+        return None if None in bounds else min(bounds)      # type: ignore[type-var]
+    return max((bound for bound in bounds if bound is not None), default=None)
 
 
 def _atom_bound(atom: _Atom) -> Optional[int]:

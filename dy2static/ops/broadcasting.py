@@ -35,14 +35,14 @@ def _sum_to_holes(x: Tensor, *, shape: Tuple[Any, ...]) -> Dict[str, str]:
     axes = sum_axes(x.shape, shape) or ()
     lead = x.ndim - len(shape)
     picks = ["0" if i in axes else ":" for i in range(lead, x.ndim)]
-    return {"axes": str(axes), "kept": "{out}[..., " + ", ".join(picks) + "]" if "0" in picks else "{out}"}
+    return {"axes": str(axes), "kept": f"[..., {', '.join(picks)}]" if "0" in picks else ""}
 
 
 #: Sum away what a broadcast from ``shape`` repeated: the derivative of `broadcast_to`.
 sum_to = declare(
     "sum_to", "x", {"shape": ()}, kind="reduction", canonical=canonical_shape, infer=_sum_to_infer,
     vjp=lambda g, y, x, *, shape: (broadcast_to(g, shape=x.shape),),
-    numpy="np.add.reduce({x}, axis={axes}, out={kept})", holes=_sum_to_holes,
+    numpy="np.add.reduce({x}, axis={axes}, out={out}{kept})", holes=_sum_to_holes,
     samples=(sample((4, 3), shape=(3,)), sample((4, 3), shape=(4, 1)), sample((2, 4, 3), shape=(1, 3)), sample((5,), shape=()),
              sample((5,), shape=(1,)), sample((0, 3), shape=(3,)), sample((2, 3), shape=(2, 3))),
 )

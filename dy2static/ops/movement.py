@@ -113,7 +113,7 @@ def _normal_entry(entry: Any, n: Any, axis: int) -> Any:
     if isinstance(entry, slice):
         return _normal_slice(entry.start, entry.stop, entry.step, n)
     if isinstance(entry, tuple):
-        return _normal_slice(*entry, n)
+        return entry                                    # a slice in its normal form already
     if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, (int, np.integer, Dim)):
         raise TypeError(f"not a basic index: {entry!r}")
     if isinstance(entry, Dim) or isinstance(n, Dim):

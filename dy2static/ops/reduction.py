@@ -12,6 +12,7 @@ from .broadcasting import broadcast_to
 from .elementwise import equal, exp, mask
 from .movement import reshape
 from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, reduced, result_dtype
+from .scalar import dimension
 
 _REDUCE = (sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=(0, -1)), sample((3, 4), axis=0, keepdims=True),
            sample(()), sample((1,)), sample((5,), axis=()))
@@ -41,14 +42,15 @@ sum_ = declare(
 )
 
 
-def _count(x: Any, axis: Tuple[int, ...]) -> Any:
-    return Tensor(tuple(x.shape[a] for a in axis), x.dtype).size
+def _mean_vjp(g, y, x, *, axis, keepdims):
+    gx = spread(g, x, axis, keepdims)
+    count = Tensor(tuple(x.shape[a] for a in axis), x.dtype).size
+    return (gx * (1.0 / max(count, 1)) if isinstance(count, int) else gx / dimension(size=count),)
 
 
 mean = declare(
     "mean", "x", {"axis": None, "keepdims": False}, kind="reduction",
-    canonical=canonical_axes, infer=_reduction(np.mean),
-    vjp=lambda g, y, x, *, axis, keepdims: (spread(g, x, axis, keepdims) * (1.0 / _count(x, axis)),),
+    canonical=canonical_axes, infer=_reduction(np.mean), vjp=_mean_vjp,
     numpy="np.mean({x}, axis={axis}, keepdims={keepdims}, out={out})",
     samples=_REDUCE,
 )

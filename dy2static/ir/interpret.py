@@ -1,0 +1,91 @@
+"""The executable meaning of a graph, with NumPy, node by node."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
+
+import numpy as np
+
+from ..errors import InternalError, RunError
+from .dims import Dim, evaluate_shape
+from .evaluate import evaluate, execute
+from .graph import Graph, Node, Value
+from .template import fills_out, numpy_source
+from .types import Tensor, Type
+
+
+def interpret(graph: Graph, *arrays: Any) -> Tuple[Any, ...]:
+    """The outputs of the graph for these inputs.  Raises what its nodes raise.
+
+    Arrays that are outputs may share memory with inputs where the graph says ``view``.
+    """
+    if len(arrays) != len(graph.inputs):
+        raise InternalError(f"{graph.name} takes {len(graph.inputs)} inputs, not {len(arrays)}")
+    return _run(graph, arrays, bind_sizes([v.type for v in graph.inputs], arrays))
+
+
+def bind_sizes(types: Sequence[Type], arrays: Sequence[Any]) -> Dict[str, int]:
+    """The values of the symbols in the shapes of inputs.  Raises `RunError` where an array does not fit its type."""
+    sizes: Dict[str, int] = {}
+    for type, array in zip(types, arrays):
+        if isinstance(type, Tensor) and np.ndim(array) == type.ndim:
+            sizes.update((n.symbols[0], m) for n, m in zip(type.shape, np.shape(array))
+                         if isinstance(n, Dim) and n == Dim(n.symbols[0]) and n.symbols[0] not in sizes)
+    for type, array in zip(types, arrays):
+        if isinstance(type, Tensor) and evaluate_shape(type.shape, sizes) != np.shape(array):
+            raise RunError(f"an array of shape {np.shape(array)} is not a {type}")
+    return sizes
+
+
+def _run(graph: Graph, inputs: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    values: Dict[Value, Any] = dict(zip(graph.inputs, inputs))
+    for node in graph.nodes:
+        operands = [values[v] for v in node.inputs]
+        rule = _CONTROL.get(node.op.name, _primitive)
+        values.update(zip(node.outputs, rule(node, operands, sizes)))
+    return tuple(values[v] for v in graph.outputs)
+
+
+def _primitive(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    op, result = node.op, node.outputs[0].type
+    if callable(op.numpy):
+        results = op.numpy(*operands, **node.attrs)
+        return (results,) if len(node.outputs) == 1 else tuple(results)
+    if op.numpy is None:
+        raise InternalError(f"{op.name} has no NumPy meaning", node.loc)
+    names = [f"operand_{i}" for i in range(len(operands))]
+    text = numpy_source(op, names, "out", [v.type for v in node.inputs], result, node.attrs)
+    scope: Dict[str, Any] = {**sizes, **dict(zip(names, operands))}
+    if fills_out(op):
+        assert isinstance(result, Tensor)
+        scope["out"] = np.empty(evaluate_shape(result.shape, sizes), result.dtype)
+        execute(text, scope)
+        return (scope["out"],)
+    value = evaluate(text, scope)
+    return (value,) if len(node.outputs) == 1 else value
+
+
+def _if(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    region = node.regions[0 if operands[0] else 1]
+    return _run(region, operands[1:], sizes)
+
+
+def _while(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    test, body = node.regions
+    state = tuple(operands)
+    while _run(test, state, sizes)[0]:
+        state = _run(body, state, sizes)
+    return state
+
+
+def _raise(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    raise make_exception(node.attrs["exception"], node.attrs["message"], operands)
+
+
+def make_exception(exception: Any, message: Any, operands: Sequence[Any]) -> BaseException:
+    """What a ``raise_`` node raises: the message is a text with ``{}`` for operands, or a callable that makes it."""
+    if callable(message):
+        return exception(message(*operands))
+    return exception(message.format(*operands) if operands else message)
+
+
+_CONTROL: Dict[str, Callable[..., Tuple[Any, ...]]] = {"if_": _if, "while_": _while, "raise_": _raise}

@@ -1,0 +1,175 @@
+"""A graph as the text of a Python function that runs with NumPy."""
+from __future__ import annotations
+
+import builtins
+import keyword
+import os
+import re
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+from ..errors import Location
+from .dims import Dim
+from .evaluate import BUILTINS
+from .graph import Graph, Node, Value
+from .op import OpDef
+from .template import attr_source, fills_out, numpy_source
+from .types import Never, Tensor, Type
+
+
+def to_source(graph: Graph) -> str:
+    """A Python function with NumPy that does what the graph does and returns the tuple of its outputs.
+
+    Each node is an assignment with the type of its result, and the user's line where known, in a comment;
+    ``if_`` and ``while_`` are written as ``if`` and ``while``.  Ops whose NumPy meaning is a callable appear as calls
+    of the op's name, with its attributes.
+    """
+    return _Printer(graph).function(graph)
+
+
+class _Printer:
+    """Collects the lines of one function; every value has one Python name in it, in regions too."""
+
+    def __init__(self, graph: Graph):
+        self.lines: List[str] = []
+        self.depth = 1
+        self.names: Dict[Value, str] = {}
+        self.imports: Set[str] = set()
+        self.taken = {*keyword.kwlist, *BUILTINS, *_symbols(graph)}
+
+    def function(self, graph: Graph) -> str:
+        params = ", ".join(map(self.name, graph.inputs))
+        self.write(*(f"{self.names[v]}: {v.type}" for v in graph.inputs), comment=True)
+        self.bind_sizes(graph)
+        self.body(graph)
+        self.write(f"return {_tuple(self.operands(graph.outputs))}")
+        header = [f"from {module} import {name}" for module, name in sorted(i.rsplit(".", 1) for i in self.imports)]
+        return "\n".join(["import numpy as np", *header, "", "",
+                          f"def {_identifier(graph.name)}({params}):", *self.lines]) + "\n"
+
+    def name(self, value: Value) -> str:
+        """The Python name of a value; a new one at its first use."""
+        if value not in self.names:
+            hint = name = _identifier(value.name)
+            count = 0
+            while name in self.taken:
+                count += 1
+                name = f"{hint}_{count}"
+            self.taken.add(name)
+            self.names[value] = name
+        return self.names[value]
+
+    def operands(self, values: Sequence[Value]) -> List[str]:
+        return [self.name(v) for v in values]
+
+    def write(self, *lines: str, comment: bool = False) -> None:
+        self.lines += ["    " * self.depth + ("# " if comment else "") + line for line in lines]
+
+    def block(self, header: str, write_body: Callable[[], None]) -> None:
+        self.write(header)
+        self.depth += 1
+        before = len(self.lines)
+        write_body()
+        if len(self.lines) == before:
+            self.write("pass")
+        self.depth -= 1
+
+    def bind_sizes(self, graph: Graph) -> None:
+        """Assign the symbols that are sizes of inputs."""
+        bound: Set[str] = set()
+        for value in graph.inputs:
+            for axis, n in enumerate(value.type.shape if isinstance(value.type, Tensor) else ()):
+                if isinstance(n, Dim) and n == Dim(n.symbols[0]) and n.symbols[0] not in bound:
+                    bound.add(n.symbols[0])
+                    self.write(f"{n.symbols[0]} = {self.names[value]}.shape[{axis}]")
+
+    def body(self, graph: Graph) -> None:
+        for node in graph.nodes:
+            rule = {"if_": self.if_, "while_": self.while_, "raise_": self.raise_}.get(node.op.name, self.primitive)
+            rule(node)
+
+    def primitive(self, node: Node) -> None:
+        operands, results = self.operands(node.inputs), self.operands(node.outputs)
+        note = _note([v.type for v in node.outputs], node.loc)
+        text = _text(node.op, operands, results[0], [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
+        if not fills_out(node.op):
+            self.write(f"{', '.join(results)} = {text}{note}")
+        elif _is_plain(node):
+            self.write(f"{results[0]} = {text.replace(f', out={results[0]})', ')')}{note}")
+        else:
+            assert isinstance(node.outputs[0].type, Tensor)
+            shape, dtype = attr_source(node.outputs[0].shape), attr_source(node.outputs[0].dtype)
+            self.write(f"{results[0]} = np.empty({shape}, {dtype}){note}", *text.split("\n"))
+
+    def if_(self, node: Node) -> None:
+        results = self.operands(node.outputs)
+        captured = self.operands(node.inputs[1:])
+        headers = (f"if {self.name(node.inputs[0])}:{_note((), node.loc)}", "else:")
+        for header, region in zip(headers, node.regions):
+            self.block(header, lambda region=region: self.branch(region, captured, results))
+
+    def branch(self, region: Graph, captured: Sequence[str], results: Sequence[str]) -> None:
+        self.names.update(zip(region.inputs, captured))
+        self.body(region)
+        if results and not any(isinstance(v.type, Never) for v in region.outputs):
+            self.write(f"{', '.join(results)} = {', '.join(self.operands(region.outputs))}")
+
+    def while_(self, node: Node) -> None:
+        state = self.operands(node.outputs)
+        if state:
+            self.write(f"{', '.join(state)} = {', '.join(self.operands(node.inputs))}"
+                       + _note([v.type for v in node.outputs], node.loc))
+        test, body = node.regions
+
+        def write_loop() -> None:
+            self.names.update(zip(test.inputs, state))
+            self.body(test)
+            self.write(f"if not {self.name(test.outputs[0])}:", "    break")
+            self.branch(body, state, state)
+
+        self.block("while True:" + _note((), node.loc), write_loop)
+
+    def raise_(self, node: Node) -> None:
+        exception, message = node.attrs["exception"], node.attrs["message"]
+        if getattr(builtins, exception.__name__, None) is not exception:
+            self.imports.add(f"{exception.__module__}.{exception.__name__}")
+        operands = ", ".join(self.operands(node.inputs))
+        if callable(message):
+            text = f"{message.__name__}({operands})"
+        else:
+            text = f"{message!r}.format({operands})" if operands else repr(message)
+        self.write(f"raise {exception.__name__}({text}){_note((), node.loc)}")
+
+
+def _text(op: OpDef, operands: Sequence[str], result: str, types: Sequence[Type], type: Type, attrs: Any) -> str:
+    if isinstance(op.numpy, str):
+        return numpy_source(op, operands, result, types, type, attrs)
+    return f"{op.name}({', '.join([*operands, *(f'{k}={attr_source(v)}' for k, v in attrs.items())])})"
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether the call alone, without ``out=``, gives the same array: one call with a result that is not 0-d."""
+    template = node.op.numpy
+    return isinstance(template, str) and "\n" not in template and template.count("{out}") == 1 \
+        and template.endswith(", out={out})") and node.outputs[0].ndim > 0
+
+
+def _note(types: Sequence[Type], loc: Optional[Location]) -> str:
+    """The comment at the end of a line: the types of its results and the user's line."""
+    parts = [", ".join(map(str, types))] if types else []
+    if loc is not None:
+        parts.append(f"{os.path.basename(loc.file)}:{loc.line}")
+    return f"  # {'  '.join(parts)}" if parts else ""
+
+
+def _identifier(name: str) -> str:
+    name = re.sub(r"\W", "_", name)
+    return name if name.isidentifier() else f"v_{name}"
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def _symbols(graph: Graph) -> Tuple[str, ...]:
+    return tuple(name for v in graph.values() if isinstance(v.type, Tensor)
+                 for n in v.type.shape if isinstance(n, Dim) for name in n.symbols)
