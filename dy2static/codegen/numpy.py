@@ -240,6 +240,8 @@ class _Emitter:
             types = [v.type for v in node.inputs]
             text = numpy_source(node.op, operands, out, types, node.outputs[0].type, node.attrs)
         lines = [re.sub(r"\s+#.*$", "", line) for line in text.split("\n")]
+        if node.op.kind == "reduction":
+            lines = [re.sub(r"axis=\((\d+),\)", r"axis=\1", line) for line in lines]     # NumPy takes it faster
         if node.op.kind == "elementwise" or node.op.name == "mean":
             lines = [self._with_typed_numbers(line, node) for line in lines]
         return [self.names.numpy(line) for line in lines]
@@ -312,7 +314,7 @@ def _transpose(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
 
 def _sum(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
     (x,), axis = node.inputs, node.attrs["axis"]
-    axis = None if len(axis) == x.ndim else axis[0] if len(axis) == 1 else axis
+    axis = None if len(axis) == x.ndim else axis
     keepdims = ", keepdims=True" if node.attrs["keepdims"] else ""
     return f"np.add.reduce({operands[0]}, axis={axis}{keepdims}, out={out})"
 

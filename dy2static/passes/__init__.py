@@ -1,0 +1,31 @@
+"""Passes: graph in, graph out.  One public function per file; none changes its argument."""
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+from .. import config
+from ..ir.graph import Graph
+from ..ir.verify import verify
+from .autodiff import Gradients, autodiff
+from .cse import eliminate_common
+from .dead import eliminate_dead
+from .segments import Segment, segments
+from .simplify import simplify
+from .split import Split, split
+
+Pass = Callable[[Graph], Graph]
+
+#: The clean-up that every graph gets, forward and backward.
+CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
+
+__all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "eliminate_common", "eliminate_dead", "run", "segments",
+           "simplify", "split"]
+
+
+def run(passes: Sequence[Pass], graph: Graph) -> Graph:
+    """The graph after these passes, in order; verified after each where `config.VERIFY` is on."""
+    for apply in passes:
+        graph = apply(graph)
+        if config.VERIFY.value:
+            verify(graph)
+    return graph

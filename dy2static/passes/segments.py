@@ -1,0 +1,142 @@
+"""Where one differentiable op would change gradients: the cuts between FunctionNodes."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Collection, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple, Union
+
+from ..ir.graph import Graph, Node, Value
+
+#: Where an input of a segment comes from: ("input", i) of the whole graph, or (k, j): output j of segment k.
+Origin = Tuple[Union[str, int], int]
+
+_SINK = "sink"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The part of a graph that becomes one FunctionNode.
+
+    graph: what is differentiated.  Its values and nodes are those of the whole graph.  It describes, it is not run:
+        the whole forward is one function.  Nodes that need no gradient are in the graph of every segment that reads
+        them.
+    inputs: the origin of every input.
+    outputs: per output, its first index in the outputs of the whole graph, or None for a value that only other
+        segments read.
+    """
+
+    graph: Graph
+    inputs: Tuple[Origin, ...]
+    outputs: Tuple[Optional[int], ...]
+
+
+def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -> Tuple[Segment, ...]:
+    """The segments of a graph, in an order in which each one only reads from earlier ones.
+
+    escaping: indexes of the outputs that the user gets as Variables.
+    active: the values that require a gradient.
+
+    An escaping value that another escaping value depends on is a *cut*: the user can ask for its gradient or unchain
+    it, so a FunctionNode has to end there.  Nodes belong together if they lead to the same cuts, each without
+    passing another one; everything that leads to no cut leads to the one common end.  Most graphs are one segment.
+
+    Linear in nodes + edges, times the number of cuts.
+    """
+    active = set(active)
+    targets = {graph.outputs[i] for i in escaping if graph.outputs[i] in active}.difference(graph.inputs)
+    tokens = _tokens(graph, active, targets)
+    groups: Dict[FrozenSet, List[Node]] = {}
+    for node in graph.nodes:
+        group = frozenset().union(*(tokens.get(v, frozenset()) for v in node.outputs))
+        if group:
+            groups.setdefault(group, []).append(node)
+    members = _ordered(list(groups.values()), active)
+    return _Assembly(graph, active, targets).segments(members)
+
+
+def _tokens(graph: Graph, active: Set[Value], targets: Set[Value]) -> Dict[Value, FrozenSet]:
+    """Per active value, the cuts it leads to, and the common end; a cut leads to itself only."""
+    leads: Dict[Value, Set] = {}
+    tokens: Dict[Value, FrozenSet] = {}
+    for node in reversed(graph.nodes):
+        reached: Set = set()
+        for value in node.outputs:
+            if value not in active:
+                continue
+            onward = leads.get(value, set())
+            if value in targets:
+                onward = {value} if onward else {_SINK}
+            tokens[value] = frozenset(onward)
+            reached |= onward
+        if reached:
+            for value in node.inputs:
+                if value in active:
+                    leads.setdefault(value, set()).update(reached)
+    return tokens
+
+
+def _ordered(groups: List[List[Node]], active: Set[Value]) -> List[List[Node]]:
+    """The groups, so that each one comes after those it reads from."""
+    home = {value: k for k, nodes in enumerate(groups) for node in nodes for value in node.outputs}
+    ordered: List[List[Node]] = []
+    done: Set[int] = set()
+
+    def visit(k: int) -> None:
+        if k in done:
+            return
+        done.add(k)
+        for node in groups[k]:
+            for value in node.inputs:
+                if value in active and value in home:
+                    visit(home[value])
+        ordered.append(groups[k])
+
+    for k in range(len(groups)):
+        visit(k)
+    return ordered
+
+
+class _Assembly:
+    """Makes segments out of groups of nodes."""
+
+    def __init__(self, graph: Graph, active: Set[Value], targets: Set[Value]):
+        self.graph, self.active, self.targets = graph, active, targets
+        self.producers = graph.producers()
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.origins: Dict[Value, Origin] = {v: ("input", i) for i, v in reversed(list(enumerate(graph.inputs)))}
+        self.index: Dict[Value, int] = {}
+        for i, value in enumerate(graph.outputs):
+            self.index.setdefault(value, i)
+
+    def segments(self, groups: List[List[Node]]) -> Tuple[Segment, ...]:
+        home = {value: k for k, nodes in enumerate(groups) for node in nodes for value in node.outputs}
+        shared = {v for k, nodes in enumerate(groups) for node in nodes for v in node.inputs
+                  if v in self.active and home.get(v, k) != k}
+        return tuple(self._segment(k, nodes, shared) for k, nodes in enumerate(groups))
+
+    def _segment(self, k: int, members: List[Node], shared: Set[Value]) -> Segment:
+        nodes, inputs = self._closure(members)
+        made = [v for node in members for v in node.outputs if v in self.active]
+        escaping = sorted((v for v in made if v in self.targets), key=self.index.__getitem__)
+        outputs = escaping + [v for v in made if v in shared and v not in self.targets]
+        for j, value in enumerate(outputs):
+            self.origins[value] = (k, j)
+        ordered = sorted(inputs, key=lambda v: (self.origins[v][0] != "input", self.origins[v]))
+        name = self.graph.name if len(members) == len(self.graph.nodes) else f"{self.graph.name}_{k}"
+        return Segment(Graph(tuple(ordered), tuple(outputs), tuple(nodes), name),
+                       tuple(self.origins[v] for v in ordered),
+                       tuple(self.index[v] if v in self.targets else None for v in outputs))
+
+    def _closure(self, members: List[Node]) -> Tuple[List[Node], Set[Value]]:
+        """The members with the nodes they read that need no gradient, in order, and the inputs of all these."""
+        inside: Set[Node] = set(members)
+        inputs: Set[Value] = set()
+        waiting = list(members)
+        while waiting:
+            for value in waiting.pop().inputs:
+                node = self.producers.get(value)
+                if node is None or (value in self.active and node not in inside):
+                    inputs.add(value)
+                elif node not in inside:
+                    inside.add(node)
+                    waiting.append(node)
+        return sorted(inside, key=self.position.__getitem__), inputs
