@@ -7,9 +7,11 @@ import pytest
 from dy2static import ops
 from dy2static.ir.building import Builder, building
 from dy2static.ir.dims import Dim
+from dy2static.ir.evaluate import execute
 from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS
 from dy2static.ir.printer import to_source
+from dy2static.ir.template import numpy_source
 from dy2static.ir.types import Tensor, type_of
 from dy2static.ir.verify import verify
 from dy2static.passes.autodiff import autodiff
@@ -129,14 +131,11 @@ def test_in_place(case):
 
 
 def run_in_place(case, operands, i):
-    from dy2static.ir.evaluate import execute
-    from dy2static.ir.template import numpy_source
-
     graph = case.graph(map(type_of, operands))
     names = [f"x{k}" for k in range(len(operands))]
     types = [v.type for v in graph.inputs]
-    execute(numpy_source(case.op, names, f"x{i}", types, graph.outputs[0].type, graph.nodes[0].attrs),
-            dict(zip(names, operands)))
+    text = numpy_source(case.op, names, f"x{i}", types, graph.outputs[0].type, graph.nodes[0].attrs)
+    execute(text, dict(zip(names, operands)))
     return operands[i]
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
 from ..errors import InternalError, Location
+from . import graph as _graph
 from . import op as _op
 from .dims import Dim, broadcast_shapes
 from .graph import Graph, Node, Value
@@ -114,8 +115,8 @@ def _as_value(operand: Any, peers: List[Value]) -> Value:
         return OPS["py_constant"](value=operand)
     if isinstance(operand, (np.ndarray, np.generic)) and not np.isscalar(operand):
         return constant(operand)
-    dtypes = [peer.dtype for peer in peers]
-    return constant(operand, next((dtype for dtype in dtypes if dtype != bool), dtypes[0] if dtypes else None))
+    dtypes = sorted((peer.dtype for peer in peers), key=lambda dtype: dtype.kind == "b")    # a mask says nothing
+    return constant(operand, dtypes[0] if dtypes else None)
 
 
 def _emit(op: OpDef, inputs: Tuple[Any, ...], attrs: Mapping[str, Any]) -> Any:
@@ -130,44 +131,26 @@ def _emit(op: OpDef, inputs: Tuple[Any, ...], attrs: Mapping[str, Any]) -> Any:
 _op._EMITTER[0] = _emit
 
 
-def _binary(name: str, scalar: str, scalar_attrs: Mapping[str, Any] = {}) -> Callable[[Any, Any], Value]:
-    """The rule of an operator: one op for arrays, one for numbers, an array with a number as an array."""
-    def apply(a: Any, b: Any) -> Value:
-        peers = [v for v in (a, b) if isinstance(v, Value)]
-        a, b = _as_value(a, peers), _as_value(b, peers)
-        if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
-            return OPS[scalar](a, b, **scalar_attrs)
-        if isinstance(a.type, Scalar):
-            a = OPS["scalar_to_tensor"](a, dtype=b.dtype)
-        if isinstance(b.type, Scalar):
-            b = OPS["scalar_to_tensor"](b, dtype=a.dtype)
-        return OPS[name](a, b)
-    return apply
+#: The op on numbers for each operator, and its attributes.
+_ON_NUMBERS: Dict[str, Tuple[str, Dict[str, Any]]] = {
+    "add": ("py_add", {}), "sub": ("py_sub", {}), "mul": ("py_mul", {}), "div": ("py_truediv", {}),
+    "power": ("py_pow", {}), "neg": ("py_neg", {}), "greater": ("py_compare", {"op": ">"}),
+    "greater_equal": ("py_compare", {"op": ">="}), "less": ("py_compare", {"op": "<"}),
+    "less_equal": ("py_compare", {"op": "<="}),
+}
 
 
-def _power(x: Value, exponent: Any) -> Value:
-    if isinstance(exponent, (int, float)) and isinstance(x.type, Tensor):
-        return OPS["power_const"](x, exponent=exponent)
-    return _binary("power", "py_pow")(x, exponent)
+def _operate(name: str, *operands: Any) -> Value:
+    """The rule of every operator: one op for arrays, one for numbers; a number with an array becomes an array."""
+    peers = [v for v in operands if isinstance(v, Value)]
+    if all(isinstance(v.type, Scalar) for v in peers):
+        scalar, attrs = _ON_NUMBERS[name]
+        return OPS[scalar](*operands, **attrs)
+    if name == "power" and isinstance(operands[1], (int, float)):
+        return OPS["power_const"](operands[0], exponent=operands[1])
+    dtype = next(v.dtype for v in peers if not isinstance(v.type, Scalar))
+    return OPS[name](*(OPS["scalar_to_tensor"](v, dtype=dtype) if isinstance(v, Value) and isinstance(v.type, Scalar)
+                       else v for v in operands))
 
 
-def _negative(x: Value) -> Value:
-    return OPS["py_neg" if isinstance(x.type, Scalar) else "neg"](x)
-
-
-def _install() -> None:
-    """Give `Value` its operators.  They live here because a graph's values must not know ops."""
-    for symbol, name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
-        rule = _binary(name, f"py_{symbol}")
-        setattr(Value, f"__{symbol}__", rule)
-        setattr(Value, f"__r{symbol}__", lambda b, a, rule=rule: rule(a, b))
-    for symbol, sign, name in (("gt", ">", "greater"), ("lt", "<", "less"), ("ge", ">=", "greater_equal"),
-                               ("le", "<=", "less_equal")):
-        setattr(Value, f"__{symbol}__", _binary(name, "py_compare", {"op": sign}))
-    Value.__pow__ = _power                                      # type: ignore[attr-defined]
-    Value.__rpow__ = lambda b, a: _binary("power", "py_pow")(a, b)      # type: ignore[attr-defined]
-    Value.__neg__ = _negative                                   # type: ignore[attr-defined]
-    Value.__matmul__ = lambda a, b: OPS["matmul"](a, b)         # type: ignore[attr-defined]
-
-
-_install()
+_graph._OPERATE.append(_operate)

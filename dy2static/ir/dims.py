@@ -108,13 +108,11 @@ class Dim:
     def __str__(self) -> str:
         text = ""
         for monomial, factor in self._terms:
-            body = " * ".join(f"({atom})" if atom.kind == "//" and len(monomial) > 1 else str(atom) for atom in monomial)
-            if not body:
-                body = str(abs(factor))
-            elif abs(factor) != 1:
-                body = f"{abs(factor)} * ({body})" if monomial[0].kind == "//" and len(monomial) == 1 else f"{abs(factor)} * {body}"
-            sign = "-" if factor < 0 else "+"
-            text += f" {sign} {body}" if text else ("-" + body if factor < 0 else body)
+            factors = [f"({atom})" if atom.kind == "//" else str(atom) for atom in monomial]
+            if abs(factor) != 1 or not factors:
+                factors.insert(0, str(abs(factor)))
+            body = " * ".join(factors) if len(factors) > 1 else str(monomial[0]) if monomial else factors[0]
+            text += f" {'-' if factor < 0 else '+'} {body}" if text else ("-" if factor < 0 else "") + body
         return text
 
 
@@ -168,11 +166,11 @@ def floordiv(a: Size, b: Size) -> Size:
         return a
     if a == b and (_lower_bound(b) or 0) > 0:
         return 1
-    if isinstance(b, int) and b != 0:
+    if isinstance(a, Dim) and isinstance(b, int) and b != 0:
         whole = {m: f // b for m, f in a._terms if f % b == 0}
         rest = {m: f for m, f in a._terms if f % b}
         constant = rest.pop((), 0)
-        if constant:                          # n + 5 over 2 becomes (n + 1) // 2 + 2: one form for equal values
+        if constant:                # (n + 5) // 2 becomes (n + 1) // 2 + 2: one form for equal values
             whole[()] = whole.get((), 0) + constant // b
             rest[()] = constant % b
         remainder = _from_terms(rest)

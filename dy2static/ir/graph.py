@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import Location
 from .op import OpDef
@@ -17,19 +17,75 @@ class Value:
     name: str = ""
 
     @property
-    def shape(self):
-        return self.type.shape
+    def shape(self) -> Any:
+        """The shape of a tensor or scalar."""
+        return self.type.shape      # type: ignore[union-attr]
 
     @property
-    def dtype(self):
-        return self.type.dtype
+    def dtype(self) -> Any:
+        """The dtype of a tensor or scalar."""
+        return self.type.dtype      # type: ignore[union-attr]
 
     @property
     def ndim(self) -> int:
-        return len(self.type.shape)
+        return len(self.shape)
 
     def __repr__(self) -> str:
         return f"{self.name or 'v'}: {self.type}"
+
+    # Operators add nodes to the graph being built; what they mean stands in `building`.
+
+    def __add__(self, other: Any) -> "Value":
+        return _OPERATE[0]("add", self, other)
+
+    def __radd__(self, other: Any) -> "Value":
+        return _OPERATE[0]("add", other, self)
+
+    def __sub__(self, other: Any) -> "Value":
+        return _OPERATE[0]("sub", self, other)
+
+    def __rsub__(self, other: Any) -> "Value":
+        return _OPERATE[0]("sub", other, self)
+
+    def __mul__(self, other: Any) -> "Value":
+        return _OPERATE[0]("mul", self, other)
+
+    def __rmul__(self, other: Any) -> "Value":
+        return _OPERATE[0]("mul", other, self)
+
+    def __truediv__(self, other: Any) -> "Value":
+        return _OPERATE[0]("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> "Value":
+        return _OPERATE[0]("div", other, self)
+
+    def __pow__(self, other: Any) -> "Value":
+        return _OPERATE[0]("power", self, other)
+
+    def __rpow__(self, other: Any) -> "Value":
+        return _OPERATE[0]("power", other, self)
+
+    def __matmul__(self, other: Any) -> "Value":
+        return _OPERATE[0]("matmul", self, other)
+
+    def __neg__(self) -> "Value":
+        return _OPERATE[0]("neg", self)
+
+    def __gt__(self, other: Any) -> "Value":
+        return _OPERATE[0]("greater", self, other)
+
+    def __ge__(self, other: Any) -> "Value":
+        return _OPERATE[0]("greater_equal", self, other)
+
+    def __lt__(self, other: Any) -> "Value":
+        return _OPERATE[0]("less", self, other)
+
+    def __le__(self, other: Any) -> "Value":
+        return _OPERATE[0]("less_equal", self, other)
+
+
+#: How an operator adds nodes: set by `building`, which knows builders; this module must not.
+_OPERATE: List[Callable[..., Value]] = []
 
 
 @dataclass(frozen=True, eq=False)

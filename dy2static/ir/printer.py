@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import keyword
 import os
 import re
@@ -105,7 +106,7 @@ class _Printer:
         captured = self.operands(node.inputs[1:])
         headers = (f"if {self.name(node.inputs[0])}:{_note((), node.loc)}", "else:")
         for header, region in zip(headers, node.regions):
-            self.block(header, lambda region=region: self.branch(region, captured, results))
+            self.block(header, functools.partial(self.branch, region, captured, results))
 
     def branch(self, region: Graph, captured: Sequence[str], results: Sequence[str]) -> None:
         self.names.update(zip(region.inputs, captured))

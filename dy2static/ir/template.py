@@ -46,10 +46,10 @@ def holes_of(op: OpDef, operands: Sequence[str], out: str, types: Sequence[Type]
 def attr_source(value: Any) -> str:
     """Python source, with NumPy as ``np``, that gives a value equal to this attribute."""
     if isinstance(value, np.dtype):
-        return "np.bool_" if value == bool else f"np.{value.name}"
+        return "np.bool_" if value.kind == "b" else f"np.{value.name}"
     if isinstance(value, np.ndarray):
-        return f"np.array({attr_source(value.tolist())}, {attr_source(value.dtype)}).reshape({value.shape})" \
-            if value.size == 0 else f"np.array({attr_source(value.tolist())}, {attr_source(value.dtype)})"
+        text = f"np.array({attr_source(value.tolist())}, {attr_source(value.dtype)})"
+        return text if value.size else f"{text}.reshape({value.shape})"
     if isinstance(value, np.generic):
         return f"{attr_source(value.dtype)}({attr_source(value.item())})"
     if isinstance(value, float) and not math.isfinite(value):

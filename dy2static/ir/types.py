@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Tuple, Union as _Union
+from typing import Any, Tuple
+from typing import Union as _Union
 
 import numpy as np
 

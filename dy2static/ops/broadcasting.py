@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict, Tuple
 
 from ..ir.dims import show
-from ..ir.op import declare, sample
+from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
 from .rules import canonical_shape, sum_axes
 
@@ -19,8 +19,8 @@ broadcast_to = declare(
     "broadcast_to", "x", {"shape": ()}, kind="view", view=True, canonical=canonical_shape, infer=_broadcast_to_infer,
     vjp=lambda g, y, x, *, shape: (sum_to(g, shape=x.shape),),
     numpy="np.broadcast_to({x}, {shape})",
-    samples=(sample((3,), shape=(4, 3)), sample((4, 1), shape=(4, 3)), sample((), shape=(2,)), sample((1, 3), shape=(2, 0, 3)),
-             sample((2, 3), shape=(2, 3)), sample((1,), shape=(1,))),
+    samples=(sample((3,), shape=(4, 3)), sample((4, 1), shape=(4, 3)), sample((), shape=(2,)),
+             sample((1, 3), shape=(2, 0, 3)), sample((2, 3), shape=(2, 3)), sample((1,), shape=(1,))),
 )
 
 
@@ -39,10 +39,11 @@ def _sum_to_holes(x: Tensor, *, shape: Tuple[Any, ...]) -> Dict[str, str]:
 
 
 #: Sum away what a broadcast from ``shape`` repeated: the derivative of `broadcast_to`.
-sum_to = declare(
+sum_to: OpDef = declare(
     "sum_to", "x", {"shape": ()}, kind="reduction", canonical=canonical_shape, infer=_sum_to_infer,
     vjp=lambda g, y, x, *, shape: (broadcast_to(g, shape=x.shape),),
     numpy="np.add.reduce({x}, axis={axes}, out={out}{kept})", holes=_sum_to_holes,
-    samples=(sample((4, 3), shape=(3,)), sample((4, 3), shape=(4, 1)), sample((2, 4, 3), shape=(1, 3)), sample((5,), shape=()),
-             sample((5,), shape=(1,)), sample((0, 3), shape=(3,)), sample((2, 3), shape=(2, 3))),
+    samples=(sample((4, 3), shape=(3,)), sample((4, 3), shape=(4, 1)), sample((2, 4, 3), shape=(1, 3)),
+             sample((5,), shape=()), sample((5,), shape=(1,)), sample((0, 3), shape=(3,)),
+             sample((2, 3), shape=(2, 3))),
 )

@@ -43,7 +43,7 @@ def join(a: Type, b: Type) -> Type:
     """The type of a value that comes from one of two branches."""
     if a == b:
         return a
-    alternatives = []
+    alternatives: Tuple[Type, ...] = ()
     for type in (a, b):
         alternatives += type.alternatives if isinstance(type, Union) else (type,)
     return Union(tuple(dict.fromkeys(alternatives)))

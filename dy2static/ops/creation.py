@@ -21,14 +21,16 @@ constant = declare(
     "constant", "", {"value": np.zeros(())}, kind="creation", infer=_constant_infer,
     numpy="{value}",
     samples=(sample(value=np.array(2.5, "float32")), sample(value=np.arange(6).reshape(2, 3)),
-             sample(value=np.zeros((0, 2))), sample(value=np.array([np.nan, np.inf, -np.inf])), sample(value=np.array(True))),
+             sample(value=np.zeros((0, 2))), sample(value=np.array([np.nan, np.inf, -np.inf])),
+             sample(value=np.array(True))),
 )
 
 full = declare(
     "full", "", {"shape": (), "value": 0, "dtype": np.dtype("float32")}, kind="creation", canonical=canonical_shape,
     infer=lambda *, shape, value, dtype: Tensor(shape, dtype),
     numpy="{out}.fill({value})",
-    samples=(sample(shape=(2, 3), value=1.5), sample(shape=()), sample(shape=(0, 3)), Sample((), {"shape": (2,), "dtype": "int64"})),
+    samples=(sample(shape=(2, 3), value=1.5), sample(shape=()), sample(shape=(0, 3)),
+             Sample((), {"shape": (2,), "dtype": "int64"})),
 )
 
 

@@ -14,9 +14,11 @@ from ..ir.op import OpDef, Sample, declare, sample
 from ..ir.types import Tensor
 from .rules import canonical_dtype, compared, elementwise, need_dtype, one_dtype, one_shape, same_as_input
 
-_PAIR = (sample((4, 3), (4, 3)), sample((), ()), sample((0, 3), (0, 3)), sample((1,), (1,)), sample((2, 1, 5), (2, 1, 5)))
+_PAIR = (sample((4, 3), (4, 3)), sample((), ()), sample((0, 3), (0, 3)), sample((1,), (1,)),
+         sample((2, 1, 5), (2, 1, 5)))
 _ONE = (sample((4, 3)), sample(()), sample((0, 3)), sample((1,)), sample((2, 1, 5)))
-_POSITIVE = (sample((4, 3), low=0.5, high=2), sample((), low=0.5, high=2), sample((0, 3)), sample((1,), low=0.5, high=2))
+_POSITIVE = (sample((4, 3), low=0.5, high=2), sample((), low=0.5, high=2), sample((0, 3)),
+             sample((1,), low=0.5, high=2))
 _AWAY_FROM_ZERO = (sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3)))
 
 add = declare(
@@ -95,7 +97,7 @@ sin = declare(
     samples=_ONE,
 )
 
-cos = declare(
+cos: OpDef = declare(
     "cos", "x", kind="elementwise", infer=elementwise(np.cos),
     vjp=lambda g, y, x: (-(sin(x) * g),),
     numpy="np.cos({x}, out={out})",
@@ -146,7 +148,7 @@ def _mask_infer(x: Tensor, keep: Tensor) -> Tensor:
 
 
 #: ``x`` where ``keep`` holds, else ``x * 0``: what Chainer writes as ``gy * cond``, NaN and infinity included.
-mask = declare(
+mask: OpDef = declare(
     "mask", "x keep", kind="elementwise", infer=_mask_infer,
     vjp=lambda g, y, x, keep: (mask(g, keep), None),
     numpy="np.multiply({x}, {keep}, out={out})",
@@ -218,7 +220,7 @@ abs_ = declare(
     samples=_ONE,
 )
 
-sign = declare(
+sign: OpDef = declare(
     "sign", "x", kind="elementwise", infer=elementwise(np.sign),
     numpy="np.sign({x}, out={out})",
     samples=_ONE,
@@ -268,7 +270,7 @@ minimum = declare(
     samples=_PAIR,
 )
 
-power = declare(
+power: OpDef = declare(
     "power", "a b", kind="elementwise", infer=elementwise(np.power),
     vjp=lambda g, y, a, b: (b * power(a, b - 1.0) * g, log(a) * y * g),
     numpy="np.power({a}, {b}, out={out})",
@@ -286,7 +288,7 @@ def _power_holes(x: Tensor, *, exponent: Any) -> Dict[str, str]:
     return {"function": "power", "arguments": "{x}, {exponent}"}
 
 
-power_const = declare(
+power_const: OpDef = declare(
     "power_const", "x", {"exponent": 2}, kind="elementwise",
     infer=lambda x, *, exponent: Tensor(x.shape, x.dtype if x.dtype.kind == "f" else
                                         (np.ones(1, x.dtype) ** exponent).dtype),
@@ -304,7 +306,7 @@ def _where_infer(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return a
 
 
-where = declare(
+where: OpDef = declare(
     "where", "condition a b", kind="elementwise", infer=_where_infer,
     vjp=lambda g, y, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),
     numpy="np.copyto({out}, {b})\nnp.copyto({out}, {a}, where={condition})",

@@ -6,10 +6,19 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from ..ir.dims import Dim, equal, maximum, minimum, show
-from ..ir.op import declare, sample
+from ..ir.op import OpDef, declare, sample
 from ..ir.template import index_source
 from ..ir.types import Tensor
-from .rules import canonical_axis, canonical_shape, need_dtype, need_tensor, normal_axis, one_dtype, same_as_input, sizes
+from .rules import (
+    canonical_axis,
+    canonical_shape,
+    need_dtype,
+    need_tensor,
+    normal_axis,
+    one_dtype,
+    same_as_input,
+    sizes,
+)
 
 # Views ----------------------------------------------------------------------------------------------------------
 
@@ -27,7 +36,7 @@ def _transpose_vjp(g, y, x, *, axes):
     return (transpose(g, axes=tuple(int(a) for a in np.argsort(axes))),)
 
 
-transpose = declare(
+transpose: OpDef = declare(
     "transpose", "x", {"axes": None}, kind="view", view=True, canonical=_transpose_canonical,
     infer=lambda x, *, axes: Tensor(tuple(x.shape[a] for a in axes), x.dtype),
     vjp=_transpose_vjp,
@@ -55,7 +64,7 @@ def _reshape_infer(x: Tensor, *, shape: Tuple[Any, ...]) -> Tensor:
     return result
 
 
-reshape = declare(
+reshape: OpDef = declare(
     "reshape", "x", {"shape": ()}, kind="view", view=True, canonical=_reshape_canonical, infer=_reshape_infer,
     vjp=lambda g, y, x, *, shape: (reshape(g, shape=x.shape),),
     numpy="{x}.reshape({shape})",
@@ -186,7 +195,7 @@ def _scatter_slice_infer(x: Tensor, *, index: Tuple[Any, ...], shape: Tuple[Any,
 
 
 #: Zeros of ``shape``, with ``x`` at the basic index: the derivative of `getitem`.
-scatter_slice = declare(
+scatter_slice: OpDef = declare(
     "scatter_slice", "x", {"index": (), "shape": ()}, kind="movement",
     canonical=lambda x, *, index, shape: {"index": normal_index(index, sizes(shape)), "shape": sizes(shape)},
     infer=_scatter_slice_infer,
@@ -225,7 +234,7 @@ def _scatter_add_infer(x: Tensor, indices: Tensor, *, axis: int, shape: Tuple[An
 
 
 #: Zeros of ``shape``, with the rows of ``x`` added along ``axis``; rows of equal index add up.
-scatter_add = declare(
+scatter_add: OpDef = declare(
     "scatter_add", "x indices", {"axis": 0, "shape": ()}, kind="movement", canonical=canonical_shape,
     infer=_scatter_add_infer,
     vjp=lambda g, y, x, indices, *, axis, shape: (take(g, indices, axis=axis), None),
@@ -276,7 +285,7 @@ def _add_along_holes(x: Tensor, indices: Tensor, *, axis: int, size: Any) -> Dic
 
 
 #: Zeros with ``size`` along ``axis``, the elements of ``x`` added at ``indices``: the derivative of `take_along`.
-add_along = declare(
+add_along: OpDef = declare(
     "add_along", "x indices", {"axis": 1, "size": 1}, kind="movement", canonical=canonical_axis,
     infer=_add_along_infer,
     vjp=lambda g, y, x, indices, *, axis, size: (take_along(g, indices, axis=axis), None),

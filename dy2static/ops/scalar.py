@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 
-
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Scalar, Tensor, python_scalar, type_of
 from .rules import canonical_dtype, need_scalar, need_tensor, normal_axis
