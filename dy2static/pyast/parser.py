@@ -35,12 +35,12 @@ def parse(function: Any) -> gast.FunctionDef:
     return tree
 
 
-def parse_text(text: str, file: str = "<text>") -> gast.FunctionDef:
-    """The first function defined in ``text``, as ``parse`` would give it."""
+def parse_text(text: str, name: str = "f", file: str = "<text>") -> gast.FunctionDef:
+    """The function ``name`` that ``text`` defines at its top level, as ``parse`` would give it."""
     module = gast.ast_to_gast(ast.parse(text, file))
-    tree = next(node for node in module.body if isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef)))
+    tree = next(node for node in module.body if getattr(node, "name", None) == name)
     tree.is_lambda, tree.class_name = False, None
-    locate(tree, file, tree.name, tuple(text.splitlines()))
+    locate(tree, file, name, tuple(text.splitlines()))
     return tree
 
 

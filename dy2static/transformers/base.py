@@ -6,6 +6,7 @@ from typing import Any, ClassVar, List, Optional, Set, Tuple, Type
 import gast
 
 from dy2static.pyast import scopes, templates
+from dy2static.transformers.frames import reads_names_unseen
 
 
 class Transformer(gast.NodeTransformer):
@@ -14,14 +15,19 @@ class Transformer(gast.NodeTransformer):
     A subclass says in ``removes`` which node types are gone when it is done, and in ``requires`` which transformers must run
     before it.  Its docstring shows ``Before:`` and ``After:``; a test checks both.
 
-    Left as they are: what runs outside the function (its own defaults and annotations), all other annotations, and patterns.
+    Left as they are: what runs outside the function (its own defaults and annotations), all other annotations,
+    and patterns.  A transformer that adds names leaves functions alone that could see them (``locals()``, ``eval``).
     """
+
+    adds_names: ClassVar[bool] = True
 
     requires: ClassVar[Tuple[Type["Transformer"], ...]] = ()
     removes: ClassVar[Tuple[Type[gast.AST], ...]] = ()
 
     def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
         """The function definition ``tree``, changed in place."""
+        if self.adds_names and reads_names_unseen(tree):
+            return tree
         self.tree = tree
         self.at: List[gast.AST] = [tree]
         self.within: List[gast.AST] = [tree]        # the functions, classes and comprehensions around, innermost last

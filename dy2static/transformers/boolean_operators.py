@@ -7,7 +7,7 @@ import gast
 
 from dy2static.pyast import assigned, scopes
 from dy2static.transformers.base import Transformer
-from dy2static.transformers.frames import looks_at_frame
+from dy2static.transformers.frames import counts_frames
 from dy2static.transformers.if_else import IfElse
 
 
@@ -15,7 +15,7 @@ class BooleanOperators(Transformer):
     """Make ``and``, ``or`` and ``not`` calls, so that symbolic operands can be staged; operands stay lazy.
 
     An ``and`` or ``or`` stays where an operand after the first cannot be moved into a lambda: it binds a name (``:=``), yields,
-    looks at its frame, stands in a class body, or reads a local that may have no value yet.
+    calls ``super()``, stands in a class body, or reads a local that may have no value yet.
 
     Before:  return a and b or not c
     After:   return _dy.or_(_dy.and_(a, lambda: b), lambda: _dy.not_(c))
@@ -47,4 +47,4 @@ class BooleanOperators(Transformer):
         return self.quote("_dy.not_(value)", value=node.operand) if isinstance(node.op, gast.Not) else node
 
     def _is_movable(self, value: gast.AST) -> bool:
-        return not any(isinstance(node, self._FIXED) or looks_at_frame(node) or node in self.unsure for node in gast.walk(value))
+        return not any(isinstance(node, self._FIXED) or counts_frames(node) or node in self.unsure for node in gast.walk(value))

@@ -6,16 +6,12 @@ from typing import Any
 import gast
 
 from dy2static.transformers.base import Transformer, is_dy
-from dy2static.transformers.frames import looks_at_frame
-
-_PLAIN = ("super", "globals")
 
 
 class Calls(Transformer):
     """Ask ``_dy.call`` what to run in place of what is called.
 
-    Calls that look at their frame (``locals()``, ``eval(...)``, ``super(...)``) stay, and so do calls of ``_dy`` itself.
-    Decorators are applied as they are; a call within a decorator expression is a call like any other.
+    Calls of ``super`` and of ``_dy`` itself stay.  Decorators are applied as they are; a call within a decorator expression is a call like any other.
 
     Before:  y = self.l1(F.relu(x), *rest, **options)
     After:   y = _dy.call(self.l1)(_dy.call(F.relu)(x), *rest, **options)
@@ -27,7 +23,7 @@ class Calls(Transformer):
             node.func.args = self.visit_all(node.func.args)
             return node
         self.generic_visit(node)
-        if is_dy(node) or looks_at_frame(node) or isinstance(node.func, gast.Name) and node.func.id in _PLAIN:
+        if is_dy(node) or isinstance(node.func, gast.Name) and node.func.id == "super":
             return node
         node.func = self.quote("_dy.call(function)", function=node.func)
         return node

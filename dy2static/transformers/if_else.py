@@ -8,7 +8,7 @@ import gast
 from dy2static.pyast import assigned, liveness, scopes, templates
 from dy2static.pyast.scopes import own_nodes, written
 from dy2static.transformers.base import Transformer
-from dy2static.transformers.frames import looks_at_frame, reads_names_unseen
+from dy2static.transformers.frames import counts_frames
 from dy2static.transformers.super_calls import SuperCalls
 
 
@@ -37,16 +37,18 @@ class IfElse(Transformer):
     - if a block has del, global, nonlocal, or writes a name that is global, nonlocal or captured by an inner function (or a
       generator expression), for which a variable is more than its value now;
     - if a block writes a name, does more that may fail, and a handler around (or what follows a ``with``) could then read it;
-    - in a class body, and where code looks at its frame (``locals()``, ``eval``, ``stacklevel=``).
+    - in a class body, and if a block has a call with ``stacklevel=``.
     """
 
     requires = (SuperCalls,)        # `super()` knows its function by the frame: it could not be moved
 
+    def __init__(self) -> None:
+        self.states: Dict[gast.AST, _State] = {}            # of every `if` to be converted
+        self.checked: Set[gast.AST] = set()                 # the reads of names that may have no value
+        self.introduced: Dict[gast.AST, Set[str]] = {}      # by function
+
     def start(self) -> None:
         found = scopes.analyse(self.tree)
-        self.states: Dict[gast.AST, _State] = {}
-        self.checked: Set[gast.AST] = set()
-        self.introduced: Dict[gast.AST, Set[str]] = {}
         for node in found:
             if isinstance(node, gast.FunctionDef):
                 self.states.update(_plan(node, found, self.checked, self.introduced))
@@ -119,12 +121,10 @@ class _State:
 def _plan(function: gast.FunctionDef, found: scopes.Scopes, checked: Set[gast.AST],
           introduced: Dict[gast.AST, Set[str]]) -> Dict[gast.AST, _State]:
     """The ``if`` statements of one function that become calls; what to check and to introduce for them is added."""
-    if reads_names_unseen(function):
-        return {}
     live = liveness.analyse(function, found)
     known = assigned.analyse(function, found)
     states: Dict[gast.AST, _State] = {}
-    fixed = {node for node in gast.walk(function) if looks_at_frame(node)}
+    fixed = {node for node in gast.walk(function) if counts_frames(node)}
     for node in reversed(list(known.at_if)):        # inner ones before outer
         state = _state(node, found[function], live[node], known, states, fixed) if node in live else None
         if state is not None:

@@ -17,6 +17,8 @@ class SuperCalls(Transformer):
     After:   return super(__class__, self).forward(x)
     """
 
+    adds_names = False
+
     def visit_Call(self, node: gast.Call) -> Any:
         self.generic_visit(node)
         function = self.within[-1]

@@ -25,6 +25,7 @@ class Unsupported(Transformer):
     After:   return (i for i in range(n))
     """
 
+    adds_names = False
     removes = tuple(_ASYNC)
 
     def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:

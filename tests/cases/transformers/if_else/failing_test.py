@@ -1,0 +1,17 @@
+# run: f(1); f('a')
+def f(x):
+    if (x
+            > 0):
+        x = 0
+    return x
+# after
+def f(x):
+
+    def then_0(x):
+        x = 0
+        return x,
+
+    def else_0(x):
+        return x,
+    x, = _dy.cond(x > 0, then_0, else_0, (x,), names=('x',))
+    return x

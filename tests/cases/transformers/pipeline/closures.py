@@ -1,0 +1,24 @@
+# run: f(2); f(0)
+def f(n):
+    fs = []
+    for i in range(n):
+        k = i
+        if i or n:
+            m = i * 2
+            fs.append(lambda a=m: (a, i, k, n and k))
+    return [g() for g in fs]
+# after
+def f(n):
+    fs = []
+    for i in _dy.call(range)(n):
+        k = i
+
+        def then_0():
+            m = i * 2
+            _dy.call(fs.append)(lambda a=m: (a, i, k, _dy.and_(n, lambda : k)))
+            return ()
+
+        def else_0():
+            return ()
+        _dy.cond(_dy.or_(i, lambda : n), then_0, else_0, (), names=())
+    return [_dy.call(g)() for g in fs]

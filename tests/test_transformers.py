@@ -1,0 +1,147 @@
+"""Every transformer on its case files, its docstring, random programs and Chainer's own code."""
+import pathlib
+import re
+import textwrap
+import traceback
+
+import pytest
+
+from dy2static import transformers
+from dy2static.errors import UnsupportedSyntaxError
+from dy2static.pyast import loader, parser
+from dy2static.pyast.printer import unparse
+from dy2static.runtime import dy
+
+FOLDER = pathlib.Path(__file__).parent / "cases" / "transformers"
+BY_FOLDER = {re.sub(r"(?<=.)(?=[A-Z])", "_", each.__name__).lower(): each for each in transformers.PIPELINE}
+
+
+def pipeline(transformer):
+    """The transformer after all it requires."""
+    before = [each for required in transformer.requires for each in pipeline(required)]
+    return tuple(dict.fromkeys(before)) + (transformer,)
+
+
+class Case:
+    """One case file: a function ``f`` (and what it needs), how to call it, and what a transformer makes of it.
+
+    The folder names the transformer; in ``pipeline`` all run.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        text = path.read_text()
+        self.before, _, self.after = text.partition("# after\n")
+        self.calls = re.match(r"# run: (.*)", text).group(1).split("; ")
+        folder = path.parent.name
+        self.pipeline = transformers.PIPELINE if folder == "pipeline" else pipeline(BY_FOLDER[folder])
+
+    def __str__(self):
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+    def transform(self, text):
+        return unparse(transformers.apply(self.pipeline, parser.parse_text(text, "f")))
+
+    def define(self, text, names):
+        exec(compile(text, str(self.path), "exec", dont_inherit=True), names)
+        return names
+
+    def namespace(self, text):
+        return self.define(text, {"__name__": "case", "_dy": dy, "log": []})
+
+    def outcomes(self, names):
+        """What each call gives, appends to ``log``, or raises and from which lines of the case."""
+        return [outcome(lambda call=call: eval(call, names), names["log"], str(self.path)) for call in self.calls]
+
+
+def outcome(call, log, file):
+    """The result of a call, or its exception with the lines of ``file`` it went through; and the log."""
+    log.clear()
+    try:
+        result = repr(call())
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        result = (type(error), str(error), lines[-1:])
+    return result, list(log)
+
+
+def without_lines(outcomes):
+    return [(result[:2] if isinstance(result, tuple) else result, log) for result, log in outcomes]
+
+
+CASES = [Case(path) for path in sorted(FOLDER.glob("*/*.py"))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_text(case, update_golden):
+    after = case.transform(case.before)
+    if update_golden:
+        case.path.write_text(case.before + "# after\n" + after)
+    else:
+        assert after == case.after
+    assert case.transform(after) == after               # nothing left to do
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_meaning(case):
+    eager, printed, staged = (case.namespace(case.before) for _ in range(3))
+    case.define(case.after, printed)
+    staged["f"] = converted(staged["f"], case.pipeline)
+    expected = case.outcomes(eager)
+    assert case.outcomes(staged) == expected
+    assert without_lines(case.outcomes(printed)) == without_lines(expected)
+
+
+def converted(function, pipeline=transformers.PIPELINE):
+    tree = transformers.apply(pipeline, parser.parse(function))
+    return loader.load(tree, function).instantiate(function.__globals__, loader.original_cells(function), dy)
+
+
+EXAMPLE = re.compile(r"Before:\s*\n?(.*?)\n\s*After:\s*\n?(.*?)(?:\n\n|\n?$)", re.DOTALL)
+
+
+@pytest.mark.parametrize("transformer", transformers.PIPELINE)
+def test_docstring(transformer):
+    """The docstring's Before becomes its After."""
+    before, after = (f"def f(self, x, h, a, b, c, n, F, rest, options):\n{textwrap.indent(textwrap.dedent(' ' * 4 + part), '    ')}"
+                     for part in EXAMPLE.search(textwrap.dedent(" " * 4 + transformer.__doc__)).groups())
+    tree = transformers.apply(pipeline(transformer), parser.parse_text(before))
+    assert unparse(tree) == unparse(parser.parse_text(after))
+
+
+def test_order():
+    """What a transformer requires runs before it."""
+    for number, transformer in enumerate(transformers.PIPELINE):
+        assert set(transformer.requires) <= set(transformers.PIPELINE[:number])
+
+
+def test_after_each():
+    seen = []
+    transformers.apply(transformers.PIPELINE, parser.parse_text("def f(x):\n    return x"),
+                       after_each=lambda transformer, tree: seen.append((transformer, unparse(tree))))
+    assert seen == [(transformer, "def f(x):\n    return x\n") for transformer in transformers.PIPELINE]
+
+
+ASYNC = '''
+def f(x):
+    async def g():
+        await x
+    async def h():
+        pass
+'''
+
+
+def test_unsupported():
+    """All problems are in one error, each with its line, a caret and a hint."""
+    with pytest.raises(UnsupportedSyntaxError) as caught:
+        transformers.apply(transformers.PIPELINE, parser.parse_text(ASYNC, file="model.py"))
+    assert str(caught.value).splitlines()[0].endswith("2 constructs cannot be compiled")
+    assert "model.py:3" in str(caught.value) and "model.py:5" in str(caught.value)
+    assert str(caught.value).count("hint: ") == 2
+
+
+def test_every_dy_name_exists():
+    """Whatever converted code may call is in the runtime."""
+    text = "".join(path.read_text() for path in pathlib.Path(transformers.__file__).parent.glob("*.py"))
+    emitted = set(re.findall(r"_dy\.(\w+)", text))
+    assert emitted and all(hasattr(dy, name) for name in emitted)
