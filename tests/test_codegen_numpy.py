@@ -198,3 +198,12 @@ def test_tracebacks_and_debuggers_see_the_generated_lines():
     with pytest.raises(ValueError) as caught:
         function((), np.ones((2, 3)), np.ones((2, 2)))
     assert "matmul_1 = x.dot(y)" in "".join(traceback.format_tb(caught.tb))
+
+
+def test_raise():
+    def function(x):
+        ops.raise_(x, exception=KeyError, message="no {}")
+        return x
+
+    with pytest.raises(KeyError, match="no 1.0"):
+        call(function_of(build(function, ())), [np.array(1.0)])

@@ -10,6 +10,8 @@ from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS, declare
 from dy2static.ir.types import Tensor
 
+neg, turn = ops.neg, ops.transpose
+
 
 def names(graph):
     return [node.op.name for node in graph.nodes]
@@ -46,7 +48,7 @@ def test_results_handed_out_stay_apart(graph):
 #: Each function is followed by ``tanh`` so that the result of interest is not an output.
 SIMPLER = {
     "transposes": (lambda x: ops.transpose(ops.transpose(x)), []),
-    "transposes joined": (lambda x: ops.transpose(ops.transpose(ops.reshape(x, shape=(2, 3, 2)), axes=(1, 2, 0)), axes=(1, 2, 0)),
+    "transposes joined": (lambda x: turn(turn(ops.reshape(x, shape=(2, 3, 2)), axes=(1, 2, 0)), axes=(1, 2, 0)),
                           ["reshape", "transpose"]),
     "reshapes": (lambda x: ops.reshape(ops.reshape(x, shape=(12,)), shape=(3, 4)), []),
     "broadcasts": (lambda x: ops.broadcast_to(ops.broadcast_to(x, shape=(1, 3, 4)), shape=(2, 3, 4)), ["broadcast_to"]),
@@ -58,7 +60,7 @@ SIMPLER = {
     "plus zero": (lambda x: x + 0.0, ["constant", "broadcast_to", "add"]),
     "minus negative zero": (lambda x: x - -0.0, ["constant", "broadcast_to", "sub"]),
     "times zero": (lambda x: x * 0.0, ["constant", "broadcast_to", "mul"]),
-    "negatives": (lambda x: -(-x), []),
+    "negatives": (lambda x: neg(neg(x)), []),
     "turned operand": (lambda x: ops.matmul(x, ops.transpose(x)), ["matmul"]),
     "turned product": (lambda x: ops.transpose(ops.matmul(x, x, transb=True)), ["matmul"]),
     "stop_gradient": (lambda x: ops.stop_gradient(x), ["stop_gradient"]),
@@ -88,8 +90,8 @@ KEPT = {
     "two outputs": (lambda x: (ops.exp(x), ops.exp(x)), ["exp", "exp"]),
     "an output and its view": (lambda x: (ops.exp(x), ops.reshape(ops.exp(x), shape=(12,))), ["exp", "exp", "reshape"]),
     "an output and an intermediate": (lambda x: (ops.exp(x), ops.tanh(ops.exp(x))), ["exp", "tanh"]),
-    "negatives of an intermediate": (lambda x: -(-ops.exp(x)), ["exp"]),
-    "negatives of an output": (lambda x: (lambda y: (y, -(-y)))(ops.exp(x)), ["exp", "neg", "neg"]),
+    "negatives of an intermediate": (lambda x: neg(neg(ops.exp(x))), ["exp"]),
+    "negatives of an output": (lambda x: (lambda y: (y, neg(neg(y))))(ops.exp(x)), ["exp", "neg", "neg"]),
     "view of an input": (lambda x: ops.transpose(ops.transpose(x)), ["transpose", "transpose"]),
 }
 
@@ -102,7 +104,8 @@ def test_what_is_handed_out(case):
 
 
 def test_attributes_are_compared_by_their_bits():
-    graph = build(lambda x: (x * 0.0 - x * -0.0) + ops.power_const(x, exponent=1) + ops.power_const(x, exponent=1.0), (2,))
+    power = ops.power_const
+    graph = build(lambda x: (x * 0.0 - x * -0.0) + power(x, exponent=1) + power(x, exponent=1.0), (2,))
     assert names(clean(graph)).count("mul") == 2
     assert names(clean(graph)).count("power_const") == 2
 

@@ -147,7 +147,7 @@ class _Planner:
         self.places[value] = self.slots.setdefault(slot, len(self.slots))
 
     def _take(self, nbytes: int) -> int:
-        """A storage of at least this size: the smallest free one that fits, else the largest one, grown, else a new one."""
+        """A storage of at least this size: the smallest free one that fits, or the largest one, grown, or a new one."""
         fitting = [s for s in self.free if self.sizes[s] >= nbytes]
         if fitting:
             storage = min(fitting, key=self.sizes.__getitem__)

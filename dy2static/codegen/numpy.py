@@ -10,9 +10,10 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Seq
 
 import numpy as np
 
-from ..errors import InternalError, Location
+from ..errors import InternalError
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
+from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
 from ..ir.types import Tensor
 from ..passes.aliases import held_values
@@ -170,7 +171,9 @@ class _Emitter:
     def _node(self, node: Node) -> None:
         if node.op.name == "constant":
             self._constant(node)
-        elif node.outputs and self._buffer(node.outputs[0]) is not None:
+        elif node.op.name == "raise_":
+            self._raise(node)
+        elif any(v in self.plan.places for v in node.outputs):
             self._into_buffer(node)
         elif isinstance(node.op.numpy, str):
             self._fresh(node)
@@ -190,9 +193,9 @@ class _Emitter:
 
     def _into_buffer(self, node: Node) -> None:
         (value,) = node.outputs
-        self.texts[value] = self._buffer(value)
+        self.texts[value] = out = self._buffer(value)
         if self.plan.slots[self.plan.places[value]].view is None:
-            for line in self._source(node, self.texts[value]):
+            for line in self._source(node, out):
                 self._line(line, node)
 
     def _fresh(self, node: Node) -> None:
@@ -229,6 +232,12 @@ class _Emitter:
         if _is_scalar_like(node):
             text = f"{self._numpy('asarray')}({text})"
         self._line(f"{self._assigned(node)} = {text}" if node.outputs else text, node)
+
+    def _raise(self, node: Node) -> None:
+        make = self.names.bind("make_exception", make_exception)
+        exception = self.names.bind("exception", node.attrs["exception"])
+        operands = f"[{', '.join(self.texts[v] for v in node.inputs)}]"
+        self._line(f"raise {make}({exception}, {self._attr('message', node.attrs['message'])}, {operands})", node)
 
     def _source(self, node: Node, out: str) -> List[str]:
         """The lines of a node's template."""
@@ -271,11 +280,9 @@ class _Emitter:
         self.texts[value] = self.names.fresh(value.name or "v")
         return self.texts[value]
 
-    def _buffer(self, value: Value) -> Optional[str]:
+    def _buffer(self, value: Value) -> str:
         """The name of the buffer a value lives in: that of the first value there."""
-        slot = self.plan.places.get(value)
-        if slot is None:
-            return None
+        slot = self.plan.places[value]
         if slot not in self.slot_names:
             self.slot_names[slot] = self.names.fresh(value.name or "v")
         return self.slot_names[slot]

@@ -18,8 +18,8 @@ Pass = Callable[[Graph], Graph]
 #: The clean-up that every graph gets, forward and backward.
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
-__all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "eliminate_common", "eliminate_dead", "run", "segments",
-           "simplify", "split"]
+__all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "eliminate_common", "eliminate_dead", "run",
+           "segments", "simplify", "split"]
 
 
 def run(passes: Sequence[Pass], graph: Graph) -> Graph:

@@ -52,9 +52,9 @@ def autodiff(graph: Graph, targets: Sequence[int], given: Sequence[int]) -> Grad
             if active.isdisjoint(node.outputs) or not any(v in cotangents for v in node.outputs):
                 continue
             builder.loc = node.loc
-            for value, gradient in zip(node.inputs, _pull_back(node, cotangents)):
-                if gradient is not None and value in active:
-                    accumulate(value, gradient)
+            for value, part in zip(node.inputs, _pull_back(node, cotangents)):
+                if part is not None and value in active:
+                    accumulate(value, part)
     wanted = [graph.inputs[i] for i in targets]
     gradients = tuple(cotangents[v] for v in wanted if v in cotangents)
     joint = builder.build(gradients).with_(name=f"{graph.name}_backward")
@@ -96,5 +96,5 @@ def _pull_back(node: Node, cotangents: Dict[Value, Value]) -> Tuple[Optional[Val
         given = tuple(cotangents.get(y) for y in node.outputs)
         gradients = node.op.vjp(given, node.outputs, *node.inputs, **attrs)
     if len(gradients) != len(node.inputs):
-        raise InternalError(f"vjp of {node.op.name} gives {len(gradients)} gradients for {len(node.inputs)} operands", node.loc)
+        raise InternalError(f"vjp of {node.op.name}: {len(gradients)} gradients, {len(node.inputs)} operands", node.loc)
     return gradients

@@ -164,26 +164,28 @@ def _neg(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) ->
 
 def _mul(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
     a, b = inputs
-    return a if _is_all(s, b, 1) else b if _is_all(s, a, 1) else _folded(s, np.multiply, inputs)
+    return a if _is_ones(s, b) else b if _is_ones(s, a) else _folded(s, np.multiply, inputs)
 
 
 def _div(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
     a, b = inputs
-    return a if _is_all(s, b, 1) and a.dtype.kind == "f" else _folded(s, np.true_divide, inputs)
+    return a if _is_ones(s, b) and a.dtype.kind == "f" else _folded(s, np.true_divide, inputs)
 
 
 def _sub(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
-    a, b = inputs
-    return a if _is_all(s, b, 0) and not np.signbit(s.constant_of(b)).any() else _folded(s, np.subtract, inputs)
+    zeros = s.constant_of(inputs[1])
+    if zeros is not None and not zeros.any() and not np.signbit(zeros).any():
+        return inputs[0]
+    return _folded(s, np.subtract, inputs)
 
 
 def _add(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
     return _folded(s, np.add, inputs)
 
 
-def _is_all(s: _Simplifier, value: Value, number: int) -> bool:
+def _is_ones(s: _Simplifier, value: Value) -> bool:
     array = s.constant_of(value)
-    return array is not None and bool((array == number).all())
+    return array is not None and bool((array == 1).all())
 
 
 def _folded(s: _Simplifier, ufunc: Callable[..., Any], inputs: Tuple[Value, ...]) -> Optional[Value]:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Set, Tuple
+from typing import Collection, Dict, List, Optional, Set, Tuple
 
+from ..errors import InternalError
 from ..ir.graph import Graph, Node, Value
 from .cse import eliminate_common
 from .dead import eliminate_dead
@@ -27,8 +28,11 @@ class Split:
     outputs: Tuple[int, ...]
 
 
-def split(joint: Graph, forward: Graph) -> Split:
+def split(joint: Graph, forward: Graph, kept: Optional[Collection[Value]] = None) -> Split:
     """Part a joint graph: what ``forward`` already computes is read or saved, the rest is the backward graph.
+
+    kept: the intermediates there are, if the forward has run already; others are computed again.  Raises
+        InternalError for one that cannot be: the result of an effect, or of code we do not know.
 
     Views (transpose, reshape, broadcast) and constants are made anew in the backward graph instead of being saved,
     so what a forward input holds when the backward runs is what counts, as in eager.  The backward graph is cleaned
@@ -36,20 +40,20 @@ def split(joint: Graph, forward: Graph) -> Split:
     """
     known = set(forward.inputs).union(*(node.outputs for node in forward.nodes))
     producers = forward.producers()
-    references: Dict[Value, Value] = {}                        # forward value -> input of the backward graph
-    again: Dict[Node, None] = {}
+    outputs: Set[Value] = set(forward.outputs)
+    references: Dict[Value, None] = {}                         # ordered sets: forward values that become inputs,
+    again: Dict[Node, None] = {}                               # and forward nodes that are repeated
 
     def reach(value: Value) -> None:
         """Make a forward value available in the backward graph."""
         producer = producers.get(value)
-        if value in outputs or producer is None or not _is_redone(producer):
-            references.setdefault(value, value)
+        if value in outputs or producer is None or not _is_redone(producer, value, kept):
+            references[value] = None
         elif producer not in again:
             for operand in producer.inputs:
                 reach(operand)
             again[producer] = None
 
-    outputs: Set[Value] = set(forward.outputs)
     forward_nodes = set(forward.nodes)
     own = [node for node in eliminate_dead(joint).nodes if node not in forward_nodes]
     for value in [v for node in own for v in node.inputs] + list(joint.outputs):
@@ -60,9 +64,15 @@ def split(joint: Graph, forward: Graph) -> Split:
     return _sorted(eliminate_dead(eliminate_common(simplify(backward))), forward, gradients)
 
 
-def _is_redone(node: Node) -> bool:
-    """Whether a forward node is cheaper to repeat than to keep: constants and views."""
-    return node.op.view or node.op.name == "constant"
+def _is_redone(node: Node, value: Value, kept: Optional[Collection[Value]]) -> bool:
+    """Whether a forward node is repeated: constants and views are cheaper to repeat than to keep."""
+    if node.op.view or node.op.name == "constant":
+        return True
+    if kept is None or value in kept:
+        return False
+    if node.op.effect or node.op.kind == "opaque":
+        raise InternalError(f"{value.name} was not kept for the backward", node.loc)
+    return True
 
 
 def _sorted(backward: Graph, forward: Graph, gradients: Tuple[Value, ...]) -> Split:
