@@ -14,8 +14,9 @@ n, m = Dim("n"), Dim("m")
 @pytest.mark.parametrize("size, text", [
     (n, "n"), (n + 1, "n + 1"), (1 - n, "-n + 1"), (n - n, "0"), (2 * n + 3 * n, "5 * n"), (n * m, "m * n"),
     ((n + 1) * (n - 1), "n * n - 1"), (n * 0, "0"), ((n * 4 + 3) // 2, "2 * n + 1"), ((n + 5) // 2, "(n + 1) // 2 + 2"),
-    (n // m, "n // m"), (3 // (n + 1), "3 // (n + 1)"), (n // 1, "n"), (maximum(n, 0), "n"), (maximum(n, n + 2), "n + 2"),
-    (maximum(n, m), "max(m, n)"), (maximum(n, m, 3), "max(m, n, 3)"), (n % 2, "n - 2 * (n // 2)"), (maximum(2, 5), "5"),
+    (n // m, "n // m"), (3 // (n + 1), "3 // (n + 1)"), (n // 1, "n"), (maximum(n, 0), "n"),
+    (maximum(n, n + 2), "n + 2"), (maximum(n, m), "max(m, n)"),
+    (maximum(n, m, 3), "max(m, n, 3)"), (n % 2, "n - 2 * (n // 2)"), (maximum(2, 5), "5"),
 ], ids=str)
 def test_canonical_form(size, text):
     assert str(size) == text
@@ -23,7 +24,8 @@ def test_canonical_form(size, text):
 
 @pytest.mark.parametrize("a, b", [
     (n + n, 2 * n), (n + m, m + n), ((n + 1) * 2, 2 * n + 2), (maximum(n, m), maximum(m, n)), ((2 * n) // 2, n),
-    (maximum(n, maximum(m, 3)), maximum(maximum(3, n), m)), ((n + 2) // 2, n // 2 + 1), ((n - 1) // 2, (n + 1) // 2 - 1),
+    (maximum(n, maximum(m, 3)), maximum(maximum(3, n), m)), ((n + 2) // 2, n // 2 + 1),
+    ((n - 1) // 2, (n + 1) // 2 - 1),
 ], ids=str)
 def test_equal_values_have_one_form(a, b):
     assert a == b and hash(a) == hash(b) and equal(a, b) is True
@@ -46,7 +48,8 @@ def test_broadcast_shapes(a, b, result):
     assert broadcast_shapes(a, b) == result == broadcast_shapes(b, a)
 
 
-@pytest.mark.parametrize("a, b", [((3,), (4,)), ((2, 3), (3, 2)), ((n,), (n + 1,)), ((n,), (m,)), ((n,), (3,))], ids=str)
+@pytest.mark.parametrize("a, b", [((3,), (4,)), ((2, 3), (3, 2)), ((n,), (n + 1,)), ((n,), (m,)), ((n,), (3,))],
+                         ids=str)
 def test_shapes_that_do_not_fit(a, b):
     with pytest.raises(ValueError, match="could not be broadcast"):
         broadcast_shapes(a, b)
@@ -69,7 +72,8 @@ EXPRESSIONS = st.recursive(
     st.one_of(st.integers(0, 6), st.sampled_from([n, m])),
     lambda inner: st.one_of(
         st.tuples(inner, inner).map(lambda p: p[0] + p[1]), st.tuples(inner, inner).map(lambda p: p[0] - p[1]),
-        st.tuples(inner, inner).map(lambda p: p[0] * p[1]), st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] // p[1]),
+        st.tuples(inner, inner).map(lambda p: p[0] * p[1]),
+        st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] // p[1]),
         st.tuples(inner, inner).map(lambda p: maximum(*p)), st.tuples(inner, inner).map(lambda p: minimum(*p))),
     max_leaves=8)
 

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from ..ir.op import OPS, OpDef
-from . import broadcasting, contraction, control, creation, elementwise, movement, reduction, scalar
+from . import activation, broadcasting, contraction, control, creation, elementwise, loss, movement, reduction, scalar
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
-__all__ = ["broadcasting", "contraction", "control", "creation", "elementwise", "movement", "normal_index",
-           "ones_like", "reduction", "scalar", "zeros_like"]
+__all__ = ["activation", "broadcasting", "contraction", "control", "creation", "elementwise", "loss", "movement",
+           "normal_index", "ones_like", "reduction", "scalar", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

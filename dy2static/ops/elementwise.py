@@ -165,7 +165,7 @@ relu = declare(
 
 
 def _leaky_relu_vjp(g, y, x, *, slope):
-    return (where((y if slope >= 0 else x) > 0, g, g * slope),)
+    return (where((y if slope >= 0 else x) <= 0, g * slope, g),)
 
 
 leaky_relu = declare(
@@ -177,7 +177,7 @@ leaky_relu = declare(
 
 
 def _elu_vjp(g, y, x, *, alpha):
-    return (where((y if alpha >= 0 else x) > 0, g, g * (y + alpha)),)
+    return (where((y if alpha >= 0 else x) > 0, 1.0, y + alpha) * g,)
 
 
 elu = declare(
@@ -187,10 +187,15 @@ elu = declare(
     samples=_ONE + (sample((3,), alpha=0.3),),
 )
 
+
+def _softplus_vjp(g, y, x, *, beta):
+    return ((1.0 - 1.0 / (1.0 + exp(x * beta))) * g,)
+
+
 #: ``log(1 + exp(beta * x)) / beta``
 softplus = declare(
     "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
-    vjp=lambda g, y, x, *, beta: (sigmoid(x * beta) * g,),
+    vjp=_softplus_vjp,
     numpy="np.multiply({x}, {beta}, out={out})\nnp.logaddexp({out}, 0, out={out})\n"
           "np.multiply({out}, {inverse}, out={out})",
     holes=lambda x, *, beta: {"inverse": repr(1.0 / beta)},

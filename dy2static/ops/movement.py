@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, equal, maximum, minimum, show
+from ..ir.dims import Dim, equal, maximum, minimum, same_shape, show
 from ..ir.op import OpDef, declare, sample
 from ..ir.template import index_source
 from ..ir.types import Tensor
@@ -41,7 +41,8 @@ transpose: OpDef = declare(
     infer=lambda x, *, axes: Tensor(tuple(x.shape[a] for a in axes), x.dtype),
     vjp=_transpose_vjp,
     numpy="{x}.transpose({axes})",
-    samples=(sample((2, 3)), sample((2, 3, 4), axes=(1, 2, 0)), sample(()), sample((0, 3)), sample((2, 1, 3), axes=(0, -1, 1))),
+    samples=(sample((2, 3)), sample((2, 3, 4), axes=(1, 2, 0)), sample(()), sample((0, 3)),
+             sample((2, 1, 3), axes=(0, -1, 1))),
 )
 
 
@@ -68,8 +69,8 @@ reshape: OpDef = declare(
     "reshape", "x", {"shape": ()}, kind="view", view=True, canonical=_reshape_canonical, infer=_reshape_infer,
     vjp=lambda g, y, x, *, shape: (reshape(g, shape=x.shape),),
     numpy="{x}.reshape({shape})",
-    samples=(sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)), sample((1,), shape=()),
-             sample((0, 3), shape=(3, 0)), sample((4, 3), shape=(4, -1))),
+    samples=(sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)),
+             sample((1,), shape=()), sample((0, 3), shape=(3, 0)), sample((4, 3), shape=(4, -1))),
 )
 
 
@@ -303,7 +304,8 @@ def _concat_infer(*xs: Tensor, axis: int) -> Tensor:
     one_dtype(*xs)
     total: Any = 0
     for x in xs:
-        if x.ndim != xs[0].ndim or not all(equal(n, m) for a, (n, m) in enumerate(zip(x.shape, xs[0].shape)) if a != axis):
+        others = [equal(n, m) for a, (n, m) in enumerate(zip(x.shape, xs[0].shape)) if a != axis]
+        if x.ndim != xs[0].ndim or not all(others):
             raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
         total = total + x.shape[axis]
     return Tensor(xs[0].shape[:axis] + (total,) + xs[0].shape[axis + 1:], xs[0].dtype)
@@ -331,7 +333,7 @@ def _stack_infer(*xs: Tensor, axis: int) -> Tensor:
     if not xs:
         raise ValueError("need at least one array to stack")
     one_dtype(*xs)
-    if not all(equal(n, m) for x in xs for n, m in zip(x.shape, xs[0].shape)) or any(x.ndim != xs[0].ndim for x in xs):
+    if not all(same_shape(x.shape, xs[0].shape) for x in xs):
         raise ValueError("all input arrays must have the same shape")
     return Tensor(xs[0].shape[:axis] + (len(xs),) + xs[0].shape[axis:], xs[0].dtype)
 
@@ -346,5 +348,6 @@ stack = declare(
     infer=_stack_infer,
     vjp=_stack_vjp,
     numpy="np.stack(({xs},), axis={axis}, out={out})",
-    samples=(sample((2, 3), (2, 3)), sample((), ()), sample((2, 3), (2, 3), (2, 3), axis=-1), sample((0,), (0,), axis=1)),
+    samples=(sample((2, 3), (2, 3)), sample((), ()), sample((2, 3), (2, 3), (2, 3), axis=-1),
+             sample((0,), (0,), axis=1)),
 )

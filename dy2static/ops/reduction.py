@@ -14,8 +14,8 @@ from .movement import reshape
 from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, reduced, result_dtype
 from .scalar import dimension
 
-_REDUCE = (sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=(0, -1)), sample((3, 4), axis=0, keepdims=True),
-           sample(()), sample((1,)), sample((5,), axis=()))
+_REDUCE = (sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=(0, -1)),
+           sample((3, 4), axis=0, keepdims=True), sample(()), sample((1,)), sample((5,), axis=()))
 _EMPTY = (sample((0, 3), axis=0), sample((3, 0), axis=1, keepdims=True), sample((0,)))
 _ALONG = (sample((4, 3), axis=1), sample((2, 3, 4), axis=1), sample((3,), axis=0), sample((0, 3), axis=1),
           sample((5, 1), axis=-1))

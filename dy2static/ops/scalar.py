@@ -37,7 +37,9 @@ _NUMBERS = (sample(_F, 2.0), sample(7, _I), sample(_I, _F), sample(_B, _B), samp
 
 
 def _binary(name: str, symbol: str, function: Callable[[Any, Any], Any], samples: Any = _NUMBERS) -> OpDef:
-    return declare(name, "a b", kind="scalar", infer=_as_python(function), numpy=f"{{a}} {symbol} {{b}}", samples=samples)
+    return declare(
+        name, "a b", kind="scalar", infer=_as_python(function), numpy=f"{{a}} {symbol} {{b}}", samples=samples,
+    )
 
 
 py_add = _binary("py_add", "+", operator.add)
@@ -67,7 +69,8 @@ def _compare_infer(a: Scalar, b: Scalar, *, op: str) -> Scalar:
 py_compare = declare(
     "py_compare", "a b", {"op": "=="}, kind="scalar", infer=_compare_infer, numpy="{a} {symbol} {b}",
     holes=lambda a, b, *, op: {"symbol": op},
-    samples=tuple(sample(_F, _I, op=op) for op in _COMPARISONS) + (sample(_N, 1.0, op=">"), sample(float("nan"), 1.0, op="!=")),
+    samples=tuple(sample(_F, _I, op=op) for op in _COMPARISONS)
+    + (sample(_N, 1.0, op=">"), sample(float("nan"), 1.0, op="!=")),
 )
 
 py_not = declare(
@@ -84,7 +87,8 @@ def _constant_infer(*, value: Any) -> Scalar:
 
 py_constant = declare(
     "py_constant", "", {"value": 0}, kind="scalar", infer=_constant_infer, numpy="{value}",
-    samples=(sample(value=3), sample(value=2.5), sample(value=True), sample(value=np.float32(0.1)), sample(value=-np.inf)),
+    samples=(sample(value=3), sample(value=2.5), sample(value=True), sample(value=np.float32(0.1)),
+             sample(value=-np.inf)),
 )
 
 
@@ -152,7 +156,8 @@ def _size_canonical(x: Tensor, *, axis: int) -> Dict[str, Any]:
 
 #: ``x.shape[axis]`` as a Python int, where it is known at run time only.
 size = declare(
-    "size", "x", {"axis": 0}, kind="scalar", canonical=_size_canonical, infer=lambda x, *, axis: python_scalar("py_int"),
+    "size", "x", {"axis": 0}, kind="scalar", canonical=_size_canonical,
+    infer=lambda x, *, axis: python_scalar("py_int"),
     numpy="{x}.shape[{axis}]",
     samples=(sample((4, 3)), sample((4, 0), axis=-1)),
 )

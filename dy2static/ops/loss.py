@@ -1,0 +1,75 @@
+"""Losses whose gradient rule Chainer decides by itself."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.op import declare, sample
+from ..ir.types import Tensor
+from .broadcasting import broadcast_to
+from .elementwise import cast, sigmoid
+from .rules import need_dtype, one_dtype, one_shape, same_as_input
+
+
+def _loss_infer(a: Tensor, b: Tensor) -> Tensor:
+    one_shape(a, b)
+    one_dtype(a, b)
+    need_dtype(a, "f", "the operand")
+    return Tensor((), a.dtype)
+
+
+def _squared_vjp(g, y, a, b):
+    difference = a - b
+    ga = broadcast_to(g, shape=a.shape) * difference * (2.0 / a.type.size)
+    return ga, -ga
+
+
+def _mean_squared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    difference = (a - b).ravel()
+    return np.array(difference.dot(difference) / difference.size, dtype=difference.dtype)
+
+
+#: The mean of the squares of ``a - b``.
+mean_squared_error = declare(
+    "mean_squared_error", "a b", kind="reduction", infer=_loss_infer,
+    vjp=_squared_vjp, numpy=_mean_squared,
+    samples=(sample((4, 3), (4, 3)), sample((), ()), sample((1,), (1,)), sample((2, 1, 3), (2, 1, 3))),
+)
+
+
+def _sigmoid_terms_infer(x: Tensor, t: Tensor) -> Tensor:
+    one_shape(x, t)
+    need_dtype(x, "f", "the score")
+    need_dtype(t, "i", "the label")
+    return Tensor(x.shape, np.result_type(x.dtype, t.dtype))
+
+
+def _sigmoid_terms_vjp(g, y, x, t):
+    difference = cast(t, dtype=y.dtype) - cast(sigmoid(x), dtype=y.dtype)
+    return cast(g * difference, dtype=x.dtype), None
+
+
+_LABELS = np.array([[1, 0, 1], [0, -1, 1]], np.int32)
+
+#: ``t * log(sigmoid(x)) + (1 - t) * log(1 - sigmoid(x))`` for labels, in the dtype that NumPy gives for ``x * t``.
+log_likelihood = declare(
+    "log_likelihood", "x t", kind="elementwise", infer=_sigmoid_terms_infer, inplace_ok=False,
+    vjp=_sigmoid_terms_vjp,
+    numpy="np.multiply({x}, {t} - ({x} >= 0), out={out})\n"
+          "np.subtract({out}, np.log1p(np.exp(-np.abs({x}))), out={out})",
+    samples=(sample((2, 3), _LABELS), sample((), np.array(1)), sample((0, 3), np.zeros((0, 3), np.int32))),
+)
+
+
+def _once_vjp(g: Any, y: Any, x: Any, *, message: str, depth: int) -> Any:
+    if depth == 0:
+        raise RuntimeError(message)
+    return (once_differentiable(g, message=message, depth=depth - 1),)
+
+
+#: The same value; differentiating its gradient raises RuntimeError with this message.
+once_differentiable = declare(
+    "once_differentiable", "x", {"message": "", "depth": 1}, kind="view", view=True, infer=same_as_input,
+    vjp=_once_vjp, numpy="{x}",
+)
