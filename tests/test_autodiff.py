@@ -6,7 +6,7 @@ from random_graphs import SMOOTH, arrays, build, graphs
 
 from dy2static import ops, passes
 from dy2static.codegen.numpy import emit
-from dy2static.errors import InternalError, Location
+from dy2static.errors import CaptureError, InternalError, Location
 from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS, declare
@@ -97,6 +97,12 @@ def test_activity(function, shapes, connected):
     first = gradient(graph)
     assert first.connected == connected
     assert len(first.graph.outputs) == sum(connected)
+
+
+def test_control_flow_is_refused_not_ignored():
+    graph = build(lambda x: ops.list_get(ops.list_new(x), ops.py_constant(value=0)), (2,))
+    with pytest.raises(CaptureError, match="list_new"):
+        gradient(graph)
 
 
 def test_targets_and_given_outputs_are_chosen():

@@ -207,3 +207,10 @@ def test_raise():
 
     with pytest.raises(KeyError, match="no 1.0"):
         call(function_of(build(function, ())), [np.array(1.0)])
+
+
+def test_effects_run_also_where_nobody_reads_their_result():
+    graph = build(lambda x: (ops.random_uniform(shape=(2,)), ops.tanh(x))[1:], (2,))
+    third = np.random.RandomState(0).rand(3)[2]
+    call(function_of(graph), [np.ones(2)])
+    assert np.random.rand() == third

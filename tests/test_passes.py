@@ -131,11 +131,18 @@ def test_every_pass_is_verified():
         passes.run((lambda g: g.with_(nodes=()),), graph)
 
 
-def test_unknown_code_keeps_what_it_sees():
-    name = "test_keep"
-    keep = declare(name, "x", kind="effect", effect=True, infer=lambda x: Tensor((), x.dtype), numpy=np.sum)
-    try:
-        graph = build(lambda x: keep(ops.exp(x)) + keep(ops.exp(x)), (2,))
-        assert names(clean(graph)).count("exp") == 2
-    finally:
-        del OPS[name]
+@pytest.fixture
+def keep():
+    """An op of unknown code, that may keep and change what it sees."""
+    yield declare("test_keep", "x", kind="effect", effect=True, infer=lambda x: Tensor((), x.dtype), numpy=np.sum)
+    del OPS["test_keep"]
+
+
+def test_unknown_code_keeps_what_it_sees(keep):
+    graph = build(lambda x: (lambda a, b: keep(a) + keep(b))(ops.exp(x), ops.exp(x)), (2,))
+    assert names(clean(graph)).count("exp") == 2
+
+
+def test_unknown_code_may_write(keep):
+    graph = build(lambda x: ops.sum(ops.exp(x), axis=None) + keep(x) + ops.sum(ops.exp(x), axis=None), (2,))
+    assert names(clean(graph)).count("exp") == 2

@@ -106,7 +106,7 @@ class _Emitter:
             if node.op.effect or any(self.uses.get(v) for v in node.outputs):
                 self._node(node)
         results = tuple(self.texts[v] for v in self.returned)
-        arena = tuple(self.slot_names.get(i, f"unused_{i}") for i in range(len(self.plan.slots)))
+        arena = tuple(self.slot_names[i] for i in range(len(self.plan.slots)))
         return NumpyFunction(name, params, arena, tuple(self.lines), results, self.names.namespace, self.plan)
 
     # What a node reads, and where its result goes
@@ -203,7 +203,7 @@ class _Emitter:
         value = node.outputs[0]
         if not fills_out(node.op):
             (text,) = self._source(node, "out")
-            if text.isidentifier() or self.uses[value] == 1 and re.fullmatch(r"\w+\.T", text):
+            if text.isidentifier() or self.uses.get(value) == 1 and re.fullmatch(r"\w+\.T", text):
                 self.texts[value] = text
                 return
             if _is_scalar_like(node):

@@ -4,11 +4,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Iterable, Optional, Sequence, Set, Tuple
 
-from ..errors import InternalError
+from ..errors import CaptureError, InternalError
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
-from ..ir.types import Tensor, Type
+from ..ir.types import Never, Scalar, Tensor, Token, Type
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,18 @@ def autodiff(graph: Graph, targets: Sequence[int], given: Sequence[int]) -> Grad
 
 
 def active_values(graph: Graph, sources: Iterable[Value]) -> Set[Value]:
-    """The values that depend on a source through differentiable ops: those that eager marks ``requires_grad``."""
+    """The values that depend on a source through differentiable ops: those that eager marks ``requires_grad``.
+
+    Raises `CaptureError` for control flow that has no derivative yet: its gradient must not get lost in silence.
+    """
     active = {v for v in sources if has_gradient(v.type)}
     for node in graph.nodes:
-        if node.op.vjp is not None and not active.isdisjoint(node.inputs):
+        if active.isdisjoint(node.inputs):
+            continue
+        if node.op.vjp is not None:
             active.update(v for v in node.outputs if has_gradient(v.type))
+        elif node.op.kind == "control" and not all(isinstance(v.type, (Never, Scalar, Token)) for v in node.outputs):
+            raise CaptureError(f"a gradient through {node.op.name} cannot be computed yet", node.loc)
     return active
 
 

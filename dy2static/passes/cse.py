@@ -25,6 +25,8 @@ def eliminate_common(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         node = with_inputs(node, tuple(replaced.get(v, v) for v in node.inputs))
+        if node.op.effect and callable(node.op.numpy):
+            seen.clear()                            # it may have written into any array
         key = _key(node)
         first = node if key is None else seen.setdefault(key, node)
         if first is node or not held.isdisjoint(node.outputs) and not held.isdisjoint(first.outputs):

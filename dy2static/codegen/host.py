@@ -1,0 +1,375 @@
+"""The entry of a program: guards and binding in, the forward in the middle, nodes, writes and results out."""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+
+from ..ir.graph import Value
+from ..pyast.loader import compile_text
+from ..runtime.node import connect, make_variable
+from ..runtime.program import GUARD_ERRORS, MISS
+from ..runtime.segment import ArenaLease
+from ..symbolic.outcome import Build, EscapingVariable, Outcome, Write, walk
+from ..symbolic.sources import Guard, Source
+
+_serial = itertools.count()
+
+_LITERALS = (type(None), bool, int, str)
+
+
+class SegmentUse:
+    """How one segment is wired: the inputs of its node, what it holds, and which Variables it makes.
+
+    inputs: ("input", i) of the graph, ("variable", k) of the escaping Variables, or ("hidden", j) of earlier ones.
+    held: ("node", i): the VariableNode of input i; ("input", i): its value; ("result", k): a result of the forward.
+    outputs: ("variable", k), or ("hidden", j, result) for a value that only later segments read.
+    """
+
+    def __init__(self, segment: Any, inputs: Sequence[Tuple], held: Sequence[Tuple], outputs: Sequence[Tuple]):
+        self.segment, self.inputs, self.held, self.outputs = segment, tuple(inputs), tuple(held), tuple(outputs)
+
+
+class Entry:
+    """Writes the entry function of one outcome.
+
+    forward: the compiled forward, ``forward(arena, *inputs) -> (outputs..., saved...)``; pool: its arenas or None.
+    keep_arena: whether what backward reads lies in the arena.
+    """
+
+    def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], n_results: int,
+                 keep_arena: bool):
+        self.outcome, self.uses, self.n_results, self.keep_arena = outcome, uses, n_results, keep_arena
+        self.pool = pool
+        self.namespace: Dict[str, Any] = {
+            "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
+            "make_variable": make_variable, "connect": connect, "ndarray": np.ndarray, "is_empty": _is_empty,
+            "global_config": chainer.global_config, "local_config": chainer.config._local,
+            "function_hooks": chainer.get_function_hooks}
+        self.namespace.update(outcome.bound)
+        self.names: Dict[Source, str] = {}
+        self.lines: List[str] = []
+        self.numbers = {source: text for text, source in outcome.named}
+        self.values: Dict[Value, str] = {}
+        self.arrays: Dict[Source, str] = {}
+
+    # --- paths ------------------------------------------------------------------------------------------------------
+
+    def constant(self, value: Any, hint: str = "k") -> str:
+        """Text for an object: a literal, or a name bound to it."""
+        if type(value) in _LITERALS and value == value:
+            return repr(value)
+        name = f"{hint}{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
+
+    def path(self, source: Source) -> str:
+        """The name of the value at the end of a path; reads it first where needed."""
+        if source in self.names:
+            return self.names[source]
+        if source.kind == "const":
+            text = self.constant(source.key, "real")
+            self.names[source] = text
+            return text
+        text = self._step(source)
+        name = self.numbers.get(source) or f"{_hint(source)}_{source.number}"
+        self.lines.append(f"{name} = {text}")
+        self.names[source] = name
+        return name
+
+    def _step(self, source: Source) -> str:
+        if source.kind == "arg":
+            return f"args[{source.key}]"
+        if source.kind == "kwarg":
+            return f"kwargs[{source.key!r}]"
+        parent = self.path(source.parent)
+        if source.kind == "dict":
+            return f"{parent}.__dict__"
+        if source.kind == "item":
+            return f"{parent}[{self.constant(source.key)}]"
+        if source.kind == "cell":
+            return f"{parent}.cell_contents"
+        return f"{parent}.{source.key}"
+
+    # --- guards -----------------------------------------------------------------------------------------------------
+
+    def guard(self, guard: Guard) -> Optional[str]:
+        """The condition under which a guard fails; None if there is nothing to check."""
+        test, expected = guard.test, guard.expected
+        if test == "distinct":
+            ids = ", ".join(f"id({self.path(s)})" for s in expected)
+            return f"len({{{ids}}}) != {len(expected)}"
+        if test == "expr":
+            return f"{expected[0]} != {self.constant(expected[1])}"
+        value = self.path(guard.source)
+        if test == "type":
+            return f"type({value}) is not {self.constant(expected, 'type')}"
+        if test == "is":
+            return f"{value} is not {self.constant(expected)}"
+        if test == "eq":
+            kind = self.constant(type(expected), "type")
+            if expected != expected:
+                return f"type({value}) is not {kind} or {value} == {value}"
+            return f"type({value}) is not {kind} or {value} != {self.constant(expected)}"
+        if test == "len":
+            return f"len({value}) != {expected}"
+        if test == "keys":
+            return f"tuple({value}) != {self.constant(expected)}"
+        if test == "absent":
+            return f"{self.constant(expected)} in {value}"
+        if test == "same":
+            return f"{value} is not {self.path(expected)}"
+        if test == "unbound":
+            return f"not is_empty({value})"
+        if test == "array":
+            return self._array_guard(value, *expected)
+        kind, requires_grad, shape, dtype = expected
+        array = self._array_name(guard.source)
+        own = f"type({value}) is not {self.constant(kind, 'type')}"
+        self.lines.append(f"if {own}: {self.fail()}")
+        self.lines.append(f"{array} = {value}._data[0]")
+        return f"{value}._requires_grad is not {requires_grad} or {value}._layout is not None or " + \
+            self._array_guard(array, shape, dtype)
+
+    def _array_guard(self, name: str, shape: Tuple[int, ...], dtype: np.dtype) -> str:
+        return f"type({name}) is not ndarray or {name}.shape != {shape} or {name}.dtype != {self.constant(dtype, 'dtype')}"
+
+    def _array_name(self, source: Source) -> str:
+        self.arrays[source] = f"{self.path(source)}_array"
+        return self.arrays[source]
+
+    def fail(self) -> str:
+        """The statement where a guard fails."""
+        return "return MISS"
+
+    def guards(self, diagnose: bool = False) -> List[str]:
+        """All guards as lines, in the order in which they were relied on."""
+        numbers = len([i for i in self.outcome.inputs if i.kind == "number"])
+        self._count_arguments()
+        for index, guard in enumerate(self.outcome.guards):
+            if diagnose:
+                self.fail = lambda index=index: f"failed.append({index}); return failed"   # type: ignore[method-assign]
+            condition = self.guard(guard)
+            if condition is None:
+                continue
+            soft = diagnose and guard.test in ("eq", "expr", "absent")
+            self.lines.append(f"if {condition}: {f'failed.append({index})' if soft else self.fail()}")
+        assert numbers >= 0
+        return self.lines
+
+    def _count_arguments(self) -> None:
+        arguments = {s.kind: [] for s in ()}  # type: Dict[str, List]
+        positions = {g.source.key for g in self.outcome.guards if g.source is not None and g.source.kind == "arg"}
+        keywords = {g.source.key for g in self.outcome.guards if g.source is not None and g.source.kind == "kwarg"}
+        arguments["arg"], arguments["kwarg"] = sorted(positions), sorted(keywords)
+        config = dict(chainer.global_config.__dict__), dict(chainer.config._local.__dict__)
+        checks = [f"len(args) != {len(positions)}", f"len(kwargs) != {len(keywords)}" if keywords else "kwargs",
+                  f"global_config.__dict__ != {self.constant(config[0], 'config')}",
+                  f"local_config.__dict__ != {self.constant(config[1], 'config')}", "function_hooks()"]
+        self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    def generate(self) -> str:
+        """The text of the entry function."""
+        lines = ["try:"] + [f"    {line}" for line in self.guards()] + ["except GUARD_ERRORS:", "    return MISS"]
+        self.lines = []
+        arguments = [self._operand(i) for i in self.outcome.inputs]
+        self._forward(arguments)
+        self._variables()
+        self._writes()
+        result = self.expression(self.outcome.result)
+        body = lines + self.lines + [f"return {result}"]
+        return "def call(args, kwargs):\n" + "".join(f"    {line}\n" for line in body)
+
+    def _operand(self, item: Any) -> str:
+        if item.kind == "variable":
+            text = self.arrays[item.source]
+        elif item.kind == "number":
+            text = item.text
+        else:
+            text = self.path(item.source)
+        self.values[item.value] = text
+        return text
+
+    def _forward(self, arguments: Sequence[str]) -> None:
+        arena = "None"
+        if self.pool is not None:
+            if self.keep_arena:
+                self.lines.append("lease = ArenaLease(pool)")
+                arena = "lease.arena"
+            else:
+                self.lines.append("arena = pool.take()")
+                arena = "arena"
+        names = [f"r{k}" for k in range(self.n_results)]
+        call = f"forward({', '.join([arena, *arguments])})"
+        self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
+        if arena == "arena":
+            self.lines.append("pool.give(arena)")
+        for k, value in enumerate(self.outcome.graph.outputs):
+            self.values.setdefault(value, f"r{k}")
+
+    def _variables(self) -> None:
+        self.variable_names = {}
+        for k, record in enumerate(self.outcome.variables):
+            name = f"v{k}"
+            self.variable_names[id(record)] = name
+            made = self.values[record.early] if record.early is not None else \
+                f"make_variable({self.values[record.value]}, {record.requires_grad})"
+            self.lines.append(f"{name} = {made}")
+        for use in self.uses:
+            self._connect(use)
+
+    def _connect(self, use: SegmentUse) -> None:
+        inputs = [self._segment_input(item) for item in use.inputs]
+        held = [self._held(item) for item in use.held]
+        arrays, variables = [], []
+        for output in use.outputs:
+            if output[0] == "variable":
+                variables.append(f"v{output[1]}")
+            else:
+                self.lines.append(f"h{output[1]} = make_variable(r{output[2]}, True)")
+                variables.append(f"h{output[1]}")
+        segment = self.constant(use.segment, "segment")
+        lease = "lease" if self.keep_arena and self.pool is not None else "None"
+        self.lines.append(f"connect({segment}, ({_commas(inputs)}), ({_commas(arrays)}), ({_commas(held)}), {lease}, "
+                          f"({_commas(variables)}))")
+
+    def _segment_input(self, item: Tuple) -> str:
+        if item[0] == "variable":
+            return f"v{item[1]}"
+        if item[0] == "hidden":
+            return f"h{item[1]}"
+        return self.path(self.outcome.inputs[item[1]].source)
+
+    def _held(self, item: Tuple) -> str:
+        kind, index = item
+        if kind == "node":
+            variable = self.path(self.outcome.inputs[index].source)
+            self.lines.append(f"{variable}._node._data = {self.arrays[self.outcome.inputs[index].source]}")
+            return f"{variable}._node"
+        if kind == "input":
+            return self.values[self.outcome.inputs[index].value]
+        return f"r{index}"
+
+    # --- results and writes -------------------------------------------------------------------------------------------
+
+    def _writes(self) -> None:
+        self.made: Dict[int, str] = {}
+        self.shared = self._shared_builds()
+        for write in self.outcome.writes:
+            self.lines.append(self._write(write))
+
+    def _shared_builds(self) -> set:
+        seen, shared = set(), set()
+        for whole in [self.outcome.result, *(w.built for w in self.outcome.writes if w.built is not None)]:
+            for build in walk(whole):
+                (shared if id(build) in seen else seen).add(id(build))
+        return shared
+
+    def _write(self, write: Write) -> str:
+        container, key = self.path(write.container), self.constant(write.key)
+        value = None if write.built is None else self.expression(write.built)
+        return {"set": f"{container}[{key}] = {value}", "delete": f"del {container}[{key}]",
+                "list extend": f"{container}.extend({value})", "list assign": f"{container}[:] = {value}",
+                "set assign": f"{container}.clear(); {container}.update({value})",
+                "cell set": f"{container}.cell_contents = {value}",
+                "cell delete": f"del {container}.cell_contents"}[write.kind]
+
+    def expression(self, build: Build) -> str:
+        """Text that makes the object; objects that are used twice get a name."""
+        if id(build) in self.made:
+            return self.made[id(build)]
+        text = self._expression(build)
+        if id(build) in self.shared and build.kind in ("list", "dict", "set", "object", "tuple", "method", "partial"):
+            name = f"made{len(self.made)}"
+            self.lines.append(f"{name} = {text}")
+            self.made[id(build)] = text = name
+        return text
+
+    def _expression(self, build: Build) -> str:
+        kind, parts = build.kind, build.parts
+        if kind == "const":
+            return self.constant(parts[0])
+        if kind == "source":
+            return self.path(parts[0])
+        if kind == "value":
+            return self.values[parts[0]]
+        if kind == "variable":
+            return self.variable_names[id(parts[0])]
+        if kind == "number":
+            return parts[0]
+        if kind == "tuple":
+            items = _commas([self.expression(p) for p in parts[1]])
+            return f"({items})" if parts[0] is tuple else f"{self.constant(parts[0], 'type')}._make(({items}))"
+        if kind == "list":
+            return f"[{', '.join([self.expression(p) for p in parts])}]"
+        if kind == "dict":
+            return f"{{{', '.join([f'{self.expression(k)}: {self.expression(v)}' for k, v in parts])}}}"
+        if kind == "set":
+            return f"{{{', '.join([self.expression(p) for p in parts])}}}" if parts else "set()"
+        return self._object(kind, parts)
+
+    def _object(self, kind: str, parts: Tuple) -> str:
+        if kind == "method":
+            return f"{self.constant(type(self.expression.__func__.__get__(self)), 'type')}" \
+                   f"({self.expression(parts[0])}, {self.expression(parts[1])})"
+        if kind == "partial":
+            items = [self.expression(p) for p in (parts[0], *parts[1])]
+            items += [f"{name}={self.expression(p)}" for name, p in parts[2]]
+            return f"{self.constant(_partial, 'make')}({', '.join(items)})"
+        pairs = ", ".join([f"{name!r}: {self.expression(p)}" for name, p in parts[1]])
+        return f"{self.constant(_instance, 'make')}({self.constant(parts[0], 'type')}, {{{pairs}}})"
+
+
+def compile_entry(entry: Entry) -> Tuple[Any, str]:
+    """The entry function and its text."""
+    text = entry.generate()
+    return compile_text(text, f"<dy2static entry {next(_serial)}>", entry.namespace)["call"], text
+
+
+def compile_diagnosis(entry: Entry) -> Any:
+    """``diagnose(args, kwargs)``: the indexes of the guards that fail; those after a broken path are not reached."""
+    lines = ["failed = []", "try:"] + [f"    {line}" for line in entry.guards(diagnose=True)]
+    lines += ["except GUARD_ERRORS:", "    failed.append(-1)", "return failed"]
+    text = "def diagnose(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines).replace("return MISS", "return [-1]")
+    return compile_text(text, f"<dy2static guards {next(_serial)}>", entry.namespace)["diagnose"]
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        cell.cell_contents
+    except ValueError:
+        return True
+    return False
+
+
+def _partial(*args: Any, **kwargs: Any) -> Any:
+    import functools
+    return functools.partial(*args, **kwargs)
+
+
+def _instance(cls: type, attributes: Mapping[str, Any]) -> Any:
+    made = object.__new__(cls)
+    made.__dict__.update(attributes)
+    return made
+
+
+def _commas(items: Sequence[str]) -> str:
+    return f"{items[0]}," if len(items) == 1 else ", ".join(items)
+
+
+def _hint(source: Source) -> str:
+    step: Optional[Source] = source
+    while step is not None:
+        if step.kind in ("item", "attr", "kwarg") and isinstance(step.key, str) and step.key.isidentifier():
+            return f"{step.key}{'_vars' if source.kind == 'dict' else ''}"
+        if step.kind == "arg":
+            return f"x{step.key}{'_vars' if source.kind == 'dict' else ''}"
+        step = step.parent
+    return "v"
+
+
+_TYPES = (EscapingVariable,)
