@@ -1,10 +1,15 @@
 """Every transformer on its case files, its docstring, random programs and Chainer's own code."""
+import contextlib
+import inspect
+import itertools
+import linecache
 import pathlib
 import re
 import textwrap
 import traceback
 
 import pytest
+import random_programs
 
 from dy2static import transformers
 from dy2static.errors import UnsupportedSyntaxError
@@ -145,3 +150,39 @@ def test_every_dy_name_exists():
     text = "".join(path.read_text() for path in pathlib.Path(transformers.__file__).parent.glob("*.py"))
     emitted = set(re.findall(r"_dy\.(\w+)", text))
     assert emitted and all(hasattr(dy, name) for name in emitted)
+
+
+def outcomes_of(function, log):
+    """What a random program does on a few arguments."""
+    def logged(value):
+        log.append(repr(value))
+        return value
+
+    def call(*arguments):
+        result = function(*arguments, logged)
+        return list(itertools.islice(result, 5)) if inspect.isgenerator(result) else result
+
+    return [outcome(lambda args=args: call(*args), log, function.__code__.co_filename)
+            for args in ((0, 1), (1, 0), (2, 3), (-1, -1))]
+
+
+def check_random_program(seed):
+    text, file = random_programs.Program(seed).text, f"<random program {seed}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try:
+        code = compile(text, file, "exec")
+    except SyntaxError:             # nonlocal of what is a parameter, or bound nowhere
+        return
+    names = {"suppress": contextlib.suppress}
+    exec(code, names)
+    hide = re.compile(r"at 0x\w+").sub
+    log = []
+    assert (hide("", repr(outcomes_of(converted(names["f"]), log)))
+            == hide("", repr(outcomes_of(names["f"], log)))), text
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs(part):
+    """Converted and eager do the same: results, effects, exceptions and their lines."""
+    for seed in range(part * 100, part * 100 + 100):
+        check_random_program(seed)

@@ -211,7 +211,8 @@ class _Assignment:
         unsure = (self.scopes[node].free & self.locals) - state.certain
         if unsure:
             self.result.unsure_inside.update(
-                part for root in inside(node) for part in gast.walk(root) if isinstance(part, gast.Name) and part.id in unsure)
+                part for root in inside(node) for part in gast.walk(root)
+                if isinstance(part, gast.Name) and isinstance(part.ctx, gast.Load) and part.id in unsure)
         return state._replace(possible=state.possible | written(node))
 
 

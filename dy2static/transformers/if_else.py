@@ -148,14 +148,16 @@ def _state(node: gast.If, scope: scopes.Scope, live: liveness.Live, known: assig
     for block in (node.body, node.orelse):
         if not _all_or_nothing(block, live.on_raise, states):
             return None
-    if known.unsure_inside and any(inner in known.unsure_inside for root in blocks for inner in gast.walk(root)):
-        return None
-    needed = names & (live.after | live.body | live.orelse)
+    unsure = {_name_read(inner) for inner in known.unsure}
+    unsure_inside = {inner.id for inner in known.unsure_inside}
+    # a name read without a value anywhere must stay a local of the function: also if what a block writes is not read
+    needed = names & (live.after | live.body | live.orelse | unsure)
     certain, possible = known.at_if[node]
     missing = needed - certain
     reads = {_name_read(inner) for inner in own_nodes(*blocks) if inner in known.unsure} - names
-    unsure_inside = {inner.id for inner in known.unsure_inside}
-    if (missing | reads) & (scope.captured | unsure_inside) or (needed | reads) & scope.deleted:
+    if names & unsure_inside or (missing | reads) & (scope.captured | unsure_inside) or (needed | reads) & scope.deleted:
+        return None
+    if unsure_inside and any(inner in known.unsure_inside for root in blocks for inner in gast.walk(root)):
         return None
     return _State(node, needed, missing, reads, set(possible))
 

@@ -10,11 +10,24 @@ def f(x):
     return y, z
 # after
 def f(x):
-    if (y := x + 1) > 1:
+
+    def then_0(z, w, v):
         z = (w := y) + w
-    elif y:
-        z = [(v := i) for i in range(3)]
-        z.append(v)
-    else:
-        z = y
+        return z, w, v
+
+    def else_0(z, w, v):
+
+        def then_1(z, v):
+            z = [(v := i) for i in range(3)]
+            z.append(_dy.read(v))
+            return z, v
+
+        def else_1(z, v):
+            z = y
+            return z, v
+        z, v = _dy.cond(y, then_1, else_1, (_dy.Undefined('z'), _dy.
+            Undefined('v')), names=('z', 'v'))
+        return z, w, v
+    z, w, v = _dy.cond((y := x + 1) > 1, then_0, else_0, (_dy.Undefined('z'
+        ), _dy.Undefined('w'), _dy.Undefined('v')), names=('z', 'w', 'v'))
     return y, z
