@@ -68,8 +68,10 @@ def test_operators_do_what_numpy_does(name):
     assert result.dtype == (expected.dtype if expected.dtype == bool else F4)
 
 
-@pytest.mark.parametrize("shapes", [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (4,)), ((5, 1, 2), (3, 1)), ((0, 3), (1, 3))],
-                         ids=str)
+BROADCASTS = [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (4,)), ((5, 1, 2), (3, 1)), ((0, 3), (1, 3))]
+
+
+@pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
 def test_operators_broadcast_in_the_open(shapes):
     a, b = (np.asarray(np.random.uniform(1, 2, shape), F4) for shape in shapes)
     graph = build([type_of(a), type_of(b)], lambda x, y: x * y)

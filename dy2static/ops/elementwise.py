@@ -106,7 +106,7 @@ cos: OpDef = declare(
 
 tan = declare(
     "tan", "x", kind="elementwise", infer=elementwise(np.tan),
-    vjp=lambda g, y, x: (g * (1.0 + square(y)),),
+    vjp=lambda g, y, x: (1.0 / square(cos(x)) * g,),
     numpy="np.tan({x}, out={out})",
     samples=_ONE,
 )
