@@ -100,6 +100,7 @@ def forward(arena, x, W, b, V, c):
     add_1 = add(matmul_2, c)
     return (add_1,)
 """
+    assert {number: loc.line for number, loc in function.origins.items()} == {3: 12, 4: 12, 5: 12, 6: 13, 7: 13}
     assert function.constants["c0"].dtype == F4
     assert function.slots == (((8, 64), F4), ((8, 4), F4))
 

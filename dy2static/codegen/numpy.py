@@ -10,7 +10,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Seq
 
 import numpy as np
 
-from ..errors import InternalError
+from ..errors import InternalError, Location
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
@@ -49,6 +49,12 @@ class NumpyFunction:
         """The text of the whole function."""
         unpack: Tuple[Line, ...] = ((f"{_tuple(self.arena)} = arena", None),) if self.arena else ()
         return function_text(self.name, ("arena", *self.params), unpack + self.lines, _tuple(self.results))
+
+    @property
+    def origins(self) -> Mapping[int, Location]:
+        """The user's line for each line number of `source`, as far as known: for tracebacks."""
+        first = 3 if self.arena else 2
+        return {number: loc for number, (_, loc) in enumerate(self.lines, start=first) if loc is not None}
 
     @property
     def slots(self) -> Tuple[Tuple[Tuple[int, ...], np.dtype], ...]:
