@@ -1,0 +1,80 @@
+"""Lowerings of `chainer.functions.activation`."""
+from __future__ import annotations
+
+from typing import Any
+
+from chainer.functions.activation.clipped_relu import ClippedReLU
+from chainer.functions.activation.elu import ELU
+from chainer.functions.activation.hard_sigmoid import HardSigmoid
+from chainer.functions.activation.leaky_relu import LeakyReLU
+from chainer.functions.activation.log_softmax import LogSoftmax
+from chainer.functions.activation.relu import ReLU
+from chainer.functions.activation.sigmoid import Sigmoid
+from chainer.functions.activation.softmax import Softmax
+from chainer.functions.activation.softplus import Softplus
+from chainer.functions.activation.tanh import Tanh
+
+from .. import ops
+from ..ir.graph import Value
+from .registry import are_ints, is_number, lowers, number, symbolic_value
+
+
+@lowers(ReLU)
+def relu(node: Any, x: Value) -> Value:
+    # backward multiplies by ``y > 0``: the output is retained, not the input
+    return ops.relu(x)
+
+
+@lowers(Tanh)
+def tanh(node: Any, x: Value) -> Value:
+    return ops.tanh(x)
+
+
+@lowers(Sigmoid)
+def sigmoid(node: Any, x: Value) -> Value:
+    # computed as tanh(x / 2) / 2 + 1 / 2
+    return ops.sigmoid(x)
+
+
+@lowers(LeakyReLU)
+def leaky_relu(node: Any, x: Value) -> Any:
+    # a negative slope makes backward look at x, because the sign of y says nothing then
+    if is_number(node.slope):
+        return ops.leaky_relu(x, slope=float(node.slope))
+    slope = number(node.slope, x.dtype) if symbolic_value(node.slope) is not None else None
+    if slope is None:
+        return None
+    return ops.where(ops.less_equal(x, number(0, x.dtype)), x * slope, x)
+
+
+@lowers(ELU)
+def elu(node: Any, x: Value) -> Any:
+    # negative alpha: as for LeakyReLU
+    return ops.elu(x, alpha=float(node.alpha)) if is_number(node.alpha) else None
+
+
+@lowers(Softplus)
+def softplus(node: Any, x: Value) -> Any:
+    return ops.softplus(x, beta=float(node.beta)) if is_number(node.beta) else None
+
+
+@lowers(ClippedReLU)
+def clipped_relu(node: Any, x: Value) -> Any:
+    # unlike Clip, the gradient is zero at both bounds
+    return ops.clipped_relu(x, cap=float(node.cap)) if is_number(node.cap) else None
+
+
+@lowers(HardSigmoid)
+def hard_sigmoid(node: Any, x: Value) -> Value:
+    # the gradient is decided by x itself, not by what the clipped line reached in floating point
+    return ops.hard_sigmoid(x)
+
+
+@lowers(Softmax)
+def softmax(node: Any, x: Value) -> Any:
+    return ops.softmax(x, axis=node.axis) if are_ints(node.axis) else None
+
+
+@lowers(LogSoftmax)
+def log_softmax(node: Any, x: Value) -> Any:
+    return ops.log_softmax(x, axis=node.axis) if are_ints(node.axis) else None

@@ -1,0 +1,89 @@
+"""Lowerings of the arithmetic of Variables, `chainer.functions.math.basic_math`.
+
+Numbers are cast to the dtype of the Variable first.  Arrays broadcast; their gradients are summed back.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from chainer.functions.math import basic_math as M
+
+from .. import ops
+from ..ir.graph import Value
+from .registry import is_number, lowers, number
+
+
+@lowers(M.Add)
+def add(node: Any, a: Value, b: Value) -> Value:
+    return a + b
+
+
+@lowers(M.MultiAdd)
+def multi_add(node: Any, *xs: Value) -> Value:
+    # of one operand, the array itself is the result
+    if len(xs) == 1:
+        return ops.identity(xs[0])
+    total = xs[0] + xs[1]
+    for x in xs[2:]:
+        total = total + x
+    return total
+
+
+@lowers(M.Sub)
+def sub(node: Any, a: Value, b: Value) -> Value:
+    return a - b
+
+
+@lowers(M.Mul)
+def mul(node: Any, a: Value, b: Value) -> Value:
+    return a * b
+
+
+@lowers(M.Div)
+def div(node: Any, a: Value, b: Value) -> Value:
+    return a / b
+
+
+@lowers(M.Neg)
+def neg(node: Any, x: Value) -> Value:
+    return ops.neg(x)
+
+
+@lowers(M.Absolute)
+def absolute(node: Any, x: Value) -> Value:
+    # the second derivative with respect to x has no path: the gradient is ``sign`` of the array
+    return ops.abs(x)
+
+
+def _with_constant(operation: Callable[[Value, Value], Value]) -> Callable[[Any, Value], Optional[Value]]:
+    def lowering(node: Any, x: Value) -> Optional[Value]:
+        value = number(node.value, x.dtype)
+        return None if value is None else operation(x, value)
+    return lowering
+
+
+add_constant = lowers(M.AddConstant)(_with_constant(lambda x, value: x + value))
+sub_from_constant = lowers(M.SubFromConstant)(_with_constant(lambda x, value: value - x))
+mul_constant = lowers(M.MulConstant)(_with_constant(lambda x, value: value * x))
+div_from_constant = lowers(M.DivFromConstant)(_with_constant(lambda x, value: value / x))
+
+
+@lowers(M.PowVarVar)
+def pow_var_var(node: Any, a: Value, b: Value) -> Value:
+    # double backward goes through ``log``, and is NaN for negative bases
+    return ops.power(a, b)
+
+
+@lowers(M.PowVarConst)
+def pow_var_const(node: Any, x: Value) -> Any:
+    # the gradient's exponent is the uncast number minus 1; one known at run time only has no gradient rule
+    return ops.power_const(x, exponent=float(node.value)) if is_number(node.value) else None
+
+
+@lowers(M.PowConstVar)
+def pow_const_var(node: Any, x: Value) -> Any:
+    # the gradient multiplies by ``math.log`` of the number: backward raises for one that is not positive
+    if is_number(node.value):
+        return ops.const_power(x, base=float(node.value))
+    value = number(node.value, x.dtype)
+    return None if value is None else ops.power(value, x)

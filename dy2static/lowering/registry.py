@@ -1,0 +1,68 @@
+"""The table from FunctionNode classes to their lowerings."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional, Tuple, Type
+
+import chainer
+import numpy as np
+
+from ..ir.building import constant
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import Scalar, Tensor
+
+#: ``lowering(node, *values) -> Value | tuple of Values | None``: emits ops for one application of ``node`` (its
+#: attributes are static, or symbolic where a captured number or array was stored in them).  None declines.
+Lowering = Callable[..., Any]
+
+LOWERINGS: Dict[Type[chainer.FunctionNode], Lowering] = {}
+
+
+def lowers(*classes: Type[chainer.FunctionNode]) -> Callable[[Lowering], Lowering]:
+    """Register a lowering for FunctionNode classes (exactly these, not their subclasses)."""
+    def register(lowering: Lowering) -> Lowering:
+        for cls in classes:
+            if cls in LOWERINGS:
+                raise ValueError(f"{cls.__name__} has a lowering already")
+            LOWERINGS[cls] = lowering
+        return lowering
+    return register
+
+
+def lowering_of(node: chainer.FunctionNode) -> Optional[Lowering]:
+    """The lowering of a node's class, or None."""
+    return LOWERINGS.get(type(node))
+
+
+def symbolic_value(attribute: Any) -> Optional[Value]:
+    """The graph value in an attribute that holds a captured number or array; None for a plain Python value."""
+    value = getattr(attribute, "value", None)
+    return value if isinstance(value, Value) else None
+
+
+def is_number(attribute: Any) -> bool:
+    """Whether the attribute is a number known now."""
+    return isinstance(attribute, (int, float, np.number, np.bool_))
+
+
+def are_ints(*attributes: Any) -> bool:
+    """Whether the attributes are integers known now."""
+    return all(isinstance(attribute, (int, np.integer)) for attribute in attributes)
+
+
+def number(attribute: Any, dtype: np.dtype) -> Optional[Value]:
+    """An attribute as a 0-d array of ``dtype``, cast as ``dtype.type(attribute)`` casts; None if it is no number."""
+    value = symbolic_value(attribute)
+    if value is None:
+        return constant(dtype.type(attribute)) if is_number(attribute) else None
+    if isinstance(value.type, Scalar):
+        return OPS["scalar_to_tensor"](value, dtype=dtype)
+    if isinstance(value.type, Tensor) and value.ndim == 0:
+        return value if value.dtype == dtype else OPS["cast"](value, dtype=dtype)
+    return None
+
+
+def ints(attribute: Any) -> Optional[Tuple[int, ...]]:
+    """An attribute that is an int or a sequence of ints, as a tuple; None if it is anything else."""
+    items = attribute if isinstance(attribute, (tuple, list)) else (attribute,)
+    return tuple(int(item) for item in items) if are_ints(*items) else None
