@@ -106,7 +106,7 @@ cos: OpDef = declare(
 
 tan = declare(
     "tan", "x", kind="elementwise", infer=elementwise(np.tan),
-    vjp=lambda g, y, x: (1.0 / square(cos(x)) * g,),
+    vjp=lambda g, y, x: (g / square(cos(x)),),
     numpy="np.tan({x}, out={out})",
     samples=_ONE,
 )
