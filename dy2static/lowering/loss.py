@@ -52,9 +52,9 @@ def absolute_error(node: Any, x0: Value, x1: Value) -> Value:
 @lowers(SoftmaxCrossEntropy)
 def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     # Float targets have a gradient rule that is not the derivative; class weights are arrays in an attribute; without
-    # cache_score backward computes from what x holds then; debug mode checks the labels.
+    # cache_score backward computes from what x holds then; debug mode checks the labels; backward of none at all raises.
     label = _label(node.ignore_label, t.dtype)
-    if t.dtype.kind != "i" or node.class_weight is not None or label is None or not node.cache_score or chainer.is_debug():
+    if label is None or node.class_weight is not None or not node.cache_score or chainer.is_debug() or x.type.size == 0:
         return None
     log_y = ops.log_softmax(ops.once_differentiable(x, message=_ONCE), axis=1)
     valid = ops.not_equal(t, label)

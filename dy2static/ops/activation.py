@@ -29,6 +29,6 @@ hard_sigmoid = declare(
 const_power = declare(
     "const_power", "x", {"base": 2.0}, kind="elementwise", infer=same_as_input,
     vjp=lambda g, y, x, *, base: (y * math.log(base) * g,),
-    numpy="np.power({base}, {x}, out={out})",
+    numpy="np.power({T}({base}), {x}, out={out})",
     samples=_ONE + (sample((3,), base=0.5),),
 )

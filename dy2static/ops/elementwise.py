@@ -290,7 +290,7 @@ _POWERS = {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}
 def _power_holes(x: Tensor, *, exponent: Any) -> Dict[str, str]:
     if x.dtype.kind == "f" and exponent in _POWERS:
         return {"function": _POWERS[exponent], "arguments": "{x}"}
-    return {"function": "power", "arguments": "{x}, {exponent}"}
+    return {"function": "power", "arguments": "{x}, {T}({exponent})" if x.dtype.kind == "f" else "{x}, {exponent}"}
 
 
 power_const: OpDef = declare(
