@@ -31,6 +31,11 @@ class PatchedLoader(SourceFileLoader):
             raise self.error(f"{self.name} in {path} is not Chainer 7.8.1's: {reason}") from None
         return super().source_to_code(edited.encode("utf-8"), path, **options)
 
+    def get_source(self, fullname: str) -> "str | None":
+        """Return the edited source, which is what runs (lines are where they are on disk)."""
+        source = super().get_source(fullname)
+        return source and apply(self.name, source)
+
 
 class PatchFinder(MetaPathFinder):
     """Answers for the modules of the table alone; every other import goes its usual way."""

@@ -152,7 +152,10 @@ class _File:
 
     def _compiled(self, index: int) -> List[types.CodeType]:
         if index not in self.codes:
-            self.codes[index] = list(_nested(self._compile(self.statements, index)))
+            try:
+                self.codes[index] = list(_nested(self._compile(self.statements, index)))
+            except SyntaxError:     # an edited file may parse and yet not compile
+                self.codes[index] = []
         return self.codes[index]
 
     def _compiled_alone(self, line: int, entry: _Entry, candidates: List[_Entry]) -> Optional[types.CodeType]:
