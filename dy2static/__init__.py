@@ -7,3 +7,20 @@ from dy2static import compat
 compat.install()
 
 __version__ = "0.1.0"
+
+from dy2static import pipeline  # noqa: E402
+from dy2static.api import (  # noqa: E402
+    BoundStaticFunction,
+    StaticFunction,
+    enable_to_static,
+    not_to_static,
+    set_code_level,
+    set_verbosity,
+    to_static,
+)
+from dy2static.errors import CaptureError, Dy2StaticError, FallbackWarning  # noqa: E402
+
+pipeline.install()
+
+__all__ = ["BoundStaticFunction", "CaptureError", "Dy2StaticError", "FallbackWarning", "StaticFunction",
+           "enable_to_static", "not_to_static", "set_code_level", "set_verbosity", "to_static"]

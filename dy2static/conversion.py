@@ -1,0 +1,66 @@
+"""Source to source for one function: parse, transform, load; kept for as long as the function lives."""
+from __future__ import annotations
+
+import logging
+import types
+from typing import Any, List, Tuple
+
+import gast
+
+from . import config, transformers
+from .pyast.loader import LoadedFunction, load
+from .pyast.parser import parse
+from .pyast.printer import unparse
+
+log = logging.getLogger("dy2static")
+
+
+class Converted:
+    """The converted form of a function: the tree, its text, and the code that runs."""
+
+    def __init__(self, tree: gast.FunctionDef, loaded: LoadedFunction):
+        self.tree, self.loaded = tree, loaded
+
+    @property
+    def code(self) -> str:
+        """The transformed source."""
+        return unparse(self.tree)
+
+
+_converted: dict = {}
+
+
+def conversion_of(function: types.FunctionType) -> Converted:
+    """The conversion of a function, made on first use.
+
+    Raises SourceNotFoundError and UnsupportedSyntaxError.
+    """
+    code = function.__code__
+    found = _converted.get(code)
+    if found is None or found.loaded.function.__code__ is not code:
+        tree = transformers.apply(transformers.PIPELINE, parse(function), _log_after(function))
+        found = _converted[code] = Converted(tree, load(tree, function))
+    return found
+
+
+def convert(function: types.FunctionType) -> LoadedFunction:
+    """The compiled form of a function's conversion."""
+    return conversion_of(function).loaded
+
+
+def wanted_levels() -> Tuple[str, ...]:
+    """What `set_code_level` asked for, as names or numbers in lower case."""
+    return tuple(part.strip().lower() for part in str(config.CODE_LEVEL.value).split(",") if part.strip())
+
+
+def _log_after(function: types.FunctionType) -> Any:
+    count: List[int] = [0]
+
+    def after(transformer: Any, tree: gast.FunctionDef) -> None:
+        count[0] += 1
+        levels = wanted_levels()
+        last = count[0] == len(transformers.PIPELINE)
+        name = transformer.__name__
+        if levels and ("all" in levels or name.lower() in levels or str(count[0]) in levels or (last and "last" in levels)):
+            log.warning("After transformer %d '%s' of %s:\n%s", count[0], name, function.__qualname__, unparse(tree))
+    return after

@@ -1,0 +1,229 @@
+"""From a call to its program: the cache of one function, and what happens on a miss."""
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import types
+import warnings
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+import chainer
+import numpy as np
+
+from . import config, pipeline
+from .errors import CaptureError, Dy2StaticError, FallbackWarning, Location
+from .runtime.hooks import stage
+from .runtime.program import MISS, Program
+from .symbolic.aborts import CaptureAborted
+from .symbolic.locations import error_location
+from .symbolic.observe import observing
+
+log = logging.getLogger("dy2static")
+
+#: After this many different signatures that cannot be captured, a function runs eagerly without trying.
+_MOST_REFUSALS = 16
+
+
+class Dispatcher:
+    """The programs of one function, most recently used first, and the signatures that run eagerly."""
+
+    def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32):
+        self.function, self.strict, self.limit = function, strict, cache_limit
+        self.programs: List[Program] = []
+        self.calls: List[Callable] = []
+        self.varying: Set[Tuple] = set()
+        self.observed: Dict[Tuple, Tuple] = {}
+        self.refused: Dict[Tuple, str] = {}
+        self.captures = self.fallbacks = 0
+        self._warned: Set[str] = set()
+        self._lock = threading.RLock()
+
+    def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A call for which no guard held: inlined, captured, or run eagerly."""
+        capture = stage.capture
+        if capture is not None:
+            return capture.callee(self.function)(*args, **kwargs)
+        if not config.ENABLED.value:
+            return self.function(*args, **kwargs)
+        if chainer.get_function_hooks() or chainer._get_link_hooks():
+            return self._fall_back(args, kwargs, "function or link hooks are registered")
+        signature = coarse_signature((args, kwargs))
+        if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
+            self.fallbacks += 1
+            return self.function(*args, **kwargs)
+        return self._capture_and_run(signature, args, kwargs)
+
+    def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        try:
+            with self._lock:
+                program = self._compile(args, kwargs)
+        except CaptureAborted as stop:
+            return self._stopped(stop, signature, args, kwargs)
+        except Dy2StaticError as error:
+            if isinstance(error, (SyntaxError, OSError)):
+                self.refused[signature] = str(error)
+                return self._fall_back(args, kwargs, error.args[0], error.at, error.hint, error)
+            raise
+        except Exception as error:
+            # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
+            return self._eager_after(error, signature, args, kwargs)
+        result = program.call(args, kwargs)
+        if result is MISS:
+            self._forget(program)
+            self.refused[signature] = "its guards do not hold for the call they were made from"
+            return self._fall_back(args, kwargs, self.refused[signature])
+        return result
+
+    def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        result = self.function(*args, **kwargs)
+        reason = f"the symbolic run raised {type(error).__name__}: {error}"
+        self.refused[signature] = reason
+        self.fallbacks += 1
+        self._warn(reason, error_location(error), None, error)
+        return result
+
+    def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        if stop.observe:
+            with observing(self.observed):
+                return self.function(*args, **kwargs)
+        if stop.again:
+            return self.function(*args, **kwargs)
+        self.refused[signature] = stop.reason
+        return self._fall_back(args, kwargs, stop.reason, stop.at, stop.hint, stop)
+
+    def _fall_back(self, args: Tuple, kwargs: Mapping[str, Any], reason: str, at: Optional[Location] = None,
+                   hint: Optional[str] = None, cause: Optional[BaseException] = None) -> Any:
+        self.fallbacks += 1
+        self._warn(reason, at, hint, cause)
+        return self.function(*args, **kwargs)
+
+    def _warn(self, reason: str, at: Optional[Location], hint: Optional[str], cause: Optional[BaseException]) -> None:
+        if self.strict:
+            raise CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at, hint) from cause
+        if reason in self._warned:
+            return
+        self._warned.add(reason)
+        place = f" ({at}: {at.text().strip()})" if at is not None else ""
+        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}"
+                      + (f"; {hint}" if hint else ""), FallbackWarning, stacklevel=5)
+
+    # --- compiling ----------------------------------------------------------------------------------------------------
+
+    def _compile(self, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        self._note_varying_numbers(args, kwargs)
+        with untouched_globals():
+            program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+        self.captures += 1
+        if config.VERBOSITY.value >= 1:
+            log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
+        if config.VERBOSITY.value >= 3:
+            log.warning("graph of %s:\n%s", self.function.__qualname__, program.graph)
+        if config.VERBOSITY.value >= 4:
+            log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
+        self.programs.insert(0, program)
+        self.calls.insert(0, program.call)
+        del self.programs[self.limit:], self.calls[self.limit:]
+        return program
+
+    def _note_varying_numbers(self, args: Tuple, kwargs: Mapping[str, Any]) -> None:
+        """Numbers that alone kept a program from being used become inputs of the next one."""
+        for program in self.programs:
+            failed = program.diagnose(args, kwargs)
+            if not failed or -1 in failed:
+                continue
+            guards = [program.guards[i] for i in failed]
+            if config.VERBOSITY.value >= 1:
+                log.warning("%s: a program does not fit: %s", self.function.__qualname__,
+                            "; ".join(g.describe() for g in guards))
+            numbers = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float)]
+            if len(numbers) == len([g for g in guards if g.test != "expr"]):
+                self.varying.update(g.source.path() for g in numbers)
+
+    def _forget(self, program: Program) -> None:
+        index = self.programs.index(program)
+        del self.programs[index], self.calls[index]
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def program(self, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        """The program for these arguments, compiled if there is none yet."""
+        for program in self.programs:
+            if not program.diagnose(args, kwargs):
+                return program
+        try:
+            with self._lock:
+                return self._compile(args, kwargs)
+        except CaptureAborted as stop:
+            raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {stop.reason}", stop.at,
+                               stop.hint) from stop
+
+    def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
+        """What became of each line, or why the call runs eagerly."""
+        from .explain import report
+        try:
+            with untouched_globals():
+                program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+        except CaptureAborted as stop:
+            return report(self.function, (), stop)
+        return report(self.function, program.events, None)
+
+    def stats(self) -> Dict[str, int]:
+        """Counts over all programs."""
+        found = {"captures": self.captures, "fallbacks": self.fallbacks, "programs": len(self.programs),
+                 "refused": len(self.refused)}
+        for program in self.programs:
+            for name, count in program.counts.items():
+                found[name] = found.get(name, 0) + count
+        return found
+
+    def clear(self) -> None:
+        """Forget everything learned."""
+        self.programs.clear()
+        self.calls.clear()
+        for learned in (self.varying, self.observed, self.refused, self._warned):
+            learned.clear()
+
+
+class untouched_globals:
+    """Checks that a capture left the random generators and ``chainer.config`` alone; puts them back if it did not."""
+
+    def __enter__(self) -> None:
+        self.numpy, self.python = np.random.get_state(), random.getstate()
+        self.config = dict(chainer.config._local.__dict__)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        drawn = random.getstate() != self.python or not _same_state(np.random.get_state(), self.numpy)
+        if drawn:
+            np.random.set_state(self.numpy)
+            random.setstate(self.python)
+        local = chainer.config._local.__dict__
+        changed = local != self.config
+        if changed:
+            local.clear()
+            local.update(self.config)
+        if error is None and (drawn or changed):
+            raise CaptureAborted("a library function draws random numbers while it is called" if drawn else
+                                 "chainer.config is changed for good")
+
+
+def _same_state(a: Tuple, b: Tuple) -> bool:
+    return a[2] == b[2] and a[3] == b[3] and a[4] == b[4] and np.array_equal(a[1], b[1])
+
+
+def coarse_signature(item: Any, depth: int = 0) -> Any:
+    """Structure, types, shapes and dtypes of arguments: under which a call that cannot be captured is remembered."""
+    if isinstance(item, chainer.Variable):
+        return "V", item.requires_grad, None if item.array is None else (item.shape, item.dtype.char)
+    if isinstance(item, np.ndarray):
+        return "A", item.shape, item.dtype.char
+    if depth < 4 and type(item) in (tuple, list):
+        return type(item), tuple([coarse_signature(part, depth + 1) for part in item])
+    if depth < 4 and type(item) is dict:
+        return dict, tuple([(str(key), coarse_signature(part, depth + 1)) for key, part in item.items()])
+    if item is None or type(item) in (bool, str):
+        return item
+    return type(item), chainer.config.train if depth == 0 else None
+
+
+_SEQUENCE = Sequence

@@ -1,0 +1,145 @@
+"""Chainer functions kept whole: each run applies a copy of the node to fresh Variables and keeps the inner tape.
+
+Gradients of any order run Chainer's own backward on that tape, so an opaque function is exact whatever it is.
+"""
+from __future__ import annotations
+
+import contextlib
+import copy
+import weakref
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+from chainer.function import FunctionAdapter
+
+from ..ir.graph import Value
+from ..ir.op import declare
+from ..ir.types import Dynamic, Tensor, type_of
+from .host import fill
+
+
+class Tape(NamedTuple):
+    """What Chainer's backward needs: the Variables that went in and came out of one application."""
+
+    inputs: Tuple[chainer.Variable, ...]
+    outputs: Tuple[chainer.Variable, ...]
+
+
+class OpaqueCall:
+    """One application of a FunctionNode.
+
+    node: never run itself; each run works on a copy.
+    attributes: those of the node's attributes that hold operands, as templates.
+    requires: per input, whether its Variable requires grad.
+    connected: per input, whether backward gives it a gradient.
+    config: the entries of ``chainer.config`` that were set where it was applied.
+    """
+
+    __slots__ = ("node", "attributes", "requires", "connected", "config")
+
+    def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
+                 config: Mapping[str, Any]):
+        self.node, self.attributes, self.requires, self.config = node, dict(attributes), tuple(requires), dict(config)
+        self.connected: Tuple[bool, ...] = self.requires
+
+    def __repr__(self) -> str:
+        return self.node.label
+
+    def fresh_node(self, operands: Sequence[Any]) -> chainer.FunctionNode:
+        """A copy of the node with the operands in its attributes, ready to be applied once."""
+        node = copy_node(self.node)
+        holder = node.function if isinstance(node, FunctionAdapter) else node
+        for name, template in self.attributes.items():
+            holder.__dict__[name] = fill(template, operands)
+        return node
+
+    def __call__(self, *operands: Any) -> List[Any]:
+        """Apply a copy: the output arrays and the tape."""
+        inputs = tuple([chainer.Variable(array, requires_grad=requires)
+                        for array, requires in zip(operands, self.requires)])
+        with using_configs(self.config):
+            outputs = self.fresh_node(operands).apply(inputs)
+        return [y.array for y in outputs] + [Tape(inputs, outputs)]
+
+    def probe(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
+        """The types of the outputs, learned (with ``connected``) from a run on made-up arrays."""
+        outputs = self(*arrays)
+        tape = outputs.pop()
+        if any(self.requires) and chainer.config.enable_backprop and tape.outputs[0].creator is not None:
+            targets = [x for x in tape.inputs if x.requires_grad]
+            given = [y for y in tape.outputs if y.dtype.kind == "f"]
+            gradients = iter(chainer.grad(given, targets) if given else [None] * len(targets))
+            self.connected = tuple(bool(x.requires_grad and next(gradients) is not None) for x in tape.inputs)
+        return tuple(type_of(y) for y in outputs)
+
+
+def copy_node(node: chainer.FunctionNode) -> chainer.FunctionNode:
+    """A copy of a node that was not applied yet; for an old-style Function, of both its parts."""
+    made = copy.copy(node)
+    if isinstance(node, FunctionAdapter):
+        function = copy.copy(node.function)
+        made._function, made._weak_function = function, None
+        function._node, function._owned_node = weakref.ref(made), None
+    return made
+
+
+@contextlib.contextmanager
+def using_configs(entries: Mapping[str, Any]) -> Any:
+    """``chainer.using_config`` for several entries."""
+    with contextlib.ExitStack() as stack:
+        for name, value in entries.items():
+            stack.enter_context(chainer.using_config(name, value))
+        yield
+
+
+def _types(*_: Any, types: Tuple, **__: Any) -> Tuple:
+    return types + (Dynamic(),)
+
+
+def _run(*operands: Any, call: OpaqueCall, types: Tuple) -> List[Any]:
+    return call(*operands)
+
+
+def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Value, call: OpaqueCall,
+                types: Tuple) -> Tuple[Optional[Value], ...]:
+    count = len(call.requires)
+    return _emit_vjp(g[:-1], y[-1], operands[:count], call.connected) + (None,) * (len(operands) - count)
+
+
+def _emit_vjp(g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value],
+              connected: Sequence[bool]) -> Tuple[Optional[Value], ...]:
+    given = tuple(i for i, gradient in enumerate(g) if gradient is not None)
+    targets = tuple(i for i, used in enumerate(connected) if used)
+    if not targets or not given:
+        return (None,) * len(inputs)
+    wanted = [inputs[i] for i in targets]
+    results = tape_vjp(tape, *[g[i] for i in given], *wanted, given=given, targets=targets,
+                       types=tuple(Tensor(x.shape, x.dtype) for x in wanted))
+    gradients: Dict[int, Value] = dict(zip(targets, results))
+    return tuple(gradients.get(i) for i in range(len(inputs)))
+
+
+def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tuple) -> List[Any]:
+    again = chainer.config.enable_backprop
+    gradients = tuple([chainer.Variable(array) for array in arrays[:len(given)]])
+    wanted = tuple([tape.inputs[i] for i in targets])
+    found = chainer.grad([tape.outputs[i] for i in given], list(wanted), list(gradients), enable_double_backprop=again)
+    results = [np.zeros(t.shape, t.dtype) if gx is None else gx.array for gx, t in zip(found, types)]
+    return results + [Tape(wanted + gradients, tuple([gx for gx in found]))]
+
+
+def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, given: Tuple,
+                targets: Tuple, types: Tuple) -> Tuple[Optional[Value], ...]:
+    gradients, wanted = operands[:len(given)], operands[len(given):]
+    found = _emit_vjp(g[:-1], y[-1], wanted + gradients, (True,) * len(operands))
+    return (None,) + found[len(wanted):] + found[:len(wanted)]
+
+
+#: ``*operands``: the input arrays, then arrays hidden in attributes.  Outputs: the arrays, then the tape.
+opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaque", infer=_types, numpy=_run,
+                 vjp=_opaque_vjp, effect=True)
+
+#: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets``, then their own tape.
+tape_vjp = declare("tape_vjp", "tape *operands", {"given": (), "targets": (), "types": ()}, kind="opaque", infer=_types,
+                   numpy=_run_vjp, vjp=_vjp_of_vjp)

@@ -1,0 +1,67 @@
+"""``_dy``: what converted code calls.
+
+On Python values every function here does exactly what Python does.  While a capture runs on this thread, calls and
+decisions on symbolic values are handed to it.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence, Tuple
+
+from .hooks import stage
+
+
+class Undefined:
+    """Stands for a local name that is not bound yet; raises only when it is read."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<unbound {self.name}>"
+
+
+def read(value: Any) -> Any:
+    """The value of a name that may be unbound.  Raises UnboundLocalError as Python would."""
+    if type(value) is Undefined:
+        raise UnboundLocalError(
+            f"cannot access local variable '{value.name}' where it is not associated with a value")
+    return value
+
+
+def call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call for ``function``: itself, or its staged form while a capture runs."""
+    capture = stage.capture
+    return function if capture is None else capture.callee(function)
+
+
+def cond(test: Any, then: Callable[..., Tuple], orelse: Callable[..., Tuple], state: Tuple, *,
+         names: Sequence[str] = ()) -> Tuple:
+    """``if test: then else: orelse``, each taking and giving the local names of the block."""
+    return then(*state) if test else orelse(*state)
+
+
+def and_(first: Any, *rest: Callable[[], Any]) -> Any:
+    """``first and rest[0]() and …``: evaluates only what Python would."""
+    value = first
+    for thunk in rest:
+        if not value:
+            return value
+        value = thunk()
+    return value
+
+
+def or_(first: Any, *rest: Callable[[], Any]) -> Any:
+    """``first or rest[0]() or …``: evaluates only what Python would."""
+    value = first
+    for thunk in rest:
+        if value:
+            return value
+        value = thunk()
+    return value
+
+
+def not_(value: Any) -> bool:
+    """``not value``."""
+    return not value

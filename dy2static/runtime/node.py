@@ -1,0 +1,121 @@
+"""The differentiable op of a compiled call: a FunctionNode and its Variables, built by hand.
+
+``FunctionNode.apply`` takes 12 µs for what needs one: its checks (types, hooks, layouts, debug) are done at capture
+or stand behind guards.  What is written here is exactly what ``apply`` would have left behind.
+"""
+from __future__ import annotations
+
+import weakref
+from typing import Any, Optional, Sequence, Tuple
+
+import chainer
+from chainer.variable import Variable, VariableNode
+
+from . import hooks
+from .segment import ArenaLease, BackwardProgram, Segment
+
+_config = chainer.config
+_new_variable, _new_node = Variable.__new__, VariableNode.__new__
+
+
+def make_variable(array: Any, requires_grad: bool) -> Variable:
+    """A Variable without creator, as ``Variable(array, requires_grad=requires_grad)`` makes it, without its checks."""
+    variable = _new_variable(Variable)
+    node = _new_node(VariableNode)
+    node.__dict__ = {
+        "_variable": weakref.ref(variable), "name": None, "_requires_grad": requires_grad, "_layout": None,
+        "dtype": array.dtype, "shape": array.shape}
+    variable.__dict__ = {
+        "_requires_grad": requires_grad, "_loss_scale": None, "_grad_var": None, "_device": None,
+        "_grad_valid": True, "_layout": None, "_data": [array], "_node": node, "_grad": None}
+    return variable
+
+
+class CompiledFunction(chainer.FunctionNode):
+    """One segment of a compiled call in Chainer's graph.
+
+    held: operands of backward.  A VariableNode stands for its array at backward time (what Chainer retains by
+        reference); everything else is the value itself.
+    lease: keeps the arena that ``held`` lies in.
+    """
+
+    segment: Segment
+    held: Tuple[Any, ...] = ()
+    lease: Optional[ArenaLease] = None
+    _input_layouts = _output_layouts = (None,)
+
+    @property
+    def label(self) -> str:
+        return self.segment.name
+
+    @property
+    def _impl_name(self) -> str:
+        return self.segment.name
+
+    def forward(self, inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:
+        """Never runs: the compiled call has computed the outputs before this node exists."""
+        raise RuntimeError("the forward of a compiled node has run already; call the decorated function again")
+
+    def backward(self, target_input_indexes: Tuple[int, ...], grad_outputs: Sequence[Any]) -> Tuple[Any, ...]:
+        """The gradients of the targets, None for those that nothing given depends on."""
+        given = tuple([g is not None for g in grad_outputs])
+        again = _config.enable_backprop
+        key = (target_input_indexes, given, again)
+        program = self.segment.backward.get(key)
+        if program is None:
+            program = hooks.compile_backward(self.segment, *key)
+            self.segment.backward[key] = program
+        return _run_backward(self, program, [g for g in grad_outputs if g is not None])
+
+    def unchain(self) -> None:
+        """Cut this node out of the graph, as Chainer does, and let go of what backward would have read."""
+        super().unchain()
+        self.held, self.lease = (), None
+
+
+def _current(held: Any) -> Any:
+    """The value a held entry stands for now."""
+    return held._data if type(held) is VariableNode else held
+
+
+def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Sequence[Variable]) -> Tuple[Any, ...]:
+    held = node.held
+    operands = [_current(held[k]) if kind == "held" else given[k].array for kind, k in program.operands]
+    lease = None if program.pool is None else ArenaLease(program.pool)
+    results = program.run(None if lease is None else lease.arena, *operands)
+    count = sum(program.connected)
+    if program.again is None:
+        gradients = [make_variable(array, False) for array in results[:count]]
+    else:
+        entering = [x.get_variable() for x in node.inputs] + list(given)
+        sources = {"held": held, "given": [g.node for g in given], "extra": results[count:]}
+        for kind, k in program.held:
+            if kind == "given":
+                given[k].node._data = given[k].array
+        gradients = connect(program.again, entering, results[:count],
+                            tuple([sources[kind][k] for kind, k in program.held]), lease)
+    ready = iter(gradients)
+    return tuple([next(ready) if connected else None for connected in program.connected])
+
+
+def connect(segment: Segment, inputs: Sequence[Variable], arrays: Sequence[Any], held: Tuple[Any, ...],
+            lease: Optional[ArenaLease], variables: Optional[Sequence[Variable]] = None) -> Sequence[Variable]:
+    """Make the node of a segment and the Variables of its outputs.
+
+    inputs: the Variables that enter; at least one requires grad.
+    arrays: the output arrays; ``variables`` are their Variables where they exist already.
+    held: as in `CompiledFunction`; VariableNodes in it must hold their data already.
+    """
+    node = CompiledFunction.__new__(CompiledFunction)
+    nodes = tuple([x._node for x in inputs])
+    rank = max([n._rank for n in nodes])
+    if variables is None:
+        variables = [make_variable(array, True) for array in arrays]
+    for variable in variables:
+        variable._node._creator_node = node
+        variable._node._rank = rank + 1
+    node.__dict__ = {
+        "segment": segment, "held": held, "lease": lease, "rank": rank, "inputs": nodes,
+        "outputs": tuple([weakref.ref(v._node) for v in variables]), "_output_count": len(variables),
+        "lazy_grad_sum": _config.lazy_grad_sum}
+    return variables

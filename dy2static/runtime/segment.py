@@ -1,0 +1,82 @@
+"""What a finished program is made of: segments (one FunctionNode each), backward programs, and pools of arenas."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+#: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
+#: ("extra", k): what the backward program returned after its gradients.
+Origin = Tuple[str, int]
+
+
+class ArenaPool:
+    """Arenas (tuples of working arrays) that wait for the next call.
+
+    A call takes one and its FunctionNode gives it back when backward can no longer run, so that calls which are
+    alive at the same time never share memory.  At most ``keep`` wait; more are dropped.
+    """
+
+    __slots__ = ("make", "free", "keep")
+
+    def __init__(self, make: Callable[[], Any], keep: int = 4):
+        self.make, self.keep = make, keep
+        self.free: List[Any] = []
+
+    def take(self) -> Any:
+        """An arena nobody uses."""
+        try:
+            return self.free.pop()
+        except IndexError:
+            return self.make()
+
+    def give(self, arena: Any) -> None:
+        """Hand an arena back."""
+        if len(self.free) < self.keep:
+            self.free.append(arena)
+
+
+class ArenaLease:
+    """One arena in use; goes back to its pool when the last holder lets go of the lease."""
+
+    __slots__ = ("pool", "arena")
+
+    def __init__(self, pool: ArenaPool):
+        self.pool, self.arena = pool, pool.take()
+
+    def __del__(self) -> None:
+        self.pool.give(self.arena)
+
+
+@dataclass(eq=False)
+class BackwardProgram:
+    """The gradients of one segment for one set of targets and given output gradients.
+
+    run: ``run(arena, *operands) -> (gradients of the connected targets..., extras...)``, arrays.
+    operands: the origin of each operand.
+    connected: per target, whether a gradient exists at all (None otherwise, as in eager).
+    pool: where its arenas come from; None when it needs none.
+    again: the segment that this program is itself, for gradients of the gradients; None where not wanted.
+    held: what a node of ``again`` holds, as origins.
+    """
+
+    run: Callable[..., Tuple]
+    operands: Tuple[Origin, ...]
+    connected: Tuple[bool, ...]
+    pool: Optional[ArenaPool] = None
+    again: Optional["Segment"] = None
+    held: Tuple[Origin, ...] = ()
+    source: str = ""
+
+
+@dataclass(eq=False)
+class Segment:
+    """The part of a program that becomes one FunctionNode.
+
+    name: shown as the node's label.
+    plan: what `hooks.compile_backward` needs; the run time does not look inside.
+    backward: the programs made so far, by (targets, given, again).
+    """
+
+    name: str
+    plan: Any
+    backward: Dict[Tuple, BackwardProgram] = field(default_factory=dict)

@@ -1,0 +1,15 @@
+"""How the compiler recognises functions that are decorated already: they are inlined into the capture of a caller."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+
+class StaticCallable:
+    """Base of what ``to_static`` returns.  ``python_function`` is the callable as the user wrote it."""
+
+    python_function: Callable[..., Any]
+
+
+def is_static_function(value: Any) -> bool:
+    """Whether ``value`` came out of ``to_static``."""
+    return isinstance(value, StaticCallable)

@@ -1,0 +1,332 @@
+"""What runs when: which callables are converted, which run at capture, and which wait for the host at every run."""
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import logging
+import math
+import random
+import time
+import types
+import weakref
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+import chainer
+import numpy as np
+
+from ..runtime.staticness import StaticCallable
+from . import patches, stand_ins
+from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, attributes_of
+from .trust import is_converted, is_library
+from .values import (BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic)
+from .world import ShadowMeta, real_class
+
+#: Modules of the standard library whose functions only compute.
+_PURE_MODULES = frozenset(("math", "operator", "_operator", "builtins", "functools", "_functools", "itertools",
+                           "collections", "_collections", "collections.abc", "_collections_abc", "copy", "dataclasses",
+                           "typing", "string", "re", "textwrap", "numbers", "statistics", "fractions", "decimal", "types",
+                           "abc", "_abc", "keyword", "enum", "bisect", "_bisect", "heapq", "_heapq", "cmath", "contextlib",
+                           "copyreg", "numpy", "warnings_registry"))
+_HOST_BUILTINS = frozenset((print, open, input, exec, eval, compile, globals, locals, id, breakpoint, __import__))
+_TEXT = frozenset((str, repr, format, ascii))
+_PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
+                 types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
+_NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
+_CONVERSIONS = {float: "py_float", int: "py_int", bool: "py_bool"}
+
+#: What functions with a clock give.
+_CLOCKS: Dict[Any, Tuple] = {f: (stand_ins.type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
+
+
+class Calls:
+    """The dispatch of one capture."""
+
+    def __init__(self, capture: Any):
+        self.capture = capture
+        self.staged_codes: "weakref.WeakSet" = _StagedCodes()
+
+    def callee(self, function: Any) -> Callable:
+        """What to call for ``function``."""
+        kind = type(function)
+        if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod):
+            return function
+        if kind is types.FunctionType:
+            return self._function(function)
+        if kind is types.MethodType:
+            return self._method(function)
+        if isinstance(function, StaticCallable):
+            return self.callee(function.python_function)
+        if kind is functools.partial:
+            inner = self.callee(function.func)
+            return functools.partial(inner, *function.args, **function.keywords)
+        if isinstance(function, type):
+            return self._class(function)
+        if isinstance(function, ShadowBase):
+            return self._callable_object(function)
+        if kind in (np.ufunc, type(np.sum)) or function in _PURE_CALLABLES:
+            return self.native(function)
+        if kind in (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType,
+                    types.WrapperDescriptorType, types.ClassMethodDescriptorType):
+            return self._builtin(function)
+        if isinstance(function, (SymbolicVariable, SymbolicArray)):
+            return function
+        if not is_library(type(function).__module__) or isinstance(function, (chainer.Function,)):
+            return function                              # made during the capture: its methods are staged already
+        return self.host(function)
+
+    # --- Python functions ---------------------------------------------------------------------------------------------
+
+    def _function(self, function: types.FunctionType) -> Callable:
+        if function.__code__ in self.staged_codes:
+            return function
+        handler = _HANDLERS.get(function)
+        if handler is not None:
+            return functools.partial(handler, self, function)
+        if is_converted(function):
+            return self.capture.staged(function)
+        name = function.__module__ or ""
+        if name.startswith(("chainer.", "numpy.", "six.")) or name in ("chainer", "numpy", "six"):
+            if name.startswith(_HOST_LIBRARIES):
+                return self.host(function)
+            return self.native(function)
+        return self.native(function) if name in _PURE_MODULES else self.host(function)
+
+    def _method(self, method: types.MethodType) -> Callable:
+        function, owner = method.__func__, method.__self__
+        if isinstance(function, types.FunctionType):
+            if function in _HANDLERS:
+                return functools.partial(_HANDLERS[function], self, function, owner)
+            if function.__code__ in self.staged_codes:
+                return method
+            if is_converted(function):
+                return functools.partial(self.capture.staged(function), owner)
+            if isinstance(owner, (SymbolicVariable, SymbolicArray)):
+                return method
+            if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
+                return self.native(method)
+            if (function.__module__ or "") in _PURE_MODULES:
+                return self.native(method)
+            return self.host(method)
+        if isinstance(function, StaticCallable):
+            return functools.partial(self.callee(function.python_function), owner)
+        return functools.partial(self.callee(function), owner)
+
+    def _callable_object(self, shadow: ShadowBase) -> Callable:
+        cls = type(shadow)._dy2static_class
+        for base in cls.__mro__:
+            if "__call__" in base.__dict__:
+                return self.callee(types.MethodType(base.__dict__["__call__"], shadow))
+        raise TypeError(f"{cls.__name__!r} object is not callable")
+
+    # --- classes --------------------------------------------------------------------------------------------------------
+
+    def _class(self, cls: type) -> Callable:
+        if cls is super:
+            return lambda *args: super(*[real_class(a) for a in args[:1]], *args[1:])
+        if cls is type:
+            return self._type
+        if cls in _CONVERSIONS:
+            return functools.partial(self._convert, cls)
+        if cls in _TEXT:
+            return functools.partial(self._text, cls)
+        if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library(cls.__module__):
+            return lambda *args, **kwargs: self.capture.abort(f"a {cls.__name__} is made inside the compiled function")
+        if issubclass(cls, np.generic):
+            return lambda *args: (self.capture.numpy_call(cls, args, {}) if any(map(is_symbolic, args)) else cls(*args))
+        if cls.__module__ in _PURE_MODULES or issubclass(cls, (BaseException, tuple, chainer.Variable, chainer.FunctionNode,
+                                                               chainer.Function)):
+            return self.native(cls)
+        if cls.__module__.startswith(("chainer.", "numpy")) or not is_library(cls.__module__):
+            return self.native(cls)
+        return self.host(cls)
+
+    def _type(self, value: Any, *rest: Any) -> Any:
+        if rest:
+            return type(value, *rest)
+        kinds = {ShadowList: list, ShadowDict: dict, ShadowSet: set, SymbolicVariable: chainer.Variable}
+        kind = type(value)
+        if kind in kinds:
+            return kinds[kind]
+        if is_symbolic(value):
+            return chainer.Parameter if isinstance(value, chainer.Parameter) else value.__class__
+        return value.__class__ if isinstance(value, ShadowBase) else kind
+
+    def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is SymbolicArray:
+            return self.capture.numpy_call(cls, args, kwargs)
+        if len(args) == 1 and type(args[0]) is SymbolicScalar:
+            if args[0].text is None:
+                return self.capture.numpy_call(cls, args, kwargs)
+            return self.capture.function_of_numbers(cls, args)
+        return cls(*args, **kwargs)
+
+    def _text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        if any(type(x) in (SymbolicArray, SymbolicObject) or isinstance(x, SymbolicVariable) for x in args):
+            return self.capture.host_call(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    # --- builtin functions and methods --------------------------------------------------------------------------------
+
+    def _builtin(self, function: Any) -> Callable:
+        if function in _TEXT:
+            return functools.partial(self._text, function)
+        if function in _HOST_BUILTINS:
+            return self.host(function)
+        if function in _CLOCKS:
+            return lambda *args, **kwargs: self.capture.host_call(
+                function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, np.random.RandomState) and owner is np.random.mtrand._rand:
+            return functools.partial(self._draw, function, np.random.RandomState)
+        if isinstance(owner, random.Random):
+            return functools.partial(self._draw, function, random.Random)
+        module = getattr(function, "__module__", None) or ""
+        if isinstance(owner, types.ModuleType) or owner is None:
+            if module in _NUMBER_MODULES or function in (abs, round, pow, divmod):
+                return functools.partial(self._of_numbers, function)
+            pure = module in _PURE_MODULES or module.startswith(("numpy.core", "numpy._core")) or owner is None
+            return self.native(function) if pure else self.host(function)
+        if type(owner) in (ShadowDict, ShadowList, ShadowSet) or isinstance(owner, ShadowBase) or is_symbolic(owner):
+            return function
+        if isinstance(owner, str) and function.__name__ in ("format", "join"):
+            return functools.partial(self._text, function)
+        if isinstance(owner, _PLAIN_OWNERS) or type(owner).__module__ in ("builtins", "itertools", "collections", "functools"):
+            return self.native(function)
+        return self.host(function)
+
+    def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        symbolic = [x for x in args if type(x) is SymbolicScalar]
+        if symbolic and not kwargs and all(type(x) in (int, float, bool, SymbolicScalar) for x in args):
+            if all(x.text is not None for x in symbolic):
+                return self.capture.function_of_numbers(function, args)
+            return self.capture.numpy_call(function, args, kwargs)
+        if (getattr(function, "__module__", "") == "math" and any(type(x) is SymbolicArray for x in args)):
+            return self.capture.numpy_call(function, args, kwargs)
+        return self.native(function)(*args, **kwargs)
+
+    def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
+        """A draw from one of the two global generators: typed by the same draw from another one."""
+        name = function.__name__
+        if name in ("seed", "set_state", "setstate", "get_state", "getstate"):
+            self.capture.abort(f"the state of the random generator is used ({name})")
+        if name == "shuffle":
+            self.capture.abort("a sequence is shuffled in place")
+        try:
+            made = getattr(generator(0), name)(*stand_ins.typed(args), **stand_ins.typed(kwargs))
+        except Exception as error:
+            self.capture.abort(f"random {name}: {error}")
+        structure, leaves = stand_ins.flatten(made)
+        found = tuple(map(stand_ins.type_of, leaves))
+        return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
+
+    # --- the three ways to call -----------------------------------------------------------------------------------------
+
+    def host(self, function: Any) -> Callable:
+        """Wait for the host."""
+        def later(*args: Any, **kwargs: Any) -> Any:
+            types_ = () if function in _NO_RESULT else None
+            structure = None if function in _NO_RESULT else stand_ins.LEAF
+            return self.capture.host_call(function, args, kwargs, types_, structure)
+        return later
+
+    def native(self, function: Any) -> Callable:
+        """Run now; arrays that it makes belong to the graph, functions it gets are staged."""
+        is_numpy = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy" or isinstance(function, np.ufunc)
+
+        def now(*args: Any, **kwargs: Any) -> Any:
+            args = tuple([self._argument(x) for x in args])
+            kwargs = {name: self._argument(x) for name, x in kwargs.items()}
+            if any(type(x) is SymbolicObject for x in args) or any(type(x) is SymbolicObject for x in kwargs.values()):
+                return self.capture.host_call(function, args, kwargs)
+            if is_numpy:
+                return self._numpy(function, args, kwargs)
+            return function(*args, **kwargs)
+        return now
+
+    def _argument(self, value: Any) -> Any:
+        if type(value) in (ShadowList, ShadowDict):
+            if type(value) is ShadowList or not value.whole:
+                value.load_all()
+            return value
+        if type(value) in (types.FunctionType, types.MethodType):
+            function = value.__func__ if type(value) is types.MethodType else value
+            if isinstance(function, types.FunctionType) and is_converted(function):
+                return self.callee(value)
+        return value
+
+    def _numpy(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
+        name = getattr(function, "__name__", "")
+        if name in _NUMPY_OF_TYPES and not any(self.capture.materialiser.holds_symbolic(x) for x in args):
+            return function(*args, **kwargs)
+        if isinstance(function, type) or not self._gives_arrays(function, args, kwargs):
+            return function(*args, **kwargs)
+        return self.capture.numpy_call(function, args, kwargs)
+
+    def _gives_arrays(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> bool:
+        """Whether the call makes or takes arrays; calls on plain numbers and types are done now."""
+        if any(self.capture.materialiser.holds_symbolic(x) for x in (*args, *kwargs.values())):
+            return True
+        result = function(*args, **kwargs)
+        return any(isinstance(leaf, np.ndarray) for leaf in stand_ins.flatten(result)[1])
+
+    # --- around the capture -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def preserved_random_state(self) -> Iterator[None]:
+        """Whatever draws inside leaves both global generators as they were."""
+        numpy_state, python_state = np.random.get_state(), random.getstate()
+        try:
+            yield
+        finally:
+            np.random.set_state(numpy_state)
+            random.setstate(python_state)
+
+    def outside(self) -> Any:
+        """Run something with Chainer as it is."""
+        return patches.suspended()
+
+
+class _StagedCodes:
+    """The code objects of functions that are converted already, with all functions inside them."""
+
+    def __init__(self) -> None:
+        self._codes: set = set()
+
+    def add(self, code: types.CodeType) -> None:
+        self._codes.add(code)
+        for const in code.co_consts:
+            if isinstance(const, types.CodeType):
+                self.add(const)
+
+    def __contains__(self, code: types.CodeType) -> bool:
+        return any(known is code for known in self._codes) if code in self._codes else False
+
+
+_HOST_LIBRARIES = ("chainer.reporter", "chainer.serializers", "chainer.training", "chainer.iterators", "chainer.datasets",
+                   "chainer.dataset")
+_NUMPY_OF_TYPES = frozenset(("dtype", "issubdtype", "promote_types", "finfo", "iinfo", "errstate", "get_printoptions"))
+_PURE_CALLABLES = frozenset()
+_NO_RESULT = frozenset((print, chainer.report, logging.info, logging.debug, logging.warning, logging.error, time.sleep))
+
+
+def _refuse(what: str) -> Callable:
+    def handler(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return calls.capture.abort(what)
+    return handler
+
+
+def _host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
+    return calls.capture.host_call(function, args, kwargs, (), None)
+
+
+_HANDLERS: Dict[Any, Callable] = {
+    chainer.grad: _refuse("chainer.grad is called inside the compiled function"),
+    chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
+    chainer.report: _host_without_result,
+}
+_HANDLERS.update({function: _host_without_result for function in (logging.info, logging.debug, logging.warning, logging.error)})
+_BUILTIN_NAMES = frozenset(dir(builtins))
+_MATH_NAMES = frozenset(dir(math))
+_ATTRIBUTES = attributes_of
+_OPTIONAL = Optional

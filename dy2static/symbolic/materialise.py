@@ -1,0 +1,197 @@
+"""From shadows back to real objects: as templates for host calls, and as builds for results and writes."""
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from typing import Any, Dict, List, Sequence, Tuple
+
+import chainer
+import numpy as np
+
+from ..ir.graph import Value
+from ..lowering.host import Hole, MethodOf
+from ..runtime.staticness import is_static_function
+from .outcome import Build, EscapingVariable, walk
+from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
+from .trust import is_library
+from .values import (BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic)
+from .world import ShadowMeta, real_class
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
+          types.BuiltinFunctionType, np.ufunc, type(np.sum), types.GetSetDescriptorType, types.MethodDescriptorType)
+
+
+class Materialiser:
+    """Turns what user code holds at the end of a capture into instructions for making it at every run."""
+
+    def __init__(self, capture: Any):
+        self.capture = capture
+        self._made: Dict[int, Tuple[Any, Build]] = {}
+        self._open: set = set()
+        self._handed: Dict[int, Any] = {}
+
+    # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
+
+    def holds_symbolic(self, item: Any) -> bool:
+        """Whether there is anything symbolic in an attribute of a FunctionNode."""
+        if is_symbolic(item):
+            return True
+        if isinstance(item, (tuple, list, set)):
+            return any(self.holds_symbolic(part) for part in list(item))
+        if isinstance(item, dict):
+            return any(self.holds_symbolic(part) for part in list(item.values()))
+        if isinstance(item, slice):
+            return any(is_symbolic(part) for part in (item.start, item.stop, item.step))
+        if isinstance(item, chainer.Variable):
+            return self.holds_symbolic(item._data[0])
+        return isinstance(item, ShadowBase)
+
+    def template(self, item: Any, operands: List[Value]) -> Any:
+        """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
+        if isinstance(item, (SymbolicArray, SymbolicObject)) and type(item) in (SymbolicArray, SymbolicObject):
+            return self._hole(item.value, operands)
+        if type(item) is SymbolicScalar:
+            return self._hole(item.value, operands)
+        if isinstance(item, SymbolicVariable):
+            self.capture.abort("a Variable is an operand of NumPy")
+        if type(item) in (ShadowList, list):
+            return [self.template(part, operands) for part in item]
+        if type(item) in (ShadowDict, dict):
+            return {key: self.template(part, operands) for key, part in item.items()}
+        if type(item) is tuple:
+            return tuple([self.template(part, operands) for part in item])
+        if type(item) is slice:
+            return slice(*[self.template(part, operands) for part in (item.start, item.stop, item.step)])
+        if isinstance(item, ShadowBase):
+            self.capture.abort("an object of the user's is an operand of a library function")
+        return real_class(item)
+
+    def _hole(self, value: Value, operands: List[Value]) -> Hole:
+        operands.append(value)
+        return Hole(len(operands) - 1)
+
+    def hand_over(self, item: Any, operands: List[Value]) -> Any:
+        """Like `template`, for the host: it gets real objects, Variables with their identity, and fresh containers."""
+        kind = type(item)
+        if kind is SymbolicArray or kind is SymbolicScalar or kind is SymbolicObject:
+            return self._hole(item.value, operands)
+        if isinstance(item, SymbolicVariable):
+            source = item.__dict__.get("source")
+            value = self.capture.early_variable(item) if source is None else self.capture.object_value(source)
+            return self._hole(value, operands)
+        if kind is BoundHostMethod:
+            return MethodOf(self._hole(item.owner.value, operands), item.name)
+        source = self._source_of(item)
+        if source is not None:
+            return self._hole(self.capture.object_value(source), operands)
+        if kind in (list, dict):
+            if self._handed.setdefault(id(item), item) is item and id(item) in self._made:
+                self.capture.abort("an object that is made here is handed to two host calls")
+        if kind is list or kind is tuple:
+            return kind([self.hand_over(part, operands) for part in item])
+        if kind is dict:
+            return {key: self.hand_over(part, operands) for key, part in item.items()}
+        if isinstance(item, types.MethodType):
+            owner = self.hand_over(item.__self__, operands)
+            if type(owner) is Hole:
+                return MethodOf(owner, item.__func__.__name__)
+        if isinstance(item, (types.FunctionType, types.MethodType)):
+            return self._real_function(item)
+        if isinstance(item, ShadowBase) or not self._is_constant(item):
+            self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call")
+        return real_class(item)
+
+    def _source_of(self, item: Any) -> Any:
+        if isinstance(item, ShadowBase):
+            attributes = attributes_of(item)
+            return attributes.source.parent if isinstance(attributes, ShadowDict) else None
+        if type(item) in (ShadowDict, ShadowList, ShadowSet):
+            return item.source
+        if type(item) is ShadowModule:
+            return object.__getattribute__(item, "_dy2static_attributes").source.parent
+        return None
+
+    def _is_constant(self, item: Any) -> bool:
+        return (isinstance(item, _ATOMS) and not is_symbolic(item) or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
+                or is_static_function(item) or callable(item) and is_library(type(item).__module__)
+                or type(item) in (slice, frozenset))
+
+    def _real_function(self, function: Any) -> Any:
+        if isinstance(function, types.FunctionType) and function.__code__ in self.capture.calls.staged_codes:
+            self.capture.abort(f"the function {function.__name__}, which is made here, leaves the compiled function")
+        if isinstance(function, types.MethodType) and is_symbolic(function.__self__):
+            self.capture.abort("a method of a symbolic value leaves the compiled function")
+        return function
+
+    # --- builds: the result and the writes ----------------------------------------------------------------------------
+
+    def build(self, item: Any) -> Build:
+        """How to make the object at every run."""
+        kind = type(item)
+        if kind is SymbolicScalar:
+            return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
+        if kind is SymbolicArray or kind is SymbolicObject:
+            return Build("value", (item.value,))
+        if isinstance(item, SymbolicVariable):
+            source = item.__dict__.get("source")
+            return Build("source", (source,)) if source is not None else Build("variable", (self.capture.escaping(item),))
+        source = self._source_of(item)
+        if source is not None:
+            return Build("source", (source,))
+        if isinstance(item, ShadowMeta):
+            return Build("const", (real_class(item),))
+        if isinstance(item, types.FunctionType) or (
+                self._is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType))):
+            return Build("const", (self._real_function(item),))
+        return self._compound(item)
+
+    def _compound(self, item: Any) -> Build:
+        known = self._made.get(id(item))
+        if known is not None:
+            return known[1]
+        if id(item) in self._open:
+            self.capture.abort("an object that contains itself leaves the compiled function")
+        if id(item) in self._handed:
+            self.capture.abort("an object that was made here and handed to a host call leaves the compiled function")
+        self._open.add(id(item))
+        made = self._parts(item)
+        self._open.discard(id(item))
+        self._made[id(item)] = (item, made)
+        return made
+
+    def _parts(self, item: Any) -> Build:
+        kind = type(item)
+        if kind is tuple or isinstance(item, tuple) and hasattr(kind, "_fields"):
+            return Build("tuple", (kind, tuple([self.build(part) for part in item])))
+        if kind is list:
+            return Build("list", tuple([self.build(part) for part in item]))
+        if kind is dict:
+            return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in item.items()]))
+        if kind is set and not any(is_symbolic(part) for part in item):
+            return Build("set", tuple([self.build(part) for part in item]))
+        if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
+            return Build("method", (self.build(item.__func__), self.build(item.__self__)))
+        if kind is functools.partial:
+            return Build("partial", (self.build(item.func), tuple([self.build(part) for part in item.args]),
+                                     tuple([(name, self.build(part)) for name, part in item.keywords.items()])))
+        if isinstance(item, ShadowBase):
+            pairs = tuple([(name, self.build(part)) for name, part in attributes_of(item).items()])
+            return Build("object", (kind._dy2static_class, pairs))
+        return self.capture.abort(f"an object of type {kind.__name__} that is made here leaves the compiled function")
+
+    # --- outputs of the graph -----------------------------------------------------------------------------------------
+
+    def outputs(self, result: Build, writes: Sequence[Build], variables: Sequence[EscapingVariable]) -> Tuple[Value, ...]:
+        """The values that the program must give, each once: arrays of escaping Variables first."""
+        found: Dict[Value, None] = {}
+        for record in variables:
+            found[record.value] = None
+            if record.early is not None:
+                found[record.early] = None
+        inputs = {i.value for i in self.capture.inputs}
+        for build in [part for whole in (result, *writes) for part in walk(whole)]:
+            if build.kind == "value" and build.parts[0] not in inputs:
+                found[build.parts[0]] = None
+        return tuple(found)
+

@@ -1,0 +1,100 @@
+"""What a capture hands to code generation: the graph, and what happens around it, in terms of sources and values."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Optional, Tuple
+
+from ..errors import Location
+from ..ir.graph import Graph, Value
+from .sources import Guard, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """One input of the graph.  kind: "variable" (its array enters), "array", "object", or "number" (``text``)."""
+
+    kind: str
+    value: Value
+    source: Optional[Source] = None
+    text: str = ""
+    requires_grad: bool = False
+
+
+@dataclass(eq=False)
+class EscapingVariable:
+    """A Variable made during the capture that the user can get hold of.
+
+    value: its array.  connected: it has a creator.  early: the Variable itself, where a host call has seen it.
+    """
+
+    value: Value
+    requires_grad: bool
+    connected: bool
+    early: Optional[Value] = None
+
+
+@dataclass(frozen=True, eq=False)
+class Build:
+    """How to make one object of the result: ``kind`` with its parts.
+
+    kinds: "const" (the object), "source" (a Source), "value" (a Value), "variable" (an EscapingVariable), "number"
+    (text over bound numbers), "tuple" (type, parts), "list" (parts), "dict" (pairs), "set" (items), "object" (class,
+    pairs of attributes), "method" (function, self), "partial" (function, args, pairs).
+    """
+
+    kind: str
+    parts: Tuple[Any, ...]
+    shared: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """One change of an object that existed before the call: kinds as `ShadowDict.changes` and its kin give them."""
+
+    kind: str
+    container: Source
+    key: Any
+    built: Optional[Build]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What became of one operation, for `explain`: kind "staged", "opaque", "host" or "python"."""
+
+    at: Optional[Location]
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of one capture."""
+
+    graph: Graph
+    inputs: Tuple[Input, ...]
+    guards: Tuple[Guard, ...]
+    variables: Tuple[EscapingVariable, ...]
+    writes: Tuple[Write, ...]
+    result: Build
+    named: Tuple[Tuple[str, Source], ...]
+    bound: Tuple[Tuple[str, Any], ...]
+    events: Tuple[Event, ...]
+
+
+def walk(build: Build) -> List[Build]:
+    """The build and everything in it, parts first."""
+    found: List[Build] = []
+
+    def visit(item: Any) -> None:
+        if isinstance(item, Build):
+            if item.kind in ("const", "source", "value", "variable", "number"):
+                found.append(item)
+                return
+            for part in item.parts:
+                visit(part)
+            found.append(item)
+        elif isinstance(item, tuple):
+            for part in item:
+                visit(part)
+    visit(build)
+    return found

@@ -1,0 +1,84 @@
+"""The only changes to Chainer while a capture runs, all of them aware of the thread and undone afterwards."""
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Callable, Dict, Iterator, Tuple
+
+import chainer
+from chainer.variable import Variable
+
+from ..runtime.hooks import stage
+from .values import SymbolicArray, SymbolicParameter, SymbolicVariable
+
+_lock = threading.Lock()
+_depth = 0
+_apply = chainer.FunctionNode.apply
+_init_variable = Variable._init_impl
+
+
+def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
+    """``FunctionNode.apply`` on a capturing thread: always the capture's, also when all operands are real."""
+    capture = stage.capture
+    return _apply(node, inputs) if capture is None else capture.apply(node, inputs)
+
+
+def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: Any, grad_valid: bool,
+                   requires_grad: bool, *rest: Any) -> None:
+    """``Variable(array)`` of a symbolic array makes a symbolic Variable."""
+    capture = stage.capture
+    if capture is None or type(data) is not SymbolicArray:
+        _init_variable(variable, data, device, name, grad, grad_valid, requires_grad, *rest)
+        return
+    if grad is not None or data.is_scalar:
+        capture.abort("a Variable is made with a gradient or of a NumPy scalar")
+    kind = SymbolicParameter if isinstance(variable, chainer.Parameter) else SymbolicVariable
+    object.__setattr__(variable, "__class__", kind)
+    kind.__init__(variable, capture, capture.new_variable(data, requires_grad), requires_grad)
+
+
+_PATCHES: Dict[Tuple[type, str], Callable] = {
+    (chainer.FunctionNode, "apply"): _symbolic_apply,
+    (Variable, "_init_impl"): _symbolic_init,
+}
+_ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable}
+
+
+@contextlib.contextmanager
+def patched() -> Iterator[None]:
+    """Chainer with the patches on; other threads see it unchanged.  Nests, and counts across threads."""
+    global _depth
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            for (owner, name), patch in _PATCHES.items():
+                setattr(owner, name, patch)
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                for (owner, name), original in _ORIGINALS.items():
+                    setattr(owner, name, original)
+
+
+@contextlib.contextmanager
+def suspended() -> Iterator[None]:
+    """No capture on this thread inside the block."""
+    saved, stage.capture = stage.capture, None
+    try:
+        yield
+    finally:
+        stage.capture = saved
+
+
+@contextlib.contextmanager
+def capturing(capture: Any) -> Iterator[None]:
+    """``capture`` is what runs on this thread inside the block, with Chainer patched."""
+    with patched():
+        saved, stage.capture = stage.capture, capture
+        try:
+            yield
+        finally:
+            stage.capture = saved

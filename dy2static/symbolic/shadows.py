@@ -1,0 +1,304 @@
+"""Shadows: stand-ins for the objects a call can reach, read lazily and written instead of the real ones.
+
+A shadow has the class of its object (its own class is a subclass made here), so ``isinstance``, methods, properties
+and ``super()`` work as they are.  What is read through it is shadowed in turn and guarded; what is written stays in
+it.  Dropping the shadows undoes a capture.
+"""
+from __future__ import annotations
+
+import types
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from .sources import Source
+
+_ABSENT = object()
+
+
+class ShadowDict(dict):
+    """The shadow of a dict: a plain dict, an instance's or a module's ``__dict__``, or the globals of a function.
+
+    The storage holds what was loaded or written.  C code that looks into the storage directly (attribute writes,
+    ``STORE_GLOBAL``) therefore works, and ``changes`` finds what it did.
+    """
+
+    def __init__(self, world: Any, real: dict, source: Source):
+        super().__init__()
+        self.world, self.real, self.source = world, real, source
+        self.loaded: Dict[Any, Any] = {}
+        self.absent: set = set()
+        self.whole = False
+        self.removed: set = set()
+
+    def load(self, key: Any) -> Any:
+        """The shadow of ``real[key]``, now in the storage; `_ABSENT` if there is none (which is then guarded)."""
+        if key in self.loaded or key in self.absent or key in self.removed:
+            return dict.get(self, key, _ABSENT)
+        if key not in self.real:
+            if not self.whole:
+                self.absent.add(key)
+                self.world.guard(self.source, "absent", key)
+            return _ABSENT
+        value = self.world.shadow(self.real[key], self.world.source("item", self.source, key))
+        self.loaded[key] = value
+        dict.__setitem__(self, key, value)
+        return value
+
+    def load_all(self) -> None:
+        """Load everything, in the order of the real dict, and guard that there is nothing else."""
+        if self.whole:
+            return
+        written = {k: v for k, v in dict.items(self) if k not in self.loaded or self.loaded[k] is not v}
+        self.world.guard(self.source, "keys", tuple(self.real))
+        self.whole = True
+        for key in self.real:
+            if key not in self.removed:
+                self.load(key)
+        ordered = {k: dict.get(self, k) for k in self.real if k not in self.removed}
+        ordered.update(written)
+        dict.clear(self)
+        dict.update(self, ordered)
+
+    def changes(self) -> Iterator[Tuple[str, Any, Any]]:
+        """("set", key, value) and ("delete", key, None) since the last call."""
+        for key in list(self.loaded):
+            if not dict.__contains__(self, key):
+                del self.loaded[key]
+                self.removed.add(key)
+                yield "delete", key, None
+        for key, value in list(dict.items(self)):
+            if self.loaded.get(key, _ABSENT) is not value:
+                self.loaded[key] = value
+                yield "set", key, value
+
+    def __getitem__(self, key: Any) -> Any:
+        value = dict.get(self, key, _ABSENT)
+        if value is _ABSENT:
+            value = self.load(key)
+        if value is _ABSENT:
+            raise KeyError(key)
+        return value
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __contains__(self, key: Any) -> bool:
+        return dict.__contains__(self, key) or self.load(key) is not _ABSENT
+
+    def __delitem__(self, key: Any) -> None:
+        if key not in self:
+            raise KeyError(key)
+        dict.__delitem__(self, key)
+        self.removed.add(key)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        if key in self:
+            value = self[key]
+            del self[key]
+            return value
+        if default:
+            return default[0]
+        raise KeyError(key)
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        for key in list(self):
+            del self[key]
+
+    def copy(self) -> dict:
+        return dict(self.items())
+
+    def popitem(self) -> Tuple[Any, Any]:
+        self.load_all()
+        if not len(self):
+            raise KeyError("popitem(): dictionary is empty")
+        key = list(self)[-1]
+        return key, self.pop(key)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        self.load_all()
+        return dict.__iter__(self)
+
+    def __len__(self) -> int:
+        self.load_all()
+        return dict.__len__(self)
+
+    def keys(self) -> Any:
+        self.load_all()
+        return dict.keys(self)
+
+    def values(self) -> Any:
+        self.load_all()
+        return dict.values(self)
+
+    def items(self) -> Any:
+        self.load_all()
+        return dict.items(self)
+
+    def __eq__(self, other: Any) -> bool:
+        self.load_all()
+        return dict.__eq__(self, other)
+
+    def __or__(self, other: Any) -> dict:
+        return {**self.copy(), **other}
+
+    def __ror__(self, other: Any) -> dict:
+        return {**other, **self.copy()}
+
+    def __ior__(self, other: Any) -> "ShadowDict":
+        self.update(other)
+        return self
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(list(self)[::-1])
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __repr__(self) -> str:
+        self.load_all()
+        return dict.__repr__(self)
+
+    __hash__ = None
+
+
+class ShadowList(list):
+    """The shadow of a list.  Appending does not read; anything else loads all items and guards the length."""
+
+    def __init__(self, world: Any, real: list, source: Source):
+        super().__init__()
+        self.world, self.real, self.source = world, real, source
+        self.whole = False
+        self.before: List[Any] = []
+
+    def load_all(self) -> None:
+        """Load the items of the real list before those that were appended."""
+        if self.whole:
+            return
+        self.whole = True
+        self.world.guard(self.source, "len", len(self.real))
+        items = [self.world.shadow(item, self.world.source("item", self.source, i)) for i, item in enumerate(self.real)]
+        appended = list.copy(self)
+        list.clear(self)
+        list.extend(self, items + appended)
+        self.before = items + self.before
+
+    def changes(self) -> Iterator[Tuple[str, Any, Any]]:
+        """("extend", None, items) or ("assign", None, items) since the last call."""
+        items = list.copy(self)
+        known = self.before
+        if len(items) >= len(known) and all(a is b for a, b in zip(items, known)):
+            if len(items) > len(known):
+                yield "extend", None, items[len(known):]
+        else:
+            yield "assign", None, items
+        self.before = items
+
+    def extend(self, items: Any) -> None:
+        list.extend(self, list(items))
+
+    def __iadd__(self, items: Any) -> "ShadowList":
+        self.extend(items)
+        return self
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        self.load_all()
+        return list, (list.copy(self),)
+
+    __hash__ = None
+
+
+def _loading(name: str) -> Any:
+    method = getattr(list, name)
+
+    def load_first(self: ShadowList, *args: Any, **kwargs: Any) -> Any:
+        self.load_all()
+        return method(self, *args, **kwargs)
+    load_first.__name__ = name
+    return load_first
+
+
+for _name in ("__getitem__", "__setitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__", "__eq__",
+              "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__mul__", "__rmul__", "__imul__", "__repr__",
+              "index", "count", "insert", "pop", "remove", "reverse", "sort", "clear", "copy"):
+    setattr(ShadowList, _name, _loading(_name))
+
+
+class ShadowSet(set):
+    """The shadow of a set of plain values: all of it is read at once."""
+
+    def __init__(self, real: set, source: Source):
+        super().__init__(real)
+        self.real, self.source, self.before = real, source, set(real)
+
+    def changes(self) -> Iterator[Tuple[str, Any, Any]]:
+        """("assign", None, items) if anything changed since the last call."""
+        if set(self) != self.before:
+            self.before = set(self)
+            yield "assign", None, set(self)
+
+    __hash__ = None
+
+
+class ShadowModule(types.ModuleType):
+    """The shadow of a user's module: its names are read, guarded and written as those of an object."""
+
+    def __init__(self, name: str, attributes: ShadowDict):
+        object.__setattr__(self, "_dy2static_attributes", attributes)
+
+    def __getattribute__(self, name: str) -> Any:
+        attributes = object.__getattribute__(self, "_dy2static_attributes")
+        if name == "__dict__":
+            return attributes
+        if name == "__class__":
+            return types.ModuleType
+        try:
+            return attributes[name]
+        except KeyError:
+            raise AttributeError(f"module {attributes.real.get('__name__')!r} has no attribute {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__getattribute__(self, "_dy2static_attributes")[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        del object.__getattribute__(self, "_dy2static_attributes")[name]
+
+
+class ShadowBase:
+    """Mixed into the class of every object shadow, before the object's own class."""
+
+    def __getattribute__(self, name: str) -> Any:
+        world = type(self)._dy2static_world
+        return world.read_attribute(self, name)
+
+    def __delattr__(self, name: str) -> None:
+        attributes = object.__getattribute__(self, "__dict__")
+        if isinstance(attributes, ShadowDict):
+            attributes.get(name)
+            attributes.removed.add(name)
+        super().__delattr__(name)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Making a shadow class must not run the ``__init_subclass__`` of the user's."""
+
+
+def attributes_of(shadow: ShadowBase) -> ShadowDict:
+    """The `ShadowDict` that an object shadow keeps its attributes in."""
+    return object.__getattribute__(shadow, "__dict__")
+
+
+def origin_of(shadow: Any) -> Optional[Source]:
+    """The path of the object behind a shadow; None for objects made during the capture."""
+    if isinstance(shadow, ShadowBase):
+        return attributes_of(shadow).source.parent if isinstance(attributes_of(shadow), ShadowDict) else None
+    return getattr(shadow, "source", None)

@@ -1,0 +1,89 @@
+"""What a NumPy call would give, learned from a run on arrays of the right types with made-up contents."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Sequence, Tuple
+
+import numpy as np
+
+from ..ir.types import Tensor, type_of
+from ..lowering.host import fill
+from .values import SymbolicArray, SymbolicScalar
+
+#: Functions that write into their operands, draw, or do input and output: never called on arrays of a graph.
+REFUSED = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "save", "savetxt", "savez",
+                     "tofile", "dump", "dumps", "nditer", "ndenumerate", "shuffle", "at", "tobytes", "tostring",
+                     "view", "newbyteorder", "getfield", "require", "may_share_memory", "shares_memory"))
+
+#: Functions that look at types and shapes only: answered at capture.
+OF_TYPES = frozenset(("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj", "isscalar",
+                      "broadcast_shapes", "min_scalar_type"))
+
+
+class Leaf:
+    """The place of a leaf in a structure."""
+
+
+LEAF = Leaf()
+
+
+def flatten(result: Any) -> Tuple[Any, List[Any]]:
+    """The structure of a result (tuples and lists of leaves) and its leaves in order."""
+    if type(result) in (tuple, list) or hasattr(result, "_fields"):
+        parts = [flatten(item) for item in result]
+        kind = list if type(result) is list else tuple
+        return kind(p[0] for p in parts), [leaf for p in parts for leaf in p[1]]
+    if result is None:
+        return None, []
+    return LEAF, [result]
+
+
+def unflatten(structure: Any, leaves: List[Any]) -> Any:
+    """The structure with leaves put in, in order."""
+    rest = iter(leaves)
+
+    def put(item: Any) -> Any:
+        if item is LEAF:
+            return next(rest)
+        return None if item is None else type(item)(put(part) for part in item)
+    return put(structure)
+
+
+def stand_in(type_: Any, filling: int) -> Any:
+    """A value of a type.  Integers are 0 (a valid index); other contents differ between the two fillings."""
+    dtype = np.dtype(type_.dtype)
+    content = 0 if dtype.kind in "iu" else 1 - filling if dtype.kind == "b" else 1 + filling
+    if isinstance(type_, Tensor):
+        return np.full(type_.shape, content, dtype)
+    if type_.kind == "numpy":
+        return dtype.type(content)
+    return {"py_bool": bool, "py_int": int, "py_float": float}[type_.kind](max(content, 1))
+
+
+def typed(item: Any) -> Any:
+    """The item with stand-ins for symbolic arrays and the numbers themselves for symbolic numbers."""
+    if type(item) is SymbolicArray:
+        return stand_in(item.type, 0)
+    if type(item) is SymbolicScalar:
+        return item.fix()
+    if type(item) in (tuple, list):
+        return type(item)(typed(part) for part in item)
+    if type(item) is dict:
+        return {key: typed(part) for key, part in item.items()}
+    return item
+
+
+def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Tuple[Any, Tuple[Any, ...]]:
+    """The structure and the leaf types of ``function(*args, **kwargs)``.
+
+    Raises ValueError where they depend on contents, and whatever the function raises.
+    """
+    found = []
+    for filling in (0, 1):
+        values = [stand_in(t, filling) for t in types]
+        with np.errstate(all="ignore"):
+            structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+        found.append((structure, tuple(map(type_of, leaves))))
+    if found[0][1] != found[1][1]:
+        raise ValueError("the shape or type of the result depends on the contents of an array")
+    return found[0]
+

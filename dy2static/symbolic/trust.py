@@ -1,0 +1,38 @@
+"""Whose code is whose: which modules are libraries that may run as they are, and which are the user's."""
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import types
+from typing import Any
+
+#: Libraries whose module and class attributes are constants for us and whose functions are never converted …
+_LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scipy", "six", "dy2static", "gast", "astor",
+              "hypothesis", "pytest", "_pytest")
+#: … but for these, which are written as user code is, and are converted like it.
+_CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.link_hooks", "chainer.link_hook",
+              "chainer.distributions", "chainer.distribution", "contextlib")
+_STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
+_STDLIB_NAMES = getattr(sys, "stdlib_module_names", frozenset())
+
+
+def _within(name: str, packages: Any) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+def is_library(name: str) -> bool:
+    """Whether a module of this name is a library: never written, its attributes never guarded."""
+    root = name.partition(".")[0]
+    if _within(name, _LIBRARIES) or root in _STDLIB_NAMES:
+        return root != "__main__"
+    if _STDLIB_NAMES or root == "__main__":
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None or (os.path.normpath(file).startswith(_STDLIB + os.sep) and "site-packages" not in file)
+
+
+def is_converted(function: types.FunctionType) -> bool:
+    """Whether a Python function is converted: the user's, Chainer's links, and context managers of the user's."""
+    name = function.__globals__.get("__name__", "")
+    return _within(name, _CONVERTED) or not is_library(name)

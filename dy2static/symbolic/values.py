@@ -1,0 +1,354 @@
+"""Symbolic values: what user code meets instead of Variables, arrays and numbers while a capture runs.
+
+None of them is a number or an ndarray, so nothing that bypasses the capture can compute with made-up contents: it
+stops the capture instead.
+"""
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Iterator, Optional, Tuple
+
+import chainer
+import numpy as np
+
+from ..ir.graph import Value
+from ..ir.types import Scalar, Tensor
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and_", "or_", "xor")
+_COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
+_UNARY = ("neg", "pos", "abs", "invert")
+
+#: ndarray methods that write into the array; everything else goes through `Capture.numpy_call`.
+_WRITING = frozenset(("fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap"))
+_UNREADABLE = frozenset(("ctypes", "base", "flags", "strides", "data", "flat", "__array_interface__", "__array_struct__"))
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether the value stands for something that is known at run time only."""
+    return isinstance(value, (SymbolicArray, SymbolicScalar, SymbolicVariable, SymbolicObject))
+
+
+class SymbolicArray:
+    """An ndarray (or NumPy scalar, by its type) of a graph: knows shape and dtype, not contents."""
+
+    __slots__ = ("capture", "value", "__weakref__")
+    __array_priority__ = 150
+    __hash__ = None
+
+    def __init__(self, capture: Any, value: Value):
+        self.capture, self.value = capture, value
+
+    @property
+    def type(self) -> Any:
+        return self.value.type
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether this is a NumPy scalar, not an array."""
+        return isinstance(self.value.type, Scalar)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return self.value.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def __class__(self) -> type:
+        return self.dtype.type if self.is_scalar else np.ndarray
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(self.shape[0])])
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.capture.numpy_call(operator.getitem, (self, key), {})
+
+    def __setitem__(self, key: Any, item: Any) -> None:
+        self.capture.abort("an array is written in place", hint="compute a new array instead of assigning to items")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
+            if not name.startswith("__") and hasattr(np.ndarray, name):
+                self.capture.abort(f"`.{name}` of an array")
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        if callable(getattr(np.ndarray, name)):
+            return lambda *args, **kwargs: self.capture.numpy_call(("method", name), (self,) + args, kwargs)
+        return self.capture.numpy_call(("attribute", name), (self,), {})
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, chainer.Variable) for x in inputs):
+            return NotImplemented
+        return self.capture.numpy_call(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, function: Callable, types: Any, args: Any, kwargs: Any) -> Any:
+        return self.capture.numpy_call(function, args, kwargs)
+
+    def _contents(self, *_: Any) -> Any:
+        self.capture.abort_decision()
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __contains__ = _contents
+    __str__ = __repr__ = __format__ = __array__ = _contents
+
+    def _in_place(self, other: Any) -> Any:
+        if self.is_scalar:
+            return NotImplemented
+        self.capture.abort("an array is changed in place", hint="write `a = a + b` instead of `a += b`")
+
+
+class SymbolicScalar:
+    """A Python number of a graph: either an expression over numbers the caller passes in (``text``), or a value.
+
+    hint: the number in the call that is being captured; only for expressions.  Where Python needs the number itself
+    (``range``, a shape, ``if``) an expression is fixed to it, under a guard.
+    """
+
+    __slots__ = ("capture", "kind", "text", "hint", "_value")
+
+    def __init__(self, capture: Any, kind: str, text: Optional[str] = None, hint: Any = None, value: Optional[Value] = None):
+        self.capture, self.kind, self.text, self.hint, self._value = capture, kind, text, hint, value
+
+    @property
+    def value(self) -> Value:
+        """The number in the graph."""
+        if self._value is None:
+            self._value = self.capture.number_input(self.text, self.kind)
+        return self._value
+
+    @property
+    def python_type(self) -> type:
+        return {"py_int": int, "py_float": float, "py_bool": bool}[self.kind]
+
+    @property
+    def __class__(self) -> type:
+        return self.python_type
+
+    def fix(self) -> Any:
+        """The number itself, with a guard; stops the capture where it is not known yet."""
+        if self.text is None:
+            self.capture.abort_decision()
+        self.capture.guard_expression(self.text, self.hint)
+        return self.hint
+
+    def __bool__(self) -> bool:
+        return bool(self.fix())
+
+    def __index__(self) -> int:
+        return operator.index(self.fix())
+
+    def __int__(self) -> int:
+        return int(self.fix())
+
+    def __float__(self) -> float:
+        return float(self.fix())
+
+    def __round__(self, *digits: Any) -> Any:
+        return round(self.fix(), *digits)
+
+    def __hash__(self) -> int:
+        return hash(self.fix())
+
+    def __str__(self) -> str:
+        return str(self.fix())
+
+    def __repr__(self) -> str:
+        return repr(self.fix())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.fix(), spec)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.fix(), name)
+
+
+class SymbolicObject:
+    """Any other object: usable only by what runs on the host, at every call.
+
+    real: the object in the call that is being captured; `Missing` for results of host calls.
+    """
+
+    __slots__ = ("capture", "value", "real")
+    Missing = object()
+
+    def __init__(self, capture: Any, value: Value, real: Any = Missing):
+        self.capture, self.value, self.real = capture, value, real
+
+    @property
+    def __class__(self) -> type:
+        return SymbolicObject if self.real is SymbolicObject.Missing else type(self.real)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return BoundHostMethod(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.capture.host_call(self, args, kwargs)
+
+    def _contents(self, *_: Any) -> Any:
+        self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only")
+
+    def describe(self) -> str:
+        """What it is, for messages."""
+        if self.real is SymbolicObject.Missing:
+            return "the result of a call that runs on the host"
+        return f"an object of type {type(self.real).__name__}"
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
+    __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __enter__ = __exit__ = __hash__ = _contents
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
+
+
+class BoundHostMethod:
+    """A method of a `SymbolicObject`: calling it is a host call."""
+
+    __slots__ = ("owner", "name")
+
+    def __init__(self, owner: SymbolicObject, name: str):
+        self.owner, self.name = owner, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.owner.capture.host_call(self, args, kwargs)
+
+    def _contents(self, *_: Any) -> Any:
+        self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read")
+
+    __bool__ = __len__ = __iter__ = __getattr__ = __getitem__ = __float__ = __int__ = __index__ = _contents
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _contents
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = _contents
+    __hash__ = None
+
+
+class SymbolicVariable(chainer.Variable):
+    """A Variable of a graph.  ``_data[0]`` is its `SymbolicArray`, so shape, dtype and ``array`` work as they are."""
+
+    def __init__(self, capture: Any, array: SymbolicArray, requires_grad: bool, connected: bool = False):
+        # Variable.__init__ is not called: it would make a node and look at the contents.
+        self.__dict__.update(capture=capture, _data=[array], _requires_grad=requires_grad, _layout=None,
+                             _has_chainerx_array=False, _device=None, connected=connected)
+
+    @property
+    def value(self) -> Value:
+        return self._data[0].value
+
+    def __setattr__(self, name: str, item: Any) -> None:
+        if name == "_device":
+            self.__dict__[name] = item
+            return
+        self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
+
+    def _outside(self, *_: Any, **__: Any) -> Any:
+        self.capture.abort("the gradient or graph of a Variable is used inside the compiled function")
+
+    backward = unchain = unchain_backward = cleargrad = zerograd = addgrad = copydata = retain_data = _outside
+    set_creator = set_creator_node = to_device = to_cpu = to_gpu = to_chx = from_chx = debug_print = _outside
+    grad = property(_outside, _outside)
+    grad_var = property(_outside, _outside)
+    node = property(_outside)
+    _node = property(_outside)
+    creator = property(_outside, _outside)
+    creator_node = property(_outside, _outside)
+    rank = property(_outside)
+    label = property(_outside)
+    name = property(_outside, _outside)
+    initializer = property(_outside, _outside)
+    update_rule = property(_outside, _outside)
+
+    def __reduce__(self) -> Any:
+        return self._outside()
+
+    __copy__ = __deepcopy__ = __str__ = __repr__ = _outside
+    __format__ = _outside
+
+
+class SymbolicParameter(SymbolicVariable, chainer.Parameter):
+    """A Parameter of a graph."""
+
+
+def _array_operator(name: str) -> Callable:
+    function = getattr(operator, name)
+
+    def forward(self: SymbolicArray, other: Any) -> Any:
+        if isinstance(other, chainer.Variable):
+            return NotImplemented
+        return self.capture.numpy_call(function, (self, other), {})
+
+    def backward(self: SymbolicArray, other: Any) -> Any:
+        return self.capture.numpy_call(function, (other, self), {})
+    return forward, backward
+
+
+def _scalar_operator(name: str, symbol: str) -> Callable:
+    function = getattr(operator, name)
+
+    def forward(self: SymbolicScalar, other: Any) -> Any:
+        if isinstance(other, (chainer.Variable, SymbolicArray)):
+            return NotImplemented
+        return self.capture.scalar_operation(function, symbol, self, other)
+
+    def backward(self: SymbolicScalar, other: Any) -> Any:
+        return self.capture.scalar_operation(function, symbol, other, self)
+    return forward, backward
+
+
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+            "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^",
+            "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+
+def _install_operators() -> None:
+    for name in _BINARY + _COMPARE:
+        plain = name.rstrip("_")
+        forward, backward = _array_operator(name)
+        setattr(SymbolicArray, f"__{plain}__", forward)
+        if name in _BINARY:
+            setattr(SymbolicArray, f"__r{plain}__", backward)
+            setattr(SymbolicArray, f"__i{plain}__", SymbolicArray._in_place)
+        if name in _SYMBOLS:
+            forward, backward = _scalar_operator(name, _SYMBOLS[name])
+            setattr(SymbolicScalar, f"__{plain}__", forward)
+            if name in _BINARY:
+                setattr(SymbolicScalar, f"__r{plain}__", backward)
+    for name in _UNARY:
+        def array_unary(self: SymbolicArray, function: Callable = getattr(operator, name)) -> Any:
+            return self.capture.numpy_call(function, (self,), {})
+        setattr(SymbolicArray, f"__{name}__", array_unary)
+    for name, symbol in (("neg", "-"), ("pos", "+"), ("invert", "~"), ("abs", "abs")):
+        def scalar_unary(self: SymbolicScalar, function: Callable = getattr(operator, name), symbol: str = symbol) -> Any:
+            return self.capture.scalar_operation(function, symbol, self)
+        setattr(SymbolicScalar, f"__{name}__", scalar_unary)
+
+
+_install_operators()
+
+
+def tensor_of(value: Any) -> Tensor:
+    """The tensor type of a symbolic array or Variable."""
+    return Tensor(value.shape, value.dtype)
