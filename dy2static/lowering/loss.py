@@ -52,9 +52,12 @@ def absolute_error(node: Any, x0: Value, x1: Value) -> Value:
 @lowers(SoftmaxCrossEntropy)
 def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     # Float targets have a gradient rule that is not the derivative; class weights are arrays in an attribute; without
-    # cache_score backward computes from what x holds then; debug mode checks the labels; backward of none at all raises.
+    # cache_score backward computes from what x holds then; debug mode checks the labels; for an empty batch, backward
+    # raises.
     label = _label(node.ignore_label, t.dtype)
-    if label is None or node.class_weight is not None or not node.cache_score or chainer.is_debug() or x.type.size == 0:
+    if label is None or node.class_weight is not None or not node.cache_score:
+        return None
+    if chainer.is_debug() or x.type.size == 0:
         return None
     log_y = ops.log_softmax(ops.once_differentiable(x, message=_ONCE), axis=1)
     valid = ops.not_equal(t, label)
@@ -83,8 +86,9 @@ def sigmoid_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
 
 def _label(label: Any, dtype: np.dtype) -> Optional[Value]:
     """The label to ignore as a value that labels can be compared with."""
-    fits = isinstance(label, (int, np.integer)) and dtype.kind in "iu" and np.iinfo(dtype).min <= label <= np.iinfo(dtype).max
-    return constant(label, dtype) if fits else None
+    if not isinstance(label, (int, np.integer)) or dtype.kind not in "iu":
+        return None
+    return constant(label, dtype) if np.iinfo(dtype).min <= label <= np.iinfo(dtype).max else None
 
 
 def _count(normalize: Any, valid: Value, size: int) -> Value:

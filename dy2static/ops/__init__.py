@@ -2,12 +2,24 @@
 from __future__ import annotations
 
 from ..ir.op import OPS, OpDef
-from . import activation, broadcasting, contraction, control, creation, elementwise, loss, movement, reduction, scalar
+from . import (
+    activation,
+    broadcasting,
+    contraction,
+    control,
+    creation,
+    elementwise,
+    loss,
+    movement,
+    parts,
+    reduction,
+    scalar,
+)
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
 __all__ = ["activation", "broadcasting", "contraction", "control", "creation", "elementwise", "loss", "movement",
-           "normal_index", "ones_like", "reduction", "scalar", "zeros_like"]
+           "normal_index", "ones_like", "parts", "reduction", "scalar", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

@@ -141,7 +141,8 @@ log_softmax = declare(
     "log_softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along,
     vjp=lambda g, y, x, *, axis: (g - exp(y) * spread(sum_(g, axis=axis, keepdims=True), x, (axis,), True),),
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
-          "np.subtract({x}, np.log({out}.sum(axis={axis}, keepdims=True)) + {x}.max(axis={axis}, keepdims=True), out={out})",
+          "np.subtract({x}, np.log({out}.sum(axis={axis}, keepdims=True)) + {x}.max(axis={axis}, keepdims=True), "
+          "out={out})",
     samples=_ALONG,
 )
 

@@ -1,0 +1,261 @@
+"""Lowerings of `chainer.functions.array`: views and copies of elements."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+from chainer.backend import CpuDevice
+from chainer.functions.array.broadcast import Broadcast, BroadcastTo
+from chainer.functions.array.cast import Cast
+from chainer.functions.array.concat import Concat
+from chainer.functions.array.copy import Copy
+from chainer.functions.array.expand_dims import ExpandDims
+from chainer.functions.array.flip import Flip
+from chainer.functions.array.get_item import GetItem
+from chainer.functions.array.hstack import Hstack
+from chainer.functions.array.moveaxis import Moveaxis
+from chainer.functions.array.repeat import Repeat
+from chainer.functions.array.reshape import Reshape
+from chainer.functions.array.rollaxis import Rollaxis
+from chainer.functions.array.select_item import SelectItem
+from chainer.functions.array.separate import Separate
+from chainer.functions.array.split_axis import SplitAxis
+from chainer.functions.array.squeeze import Squeeze
+from chainer.functions.array.stack import Stack
+from chainer.functions.array.swapaxes import Swapaxes
+from chainer.functions.array.tile import Tile
+from chainer.functions.array.transpose import Transpose
+from chainer.functions.array.vstack import Vstack
+from chainer.functions.array.where import Where
+
+from .. import ops
+from ..ir.building import broadcast
+from ..ir.graph import Value
+from ..ir.types import Scalar
+from .registry import are_ints, ints, lowers, symbolic_value
+
+# Shapes ---------------------------------------------------------------------------------------------------------
+
+
+@lowers(Reshape)
+def reshape(node: Any, x: Value) -> Optional[Value]:
+    shape = ints(node.shape)
+    return None if shape is None else ops.reshape(x, shape=shape)
+
+
+@lowers(ExpandDims)
+def expand_dims(node: Any, x: Value) -> Value:
+    axis = node.axis if node.axis >= 0 else node.axis + x.ndim + 1
+    return ops.reshape(x, shape=x.shape[:axis] + (1,) + x.shape[axis:])
+
+
+@lowers(Squeeze)
+def squeeze(node: Any, x: Value) -> Optional[Value]:
+    # an axis that is not of size 1 is NumPy's error
+    axes = [i for i, n in enumerate(x.shape) if n == 1] if node.axis is None else [a % x.ndim for a in node.axis]
+    if any(x.shape[a] != 1 for a in axes) or len(set(axes)) < len(axes):
+        return None
+    return ops.reshape(x, shape=tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+@lowers(BroadcastTo)
+def broadcast_to(node: Any, x: Value) -> Optional[Value]:
+    shape = ints(node._shape)
+    return None if shape is None else ops.broadcast_to(x, shape=shape)
+
+
+@lowers(Broadcast)
+def broadcast_all(node: Any, *xs: Value) -> Tuple[Value, ...]:
+    # operands that have the shape already are views of themselves, too
+    return tuple(ops.identity(y) if y is x else y for x, y in zip(xs, broadcast(*xs)))
+
+
+# The order of axes ----------------------------------------------------------------------------------------------
+
+
+@lowers(Transpose)
+def transpose(node: Any, x: Value) -> Optional[Value]:
+    axes = None if node.axes is None else ints(node.axes)
+    return None if axes is None and node.axes is not None else ops.transpose(x, axes=axes)
+
+
+def _moved(x: Value, move: Callable[[np.ndarray], np.ndarray]) -> Value:
+    """The transposition that does what a NumPy function does to the axes."""
+    sizes = tuple(range(1, x.ndim + 1))                # all different, so that the result tells where each one went
+    return ops.transpose(x, axes=tuple(n - 1 for n in move(np.broadcast_to(0, sizes)).shape))
+
+
+@lowers(Swapaxes)
+def swapaxes(node: Any, x: Value) -> Optional[Value]:
+    if not are_ints(node.axis1, node.axis2):
+        return None
+    return _moved(x, lambda a: a.swapaxes(node.axis1, node.axis2))
+
+
+@lowers(Rollaxis)
+def rollaxis(node: Any, x: Value) -> Value:
+    return _moved(x, lambda a: np.rollaxis(a, node.axis, node.start))
+
+
+@lowers(Moveaxis)
+def moveaxis(node: Any, x: Value) -> Optional[Value]:
+    source, destination = ints(node.source), ints(node.destination)
+    if source is None or destination is None:
+        return None
+    return _moved(x, lambda a: np.moveaxis(a, source, destination))
+
+
+@lowers(Flip)
+def flip(node: Any, x: Value) -> Value:
+    index = (slice(None),) * (node.axis % x.ndim) + (slice(None, None, -1),)
+    return ops.getitem(x, index=index)
+
+
+# Parts ----------------------------------------------------------------------------------------------------------
+
+
+def _is_basic(entry: Any) -> bool:
+    """Whether an entry of an index is known now and selects a view."""
+    if isinstance(entry, slice):
+        return all(part is None or _is_int(part) for part in (entry.start, entry.stop, entry.step))
+    return entry is None or entry is Ellipsis or _is_int(entry)
+
+
+def _is_int(entry: Any) -> bool:
+    return isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
+
+
+@lowers(GetItem)
+def get_item(node: Any, x: Value) -> Optional[Value]:
+    # an index that selects one element gives a copy, not a view
+    if not all(map(_is_basic, node.slices)):
+        return None
+    y = ops.getitem(x, index=node.slices)
+    return ops.copy(y) if len(node.slices) == x.ndim and all(map(_is_int, node.slices)) else y
+
+
+@lowers(SplitAxis)
+def split_axis(node: Any, x: Value) -> Any:
+    # bounds are those of slices, so parts may overlap or leave elements out; outputs without a gradient count as zero
+    axis, size = node.axis % x.ndim if are_ints(node.axis) else None, 0
+    if axis is None:
+        return None
+    size = x.shape[axis]
+    if node.indices is None:
+        if not are_ints(node.sections) or node.sections <= 0:
+            return None
+        return _as_tuple(ops.split(x, sizes=(size // node.sections,) * node.sections, axis=axis))
+    if not isinstance(node.indices, (tuple, list)) or not are_ints(*node.indices):
+        return None
+    bounds = [0, *map(int, node.indices), size]
+    if sorted(bounds) == bounds:
+        return _as_tuple(ops.split(x, sizes=tuple(b - a for a, b in zip(bounds, bounds[1:])), axis=axis))
+    return tuple(ops.getitem(x, index=(slice(None),) * axis + (slice(a, b),)) for a, b in zip(bounds, bounds[1:]))
+
+
+@lowers(Separate)
+def separate(node: Any, x: Value) -> Any:
+    if not are_ints(node.axis) or x.shape[node.axis] == 0:
+        return None
+    return _as_tuple(ops.unstack(x, axis=node.axis))
+
+
+def _as_tuple(values: Any) -> Tuple[Value, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
+@lowers(SelectItem)
+def select_item(node: Any, x: Value, t: Value) -> Optional[Value]:
+    # in debug mode the labels are checked
+    if chainer.is_debug():
+        return None
+    return ops.reshape(ops.take_along(x, ops.reshape(t, shape=(t.shape[0], 1)), axis=1), shape=t.shape)
+
+
+# Joins and repetition -------------------------------------------------------------------------------------------
+
+
+@lowers(Concat)
+def concat(node: Any, *xs: Value) -> Value:
+    return ops.concat(*xs, axis=node.axis)
+
+
+@lowers(Stack)
+def stack(node: Any, *xs: Value) -> Optional[Value]:
+    return ops.stack(*xs, axis=node.axis) if are_ints(node.axis) else None
+
+
+@lowers(Hstack)
+def hstack(node: Any, *xs: Value) -> Value:
+    # axis 1, but the only axis of vectors; numbers become vectors
+    xs = tuple(x if x.ndim else ops.reshape(x, shape=(1,)) for x in xs)
+    return ops.concat(*xs, axis=0 if xs[0].ndim == 1 else 1)
+
+
+@lowers(Vstack)
+def vstack(node: Any, *xs: Value) -> Value:
+    # vectors and numbers become rows
+    xs = tuple(x if x.ndim > 1 else ops.reshape(x, shape=(1, x.type.size)) for x in xs)
+    return ops.concat(*xs, axis=0)
+
+
+def _repeated(x: Value, shape: Sequence[int], repeats: Sequence[int], after: bool, result: Tuple[int, ...]) -> Value:
+    """``x`` as an array of ``shape``, each axis repeated as a whole, or (``after``) each element of it."""
+    narrow: List[int] = []
+    wide: List[int] = []
+    for n, r in zip(shape, repeats):
+        narrow += [n, 1] if after else [1, n]
+        wide += [n, r] if after else [r, n]
+    y = ops.reshape(ops.broadcast_to(ops.reshape(x, shape=narrow), shape=wide), shape=result)
+    # where NumPy need not copy to reshape, the result would be a view of x
+    return ops.copy(y) if all(r == 1 or n == 1 for n, r in zip(shape, repeats)) else y
+
+
+@lowers(Tile)
+def tile(node: Any, x: Value) -> Optional[Value]:
+    repeats = ints(node.reps)
+    if repeats is None:
+        return None
+    ndim = max(x.ndim, len(repeats))
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    repeats = (1,) * (ndim - len(repeats)) + repeats
+    return _repeated(x, shape, repeats, False, tuple(n * r for n, r in zip(shape, repeats)))
+
+
+@lowers(Repeat)
+def repeat(node: Any, x: Value) -> Optional[Value]:
+    # several numbers of repeats repeat each element as often as its own says; without an axis x is flat
+    if len(node.repeats) != 1:
+        return None
+    shape, axis = ((x.type.size,), 0) if node.axis is None else (x.shape, node.axis % x.ndim)
+    repeats = [node.repeats[0] if i == axis else 1 for i in range(len(shape))]
+    return _repeated(x, shape, repeats, True, tuple(n * r for n, r in zip(shape, repeats)))
+
+
+# Others ---------------------------------------------------------------------------------------------------------
+
+
+@lowers(Cast)
+def cast(node: Any, x: Value) -> Value:
+    # to its own dtype an array is not copied; an integer operand gets no gradient
+    dtype = np.dtype(node.type)
+    return ops.identity(x) if dtype == x.dtype else ops.cast(x, dtype=dtype)
+
+
+@lowers(Copy)
+def copy(node: Any, x: Value) -> Optional[Value]:
+    # from the CPU to the CPU nothing is copied
+    on_cpu = isinstance(node._in_device, CpuDevice) and isinstance(node.out_device, CpuDevice)
+    return ops.identity(x) if on_cpu else None
+
+
+@lowers(Where)
+def where(node: Any, x: Value, y: Value) -> Optional[Value]:
+    # the condition is an operand hidden in an attribute; a plain array there has unknown owners
+    condition = symbolic_value(node.condition)
+    if condition is None or condition.dtype != bool:
+        return None
+    if isinstance(condition.type, Scalar):
+        condition = ops.scalar_to_tensor(condition, dtype=condition.dtype)
+    return ops.where(condition, x, y)

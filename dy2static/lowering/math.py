@@ -1,0 +1,177 @@
+"""Lowerings of `chainer.functions.math`, but for the arithmetic of Variables."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+import numpy as np
+from chainer.functions.math.average import Mean
+from chainer.functions.math.clip import Clip
+from chainer.functions.math.exponential import Exp, Log
+from chainer.functions.math.exponential_m1 import Expm1
+from chainer.functions.math.identity import Identity
+from chainer.functions.math.linear_interpolate import LinearInterpolate
+from chainer.functions.math.logarithm_1p import Log1p
+from chainer.functions.math.logsumexp import LogSumExp
+from chainer.functions.math.matmul import BatchMatMul, MatMul
+from chainer.functions.math.maximum import Maximum
+from chainer.functions.math.minimum import Minimum
+from chainer.functions.math.minmax import ArgMax, ArgMin, Max, Min
+from chainer.functions.math.sqrt import Sqrt
+from chainer.functions.math.square import Square
+from chainer.functions.math.sum import Sum, SumTo
+from chainer.functions.math.trigonometric import Cos, Sin, Tan
+
+from .. import ops
+from ..ir.dims import broadcast_shapes
+from ..ir.graph import Value
+from .registry import Lowering, ints, is_number, lowers
+
+# One array to one array -----------------------------------------------------------------------------------------
+
+
+def _same_name(name: str) -> Lowering:
+    op = getattr(ops, name)
+    return lambda node, x: op(x)
+
+
+# exp, sqrt and expm1 retain their output for backward; the others their input
+for _class in (Exp, Log, Sqrt, Square, Sin, Cos, Tan, Log1p, Expm1):
+    lowers(_class)(_same_name(_class.__name__.lower()))
+
+
+@lowers(Identity)
+def identity(node: Any, *xs: Value) -> Tuple[Value, ...]:
+    # the arrays themselves are the results
+    return tuple(map(ops.identity, xs))
+
+
+@lowers(Clip)
+def clip(node: Any, x: Value) -> Optional[Value]:
+    # the gradient passes at both bounds
+    if not all(bound is None or is_number(bound) for bound in (node.x_min, node.x_max)):
+        return None
+    return ops.clip(x, x_min=_bound(node.x_min), x_max=_bound(node.x_max))
+
+
+def _bound(bound: Any) -> Optional[float]:
+    return None if bound is None else float(bound)
+
+
+# Two arrays and more --------------------------------------------------------------------------------------------
+
+
+@lowers(Maximum)
+def maximum(node: Any, a: Value, b: Value) -> Value:
+    # of equal elements the first gets the gradient; Minimum is alike, but multiplies by the condition
+    return ops.maximum(a, b)
+
+
+@lowers(Minimum)
+def minimum(node: Any, a: Value, b: Value) -> Value:
+    return ops.minimum(a, b)
+
+
+@lowers(LinearInterpolate)
+def linear_interpolate(node: Any, p: Value, x: Value, y: Value) -> Value:
+    return p * x + (1.0 - p) * y
+
+
+@lowers(MatMul)
+def matmul(node: Any, a: Value, b: Value) -> Optional[Value]:
+    # Vectors are rows on the left and columns on the right, never turned.  ``transc`` and ``dtype`` are set by
+    # backward only; operands of two dtypes give a third.
+    if a.dtype != b.dtype or node.transc or node.dtype is not None:
+        return None
+    row, column = a.ndim == 1, b.ndim == 1
+    a = ops.reshape(a, shape=(1,) + a.shape) if row else a
+    b = ops.reshape(b, shape=b.shape + (1,)) if column else b
+    y = _products(a, b, bool(node.transa and not row), bool(node.transb and not column))
+    lead, rows, columns = y.shape[:-2], y.shape[-2:-1], y.shape[-1:]
+    return ops.reshape(y, shape=lead + rows * (not row) + columns * (not column)) if row or column else y
+
+
+@lowers(BatchMatMul)
+def batch_matmul(node: Any, a: Value, b: Value) -> Value:
+    # matrices are stacks of columns
+    a, b = (ops.reshape(x, shape=x.shape + (1,)) if x.ndim == 2 else x for x in (a, b))
+    return _products(a, b, bool(node.transa), bool(node.transb))
+
+
+def _products(a: Value, b: Value, transa: bool, transb: bool) -> Value:
+    """The product of two stacks of matrices; the stacks broadcast."""
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (x if x.shape[:-2] == lead else ops.broadcast_to(x, shape=lead + x.shape[-2:]) for x in (a, b))
+    return ops.matmul(a, b, transa=transa, transb=transb)
+
+
+# Reductions -----------------------------------------------------------------------------------------------------
+
+
+def _axes(node: Any, x: Value) -> Optional[Tuple[int, ...]]:
+    """The axes to reduce over; None if they are not known now."""
+    return tuple(range(x.ndim)) if node.axis is None else ints(node.axis)
+
+
+def _count(x: Value, axes: Tuple[int, ...]) -> int:
+    return int(np.prod([x.shape[a] for a in axes], dtype=int))
+
+
+@lowers(Sum)
+def sum(node: Any, x: Value) -> Optional[Value]:
+    axes = _axes(node, x)
+    return None if axes is None else ops.sum(x, axis=axes, keepdims=node.keepdims)
+
+
+@lowers(SumTo)
+def sum_to(node: Any, x: Value) -> Optional[Value]:
+    # to its own shape an array is not copied
+    shape = ints(node._shape)
+    if shape is None:
+        return None
+    return ops.identity(x) if shape == x.shape else ops.sum_to(x, shape=shape)
+
+
+@lowers(Mean)
+def mean(node: Any, x: Value) -> Optional[Value]:
+    # NumPy takes the mean of half precision in single precision; of nothing, Chainer divides by zero
+    axes = _axes(node, x)
+    if axes is None or _count(x, axes) == 0:
+        return None
+    if x.dtype != np.float16:
+        return ops.mean(x, axis=axes, keepdims=node.keepdims)
+    wide = ops.mean(ops.cast(x, dtype="float32"), axis=axes, keepdims=node.keepdims)
+    return ops.cast(wide, dtype=x.dtype)
+
+
+def _extremum(name: str) -> Lowering:
+    op = getattr(ops, name)
+
+    def lowering(node: Any, x: Value) -> Optional[Value]:
+        # every element that equals the extremum gets the whole gradient; of nothing there is none
+        axes = _axes(node, x)
+        return None if axes is None or _count(x, axes) == 0 else op(x, axis=axes, keepdims=node.keepdims)
+    return lowering
+
+
+lowers(Max)(_extremum("max"))
+lowers(Min)(_extremum("min"))
+
+
+def _position(name: str) -> Lowering:
+    op = getattr(ops, name)
+
+    def lowering(node: Any, x: Value) -> Optional[Value]:
+        # positions are int32, and have no gradient
+        axes = _axes(node, x)
+        return None if axes is None or _count(x, axes) == 0 else ops.cast(op(x, axis=node.axis), dtype="int32")
+    return lowering
+
+
+lowers(ArgMax)(_position("argmax"))
+lowers(ArgMin)(_position("argmin"))
+
+
+@lowers(LogSumExp)
+def logsumexp(node: Any, x: Value) -> Optional[Value]:
+    axes = _axes(node, x)
+    return None if axes is None or _count(x, axes) == 0 else ops.logsumexp(x, axis=axes)
