@@ -186,3 +186,17 @@ def test_random_programs(part):
     """Converted and eager do the same: results, effects, exceptions and their lines."""
     for seed in range(part * 100, part * 100 + 100):
         check_random_program(seed)
+
+
+@pytest.mark.parametrize("text", [
+    "def f(x):\n    if x == -1:\n        y = 0\n" + "".join(f"    elif x == {n}:\n        y = {n}\n" for n in range(900)),
+    "def f(x):\n    return " + " + ".join(["x"] * 2000),
+], ids=["elif", "sum"])
+def test_too_deep(text):
+    """What Python compiles, but is nested too deeply for us, is reported as such."""
+    file = "<deep>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names = {}
+    exec(compile(text, file, "exec"), names)
+    with pytest.raises(UnsupportedSyntaxError, match="nested too deeply"):
+        converted(names["f"])

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import gast
 
 from dy2static.errors import InternalError
-from dy2static.pyast.parser import RESERVED
+from dy2static.pyast.parser import RESERVED, reporting_depth
 from dy2static.pyast.source import future_flags
 
 _FACTORY = "_dy_factory"
@@ -54,9 +54,9 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
     scope that has its free variables and ``_dy``, and a class of the right name for ``__private`` names and ``super()``.
     """
     original = function.__code__
-    module = gast.gast_to_ast(_surround(tree, original.co_freevars))
-    flags = future_flags(original)
-    code: Any = compile(module, original.co_filename, "exec", flags, dont_inherit=True)
+    with reporting_depth(getattr(tree, "origin", None)):
+        module = gast.gast_to_ast(_surround(tree, original.co_freevars))
+        code: Any = compile(module, original.co_filename, "exec", future_flags(original), dont_inherit=True)
     around = [_FACTORY] if tree.class_name is None else [_FACTORY, tree.class_name]
     for name in around + [_STAGED]:
         code = next(const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name)

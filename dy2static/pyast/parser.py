@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Tuple
+import contextlib
+from typing import Any, Iterator, Optional, Tuple
 
 import gast
 
@@ -22,7 +23,8 @@ def parse(function: Any) -> gast.FunctionDef:
     """
     found = source.fetch(function)
     qualname = getattr(function, "__qualname__", found.name)
-    tree = gast.ast_to_gast(found.node)
+    with reporting_depth(Location(found.file, found.first_line, 0, qualname)):
+        tree = gast.ast_to_gast(found.node)
     is_lambda = isinstance(tree, gast.Lambda)
     if is_lambda:
         tree = _definition_of(tree)
@@ -33,6 +35,16 @@ def parse(function: Any) -> gast.FunctionDef:
         if isinstance(node, gast.Name) and node.id == RESERVED:
             raise UnsupportedSyntaxError(f"the name {RESERVED} is used by converted code", node.origin, "choose another name")
     return tree
+
+
+@contextlib.contextmanager
+def reporting_depth(at: Optional[Location]) -> Iterator[None]:
+    """Report code that is nested deeper than Python's recursion limit lets trees be visited."""
+    try:
+        yield
+    except RecursionError:
+        raise UnsupportedSyntaxError("the code is nested too deeply to be compiled", at,
+                                     "split the expression, the chain of elif, or the function") from None
 
 
 def parse_text(text: str, name: str = "f", file: str = "<text>") -> gast.FunctionDef:

@@ -127,7 +127,7 @@ class _File:
         except SyntaxError:
             self.statements = []
         for index, statement in enumerate(self.statements):
-            for node, class_name in _definitions(statement, None):
+            for node, class_name in _definitions(statement):
                 self.by_line.setdefault(_first_line(node), []).append((node, class_name, index))
 
     def find(self, code: types.CodeType) -> Optional[Tuple[Definition, Optional[str]]]:
@@ -163,7 +163,7 @@ class _File:
         index = entry[2]
         number = [other for other in candidates if other[2] == index].index(entry)
         statements = ast.parse(self.text, self.name).body
-        chosen = [node for node, _ in _definitions(statements[index], None)
+        chosen = [node for node, _ in _definitions(statements[index])
                   if isinstance(node, ast.Lambda) and node.lineno == line][number]
         chosen.lineno = chosen.end_lineno = marker = len(self.text) + 2
         for code in _nested(self._compile(statements, index)):
@@ -177,16 +177,22 @@ class _File:
                 if number == index or not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
         # a notebook cell may await at its top level
         flags = self.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        return compile(ast.Module(kept, []), self.name, "exec", flags, dont_inherit=True)
+        try:
+            return compile(ast.Module(kept, []), self.name, "exec", flags, dont_inherit=True)
+        except RecursionError:      # compiling a tree gives up earlier than compiling text
+            return compile(self.text, self.name, "exec", flags, dont_inherit=True)
 
 
-def _definitions(node: ast.AST, class_name: Optional[str]) -> Iterator[Tuple[Definition, Optional[str]]]:
-    """Every function in ``node``, outer before inner, left to right, with the class around it."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        yield node, class_name
-    body = node.body if isinstance(node, ast.ClassDef) else ()
-    for child in ast.iter_child_nodes(node):
-        yield from _definitions(child, node.name if child in body else class_name)
+def _definitions(statement: ast.AST) -> Iterator[Tuple[Definition, Optional[str]]]:
+    """Every function in a statement, outer before inner, left to right, with the class around it."""
+    pending: List[Tuple[ast.AST, Optional[str]]] = [(statement, None)]
+    while pending:
+        node, class_name = pending.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield node, class_name
+        in_class = node.body if isinstance(node, ast.ClassDef) else []
+        pending += reversed([(child, node.name if child in in_class else class_name)  # type: ignore[attr-defined]
+                             for child in ast.iter_child_nodes(node)])
 
 
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:

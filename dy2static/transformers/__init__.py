@@ -6,6 +6,7 @@ from typing import Any, Callable, Sequence, Tuple, Type
 import gast
 
 from dy2static.errors import InternalError
+from dy2static.pyast.parser import reporting_depth
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
 from dy2static.transformers.calls import Calls
@@ -27,7 +28,8 @@ def apply(pipeline: Sequence[Type[Transformer]], tree: gast.FunctionDef,
     """Run each transformer once, in order, on ``tree`` in place; check what it promised to remove."""
     gone: Tuple[Type[gast.AST], ...] = ()
     for transformer in pipeline:
-        tree = transformer().transform(tree)
+        with reporting_depth(tree.origin):
+            tree = transformer().transform(tree)
         gone += transformer.removes
         left = next((node for node in gast.walk(tree) if isinstance(node, gone)), None) if gone else None
         if left is not None:

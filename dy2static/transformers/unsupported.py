@@ -39,12 +39,15 @@ class Unsupported(Transformer):
 
 
 def _problems(tree: gast.AST) -> List[UnsupportedSyntaxError]:
-    """One error for each unsupported construct, in the order of the source; what an async function holds is part of it."""
+    """One error for each unsupported construct, in the order of the source.
+
+    What an async function holds is part of it, and not reported again.
+    """
     what = _ASYNC.get(type(tree))
     if isinstance(tree, gast.comprehension) and tree.is_async:
         what = "an async comprehension"
-    found = [] if what is None else [UnsupportedSyntaxError(
-        f"{what} cannot be compiled", tree.origin, "decorate the synchronous function that it calls, or use not_to_static")]
+    hint = "decorate the synchronous function that it calls, or use not_to_static"
+    found = [UnsupportedSyntaxError(f"{what} cannot be compiled", tree.origin, hint)] if what is not None else []
     if isinstance(tree, gast.AsyncFunctionDef):
         return found
     return found + [problem for child in gast.iter_child_nodes(tree) for problem in _problems(child)]
