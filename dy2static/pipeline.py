@@ -43,8 +43,11 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
           observed: Mapping[Tuple, Tuple]) -> Outcome:
     """The symbolic run of one call."""
     capture = Capture(varying, observed, dict(chainer.config._local.__dict__))
-    with capturing(capture):
-        return capture.run(function, args, kwargs)
+    try:
+        with capturing(capture):
+            return capture.run(function, args, kwargs)
+    finally:
+        capture.world.dispose()
 
 
 # --- differentiation --------------------------------------------------------------------------------------------------

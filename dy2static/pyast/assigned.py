@@ -1,4 +1,5 @@
 """Which names certainly have a value, and which certainly have none, at each ``if`` and each read."""
+
 from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set
@@ -6,21 +7,32 @@ from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set
 import gast
 
 from dy2static.pyast.scopes import (
-    COMPREHENSIONS, SCOPES, Scopes, bound_by, children, evaluated_outside, inside, own_nodes, parameters, targets, written)
+    COMPREHENSIONS,
+    SCOPES,
+    Scopes,
+    bound_by,
+    children,
+    evaluated_outside,
+    inside,
+    own_nodes,
+    parameters,
+    targets,
+    written,
+)
 
 
 class State(NamedTuple):
     """What is known of the locals of a function at one point."""
 
-    certain: FrozenSet[str]     # have a value
-    possible: FrozenSet[str]    # may have one
+    certain: FrozenSet[str]  # have a value
+    possible: FrozenSet[str]  # may have one
 
 
 class Assigned:
     """The result: ``at_if`` has the state at every ``if`` once its test has run.
 
-    ``unsure`` are the nodes that read a local which may have no value: names, and augmented assignments.  ``unsure_inside`` are
-    the names read so within comprehensions.
+    ``unsure`` are the nodes that read a local which may have no value: names, and augmented assignments.
+    ``unsure_inside`` are the names read so within comprehensions.
     """
 
     def __init__(self) -> None:
@@ -95,7 +107,7 @@ class _Assignment:
 
     def visit_Assert(self, node: gast.AST, state: State) -> Optional[State]:
         after = self.evaluate(state, node.test, node.msg)
-        return state._replace(possible=after.possible)      # under -O it does not run
+        return state._replace(possible=after.possible)  # under -O it does not run
 
     def visit_Return(self, node: gast.AST, state: State) -> Optional[State]:
         self.evaluate(state, *children(node))
@@ -144,7 +156,11 @@ class _Assignment:
 
     def visit_Try(self, node: gast.AST, state: State) -> Optional[State]:
         raised = _interrupted(state, *node.body)
-        ends = [self.block(node.orelse, self.block(node.body, state)) if node.orelse else self.block(node.body, state)]
+        ends = [
+            self.block(node.orelse, self.block(node.body, state))
+            if node.orelse
+            else self.block(node.body, state)
+        ]
         for handler in node.handlers:
             name = [handler.name.id] if handler.name is not None else []
             end = self.block(handler.body, _bind(self.evaluate(raised, handler.type), name))
@@ -152,7 +168,9 @@ class _Assignment:
         end = _merge(*ends)
         if not node.finalbody:
             return end
-        final = self.block(node.finalbody, _merge(_interrupted(state, *node.body, *node.handlers, *node.orelse), end))
+        final = self.block(
+            node.finalbody, _merge(_interrupted(state, *node.body, *node.handlers, *node.orelse), end)
+        )
         if final is None or end is None:
             return None
         kept = end.certain - _deleted(*node.finalbody)
@@ -169,7 +187,9 @@ class _Assignment:
             ends.append(self.block(case.body, matched))
             state = state._replace(possible=state.possible | matched.possible)
         last = node.cases[-1]
-        always = isinstance(last.pattern, gast.MatchAs) and last.pattern.pattern is None and last.guard is None
+        always = (
+            isinstance(last.pattern, gast.MatchAs) and last.pattern.pattern is None and last.guard is None
+        )
         return _merge(None if always else state, *ends)
 
     # Expressions, in the order they are evaluated.
@@ -191,7 +211,9 @@ class _Assignment:
             elif isinstance(node, gast.BoolOp):
                 state = self.maybe(self.evaluate(state, node.values[0]), *node.values[1:])
             elif isinstance(node, gast.Compare):
-                state = self.maybe(self.evaluate(state, node.left, node.comparators[0]), *node.comparators[1:])
+                state = self.maybe(
+                    self.evaluate(state, node.left, node.comparators[0]), *node.comparators[1:]
+                )
             elif isinstance(node, gast.IfExp):
                 state = self.evaluate(state, node.test)
                 state = _merge(self.evaluate(state, node.body), self.evaluate(state, node.orelse)) or state
@@ -211,8 +233,11 @@ class _Assignment:
         unsure = (self.scopes[node].free & self.locals) - state.certain
         if unsure:
             self.result.unsure_inside.update(
-                part for root in inside(node) for part in gast.walk(root)
-                if isinstance(part, gast.Name) and isinstance(part.ctx, gast.Load) and part.id in unsure)
+                part
+                for root in inside(node)
+                for part in gast.walk(root)
+                if isinstance(part, gast.Name) and isinstance(part.ctx, gast.Load) and part.id in unsure
+            )
         return state._replace(possible=state.possible | written(node))
 
 
@@ -225,12 +250,14 @@ def _merge(*states: Optional[State]) -> Optional[State]:
     reached = [state for state in states if state is not None]
     if not reached:
         return None
-    return State(frozenset.intersection(*(state.certain for state in reached)),
-                 frozenset.union(*(state.possible for state in reached)))
+    return State(
+        frozenset.intersection(*(state.certain for state in reached)),
+        frozenset.union(*(state.possible for state in reached)),
+    )
 
 
 def _interrupted(state: State, *nodes: gast.AST) -> State:
-    """The state when control leaves, or comes back to, code that began in ``state`` and ran any part of ``nodes``."""
+    """The state where control leaves, or returns to, code that began in ``state`` and ran part of ``nodes``."""
     return State(state.certain - _deleted(*nodes), state.possible | written(*nodes))
 
 

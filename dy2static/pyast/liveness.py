@@ -1,4 +1,5 @@
-"""Which names may still be read: after each ``if``, at the start of its blocks, and where an exception may lead."""
+"""Which names may still be read: after each ``if``, in its blocks, and where an exception may lead."""
+
 from __future__ import annotations
 
 from typing import Dict, FrozenSet, List, NamedTuple, Set
@@ -14,10 +15,10 @@ _NONE: Names = frozenset()
 class Live(NamedTuple):
     """What may be read of the values that names have at an ``if``."""
 
-    after: Names        # after it
-    body: Names         # from the start of its first block
-    orelse: Names       # from the start of its second block
-    on_raise: Names     # where an exception raised in it leads, in this function
+    after: Names  # after it
+    body: Names  # from the start of its first block
+    orelse: Names  # from the start of its second block
+    on_raise: Names  # where an exception raised in it leads, in this function
 
 
 class _Exits(NamedTuple):
@@ -32,8 +33,8 @@ class _Exits(NamedTuple):
 def analyse(function: gast.FunctionDef, scopes: Scopes) -> Dict[gast.AST, Live]:
     """The live names at every ``if`` of a function (not of those in it).
 
-    Names may be reported live that are not, never the reverse.  What inner functions capture counts as read where they are made;
-    that they may read it later is for the caller to see (``Scope.captured``).
+    Names may be reported live that are not, never the reverse.  What inner functions capture counts as read
+    where they are made; that they may read it later is for the caller to see (``Scope.captured``).
     """
     analysis = _Liveness(scopes)
     analysis.block(function.body, _NONE, _Exits())
@@ -156,4 +157,3 @@ class _Liveness:
         for case in node.cases:
             live |= self.uses(case.pattern, case.guard) | self.block(case.body, after, exits)
         return live
-

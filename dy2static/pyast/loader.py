@@ -1,4 +1,5 @@
-"""A tree made a Python function again: compiled for the user's file and lines, bound to any globals and cells."""
+"""A tree made a Python function again, with the user's file and lines, any globals and any cells."""
+
 from __future__ import annotations
 
 import linecache
@@ -21,15 +22,23 @@ class LoadedFunction:
     def __init__(self, code: types.CodeType, function: types.FunctionType):
         self.code, self.function = code, function
 
-    def instantiate(self, globals: Dict[str, Any], cells: Mapping[str, Any], dy: Any,
-                    like: Optional[types.FunctionType] = None) -> types.FunctionType:
-        """A new function that looks up globals in ``globals`` (used as it is, also a subclass of dict) and ``_dy`` in ``dy``.
+    def instantiate(
+        self,
+        globals: Dict[str, Any],
+        cells: Mapping[str, Any],
+        dy: Any,
+        like: Optional[types.FunctionType] = None,
+    ) -> types.FunctionType:
+        """A new function whose globals are ``globals`` (used as it is, also a subclass of dict) and ``_dy`` is ``dy``.
 
-        ``cells`` has a cell for every free variable of the original function.  Defaults, annotations, names and docstring are
-        those of ``like``, by default the function that was converted.
+        ``cells`` has a cell for every free variable of the original function.  Defaults, annotations, names
+        and docstring are those of ``like``, by default the function that was converted.
         """
         like = like or self.function
-        closure = tuple(types.CellType(dy) if name == RESERVED else self._cell(name, cells) for name in self.code.co_freevars)
+        closure = tuple(
+            types.CellType(dy) if name == RESERVED else self._cell(name, cells)
+            for name in self.code.co_freevars
+        )
         made = types.FunctionType(self.code, globals, like.__name__, like.__defaults__, closure)
         made.__kwdefaults__ = like.__kwdefaults__ and dict(like.__kwdefaults__)
         made.__annotations__ = dict(like.__annotations__)
@@ -48,10 +57,13 @@ def original_cells(function: types.FunctionType) -> Dict[str, Any]:
 
 
 def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction:
-    """Compile ``tree``, the converted form of ``function``, under that function's file name, lines and ``__future__`` imports.
+    """Compile ``tree``, the converted form of ``function``.
 
-    Nothing is executed: the code object is taken out of a compiled module that surrounds the function with what it needs, a
-    scope that has its free variables and ``_dy``, and a class of the right name for ``__private`` names and ``super()``.
+    File name, lines and ``__future__`` imports are those of that function.
+
+    Nothing is executed: the code object is taken out of a compiled module that surrounds the function with
+    what it needs, a scope that has its free variables and ``_dy``, and a class of the right name for
+    ``__private`` names and ``super()``.
     """
     original = function.__code__
     with reporting_depth(getattr(tree, "origin", None)):
@@ -59,38 +71,59 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
         code: Any = compile(module, original.co_filename, "exec", future_flags(original), dont_inherit=True)
     around = [_FACTORY] if tree.class_name is None else [_FACTORY, tree.class_name]
     for name in around + [_STAGED]:
-        code = next(const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name)
+        code = next(
+            const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name
+        )
     path = ".".join([_FACTORY, "<locals>"] + around[1:] + [_STAGED])
     return LoadedFunction(_renamed(code, path, function.__qualname__, original.co_name), function)
 
 
 def _surround(tree: gast.FunctionDef, free: Tuple[str, ...]) -> gast.Module:
-    """A module with the function in a class of its name (if it had one) in a function that has its free variables."""
+    """A module with the function in a class (if it was in one) in a function that has its free variables."""
     args = tree.args
-    bare = gast.arguments(args.args, args.posonlyargs, args.vararg, args.kwonlyargs, [None] * len(args.kwonlyargs), args.kwarg, [])
+    bare = gast.arguments(
+        args.args,
+        args.posonlyargs,
+        args.vararg,
+        args.kwonlyargs,
+        [None] * len(args.kwonlyargs),
+        args.kwarg,
+        [],
+    )
     staged = gast.FunctionDef(_STAGED, bare, tree.body, [], None, None, [])
     body: List[gast.AST] = [gast.copy_location(staged, tree)]
     if tree.class_name is not None:
         body = [gast.copy_location(gast.ClassDef(tree.class_name, [], [], body, [], []), tree)]
         if tree.class_name not in free:
-            body.insert(0, gast.Global([tree.class_name]))      # where the function reads that name, it is not this class
+            body.insert(
+                0, gast.Global([tree.class_name])
+            )  # where the function reads that name, it is not this class
     names = [RESERVED] + [name for name in free if name not in (RESERVED, "__class__")]
     params = [gast.Name(name, gast.Param(), None, None) for name in names]
-    factory = gast.FunctionDef(_FACTORY, gast.arguments(params, [], None, [], [], None, []), body, [], None, None, [])
+    factory = gast.FunctionDef(
+        _FACTORY, gast.arguments(params, [], None, [], [], None, []), body, [], None, None, []
+    )
     return gast.fix_missing_locations(gast.Module([gast.copy_location(factory, tree)], []))
 
 
 def _renamed(code: types.CodeType, path: str, qualname: str, name: Optional[str] = None) -> types.CodeType:
     """``code`` with the names its functions had before, outermost ``path`` becoming ``qualname``.
 
-    The compiler writes qualified names into the code objects (3.11) or, before that, next to them as constants.
+    The compiler writes qualified names into the code objects (3.11) or, before that, next to them as
+    constants.
     """
-    def restored(text: str) -> str:
-        return qualname + text[len(path):] if text == path or text.startswith(path + ".") else text
 
-    consts = tuple(_renamed(const, path, qualname) if isinstance(const, types.CodeType)
-                   else restored(const) if isinstance(const, str) else const
-                   for const in code.co_consts)
+    def restored(text: str) -> str:
+        return qualname + text[len(path) :] if text == path or text.startswith(path + ".") else text
+
+    consts = tuple(
+        _renamed(const, path, qualname)
+        if isinstance(const, types.CodeType)
+        else restored(const)
+        if isinstance(const, str)
+        else const
+        for const in code.co_consts
+    )
     changes: Dict[str, Any] = {"co_consts": consts}
     if hasattr(code, "co_qualname"):
         changes["co_qualname"] = restored(code.co_qualname)

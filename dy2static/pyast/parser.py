@@ -1,4 +1,5 @@
 """A Python function as a gast tree, every node with its place in the user's file."""
+
 from __future__ import annotations
 
 import ast
@@ -16,8 +17,8 @@ RESERVED = "_dy"
 def parse(function: Any) -> gast.FunctionDef:
     """The definition of ``function`` without its own decorators; line numbers are those of its file.
 
-    Every node has ``origin``, an ``errors.Location``.  A lambda becomes a definition with one ``return``.  The tree itself has
-    ``is_lambda`` and ``class_name`` (of the class around it, or None).
+    Every node has ``origin``, an ``errors.Location``.  A lambda becomes a definition with one ``return``.
+    The tree itself has ``is_lambda`` and ``class_name`` (of the class around it, or None).
 
     Raises SourceNotFoundError, UnsupportedSyntaxError.
     """
@@ -33,7 +34,9 @@ def parse(function: Any) -> gast.FunctionDef:
     locate(tree, found.file, qualname, found.lines)
     for node in gast.walk(tree):
         if isinstance(node, gast.Name) and node.id == RESERVED:
-            raise UnsupportedSyntaxError(f"the name {RESERVED} is used by converted code", node.origin, "choose another name")
+            raise UnsupportedSyntaxError(
+                f"the name {RESERVED} is used by converted code", node.origin, "choose another name"
+            )
     return tree
 
 
@@ -43,8 +46,11 @@ def reporting_depth(at: Optional[Location]) -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        raise UnsupportedSyntaxError("the code is nested too deeply to be compiled", at,
-                                     "split the expression, the chain of elif, or the function") from None
+        raise UnsupportedSyntaxError(
+            "the code is nested too deeply to be compiled",
+            at,
+            "split the expression, the chain of elif, or the function",
+        ) from None
 
 
 def parse_text(text: str, name: str = "f", file: str = "<text>") -> gast.FunctionDef:

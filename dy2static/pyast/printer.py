@@ -1,4 +1,5 @@
 """A tree as Python text to be read."""
+
 from __future__ import annotations
 
 import ast
@@ -8,15 +9,15 @@ from typing import Optional
 import gast
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")     # astor touches names that new Pythons deprecate
+    warnings.simplefilter("ignore")  # astor touches names that new Pythons deprecate
     import astor
 
 
 def unparse(tree: gast.AST) -> str:
     """The source text of a gast tree, ending in a newline.
 
-    astor prints it, since it breaks long lines well; where what it printed does not parse to the same tree (it does not know
-    every node, and some f-strings come out wrong) ``ast.unparse`` prints instead.
+    astor prints it, since it breaks long lines well; where what it printed does not parse to the same tree
+    (it does not know every node, and some f-strings come out wrong) ``ast.unparse`` prints instead.
     """
     converted = ast.fix_missing_locations(gast.gast_to_ast(tree))
     text = _with_astor(converted)
@@ -30,7 +31,7 @@ def _with_astor(tree: ast.AST) -> Optional[str]:
         warnings.simplefilter("ignore")
         try:
             return astor.to_source(tree)
-        except Exception:       # anything: it fails by AttributeError, SyntaxError, ... on what it does not know
+        except Exception:  # anything: it fails by AttributeError, SyntaxError, ... on what it does not know
             return None
 
 

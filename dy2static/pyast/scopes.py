@@ -1,4 +1,5 @@
 """Which names a function, and every scope in it, binds, reads and captures."""
+
 from __future__ import annotations
 
 import functools
@@ -16,13 +17,13 @@ class Scope:
 
     def __init__(self, node: gast.AST, parent: Optional["Scope"]):
         self.node, self.parent = node, parent
-        self.bound: Set[str] = set()        # written here, parameters too
-        self.read: Set[str] = set()         # read here, not in inner scopes
-        self.deleted: Set[str] = set()      # by `del`, and by the end of `except ... as name`
+        self.bound: Set[str] = set()  # written here, parameters too
+        self.read: Set[str] = set()  # read here, not in inner scopes
+        self.deleted: Set[str] = set()  # by `del`, and by the end of `except ... as name`
         self.globals: Set[str] = set()
         self.nonlocals: Set[str] = set()
-        self.free: Set[str] = set()         # taken from outside, by this scope or those in it; globals too
-        self.captured: Set[str] = set()     # locals that an inner scope may use at any later time
+        self.free: Set[str] = set()  # taken from outside, by this scope or those in it; globals too
+        self.captured: Set[str] = set()  # locals that an inner scope may use at any later time
         self.used_inside: Set[str] = set()  # locals that comprehensions use, at once
 
     @property
@@ -57,7 +58,7 @@ def parameters(arguments: gast.arguments) -> List[gast.Name]:
 
 
 def own_nodes(*roots: gast.AST) -> Iterator[gast.AST]:
-    """Every node that runs in the scope of ``roots``, which are in one scope: what inner scopes hold is left out."""
+    """Every node that runs in the scope ``roots`` are in: what inner scopes hold is left out."""
     pending = list(reversed(roots))
     while pending:
         node = pending.pop()
@@ -79,7 +80,11 @@ def children(node: gast.AST) -> List[gast.AST]:
 
 @functools.lru_cache(maxsize=None)
 def _child_fields(kind: type) -> Tuple[str, ...]:
-    return tuple(field for field in kind._fields if field not in ("ctx", "op", "ops", "id", "attr", "type_comment", "kind"))
+    return tuple(
+        field
+        for field in kind._fields
+        if field not in ("ctx", "op", "ops", "id", "attr", "type_comment", "kind")
+    )
 
 
 def evaluated_outside(node: gast.AST) -> List[gast.AST]:
@@ -138,7 +143,7 @@ def targets(target: gast.AST) -> List[str]:
 
 
 def written(*roots: gast.AST) -> Set[str]:
-    """The names that statements or expressions of one scope bind, in it, by any means (also ``:=`` in a comprehension)."""
+    """The names that nodes of one scope bind in it, by any means (also ``:=`` in a comprehension)."""
     names: Set[str] = set()
     for node in own_nodes(*roots):
         names.update(bound_by(node))
@@ -213,7 +218,7 @@ def _resolve(name: str, scope: Scope) -> None:
             return
         scope = scope.parent
         if isinstance(scope.node, gast.ClassDef):
-            continue        # the names of a class body are not seen from the functions in it
+            continue  # the names of a class body are not seen from the functions in it
         if name in scope.globals:
             return
         if name in scope.locals:

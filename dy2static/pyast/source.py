@@ -1,7 +1,8 @@
 """The source of a function, found from its code object and checked against it."""
-from __future__ import annotations
 
+from __future__ import annotations
 import __future__
+
 import ast
 import functools
 import linecache
@@ -11,23 +12,29 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 from dy2static.errors import Location, SourceNotFoundError
 
 Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
-_Entry = Tuple[Definition, Optional[str], int]     # with the class around it, and its top-level statement
+_Entry = Tuple[Definition, Optional[str], int]  # with the class around it, and its top-level statement
 
 # the low bits are other flags of code objects (the flag of `nested_scopes` also means: a nested function)
-FUTURE_FLAGS = functools.reduce(
-    lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0) & ~0xfff
+FUTURE_FLAGS = (
+    functools.reduce(
+        lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0
+    )
+    & ~0xFFF
+)
 
 _POSITIONS = "co_linetable" if hasattr(types.CodeType, "co_linetable") else "co_lnotab"
-_HINT = ("put the function in a file (or a notebook cell); functions typed at a prompt, made by exec, "
-         "or written in C run eagerly")
+_HINT = (
+    "put the function in a file (or a notebook cell); functions typed at a prompt, made by exec, "
+    "or written in C run eagerly"
+)
 _HINT_CHANGED = "the file was edited after it was imported, or code was changed on import; restart Python"
 
 
 class Source(NamedTuple):
     """Where one function was written, and its text.
 
-    ``text`` is the dedented source of exactly this code object, decorators included; ``node`` its own syntax tree, shared, not to
-    be changed; ``class_name`` the class around it, which mangles ``__private`` names.
+    ``text`` is the dedented source of exactly this code object, decorators included; ``node`` its own syntax
+    tree, shared, not to be changed; ``class_name`` the class around it, which mangles ``__private`` names.
     """
 
     file: str
@@ -48,8 +55,8 @@ def future_flags(code: types.CodeType) -> int:
 def fetch(function: Any) -> Source:
     """Find the source of ``function`` from its code object; wrappers are never looked through.
 
-    The definition found at the code object's line is compiled and must give the same bytecode, so that an edited file never
-    silently stands for other code than what runs.
+    The definition found at the code object's line is compiled and must give the same bytecode, so that an
+    edited file never silently stands for other code than what runs.
 
     Raises SourceNotFoundError.
     """
@@ -64,23 +71,39 @@ def fetch(function: Any) -> Source:
         if found is not None:
             node, class_name = found
             lines = tuple(text.splitlines())
-            return Source(code.co_filename, code.co_firstlineno, _text(node, lines), code.co_name, code, node, class_name, lines)
+            return Source(
+                code.co_filename,
+                code.co_firstlineno,
+                _text(node, lines),
+                code.co_name,
+                code,
+                node,
+                class_name,
+                lines,
+            )
     if found_text:
-        raise SourceNotFoundError(f"the source found for {name} is not the code that runs",
-                                  at=Location(code.co_filename, code.co_firstlineno, 0, name), hint=_HINT_CHANGED)
-    raise SourceNotFoundError(f"the source of {name} cannot be read: no file {code.co_filename!r}", hint=_HINT)
+        raise SourceNotFoundError(
+            f"the source found for {name} is not the code that runs",
+            at=Location(code.co_filename, code.co_firstlineno, 0, name),
+            hint=_HINT_CHANGED,
+        )
+    raise SourceNotFoundError(
+        f"the source of {name} cannot be read: no file {code.co_filename!r}", hint=_HINT
+    )
 
 
 def _kind(function: Any) -> str:
     if isinstance(function, type):
         return "a class"
-    if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+    if isinstance(
+        function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+    ):
         return "a function written in C"
     return f"an object of type {type(function).__name__}"
 
 
 def _texts(function: Any, code: types.CodeType) -> Iterator[str]:
-    """The texts the module may come from: its file, then what its loader says it executed (a loader may edit the file's text)."""
+    """The texts the module may come from: its file, then what its loader, which may have edited it, shows."""
     namespace = getattr(function, "__globals__", {})
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, namespace))
@@ -100,9 +123,9 @@ def _texts(function: Any, code: types.CodeType) -> Iterator[str]:
 def _text(node: Definition, lines: Tuple[str, ...]) -> str:
     if isinstance(node, ast.Lambda):
         return ast.get_source_segment("\n".join(lines), node) or ""
-    block = lines[_first_line(node) - 1:node.end_lineno]
-    indent = block[0][:len(block[0]) - len(block[0].lstrip())]
-    return "\n".join(line[len(indent):] if line.startswith(indent) else line for line in block) + "\n"
+    block = lines[_first_line(node) - 1 : node.end_lineno]
+    indent = block[0][: len(block[0]) - len(block[0].lstrip())]
+    return "\n".join(line[len(indent) :] if line.startswith(indent) else line for line in block) + "\n"
 
 
 def _first_line(node: Definition) -> int:
@@ -132,8 +155,11 @@ class _File:
 
     def find(self, code: types.CodeType) -> Optional[Tuple[Definition, Optional[str]]]:
         """The definition that compiles to ``code``, and the name of the class around it."""
-        candidates = [entry for entry in self.by_line.get(code.co_firstlineno, ())
-                      if getattr(entry[0], "name", "<lambda>") == code.co_name]
+        candidates = [
+            entry
+            for entry in self.by_line.get(code.co_firstlineno, ())
+            if getattr(entry[0], "name", "<lambda>") == code.co_name
+        ]
         if len(candidates) == 1:
             node, class_name, index = candidates[0]
             if any(_same(code, other) for other in self._compiled(index)):
@@ -141,10 +167,16 @@ class _File:
             return None
         return self._find_lambda(code, candidates)
 
-    def _find_lambda(self, code: types.CodeType, candidates: List[_Entry]) -> Optional[Tuple[Definition, Optional[str]]]:
+    def _find_lambda(
+        self, code: types.CodeType, candidates: List[_Entry]
+    ) -> Optional[Tuple[Definition, Optional[str]]]:
         """Tell lambdas that begin on one line apart: by their bytecode, then by the columns it carries."""
         bare = code.replace(co_firstlineno=1)
-        same = [entry for entry in candidates if _same(bare, self._compiled_alone(code.co_firstlineno, entry, candidates))]
+        same = [
+            entry
+            for entry in candidates
+            if _same(bare, self._compiled_alone(code.co_firstlineno, entry, candidates))
+        ]
         spans = list(_columns(code))
         inside = [entry[:2] for entry in same if all(_contains(entry[0], span) for span in spans)]
         # columns of a lambda lie in those around it too: take the one that begins last
@@ -154,17 +186,20 @@ class _File:
         if index not in self.codes:
             try:
                 self.codes[index] = list(_nested(self._compile(self.statements, index)))
-            except SyntaxError:     # an edited file may parse and yet not compile
+            except SyntaxError:  # an edited file may parse and yet not compile
                 self.codes[index] = []
         return self.codes[index]
 
     def _compiled_alone(self, line: int, entry: _Entry, candidates: List[_Entry]) -> Optional[types.CodeType]:
-        """The code of one of several lambdas of a line: compiled in its place, but on a line where nothing else is."""
+        """The code of one of several lambdas of a line: compiled in its place, but on a line of its own."""
         index = entry[2]
         number = [other for other in candidates if other[2] == index].index(entry)
         statements = ast.parse(self.text, self.name).body
-        chosen = [node for node, _ in _definitions(statements[index])
-                  if isinstance(node, ast.Lambda) and node.lineno == line][number]
+        chosen = [
+            node
+            for node, _ in _definitions(statements[index])
+            if isinstance(node, ast.Lambda) and node.lineno == line
+        ][number]
         chosen.lineno = chosen.end_lineno = marker = len(self.text) + 2
         for code in _nested(self._compile(statements, index)):
             if code.co_firstlineno == marker:
@@ -172,14 +207,18 @@ class _File:
         return None
 
     def _compile(self, statements: List[ast.stmt], index: int) -> types.CodeType:
-        """One top-level statement, after those that are no definitions: calls compile differently for imported names."""
-        kept = [statement for number, statement in enumerate(statements)
-                if number == index or not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+        """One top-level statement, with those that are no definitions: calls of imported names compile differently."""
+        kept = [
+            statement
+            for number, statement in enumerate(statements)
+            if number == index
+            or not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        ]
         # a notebook cell may await at its top level
         flags = self.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         try:
             return compile(ast.Module(kept, []), self.name, "exec", flags, dont_inherit=True)
-        except RecursionError:      # compiling a tree gives up earlier than compiling text
+        except RecursionError:  # compiling a tree gives up earlier than compiling text
             return compile(self.text, self.name, "exec", flags, dont_inherit=True)
 
 
@@ -191,8 +230,12 @@ def _definitions(statement: ast.AST) -> Iterator[Tuple[Definition, Optional[str]
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node, class_name
         in_class = node.body if isinstance(node, ast.ClassDef) else []
-        pending += reversed([(child, node.name if child in in_class else class_name)  # type: ignore[attr-defined]
-                             for child in ast.iter_child_nodes(node)])
+        pending += reversed(
+            [
+                (child, node.name if child in in_class else class_name)  # type: ignore[attr-defined]
+                for child in ast.iter_child_nodes(node)
+            ]
+        )
 
 
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -204,7 +247,10 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _same(running: types.CodeType, compiled: Optional[types.CodeType]) -> bool:
     """Whether two code objects do the same: equal but for file name and columns."""
-    if compiled is None or (running.co_name, running.co_firstlineno) != (compiled.co_name, compiled.co_firstlineno):
+    if compiled is None or (running.co_name, running.co_firstlineno) != (
+        compiled.co_name,
+        compiled.co_firstlineno,
+    ):
         return False
     if any(name.startswith("@py") for name in running.co_names):
         return _same_but_for_asserts(running, compiled)
@@ -212,7 +258,7 @@ def _same(running: types.CodeType, compiled: Optional[types.CodeType]) -> bool:
 
 
 def _bare(code: types.CodeType) -> types.CodeType:
-    """``code`` without columns (a .pyc may lack them); ``replace`` also drops what the interpreter specialised."""
+    """``code`` without columns, which a .pyc may lack; ``replace`` drops what the interpreter specialised."""
     consts = tuple(_bare(const) if isinstance(const, types.CodeType) else const for const in code.co_consts)
     return code.replace(co_consts=consts, **{_POSITIONS: b""})
 
@@ -220,13 +266,21 @@ def _bare(code: types.CodeType) -> types.CodeType:
 def _same_but_for_asserts(running: types.CodeType, compiled: types.CodeType) -> bool:
     """pytest rewrites ``assert`` on import: then only names and signature can be compared."""
     count = compiled.co_argcount + compiled.co_kwonlyargcount
-    return (running.co_argcount, running.co_kwonlyargcount, running.co_freevars, running.co_varnames[:count]) == (
-        compiled.co_argcount, compiled.co_kwonlyargcount, compiled.co_freevars, compiled.co_varnames[:count]
+    return (
+        running.co_argcount,
+        running.co_kwonlyargcount,
+        running.co_freevars,
+        running.co_varnames[:count],
+    ) == (
+        compiled.co_argcount,
+        compiled.co_kwonlyargcount,
+        compiled.co_freevars,
+        compiled.co_varnames[:count],
     ) and set(compiled.co_names) <= set(running.co_names) | {"AssertionError"}
 
 
 def _columns(code: types.CodeType) -> Iterator[Tuple[int, int, int, int]]:
-    """The places (line, end line, column, end column) that the instructions of ``code`` come from, where known."""
+    """Where the instructions of ``code`` come from: (line, end line, column, end column)."""
     for position in getattr(code, "co_positions", tuple)():
         if None not in position and position[2:] != (0, 0):
             yield position
@@ -234,5 +288,7 @@ def _columns(code: types.CodeType) -> Iterator[Tuple[int, int, int, int]]:
 
 def _contains(node: Definition, span: Tuple[int, int, int, int]) -> bool:
     line, end_line, column, end_column = span
-    return ((node.lineno, node.col_offset) <= (line, column)
-            and (end_line, end_column) <= (node.end_lineno, node.end_col_offset))
+    return (node.lineno, node.col_offset) <= (line, column) and (end_line, end_column) <= (
+        node.end_lineno,
+        node.end_col_offset,
+    )

@@ -1,4 +1,5 @@
 """Code with holes: a piece of Python text becomes nodes that stand at the place of what they replace."""
+
 from __future__ import annotations
 
 import ast
@@ -22,8 +23,9 @@ def expression(template: str, at: gast.AST, **holes: Hole) -> gast.AST:
 def statements(template: str, at: gast.AST, **holes: Hole) -> List[gast.AST]:
     """The statements of ``template`` with their holes filled, placed at ``at``.
 
-    A hole is a name in the template.  Filled with a string it is another name (also of a function or a parameter), with a node
-    that node; with a list, where a list can stand, all of its nodes: arguments, parameters, elements, statements.
+    A hole is a name in the template.  Filled with a string it is another name (also of a function or a
+    parameter), with a node that node; with a list, where a list can stand, all of its nodes: arguments,
+    parameters, elements, statements.
     """
     return _Filler(holes, at).fill_all(_parsed(textwrap.dedent(template)))
 
@@ -51,7 +53,7 @@ class _Filler:
         if isinstance(node, list):
             return self.fill_all(node)
         if not isinstance(node, gast.AST) or not node._attributes and not node._fields:
-            return node     # a constant, or a context or operator: these hold nothing and may be shared
+            return node  # a constant, or a context or operator: these hold nothing and may be shared
         if isinstance(node, gast.Name) and node.id in self.holes:
             return self._filled_name(node)
         copy = type(node)(**{field: self.fill(getattr(node, field)) for field in node._fields})

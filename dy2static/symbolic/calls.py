@@ -1,25 +1,23 @@
 """What runs when: which callables are converted, which run at capture, and which wait for the host at every run."""
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 import logging
-import math
 import random
 import time
 import types
-import weakref
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import chainer
 import numpy as np
 
+from ..ir.types import type_of
 from ..runtime.staticness import StaticCallable
 from . import patches, stand_ins
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, attributes_of
 from .trust import is_converted, is_library
-from .values import (BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic)
+from .values import (ArrayMethod, BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic)
 from .world import ShadowMeta, real_class
 
 #: Modules of the standard library whose functions only compute.
@@ -35,8 +33,11 @@ _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, 
 _NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
 _CONVERSIONS = {float: "py_float", int: "py_int", bool: "py_bool"}
 
+#: Stand-ins of ours: their methods do the right thing already.
+_OWN = (ShadowDict, ShadowList, ShadowSet, SymbolicArray, SymbolicScalar)
+
 #: What functions with a clock give.
-_CLOCKS: Dict[Any, Tuple] = {f: (stand_ins.type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
+_CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
 
 
 class Calls:
@@ -44,12 +45,12 @@ class Calls:
 
     def __init__(self, capture: Any):
         self.capture = capture
-        self.staged_codes: "weakref.WeakSet" = _StagedCodes()
+        self.staged_codes = _StagedCodes()
 
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``."""
         kind = type(function)
-        if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod):
+        if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
             return function
         if kind is types.FunctionType:
             return self._function(function)
@@ -64,7 +65,7 @@ class Calls:
             return self._class(function)
         if isinstance(function, ShadowBase):
             return self._callable_object(function)
-        if kind in (np.ufunc, type(np.sum)) or function in _PURE_CALLABLES:
+        if kind in (np.ufunc, type(np.sum)):
             return self.native(function)
         if kind in (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType,
                     types.WrapperDescriptorType, types.ClassMethodDescriptorType):
@@ -101,7 +102,7 @@ class Calls:
                 return method
             if is_converted(function):
                 return functools.partial(self.capture.staged(function), owner)
-            if isinstance(owner, (SymbolicVariable, SymbolicArray)):
+            if isinstance(owner, SymbolicVariable) or type(owner) in _OWN:
                 return method
             if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
                 return self.native(method)
@@ -187,7 +188,7 @@ class Calls:
                 return functools.partial(self._of_numbers, function)
             pure = module in _PURE_MODULES or module.startswith(("numpy.core", "numpy._core")) or owner is None
             return self.native(function) if pure else self.host(function)
-        if type(owner) in (ShadowDict, ShadowList, ShadowSet) or isinstance(owner, ShadowBase) or is_symbolic(owner):
+        if type(owner) in _OWN or isinstance(owner, ShadowBase) or is_symbolic(owner):
             return function
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._text, function)
@@ -217,7 +218,7 @@ class Calls:
         except Exception as error:
             self.capture.abort(f"random {name}: {error}")
         structure, leaves = stand_ins.flatten(made)
-        found = tuple(map(stand_ins.type_of, leaves))
+        found = tuple(map(type_of, leaves))
         return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
 
     # --- the three ways to call -----------------------------------------------------------------------------------------
@@ -306,7 +307,6 @@ class _StagedCodes:
 _HOST_LIBRARIES = ("chainer.reporter", "chainer.serializers", "chainer.training", "chainer.iterators", "chainer.datasets",
                    "chainer.dataset")
 _NUMPY_OF_TYPES = frozenset(("dtype", "issubdtype", "promote_types", "finfo", "iinfo", "errstate", "get_printoptions"))
-_PURE_CALLABLES = frozenset()
 _NO_RESULT = frozenset((print, chainer.report, logging.info, logging.debug, logging.warning, logging.error, time.sleep))
 
 
@@ -326,7 +326,3 @@ _HANDLERS: Dict[Any, Callable] = {
     chainer.report: _host_without_result,
 }
 _HANDLERS.update({function: _host_without_result for function in (logging.info, logging.debug, logging.warning, logging.error)})
-_BUILTIN_NAMES = frozenset(dir(builtins))
-_MATH_NAMES = frozenset(dir(math))
-_ATTRIBUTES = attributes_of
-_OPTIONAL = Optional

@@ -267,6 +267,7 @@ class Capture:
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
+        node._input_layouts = (None,) * len(values)
         if chainer.config.type_check:
             node._check_data_type_forward(tuple([_Typed(v.type) for v in values]))
         if node._n_local_function_hooks:
@@ -367,7 +368,7 @@ class Capture:
         template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
         target = self.materialiser.hand_over(function, operands)
         call = host.Call(target, template[0], template[1], _flat if types_ is not None else _one, name)
-        outputs = self.builder.add(host.host_call, tuple(operands), {"call": call, "types": types_ or (Dynamic(),)},
+        outputs = self.builder.add(host.host_call, tuple(operands), {"call": call, "types": (Dynamic(),) if types_ is None else types_},
                                    name=_identifier(name))
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 

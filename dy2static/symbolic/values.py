@@ -97,7 +97,7 @@ class SymbolicArray:
                 self.capture.abort(f"`.{name}` of an array")
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         if callable(getattr(np.ndarray, name)):
-            return lambda *args, **kwargs: self.capture.numpy_call(("method", name), (self,) + args, kwargs)
+            return ArrayMethod(self, name)
         return self.capture.numpy_call(("attribute", name), (self,), {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -118,6 +118,18 @@ class SymbolicArray:
         if self.is_scalar:
             return NotImplemented
         self.capture.abort("an array is changed in place", hint="write `a = a + b` instead of `a += b`")
+
+
+class ArrayMethod:
+    """A method of a `SymbolicArray`."""
+
+    __slots__ = ("owner", "__name__")
+
+    def __init__(self, owner: SymbolicArray, name: str):
+        self.owner, self.__name__ = owner, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.owner.capture.numpy_call(("method", self.__name__), (self.owner,) + args, kwargs)
 
 
 class SymbolicScalar:

@@ -277,7 +277,11 @@ class World:
         if isinstance(made, staticmethod):
             self.capture.abort(f"class {cls.__name__} has its own __new__")
         init = _lookup(cls, "__init__")
-        if isinstance(init, types.FunctionType):
+        if init is not _ABSENT and "__dataclass_fields__" in cls.__dict__ and init.__code__.co_filename == "<string>":
+            if hasattr(cls, "__post_init__"):
+                self.capture.abort(f"the dataclass {cls.__name__} has a __post_init__")
+            init(shadow, *args, **kwargs)               # generated: it only assigns
+        elif isinstance(init, types.FunctionType):
             self._guard_class(cls, "__init__", init)
             self.capture.callee(init)(shadow, *args, **kwargs)
         elif args or kwargs:
@@ -297,6 +301,12 @@ class World:
                    if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
         if len(objects) > 1:
             self.guard(None, "distinct", tuple(objects))
+
+
+    def dispose(self) -> None:
+        """Leave nothing behind: the shadow classes stop being subclasses of the user's."""
+        for made in self._classes.values():
+            type.__setattr__(made, "__bases__", (ShadowBase, _Plain))
 
 
 class _Plain:
@@ -344,7 +354,8 @@ class ShadowMeta(type):
         return isinstance(instance, cls._dy2static_class)
 
     def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, cls._dy2static_class)
+        # Not ``issubclass``: an ABC would ask all subclasses of the real class, among them this one, for ever.
+        return cls._dy2static_class in type.mro(other)
 
     def __eq__(cls, other: Any) -> bool:
         return other is cls or other is cls._dy2static_class

@@ -1,4 +1,5 @@
 """Source to source: one file per construct, and the order they run in."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Sequence, Tuple, Type
@@ -15,16 +16,19 @@ from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unsupported import Unsupported
 
 PIPELINE: Tuple[Type[Transformer], ...] = (
-    Unsupported,        # first: report everything wrong at once, on the user's own code
-    SuperCalls,         # before IfElse: `super()` would not know its method from inside a block made a function
-    IfElse,             # on plain names: before lambdas are made that capture them
-    BooleanOperators,   # after IfElse, whose blocks settled which names may have no value
-    Calls,              # last: whatever calls the others left or moved
+    Unsupported,  # first: report everything wrong at once, on the user's own code
+    SuperCalls,  # before IfElse: `super()` would not know its method from inside a block made a function
+    IfElse,  # on plain names: before lambdas are made that capture them
+    BooleanOperators,  # after IfElse, whose blocks settled which names may have no value
+    Calls,  # last: whatever calls the others left or moved
 )
 
 
-def apply(pipeline: Sequence[Type[Transformer]], tree: gast.FunctionDef,
-          after_each: Callable[[Type[Transformer], gast.FunctionDef], Any] = lambda transformer, tree: None) -> gast.FunctionDef:
+def apply(
+    pipeline: Sequence[Type[Transformer]],
+    tree: gast.FunctionDef,
+    after_each: Callable[[Type[Transformer], gast.FunctionDef], Any] = lambda transformer, tree: None,
+) -> gast.FunctionDef:
     """Run each transformer once, in order, on ``tree`` in place; check what it promised to remove."""
     gone: Tuple[Type[gast.AST], ...] = ()
     for transformer in pipeline:
@@ -33,6 +37,8 @@ def apply(pipeline: Sequence[Type[Transformer]], tree: gast.FunctionDef,
         gone += transformer.removes
         left = next((node for node in gast.walk(tree) if isinstance(node, gone)), None) if gone else None
         if left is not None:
-            raise InternalError(f"{transformer.__name__} left a {type(left).__name__}", getattr(left, "origin", None))
+            raise InternalError(
+                f"{transformer.__name__} left a {type(left).__name__}", getattr(left, "origin", None)
+            )
         after_each(transformer, tree)
     return tree

@@ -1,4 +1,5 @@
 """What every transformer is made of."""
+
 from __future__ import annotations
 
 from typing import Any, ClassVar, List, Optional, Set, Tuple, Type
@@ -12,11 +13,12 @@ from dy2static.transformers.frames import reads_names_unseen
 class Transformer(gast.NodeTransformer):
     """Visits the body of one function and returns it changed.
 
-    A subclass says in ``removes`` which node types are gone when it is done, and in ``requires`` which transformers must run
-    before it.  Its docstring shows ``Before:`` and ``After:``; a test checks both.
+    A subclass says in ``removes`` which node types are gone when it is done, and in ``requires`` which
+    transformers must run before it.  Its docstring shows ``Before:`` and ``After:``; a test checks both.
 
-    Left as they are: what runs outside the function (its own defaults and annotations), all other annotations,
-    and patterns.  A transformer that adds names leaves functions alone that could see them (``locals()``, ``eval``).
+    Left as they are: what runs outside the function (its own defaults and annotations), all other
+    annotations, and patterns.  A transformer that adds names leaves functions alone that could see them
+    (``locals()``, ``eval``).
     """
 
     adds_names: ClassVar[bool] = True
@@ -30,7 +32,9 @@ class Transformer(gast.NodeTransformer):
             return tree
         self.tree = tree
         self.at: List[gast.AST] = [tree]
-        self.within: List[gast.AST] = [tree]        # the functions, classes and comprehensions around, innermost last
+        self.within: List[gast.AST] = [
+            tree
+        ]  # the functions, classes and comprehensions around, innermost last
         self._taken: Optional[Set[str]] = None
         self.start()
         tree.body = self.visit_all(tree.body)
@@ -82,7 +86,7 @@ class Transformer(gast.NodeTransformer):
     def visit_comprehensions(self, node: gast.AST) -> Any:
         first = node.generators[0]
         iterable = first.iter = self.visit(first.iter)
-        first.iter = gast.Constant(None, None)      # visited already, outside the scope of the rest
+        first.iter = gast.Constant(None, None)  # visited already, outside the scope of the rest
         self.within.append(node)
         self.generic_visit(node)
         self.within.pop()
@@ -128,5 +132,9 @@ class Transformer(gast.NodeTransformer):
 
 def is_dy(node: gast.AST) -> bool:
     """Whether ``node`` is a call of something of ``_dy``: code that a transformer has made."""
-    return (isinstance(node, gast.Call) and isinstance(node.func, gast.Attribute)
-            and isinstance(node.func.value, gast.Name) and node.func.value.id == "_dy")
+    return (
+        isinstance(node, gast.Call)
+        and isinstance(node.func, gast.Attribute)
+        and isinstance(node.func.value, gast.Name)
+        and node.func.value.id == "_dy"
+    )

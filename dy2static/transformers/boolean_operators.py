@@ -1,4 +1,5 @@
 """``and``, ``or`` and ``not``."""
+
 from __future__ import annotations
 
 from typing import Any, ClassVar, Dict, Set
@@ -14,14 +15,14 @@ from dy2static.transformers.if_else import IfElse
 class BooleanOperators(Transformer):
     """Make ``and``, ``or`` and ``not`` calls, so that symbolic operands can be staged; operands stay lazy.
 
-    An ``and`` or ``or`` stays where an operand after the first cannot be moved into a lambda: it binds a name (``:=``), yields,
-    calls ``super()``, stands in a class body, or reads a local that may have no value yet.
+    An ``and`` or ``or`` stays where an operand after the first cannot be moved into a lambda: it binds a name
+    (``:=``), yields, calls ``super()``, stands in a class body, or reads a local that may have no value yet.
 
     Before:  return a and b or not c
     After:   return _dy.or_(_dy.and_(a, lambda: b), lambda: _dy.not_(c))
     """
 
-    requires = (IfElse,)        # it must see which functions of the user capture a name; here many get made
+    requires = (IfElse,)  # it must see which functions of the user capture a name; here many get made
 
     _NAMES: ClassVar[Dict[type, str]] = {gast.And: "_dy.and_", gast.Or: "_dy.or_"}
     _FIXED: ClassVar = (gast.NamedExpr, gast.Yield, gast.YieldFrom, gast.Await)
@@ -47,4 +48,7 @@ class BooleanOperators(Transformer):
         return self.quote("_dy.not_(value)", value=node.operand) if isinstance(node.op, gast.Not) else node
 
     def _is_movable(self, value: gast.AST) -> bool:
-        return not any(isinstance(node, self._FIXED) or counts_frames(node) or node in self.unsure for node in gast.walk(value))
+        return not any(
+            isinstance(node, self._FIXED) or counts_frames(node) or node in self.unsure
+            for node in gast.walk(value)
+        )

@@ -1,4 +1,5 @@
 """Calls that look at the frame they are made in."""
+
 from __future__ import annotations
 
 import gast
@@ -8,14 +9,21 @@ _WITHOUT_ARGUMENTS = ("vars", "dir")
 
 
 def reads_names_unseen(function: gast.AST) -> bool:
-    """Whether a function reads local variables other than by their names: ``locals()``, ``vars()``, ``dir()``, ``eval``, ``exec``.
+    """Whether a function reads its variables other than by name, so that an added name would show.
 
-    Any name that a transformer added would show.
+    It does so by ``locals()``, ``vars()``, ``dir()``, ``eval`` and ``exec``.
     """
-    return any(isinstance(node, gast.Call) and isinstance(node.func, gast.Name)
-               and (node.func.id in _ALWAYS
-                    or node.func.id in _WITHOUT_ARGUMENTS and not node.args and not node.keywords)
-               for node in gast.walk(function))
+    return any(
+        isinstance(node, gast.Call)
+        and isinstance(node.func, gast.Name)
+        and (
+            node.func.id in _ALWAYS
+            or node.func.id in _WITHOUT_ARGUMENTS
+            and not node.args
+            and not node.keywords
+        )
+        for node in gast.walk(function)
+    )
 
 
 def counts_frames(node: gast.AST) -> bool:
@@ -25,4 +33,8 @@ def counts_frames(node: gast.AST) -> bool:
     """
     return isinstance(node, gast.Call) and (
         any(keyword.arg == "stacklevel" for keyword in node.keywords)
-        or isinstance(node.func, gast.Name) and node.func.id == "super" and not node.args and not node.keywords)
+        or isinstance(node.func, gast.Name)
+        and node.func.id == "super"
+        and not node.args
+        and not node.keywords
+    )

@@ -1,4 +1,5 @@
 """``super()`` without arguments."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,9 +10,10 @@ from dy2static.transformers.base import Transformer
 
 
 class SuperCalls(Transformer):
-    """Give ``super()`` the arguments that it would take from the frame, so that it may be moved into a function made here.
+    """Give ``super()`` the arguments that it would take from the frame, so that it may be moved.
 
-    A ``super()`` in a comprehension, or in a function without positional parameters, stays: Python decides what it does.
+    A ``super()`` in a comprehension, or in a function without positional parameters, stays: Python decides
+    what it does.
 
     Before:  return super().forward(x)
     After:   return super(__class__, self).forward(x)

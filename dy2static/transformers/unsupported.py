@@ -1,4 +1,5 @@
 """What cannot be compiled is reported before anything else is done."""
+
 from __future__ import annotations
 
 from typing import List
@@ -47,7 +48,9 @@ def _problems(tree: gast.AST) -> List[UnsupportedSyntaxError]:
     if isinstance(tree, gast.comprehension) and tree.is_async:
         what = "an async comprehension"
     hint = "decorate the synchronous function that it calls, or use not_to_static"
-    found = [UnsupportedSyntaxError(f"{what} cannot be compiled", tree.origin, hint)] if what is not None else []
+    found = (
+        [UnsupportedSyntaxError(f"{what} cannot be compiled", tree.origin, hint)] if what is not None else []
+    )
     if isinstance(tree, gast.AsyncFunctionDef):
         return found
     return found + [problem for child in gast.iter_child_nodes(tree) for problem in _problems(child)]
