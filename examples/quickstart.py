@@ -27,7 +27,7 @@ t = (x[:, 0] > x[:, 1]).astype(np.int32)
 model = MLP()
 optimizer = chainer.optimizers.Adam(alpha=0.05).setup(model)
 
-for step in range(100):
+for _ in range(100):
     loss = F.softmax_cross_entropy(model(x), t)
     model.cleargrads()
     loss.backward()

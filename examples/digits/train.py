@@ -47,7 +47,7 @@ def digits():
     return chainer.datasets.split_dataset_random(dataset, 1440, seed=0)
 
 
-# --- with Chainer's Trainer --------------------------------------------------------------------------------------------
+# --- with Chainer's Trainer ---
 
 def classifier(compiled):
     """A model with loss and accuracy.  The one line that dy2static needs is in here."""
@@ -79,7 +79,7 @@ def train_with_trainer(compiled, train, test, epochs, batchsize):
     return [(entry["main/loss"], entry["validation/main/accuracy"]) for entry in log.log]
 
 
-# --- with a loop of our own -----------------------------------------------------------------------------------------------
+# --- with a loop of our own ---
 
 def train_step(model, optimizer, x, t):
     """One step on one batch; the loss."""
@@ -118,7 +118,7 @@ def train_with_loop(compiled, train, test, epochs, batchsize):
     return log, model
 
 
-# --- speed ----------------------------------------------------------------------------------------------------------------
+# --- speed ---
 
 def seconds_per_step(steps, blocks, per_block):
     """The median time of one call of each function, measured alternately."""
@@ -163,7 +163,7 @@ def inference(compiled, x):
     return step
 
 
-# --- what is shown --------------------------------------------------------------------------------------------------------
+# --- what is shown ---
 
 def title(text):
     print(f"\n{text}\n{'-' * len(text)}")
@@ -208,7 +208,8 @@ def main():
         "model, inference": [inference(c, x) for c in (False, True)],
         "model, forward and backward": [forward_backward(c, x) for c in (False, True)],
         "whole step of our own loop": [loop_step(c, x, t) for c in (False, True)],
-        "whole step of the Trainer": [make_updater(classifier(c), train, options.batchsize).update for c in (False, True)],
+        "whole step of the Trainer": [make_updater(classifier(c), train, options.batchsize).update
+                                      for c in (False, True)],
     }
     for what, steps in pairs.items():
         print_speed(what, *seconds_per_step(steps, blocks, 2 if options.quick else 40))
