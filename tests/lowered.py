@@ -11,6 +11,13 @@ from dy2static.ir.verify import verify
 from dy2static.lowering.registry import lowering_of
 
 
+class Held:
+    """What an attribute of a node holds for a captured number or array."""
+
+    def __init__(self, value):
+        self.value = value
+
+
 class Recording:
     """The graph of ``function(*arrays)``, and what eager gives."""
 
@@ -64,6 +71,8 @@ class Recording:
         """The lowering sees the node as it was before it ran."""
         before = type(node).__new__(type(node))
         before.__dict__.update(attributes)
+        if "slices" in attributes:                  # as a capture leaves it
+            before.slices = tuple(Held(constant(s)) if isinstance(s, np.ndarray) else s for s in before.slices)
         lowering = lowering_of(node)
         result = None if lowering is None else lowering(before, *values)
         return (result,) if isinstance(result, Value) else result

@@ -12,9 +12,12 @@ from chainer.functions.array.concat import Concat
 from chainer.functions.array.copy import Copy
 from chainer.functions.array.expand_dims import ExpandDims
 from chainer.functions.array.flip import Flip
+from chainer.functions.array.fliplr import FlipLR
+from chainer.functions.array.flipud import FlipUD
 from chainer.functions.array.get_item import GetItem
 from chainer.functions.array.hstack import Hstack
 from chainer.functions.array.moveaxis import Moveaxis
+from chainer.functions.array.pad import Pad
 from chainer.functions.array.repeat import Repeat
 from chainer.functions.array.reshape import Reshape
 from chainer.functions.array.rollaxis import Rollaxis
@@ -30,9 +33,9 @@ from chainer.functions.array.vstack import Vstack
 from chainer.functions.array.where import Where
 
 from .. import ops
-from ..ir.building import broadcast
+from ..ir.building import broadcast, constant
 from ..ir.graph import Value
-from ..ir.types import Scalar
+from ..ir.types import Scalar, Tensor
 from .registry import are_ints, ints, lowers, symbolic_value
 
 # Shapes ---------------------------------------------------------------------------------------------------------
@@ -108,8 +111,21 @@ def moveaxis(node: Any, x: Value) -> Optional[Value]:
 
 @lowers(Flip)
 def flip(node: Any, x: Value) -> Value:
-    index = (slice(None),) * (node.axis % x.ndim) + (slice(None, None, -1),)
-    return ops.getitem(x, index=index)
+    return _flipped(x, node.axis % x.ndim)
+
+
+@lowers(FlipLR)
+def fliplr(node: Any, x: Value) -> Value:
+    return _flipped(x, 1)
+
+
+@lowers(FlipUD)
+def flipud(node: Any, x: Value) -> Value:
+    return _flipped(x, 0)
+
+
+def _flipped(x: Value, axis: int) -> Value:
+    return ops.getitem(x, index=(slice(None),) * axis + (slice(None, None, -1),))
 
 
 # Parts ----------------------------------------------------------------------------------------------------------
@@ -128,7 +144,12 @@ def _is_int(entry: Any) -> bool:
 
 @lowers(GetItem)
 def get_item(node: Any, x: Value) -> Optional[Value]:
-    # an index that selects one element gives a copy, not a view
+    # an index that selects one element gives a copy, not a view; equal entries of an index array add up in backward
+    *before, last = node.slices or (Ellipsis,)
+    rows = symbolic_value(last)
+    if rows is not None and all(entry == slice(None) for entry in before):
+        picks = isinstance(rows.type, Tensor) and rows.dtype.kind in "iu" and rows.ndim > 0
+        return ops.take(x, rows, axis=len(before)) if picks and len(before) < x.ndim else None
     if not all(map(_is_basic, node.slices)):
         return None
     y = ops.getitem(x, index=node.slices)
@@ -137,21 +158,19 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
 
 @lowers(SplitAxis)
 def split_axis(node: Any, x: Value) -> Any:
-    # bounds are those of slices, so parts may overlap or leave elements out; outputs without a gradient count as zero
-    axis, size = node.axis % x.ndim if are_ints(node.axis) else None, 0
-    if axis is None:
+    # outputs without a gradient count as zero; parts that overlap or leave elements out are an error in backward
+    if not are_ints(node.axis):
         return None
-    size = x.shape[axis]
+    size = x.shape[node.axis]
     if node.indices is None:
         if not are_ints(node.sections) or node.sections <= 0:
             return None
-        return _as_tuple(ops.split(x, sizes=(size // node.sections,) * node.sections, axis=axis))
-    if not isinstance(node.indices, (tuple, list)) or not are_ints(*node.indices):
+        return _as_tuple(ops.split(x, sizes=(size // node.sections,) * node.sections, axis=node.axis))
+    indices = ints(node.indices.tolist() if isinstance(node.indices, np.ndarray) else node.indices)
+    bounds = [0, *(indices or ()), size]
+    if indices is None or sorted(bounds) != bounds:
         return None
-    bounds = [0, *map(int, node.indices), size]
-    if sorted(bounds) == bounds:
-        return _as_tuple(ops.split(x, sizes=tuple(b - a for a, b in zip(bounds, bounds[1:])), axis=axis))
-    return tuple(ops.getitem(x, index=(slice(None),) * axis + (slice(a, b),)) for a, b in zip(bounds, bounds[1:]))
+    return _as_tuple(ops.split(x, sizes=tuple(b - a for a, b in zip(bounds, bounds[1:])), axis=node.axis))
 
 
 @lowers(Separate)
@@ -233,6 +252,20 @@ def repeat(node: Any, x: Value) -> Optional[Value]:
     return _repeated(x, shape, repeats, True, tuple(n * r for n, r in zip(shape, repeats)))
 
 
+@lowers(Pad)
+def pad(node: Any, x: Value) -> Optional[Value]:
+    # backward takes the padding off, which is the derivative for constant padding alone; it reads ``pad_width`` as
+    # NumPy does, unless that is one row for several axes
+    widths = np.asarray(node.pad_width)
+    if node.mode != "constant" or node.keywords or widths.dtype.kind != "i":
+        return None
+    if widths.ndim == 2 and len(widths) != x.ndim:
+        return None
+    pairs = np.broadcast_to(widths, (x.ndim, 2)).tolist()
+    index = tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape))
+    return ops.scatter_slice(x, index=index, shape=tuple(n + sum(pair) for pair, n in zip(pairs, x.shape)))
+
+
 # Others ---------------------------------------------------------------------------------------------------------
 
 
@@ -252,8 +285,10 @@ def copy(node: Any, x: Value) -> Optional[Value]:
 
 @lowers(Where)
 def where(node: Any, x: Value, y: Value) -> Optional[Value]:
-    # the condition is an operand hidden in an attribute; a plain array there has unknown owners
+    # the condition is an operand hidden in an attribute
     condition = symbolic_value(node.condition)
+    if condition is None and isinstance(node.condition, np.ndarray):
+        condition = constant(node.condition)
     if condition is None or condition.dtype != bool:
         return None
     if isinstance(condition.type, Scalar):

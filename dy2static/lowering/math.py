@@ -133,14 +133,16 @@ def sum_to(node: Any, x: Value) -> Optional[Value]:
 
 @lowers(Mean)
 def mean(node: Any, x: Value) -> Optional[Value]:
-    # NumPy takes the mean of half precision in single precision; of nothing, Chainer divides by zero
+    # of nothing, Chainer divides by zero
     axes = _axes(node, x)
-    if axes is None or _count(x, axes) == 0:
-        return None
+    return None if axes is None or _count(x, axes) == 0 else mean_of(x, axes, node.keepdims)
+
+
+def mean_of(x: Value, axis: Tuple[int, ...], keepdims: bool) -> Value:
+    """The mean as NumPy takes it, half precision in single precision."""
     if x.dtype != np.float16:
-        return ops.mean(x, axis=axes, keepdims=node.keepdims)
-    wide = ops.mean(ops.cast(x, dtype="float32"), axis=axes, keepdims=node.keepdims)
-    return ops.cast(wide, dtype=x.dtype)
+        return ops.mean(x, axis=axis, keepdims=keepdims)
+    return ops.cast(ops.mean(ops.cast(x, dtype="float32"), axis=axis, keepdims=keepdims), dtype=x.dtype)
 
 
 def _extremum(name: str) -> Lowering:

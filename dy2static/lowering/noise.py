@@ -15,8 +15,9 @@ from .registry import is_number, lowers
 @lowers(Dropout)
 def dropout(node: Any, x: Value) -> Optional[Value]:
     # Draws in double precision from NumPy's global generator, whatever the dtype of x.  A mask that is given is an
-    # array in an attribute; one that is asked for is read from the node, which never runs here.
-    if node.mask is not None or node.return_mask or not is_number(node.dropout_ratio):
+    # array in an attribute; one that is asked for is read from the node, which never runs here.  A 0-d array is
+    # an error in Chainer.
+    if x.ndim == 0 or node.mask is not None or node.return_mask or not is_number(node.dropout_ratio):
         return None
     kept = ops.greater_equal(ops.random_uniform(shape=x.shape), constant(node.dropout_ratio, np.float64))
     scale = ops.broadcast_to(constant(x.dtype.type(1.0 / (1 - node.dropout_ratio))), shape=x.shape)
