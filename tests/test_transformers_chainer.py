@@ -1,4 +1,5 @@
 """Chainer's own code goes through the front end and comes out doing the same."""
+
 import inspect
 import types
 
@@ -14,13 +15,15 @@ from dy2static.pyast.printer import unparse
 
 
 def functions_of(module):
-    """The Python functions that a module of Chainer shows, and the methods of its classes and of their bases."""
+    """The Python functions that a module of Chainer shows, and the methods of its classes."""
     found = {}
     for value in vars(module).values():
         holders = [vars(cls) for cls in value.__mro__] if isinstance(value, type) else [{"": value}]
         for holder in holders:
             for function in holder.values():
-                function = inspect.unwrap(getattr(function, "fget", None) or getattr(function, "__func__", function))
+                function = inspect.unwrap(
+                    getattr(function, "fget", None) or getattr(function, "__func__", function)
+                )
                 if isinstance(function, types.FunctionType) and function.__module__.startswith("chainer."):
                     found[function] = None
     return list(found)
@@ -47,7 +50,11 @@ def lstm(link, x):
 CASES = [
     (lambda: L.Linear(3, 2), None, [L.Linear.forward]),
     (lambda: L.Linear(2), None, [L.Linear.forward, L.Linear._initialize_params, chainer.Link.__call__]),
-    (lambda: chainer.Sequential(L.Linear(2), F.relu), None, [chainer.Sequential.forward, chainer.Link.__call__]),
+    (
+        lambda: chainer.Sequential(L.Linear(2), F.relu),
+        None,
+        [chainer.Sequential.forward, chainer.Link.__call__],
+    ),
     (lambda: L.LSTM(3, 2), lstm, [L.LSTM.forward]),
     (lambda: L.LSTM(None, 2), lstm, [L.LSTM.forward, chainer.Link.__call__]),
     (lambda: L.BatchNormalization(3), None, [L.BatchNormalization.forward]),
@@ -66,15 +73,19 @@ def test_links_do_the_same(make, call, functions, monkeypatch):
 
     eager = run()
     for function in functions:
-        cls = next(cls for cls in (L.Linear, L.LSTM, L.BatchNormalization, L.Maxout, chainer.Sequential, chainer.Link)
-                   if vars(cls).get(function.__name__) is function)
+        cls = next(
+            cls
+            for cls in (L.Linear, L.LSTM, L.BatchNormalization, L.Maxout, chainer.Sequential, chainer.Link)
+            if vars(cls).get(function.__name__) is function
+        )
         monkeypatch.setattr(cls, function.__name__, converted(function))
     for expected, actual in zip(eager, run()):
         numpy.testing.assert_array_equal(actual, expected)
 
 
 def test_private_names_and_errors_are_kept(monkeypatch):
-    """``Link.__call__`` calls ``self.__check_init_done``, which raises for a link whose ``__init__`` did not run."""
+    """``Link.__call__`` calls ``self.__check_init_done``, which raises where ``__init__`` did not run."""
+
     class Forgetful(L.Linear):
         def __init__(self):
             pass

@@ -257,7 +257,7 @@ def _merge(*states: Optional[State]) -> Optional[State]:
 
 
 def _interrupted(state: State, *nodes: gast.AST) -> State:
-    """The state where control leaves, or returns to, code that began in ``state`` and ran part of ``nodes``."""
+    """The state where control leaves, or returns to, ``nodes``, begun in ``state`` and run in part."""
     return State(state.certain - _deleted(*nodes), state.possible | written(*nodes))
 
 

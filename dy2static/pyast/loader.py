@@ -29,7 +29,7 @@ class LoadedFunction:
         dy: Any,
         like: Optional[types.FunctionType] = None,
     ) -> types.FunctionType:
-        """A new function whose globals are ``globals`` (used as it is, also a subclass of dict) and ``_dy`` is ``dy``.
+        """A new function with these ``globals`` (used as they are, also a subclass of dict) and ``dy`` as ``_dy``.
 
         ``cells`` has a cell for every free variable of the original function.  Defaults, annotations, names
         and docstring are those of ``like``, by default the function that was converted.

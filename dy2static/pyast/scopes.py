@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import gast
 
@@ -78,13 +77,14 @@ def children(node: gast.AST) -> List[gast.AST]:
     return found
 
 
-@functools.lru_cache(maxsize=None)
-def _child_fields(kind: type) -> Tuple[str, ...]:
-    return tuple(
-        field
-        for field in kind._fields
-        if field not in ("ctx", "op", "ops", "id", "attr", "type_comment", "kind")
-    )
+def _child_fields(kind: Any) -> Tuple[str, ...]:
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field for field in kind._fields if field not in _NO_CHILDREN)
+    return _FIELDS[kind]
+
+
+_NO_CHILDREN = ("ctx", "op", "ops", "id", "attr", "type_comment", "kind")
+_FIELDS: Dict[type, Tuple[str, ...]] = {}
 
 
 def evaluated_outside(node: gast.AST) -> List[gast.AST]:

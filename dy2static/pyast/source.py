@@ -207,7 +207,7 @@ class _File:
         return None
 
     def _compile(self, statements: List[ast.stmt], index: int) -> types.CodeType:
-        """One top-level statement, with those that are no definitions: calls of imported names compile differently."""
+        """One top-level statement, with the imports: calls of imported names compile differently."""
         kept = [
             statement
             for number, statement in enumerate(statements)
@@ -260,7 +260,8 @@ def _same(running: types.CodeType, compiled: Optional[types.CodeType]) -> bool:
 def _bare(code: types.CodeType) -> types.CodeType:
     """``code`` without columns, which a .pyc may lack; ``replace`` drops what the interpreter specialised."""
     consts = tuple(_bare(const) if isinstance(const, types.CodeType) else const for const in code.co_consts)
-    return code.replace(co_consts=consts, **{_POSITIONS: b""})
+    without: Dict[str, Any] = {_POSITIONS: b""}
+    return code.replace(co_consts=consts, **without)
 
 
 def _same_but_for_asserts(running: types.CodeType, compiled: types.CodeType) -> bool:

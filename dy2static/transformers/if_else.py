@@ -137,7 +137,7 @@ class _State:
         self.undefined: Set[str] = set()
 
     def settle(self, introduced: Set[str]) -> None:
-        """Fix names and their order; what is introduced at the start of the function passes through every writer."""
+        """Fix names and their order; what the start of the function introduces passes every writer."""
         self.undefined = self.missing - introduced
         self.names = _in_order(self.node, self.needed | (self.written & introduced))
 
