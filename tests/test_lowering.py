@@ -337,7 +337,7 @@ def test_cross_entropy_is_differentiable_once():
     with pytest.raises(RuntimeError) as eager:
         chainer.grad([gx], [x])
     recording = Recording(lambda x: F.softmax_cross_entropy(x, LABELS), [x.array])
-    joint, _ = gradients_of(recording.graph, (0,))
+    second, _ = gradients_of(gradients_of(recording.graph, (0,))[0], (0,))
     with pytest.raises(RuntimeError) as ours:
-        gradients_of(joint, (0,))
+        interpret(second, x.array, np.ones((), "f"), gx.array)
     assert str(ours.value) == str(eager.value)

@@ -1,8 +1,6 @@
 """Losses whose gradient rule Chainer decides by itself."""
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir.op import declare, sample
@@ -50,14 +48,24 @@ log_likelihood = declare(
 )
 
 
-def _once_vjp(g: Any, y: Any, x: Any, *, message: str, depth: int) -> Any:
-    if depth == 0:
-        raise RuntimeError(message)
-    return (once_differentiable(g, message=message, depth=depth - 1),)
+def _refuse(x: np.ndarray, *, message: str) -> np.ndarray:
+    raise RuntimeError(message)
 
 
-#: The same value; differentiating its gradient raises RuntimeError with this message.
+#: Raises RuntimeError with this message when it runs.
+refuse = declare(
+    "refuse", "x", {"message": ""}, kind="effect", effect=True, infer=same_as_input,
+    vjp=lambda g, y, x, *, message: (g,), numpy=_refuse,
+)
+
+#: The same value, the gradient of something that has no second derivative: to differentiate it is to `refuse`.
+last_gradient = declare(
+    "last_gradient", "x", {"message": ""}, kind="view", view=True, infer=same_as_input,
+    vjp=lambda g, y, x, *, message: (refuse(g, message=message),), numpy="{x}",
+)
+
+#: The same value; its gradient cannot be differentiated.
 once_differentiable = declare(
-    "once_differentiable", "x", {"message": "", "depth": 1}, kind="view", view=True, infer=same_as_input,
-    vjp=_once_vjp, numpy="{x}",
+    "once_differentiable", "x", {"message": ""}, kind="view", view=True, infer=same_as_input,
+    vjp=lambda g, y, x, *, message: (last_gradient(g, message=message),), numpy="{x}",
 )
