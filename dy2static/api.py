@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import chainer
 
@@ -41,7 +42,6 @@ class StaticFunction(StaticCallable):
         return self.__qualname__ if self._is_global() else (StaticFunction, (self.python_function,))
 
     def _is_global(self) -> bool:
-        import sys
         found: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
             found = getattr(found, name, None)
@@ -243,5 +243,3 @@ def enable_to_static(enabled: bool = True) -> None:
     """Turn compilation off or on for the whole process: off, decorated functions run as they were written."""
     config.ENABLED.value = int(enabled)
 
-
-_NAMES: Tuple = (MISS,)

@@ -6,13 +6,14 @@ import random
 import threading
 import types
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 import chainer
 import numpy as np
 
 from . import config, pipeline
 from .errors import CaptureError, Dy2StaticError, FallbackWarning, Location
+from .explain import report
 from .runtime.hooks import stage
 from .runtime.program import MISS, Program
 from .symbolic.aborts import CaptureAborted
@@ -160,7 +161,6 @@ class Dispatcher:
 
     def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
         """What became of each line, or why the call runs eagerly."""
-        from .explain import report
         try:
             with untouched_globals():
                 program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
@@ -225,5 +225,3 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
         return item
     return type(item), chainer.config.train if depth == 0 else None
 
-
-_SEQUENCE = Sequence

@@ -1,18 +1,15 @@
 """The whole compiler in one place: a Python function and a call of it in, a program out."""
 from __future__ import annotations
 
-import logging
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import chainer
 
-from . import config, passes, transformers
+from . import passes
 from .codegen.host import Entry, SegmentUse, compile_diagnosis, compile_entry
 from .codegen.numpy import NumpyFunction, emit
 from .conversion import convert
-from .errors import InternalError
 from .ir.graph import Graph, Value
-from .ir.op import OPS
 from .passes.autodiff import active_values
 from .passes.extract import extract
 from .runtime import hooks
@@ -21,8 +18,6 @@ from .runtime.segment import ArenaPool, BackwardProgram, Segment
 from .symbolic.capture import Capture
 from .symbolic.outcome import Outcome
 from .symbolic.patches import capturing
-
-log = logging.getLogger("dy2static")
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
@@ -201,5 +196,3 @@ def install() -> None:
     hooks.convert = convert
     hooks.compile_backward = compile_backward
 
-
-_USED = (config, transformers, InternalError, OPS)

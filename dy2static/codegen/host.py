@@ -1,7 +1,9 @@
 """The entry of a program: guards and binding in, the forward in the middle, nodes, writes and results out."""
 from __future__ import annotations
 
+import functools
 import itertools
+import types
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
@@ -12,7 +14,7 @@ from ..pyast.loader import compile_text
 from ..runtime.node import connect, make_variable
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.segment import ArenaLease
-from ..symbolic.outcome import Build, EscapingVariable, Outcome, Write, walk
+from ..symbolic.outcome import Build, Outcome, Write, walk
 from ..symbolic.sources import Guard, Source
 
 _serial = itertools.count()
@@ -47,7 +49,7 @@ class Entry:
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
             "make_variable": make_variable, "connect": connect, "ndarray": np.ndarray, "is_empty": _is_empty,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
-            "function_hooks": chainer.get_function_hooks}
+            "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
         self.names: Dict[Source, str] = {}
         self.lines: List[str] = []
@@ -146,8 +148,7 @@ class Entry:
 
     def guards(self, diagnose: bool = False) -> List[str]:
         """All guards as lines, in the order in which they were relied on."""
-        numbers = len([i for i in self.outcome.inputs if i.kind == "number"])
-        self._count_arguments()
+        self._calling_conditions()
         for index, guard in enumerate(self.outcome.guards):
             if diagnose:
                 self.fail = lambda index=index: f"failed.append({index}); return failed"   # type: ignore[method-assign]
@@ -156,18 +157,17 @@ class Entry:
                 continue
             soft = diagnose and guard.test in ("eq", "expr", "absent")
             self.lines.append(f"if {condition}: {f'failed.append({index})' if soft else self.fail()}")
-        assert numbers >= 0
         return self.lines
 
-    def _count_arguments(self) -> None:
-        arguments = {s.kind: [] for s in ()}  # type: Dict[str, List]
-        positions = {g.source.key for g in self.outcome.guards if g.source is not None and g.source.kind == "arg"}
-        keywords = {g.source.key for g in self.outcome.guards if g.source is not None and g.source.kind == "kwarg"}
-        arguments["arg"], arguments["kwarg"] = sorted(positions), sorted(keywords)
-        config = dict(chainer.global_config.__dict__), dict(chainer.config._local.__dict__)
-        checks = [f"len(args) != {len(positions)}", f"len(kwargs) != {len(keywords)}" if keywords else "kwargs",
-                  f"global_config.__dict__ != {self.constant(config[0], 'config')}",
-                  f"local_config.__dict__ != {self.constant(config[1], 'config')}", "function_hooks()"]
+    def _calling_conditions(self) -> None:
+        """The first line of every entry: how many arguments there are, Chainer's configuration, and no hooks."""
+        roots = {g.source for g in self.outcome.guards if g.source is not None and g.source.parent is None}
+        positions = sum(source.kind == "arg" for source in roots)
+        keywords = sum(source.kind == "kwarg" for source in roots)
+        checks = [f"len(args) != {positions}", f"len(kwargs) != {keywords}" if keywords else "kwargs",
+                  f"global_config.__dict__ != {self.constant(dict(chainer.global_config.__dict__), 'config')}",
+                  f"local_config.__dict__ != {self.constant(self.outcome.config, 'config')}",
+                  "function_hooks() or link_hooks()"]
         self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
 
     # --- the whole --------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Entry:
     def _connect(self, use: SegmentUse) -> None:
         inputs = [self._segment_input(item) for item in use.inputs]
         held = [self._held(item) for item in use.held]
-        arrays, variables = [], []
+        variables = []
         for output in use.outputs:
             if output[0] == "variable":
                 variables.append(f"v{output[1]}")
@@ -234,8 +234,7 @@ class Entry:
                 variables.append(f"h{output[1]}")
         segment = self.constant(use.segment, "segment")
         lease = "lease" if self.keep_arena and self.pool is not None else "None"
-        self.lines.append(f"connect({segment}, ({_commas(inputs)}), ({_commas(arrays)}), ({_commas(held)}), {lease}, "
-                          f"({_commas(variables)}))")
+        self.lines.append(f"connect({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), {lease})")
 
     def _segment_input(self, item: Tuple) -> str:
         if item[0] == "variable":
@@ -314,12 +313,11 @@ class Entry:
 
     def _object(self, kind: str, parts: Tuple) -> str:
         if kind == "method":
-            return f"{self.constant(type(self.expression.__func__.__get__(self)), 'type')}" \
-                   f"({self.expression(parts[0])}, {self.expression(parts[1])})"
+            return f"{self.constant(types.MethodType, 'type')}({self.expression(parts[0])}, {self.expression(parts[1])})"
         if kind == "partial":
             items = [self.expression(p) for p in (parts[0], *parts[1])]
             items += [f"{name}={self.expression(p)}" for name, p in parts[2]]
-            return f"{self.constant(_partial, 'make')}({', '.join(items)})"
+            return f"{self.constant(functools.partial, 'type')}({', '.join(items)})"
         pairs = ", ".join([f"{name!r}: {self.expression(p)}" for name, p in parts[1]])
         return f"{self.constant(_instance, 'make')}({self.constant(parts[0], 'type')}, {{{pairs}}})"
 
@@ -346,11 +344,6 @@ def _is_empty(cell: Any) -> bool:
     return False
 
 
-def _partial(*args: Any, **kwargs: Any) -> Any:
-    import functools
-    return functools.partial(*args, **kwargs)
-
-
 def _instance(cls: type, attributes: Mapping[str, Any]) -> Any:
     made = object.__new__(cls)
     made.__dict__.update(attributes)
@@ -371,5 +364,3 @@ def _hint(source: Source) -> str:
         step = step.parent
     return "v"
 
-
-_TYPES = (EscapingVariable,)

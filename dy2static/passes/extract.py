@@ -27,7 +27,7 @@ def extract(graph: Graph, available: Sequence[Value]) -> Graph:
             read.add(value)
             continue
         node = producers.get(value)
-        if node is None:
+        if node is None or node.op.effect:
             raise InternalError(f"{value.name} of {graph.name} is needed again, but was not kept")
         if node not in needed:
             needed.add(node)

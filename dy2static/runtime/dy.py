@@ -5,6 +5,7 @@ decisions on symbolic values are handed to it.
 """
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Sequence, Tuple
 
 from .hooks import stage
@@ -22,11 +23,14 @@ class Undefined:
         return f"<unbound {self.name}>"
 
 
+_UNBOUND = ("cannot access local variable '{}' where it is not associated with a value" if sys.version_info >= (3, 11)
+            else "local variable '{}' referenced before assignment")
+
+
 def read(value: Any) -> Any:
     """The value of a name that may be unbound.  Raises UnboundLocalError as Python would."""
     if type(value) is Undefined:
-        raise UnboundLocalError(
-            f"cannot access local variable '{value.name}' where it is not associated with a value")
+        raise UnboundLocalError(_UNBOUND.format(value.name))
     return value
 
 

@@ -92,30 +92,26 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
         for kind, k in program.held:
             if kind == "given":
                 given[k].node._data = given[k].array
-        gradients = connect(program.again, entering, results[:count],
-                            tuple([sources[kind][k] for kind, k in program.held]), lease)
+        gradients = [make_variable(array, True) for array in results[:count]]
+        connect(program.again, entering, gradients, tuple([sources[kind][k] for kind, k in program.held]), lease)
     ready = iter(gradients)
     return tuple([next(ready) if connected else None for connected in program.connected])
 
 
-def connect(segment: Segment, inputs: Sequence[Variable], arrays: Sequence[Any], held: Tuple[Any, ...],
-            lease: Optional[ArenaLease], variables: Optional[Sequence[Variable]] = None) -> Sequence[Variable]:
-    """Make the node of a segment and the Variables of its outputs.
+def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Variable], held: Tuple[Any, ...],
+            lease: Optional[ArenaLease]) -> None:
+    """Make the node of a segment the creator of its outputs.
 
     inputs: the Variables that enter; at least one requires grad.
-    arrays: the output arrays; ``variables`` are their Variables where they exist already.
     held: as in `CompiledFunction`; VariableNodes in it must hold their data already.
     """
     node = CompiledFunction.__new__(CompiledFunction)
     nodes = tuple([x._node for x in inputs])
     rank = max([n._rank for n in nodes])
-    if variables is None:
-        variables = [make_variable(array, True) for array in arrays]
-    for variable in variables:
+    for variable in outputs:
         variable._node._creator_node = node
         variable._node._rank = rank + 1
     node.__dict__ = {
         "segment": segment, "held": held, "lease": lease, "rank": rank, "inputs": nodes,
-        "outputs": tuple([weakref.ref(v._node) for v in variables]), "_output_count": len(variables),
+        "outputs": tuple([weakref.ref(v._node) for v in outputs]), "_output_count": len(outputs),
         "lazy_grad_sum": _config.lazy_grad_sum}
-    return variables

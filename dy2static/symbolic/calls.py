@@ -15,9 +15,17 @@ import numpy as np
 from ..ir.types import type_of
 from ..runtime.staticness import StaticCallable
 from . import patches, stand_ins
-from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, attributes_of
+from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from .trust import is_converted, is_library
-from .values import (ArrayMethod, BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic)
+from .values import (
+    ArrayMethod,
+    BoundHostMethod,
+    SymbolicArray,
+    SymbolicObject,
+    SymbolicScalar,
+    SymbolicVariable,
+    is_symbolic,
+)
 from .world import ShadowMeta, real_class
 
 #: Modules of the standard library whose functions only compute.

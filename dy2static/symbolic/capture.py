@@ -6,9 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 import chainer
 import numpy as np
-from chainer.utils import type_check
 
-from ..errors import Location
 from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -26,7 +24,7 @@ from .outcome import Build, EscapingVariable, Event, Input, Outcome, Write
 from .shadows import ShadowDict, ShadowList, ShadowSet
 from .sources import Source
 from .trust import is_library
-from .values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable, is_symbolic
+from .values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
 from .world import World
 
 _MOST_NODES = 200_000
@@ -57,7 +55,7 @@ class Capture:
         self._globals: Dict[int, ShadowDict] = {}
         self._objects: Dict[Source, Value] = {}
         self._numbers: Dict[str, Value] = {}
-        self._escaping: Dict[int, EscapingVariable] = {}
+        self._escaping: Dict[int, Tuple[SymbolicVariable, EscapingVariable]] = {}
         self._roots: Dict[int, Source] = {}
         self._fixed: Set[Tuple[str, Any]] = set()
 
@@ -83,7 +81,7 @@ class Capture:
         outputs = self.materialiser.outputs(result, [w.built for w in writes if w.built is not None], self.variables)
         graph = self.builder.build(outputs)
         return Outcome(graph, tuple(self.inputs), tuple(self.world.guards), tuple(self.variables), writes, result,
-                       tuple(self.named), tuple(self.bound), tuple(self.events))
+                       tuple(self.named), tuple(self.bound), self.start_config, tuple(self.events))
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""
@@ -401,10 +399,9 @@ class Capture:
         key = id(variable)
         if key not in self._escaping:
             record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
-            self._escaping[key] = record
+            self._escaping[key] = variable, record
             self.variables.append(record)
-            record.holder = variable
-        return self._escaping[key]
+        return self._escaping[key][1]
 
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
@@ -589,7 +586,3 @@ class _Attribute:
     def __call__(self, owner: Any) -> Any:
         return getattr(owner, self.name)
 
-
-def type_check_errors() -> Tuple[type, ...]:
-    """The exceptions of Chainer's type check."""
-    return (type_check.InvalidType,)

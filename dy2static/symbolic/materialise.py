@@ -15,7 +15,7 @@ from ..runtime.staticness import is_static_function
 from .outcome import Build, EscapingVariable, walk
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .trust import is_library
-from .values import (BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic)
+from .values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 from .world import ShadowMeta, real_class
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,

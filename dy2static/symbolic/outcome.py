@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from ..errors import Location
 from ..ir.graph import Graph, Value
@@ -68,7 +68,11 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of one capture."""
+    """The result of one capture.
+
+    named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
+    entries of ``chainer.config`` at the start.
+    """
 
     graph: Graph
     inputs: Tuple[Input, ...]
@@ -78,6 +82,7 @@ class Outcome:
     result: Build
     named: Tuple[Tuple[str, Source], ...]
     bound: Tuple[Tuple[str, Any], ...]
+    config: Mapping[str, Any]
     events: Tuple[Event, ...]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..runtime.staticness import is_static_function
 from .aborts import CaptureAborted
-from .shadows import (_ABSENT, ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of)
+from .shadows import _ABSENT, ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .sources import Guard, Source, Sources
 from .trust import is_library
 
