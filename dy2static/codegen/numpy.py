@@ -170,7 +170,7 @@ class _Emitter:
             return "transpose", node.attrs["axes"]
         if base is None or not fills_out(base.op) or any(isinstance(n, Dim) for n in node.outputs[0].shape):
             return None                                        # only the buffer itself is sure to be contiguous
-        return "reshape", node.outputs[0].shape
+        return "reshape", (node.outputs[0].shape,)
 
     # Text
 
@@ -258,7 +258,7 @@ class _Emitter:
         if node.op.kind == "reduction":
             lines = [re.sub(r"axis=\((\d+),\)", r"axis=\1", line) for line in lines]     # NumPy takes it faster
         if node.op.kind == "elementwise" or node.op.name == "mean":
-            lines = [self._with_typed_numbers(line, node) for line in lines]
+            lines = [line if "axis=" in line else self._with_typed_numbers(line, node) for line in lines]
         return [self.names.numpy(line) for line in lines]
 
     def _with_typed_numbers(self, line: str, node: Node) -> str:

@@ -10,6 +10,7 @@ import gast
 
 from dy2static.errors import Location, UnsupportedSyntaxError
 from dy2static.pyast import source
+from dy2static.pyast.scopes import walk
 
 RESERVED = "_dy"
 
@@ -32,7 +33,7 @@ def parse(function: Any) -> gast.FunctionDef:
     tree.decorator_list = []
     tree.is_lambda, tree.class_name = is_lambda, found.class_name
     locate(tree, found.file, qualname, found.lines)
-    for node in gast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, gast.Name) and node.id == RESERVED:
             raise UnsupportedSyntaxError(
                 f"the name {RESERVED} is used by converted code", node.origin, "choose another name"

@@ -65,6 +65,15 @@ def own_nodes(*roots: gast.AST) -> Iterator[gast.AST]:
         pending.extend(reversed(evaluated_outside(node) if isinstance(node, SCOPES) else children(node)))
 
 
+def walk(*roots: gast.AST) -> Iterator[gast.AST]:
+    """Every node of some trees that may hold names, in the order of the source."""
+    pending = list(reversed(roots))
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
+
+
 def children(node: gast.AST) -> List[gast.AST]:
     """The child nodes that may hold names: all but contexts and operators."""
     found: List[gast.AST] = []
@@ -103,7 +112,7 @@ def evaluated_outside(node: gast.AST) -> List[gast.AST]:
 def names_of(tree: gast.AST) -> Set[str]:
     """Every identifier in a tree that names a variable, in whatever scope."""
     names: Set[str] = set()
-    for node in gast.walk(tree):
+    for node in walk(tree):
         names.update(_identifiers(node))
     return names
 

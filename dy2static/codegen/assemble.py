@@ -1,0 +1,84 @@
+"""A program put together: its forward, the wiring of its FunctionNodes, and the entry around them."""
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+from ..ir.graph import Graph, Value
+from ..runtime.program import Program
+from ..runtime.segment import Segment
+from ..symbolic.outcome import Outcome
+from .differentiate import Differentiation, PlannedSegment, pool_of
+from .host import Entry, SegmentUse, compile_diagnosis, compile_entry
+from .numpy import NumpyFunction
+
+
+def assemble(outcome: Outcome, graph: Graph, nodes: Differentiation, forward: NumpyFunction) -> Program:
+    """The program of an outcome: its entry, its segments and what is told about it."""
+    results = {v: k for k, v in reversed(list(enumerate([*graph.outputs, *nodes.saved])))}
+    pool = pool_of(forward)
+    wiring = _Wiring(outcome, graph, nodes, results)
+    uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
+    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, len(forward.results), bool(uses)))
+    counts = {"nodes": len(graph.nodes), "segments": len(uses)}
+    for kind in ("host_call", "opaque", "numpy_call"):
+        counts[kind] = sum(node.op.name == kind for node in graph.nodes)
+    size = sum(int(array.nbytes) for array in forward.make_arena())
+    return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
+                   tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size)
+
+
+class _Diagnosis:
+    """``diagnose(args, kwargs)`` of a program, compiled when it is first asked."""
+
+    def __init__(self, outcome: Outcome):
+        self.outcome = outcome
+        self.function: Any = None
+
+    def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Sequence[int]:
+        if self.function is None:
+            self.function = compile_diagnosis(Entry(self.outcome, None, None, (), 0, False))
+        return self.function(args, kwargs)
+
+
+class _Wiring:
+    """Where the inputs, outputs and held values of the segments of one program are."""
+
+    def __init__(self, outcome: Outcome, graph: Graph, nodes: Differentiation, results: Dict[Value, int]):
+        self.outcome, self.results = outcome, results
+        position = {value: i for i, value in enumerate(outcome.graph.outputs)}
+        self.variable = {position[r.value]: k for k, r in enumerate(outcome.variables)}
+        self.leaf = {v: next(k for i, k in self.variable.items() if graph.outputs[i] is v) for v in nodes.leaves}
+        self.made: Dict[Tuple[int, int], Tuple] = {}
+
+    def use(self, number: int, planned: PlannedSegment) -> SegmentUse:
+        """The wiring of one segment; earlier ones must have been wired before."""
+        part, plan = planned.part, planned.plan
+        origins = dict(zip(part.graph.inputs, part.inputs))
+        outputs = [self._output(number, j, index, part.graph.outputs[j]) for j, index in enumerate(part.outputs)]
+        return SegmentUse(Segment(part.graph.name, plan),
+                          [self._input(part.graph.inputs[i], origins) for i in plan.targets],
+                          [self._held(v, origins) for v in plan.held], outputs)
+
+    def _input(self, value: Value, origins: Mapping[Value, Tuple]) -> Tuple:
+        if value in self.leaf:
+            return "variable", self.leaf[value]
+        origin = origins[value]
+        return origin if origin[0] == "input" else self.made[origin]
+
+    def _held(self, value: Value, origins: Mapping[Value, Tuple]) -> Tuple:
+        origin = origins.get(value)
+        if origin is None or origin[0] != "input" or value in self.leaf:
+            return "result", self.results[value]
+        return ("node" if self.outcome.inputs[origin[1]].kind == "variable" else "input"), origin[1]
+
+    def _output(self, number: int, j: int, index: Optional[int], value: Value) -> Tuple:
+        if index is not None:
+            self.made[number, j] = made = "variable", self.variable[index]
+            return made
+        self.made[number, j] = hidden = "hidden", len(self.made)
+        return (*hidden, self.results[value])
+
+
+def _signature(outcome: Outcome) -> str:
+    """The inputs of a program in words."""
+    return ", ".join(f"{item.value.name}: {item.value.type}" for item in outcome.inputs)
