@@ -49,6 +49,12 @@ def wrapped(x):
     return x + 1
 
 
+def asserting(x):
+    """pytest rewrites the assertion, so that this code is not what its source compiles to."""
+    assert x > 0, x
+    return x
+
+
 def counter(start):
     def count(step=1):
         nonlocal start
@@ -117,7 +123,8 @@ def local_class(n):
     [
         (plain, (1,)),
         (wrapped.__wrapped__, (1,)),
-        (first, (1,)),
+        (asserting, (1,)),
+    (first, (1,)),
         (second, (1,)),
         (same, (1,)),
         (many, ()),

@@ -17,6 +17,7 @@ from dy2static.pyast.scopes import (
     own_nodes,
     parameters,
     targets,
+    walk,
     written,
 )
 
@@ -234,8 +235,7 @@ class _Assignment:
         if unsure:
             self.result.unsure_inside.update(
                 part
-                for root in inside(node)
-                for part in gast.walk(root)
+                for part in walk(*inside(node))
                 if isinstance(part, gast.Name) and isinstance(part.ctx, gast.Load) and part.id in unsure
             )
         return state._replace(possible=state.possible | written(node))

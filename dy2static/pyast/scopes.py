@@ -77,7 +77,7 @@ def walk(*roots: gast.AST) -> Iterator[gast.AST]:
 def children(node: gast.AST) -> List[gast.AST]:
     """The child nodes that may hold names: all but contexts and operators."""
     found: List[gast.AST] = []
-    for field in _child_fields(type(node)):
+    for field in child_fields(type(node)):
         value = getattr(node, field)
         if isinstance(value, list):
             found += [item for item in value if isinstance(item, gast.AST)]
@@ -86,7 +86,8 @@ def children(node: gast.AST) -> List[gast.AST]:
     return found
 
 
-def _child_fields(kind: Any) -> Tuple[str, ...]:
+def child_fields(kind: Any) -> Tuple[str, ...]:
+    """The fields of a node type in which nodes may be that hold names."""
     if kind not in _FIELDS:
         _FIELDS[kind] = tuple(field for field in kind._fields if field not in _NO_CHILDREN)
     return _FIELDS[kind]
@@ -163,13 +164,13 @@ def written(*roots: gast.AST) -> Set[str]:
 
 def _walrus_targets(comprehension: gast.AST) -> Iterator[str]:
     """The names that ``:=`` inside a comprehension binds outside it."""
-    pending = list(gast.iter_child_nodes(comprehension))
+    pending = children(comprehension)
     while pending:
         node = pending.pop()
         if isinstance(node, gast.NamedExpr):
             yield node.target.id
         if not isinstance(node, FUNCTIONS):
-            pending.extend(gast.iter_child_nodes(node))
+            pending.extend(children(node))
 
 
 def _enter(node: gast.AST, parent: Optional[Scope], scopes: Scopes) -> None:

@@ -8,6 +8,7 @@ import gast
 
 from dy2static.errors import InternalError
 from dy2static.pyast.parser import reporting_depth
+from dy2static.pyast.scopes import walk
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
 from dy2static.transformers.calls import Calls
@@ -35,10 +36,8 @@ def apply(
         with reporting_depth(tree.origin):
             tree = transformer().transform(tree)
         gone += transformer.removes
-        left = next((node for node in gast.walk(tree) if isinstance(node, gone)), None) if gone else None
-        if left is not None:
-            raise InternalError(
-                f"{transformer.__name__} left a {type(left).__name__}", getattr(left, "origin", None)
-            )
         after_each(transformer, tree)
+    left = next((node for node in walk(tree) if isinstance(node, gone)), None)
+    if left is not None:
+        raise InternalError(f"{type(left).__name__} was to be removed", getattr(left, "origin", None))
     return tree

@@ -50,11 +50,21 @@ class Transformer(gast.NodeTransformer):
         finally:
             self.at.pop()
 
+    def generic_visit(self, node: gast.AST) -> gast.AST:
+        """Visit what ``node`` holds; as everywhere, but for contexts and operators, which hold nothing."""
+        for field in scopes.child_fields(type(node)):
+            value = getattr(node, field)
+            if isinstance(value, list):
+                value[:] = self.visit_all(value)
+            elif isinstance(value, gast.AST):
+                setattr(node, field, self.visit(value))
+        return node
+
     def visit_all(self, nodes: List[gast.AST]) -> List[gast.AST]:
         """The nodes of a list, each visited; one may become none or several."""
         visited: List[gast.AST] = []
         for node in nodes:
-            result = self.visit(node)
+            result = self.visit(node) if isinstance(node, gast.AST) else [node]
             visited += result if isinstance(result, list) else [] if result is None else [result]
         return visited
 

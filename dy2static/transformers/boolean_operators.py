@@ -28,12 +28,14 @@ class BooleanOperators(Transformer):
     _FIXED: ClassVar = (gast.NamedExpr, gast.Yield, gast.YieldFrom, gast.Await)
 
     def start(self) -> None:
-        self.scopes = scopes.analyse(self.tree)
-        self.unsure: Set[gast.AST] = set()
-        for node in self.scopes:
+        self.unsure: Set[gast.AST] = set()      # the reads of locals that may have no value
+        if not any(isinstance(node, gast.BoolOp) for node in scopes.walk(self.tree)):
+            return
+        found = scopes.analyse(self.tree)
+        for node in found:
             if isinstance(node, gast.FunctionDef):
-                found = assigned.analyse(node, self.scopes)
-                self.unsure |= found.unsure | found.unsure_inside
+                known = assigned.analyse(node, found)
+                self.unsure |= known.unsure | known.unsure_inside
 
     def visit_BoolOp(self, node: gast.BoolOp) -> Any:
         movable = all(self._is_movable(value) for value in node.values[1:])
@@ -50,5 +52,5 @@ class BooleanOperators(Transformer):
     def _is_movable(self, value: gast.AST) -> bool:
         return not any(
             isinstance(node, self._FIXED) or counts_frames(node) or node in self.unsure
-            for node in gast.walk(value)
+            for node in scopes.walk(value)
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gast
 
+from dy2static.pyast.scopes import walk
+
 _ALWAYS = ("locals", "eval", "exec")
 _WITHOUT_ARGUMENTS = ("vars", "dir")
 
@@ -22,7 +24,7 @@ def reads_names_unseen(function: gast.AST) -> bool:
             and not node.args
             and not node.keywords
         )
-        for node in gast.walk(function)
+        for node in walk(function)
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Set
 import gast
 
 from dy2static.pyast import assigned, liveness, scopes, templates
-from dy2static.pyast.scopes import own_nodes, written
+from dy2static.pyast.scopes import children, own_nodes, walk, written
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.frames import counts_frames
 from dy2static.transformers.super_calls import SuperCalls
@@ -152,7 +152,7 @@ def _plan(
     live = liveness.analyse(function, found)
     known = assigned.analyse(function, found)
     states: Dict[gast.AST, _State] = {}
-    fixed = {node for node in gast.walk(function) if counts_frames(node)}
+    fixed = {node for node in walk(function) if counts_frames(node)}
     for node in reversed(list(known.at_if)):  # inner ones before outer
         state = _state(node, found[function], live[node], known, states, fixed) if node in live else None
         if state is not None:
@@ -196,14 +196,14 @@ def _state(
         or (needed | reads) & scope.deleted
     ):
         return None
-    if unsure_inside and any(inner in known.unsure_inside for root in blocks for inner in gast.walk(root)):
+    if unsure_inside and any(inner in known.unsure_inside for inner in walk(*blocks)):
         return None
     return _State(node, needed, missing, reads, set(possible))
 
 
 def _must_stay(blocks: List[gast.AST], fixed: Set[gast.AST]) -> bool:
     """Whether control leaves the blocks other than at their end, or they hold what cannot be moved."""
-    if _breaks_out(blocks) or fixed and any(node in fixed for root in blocks for node in gast.walk(root)):
+    if _breaks_out(blocks) or fixed and any(node in fixed for node in walk(*blocks)):
         return True
     return any(
         isinstance(node, _STAY) or isinstance(node, gast.Name) and isinstance(node.ctx, gast.Del)
@@ -224,7 +224,7 @@ def _breaks_out(statements: List[gast.AST]) -> bool:
         elif isinstance(node, (gast.FunctionDef, gast.ClassDef)):
             inner = []
         else:
-            inner = [child for child in gast.iter_child_nodes(node) if not isinstance(child, gast.expr)]
+            inner = [child for child in children(node) if not isinstance(child, gast.expr)]
         if _breaks_out(inner):
             return True
     return False

@@ -7,6 +7,7 @@ from typing import List
 import gast
 
 from dy2static.errors import UnsupportedSyntaxError
+from dy2static.pyast.scopes import children
 from dy2static.transformers.base import Transformer
 
 _ASYNC = {
@@ -53,4 +54,4 @@ def _problems(tree: gast.AST) -> List[UnsupportedSyntaxError]:
     )
     if isinstance(tree, gast.AsyncFunctionDef):
         return found
-    return found + [problem for child in gast.iter_child_nodes(tree) for problem in _problems(child)]
+    return found + [problem for child in children(tree) for problem in _problems(child)]
