@@ -2,7 +2,8 @@
 import chainer
 import numpy as np
 import pytest
-from test_lowering import CASES, close
+from lowering_cases import CASES
+from test_lowering import close
 
 from dy2static import to_static
 

@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.activation`."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from chainer.functions.activation.clipped_relu import ClippedReLU
 from chainer.functions.activation.elu import ELU
@@ -37,7 +37,7 @@ def sigmoid(node: Any, x: Value) -> Value:
 
 
 @lowers(LeakyReLU)
-def leaky_relu(node: Any, x: Value) -> Any:
+def leaky_relu(node: Any, x: Value) -> Optional[Value]:
     # a negative slope makes backward look at x, because the sign of y says nothing then
     if is_number(node.slope):
         return ops.leaky_relu(x, slope=float(node.slope))
@@ -48,18 +48,18 @@ def leaky_relu(node: Any, x: Value) -> Any:
 
 
 @lowers(ELU)
-def elu(node: Any, x: Value) -> Any:
+def elu(node: Any, x: Value) -> Optional[Value]:
     # negative alpha: as for LeakyReLU
     return ops.elu(x, alpha=float(node.alpha)) if is_number(node.alpha) else None
 
 
 @lowers(Softplus)
-def softplus(node: Any, x: Value) -> Any:
+def softplus(node: Any, x: Value) -> Optional[Value]:
     return ops.softplus(x, beta=float(node.beta)) if is_number(node.beta) else None
 
 
 @lowers(ClippedReLU)
-def clipped_relu(node: Any, x: Value) -> Any:
+def clipped_relu(node: Any, x: Value) -> Optional[Value]:
     # unlike Clip, the gradient is zero at both bounds
     return ops.clipped_relu(x, cap=float(node.cap)) if is_number(node.cap) else None
 
@@ -71,10 +71,10 @@ def hard_sigmoid(node: Any, x: Value) -> Value:
 
 
 @lowers(Softmax)
-def softmax(node: Any, x: Value) -> Any:
+def softmax(node: Any, x: Value) -> Optional[Value]:
     return ops.softmax(x, axis=node.axis) if are_ints(node.axis) else None
 
 
 @lowers(LogSoftmax)
-def log_softmax(node: Any, x: Value) -> Any:
+def log_softmax(node: Any, x: Value) -> Optional[Value]:
     return ops.log_softmax(x, axis=node.axis) if are_ints(node.axis) else None

@@ -36,7 +36,7 @@ from .. import ops
 from ..ir.building import broadcast, constant
 from ..ir.graph import Value
 from ..ir.types import Scalar, Tensor
-from .registry import are_ints, ints, lowers, symbolic_value
+from .registry import are_ints, ints, lowers, size_of, symbolic_value
 
 # Shapes ---------------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ def hstack(node: Any, *xs: Value) -> Value:
 @lowers(Vstack)
 def vstack(node: Any, *xs: Value) -> Value:
     # vectors and numbers become rows
-    xs = tuple(x if x.ndim > 1 else ops.reshape(x, shape=(1, x.type.size)) for x in xs)
+    xs = tuple(x if x.ndim > 1 else ops.reshape(x, shape=(1, size_of(x))) for x in xs)
     return ops.concat(*xs, axis=0)
 
 
@@ -247,7 +247,7 @@ def repeat(node: Any, x: Value) -> Optional[Value]:
     # several numbers of repeats repeat each element as often as its own says; without an axis x is flat
     if len(node.repeats) != 1:
         return None
-    shape, axis = ((x.type.size,), 0) if node.axis is None else (x.shape, node.axis % x.ndim)
+    shape, axis = ((size_of(x),), 0) if node.axis is None else (x.shape, node.axis % x.ndim)
     repeats = [node.repeats[0] if i == axis else 1 for i in range(len(shape))]
     return _repeated(x, shape, repeats, True, tuple(n * r for n, r in zip(shape, repeats)))
 

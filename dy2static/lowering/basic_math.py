@@ -75,13 +75,13 @@ def pow_var_var(node: Any, a: Value, b: Value) -> Value:
 
 
 @lowers(M.PowVarConst)
-def pow_var_const(node: Any, x: Value) -> Any:
+def pow_var_const(node: Any, x: Value) -> Optional[Value]:
     # the gradient's exponent is the uncast number minus 1; one known at run time only has no gradient rule
     return ops.power_const(x, exponent=float(node.value)) if is_number(node.value) else None
 
 
 @lowers(M.PowConstVar)
-def pow_const_var(node: Any, x: Value) -> Any:
+def pow_const_var(node: Any, x: Value) -> Optional[Value]:
     # the gradient multiplies by ``math.log`` of the number: backward raises for one that is not positive
     if is_number(node.value):
         return ops.const_power(x, base=float(node.value))

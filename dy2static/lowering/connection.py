@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.connection`."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import chainer
 from chainer.functions.connection.embed_id import EmbedIDFunction
@@ -14,7 +14,7 @@ from .registry import lowers
 
 
 @lowers(LinearFunction)
-def linear(node: Any, x: Value, W: Value, *b: Value) -> Any:
+def linear(node: Any, x: Value, W: Value, *b: Value) -> Optional[Value]:
     # W may be of another dtype than x; the product is then cast, in place
     if x.dtype != W.dtype:
         return None
@@ -23,7 +23,7 @@ def linear(node: Any, x: Value, W: Value, *b: Value) -> Any:
 
 
 @lowers(EmbedIDFunction)
-def embed_id(node: Any, x: Value, W: Value) -> Any:
+def embed_id(node: Any, x: Value, W: Value) -> Optional[Value]:
     # in debug mode ids are checked; where an id is to be ignored, row 0 is read, and masked afterwards
     if chainer.is_debug():
         return None

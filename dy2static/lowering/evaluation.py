@@ -7,13 +7,13 @@ from chainer.functions.evaluation.accuracy import Accuracy
 
 from .. import ops
 from ..ir.graph import Value
-from .registry import lowers
+from .registry import lowers, size_of
 
 
 @lowers(Accuracy)
 def accuracy(node: Any, y: Value, t: Value) -> Optional[Value]:
     # with a label to ignore, the number of labels left decides how it is computed
-    if node.ignore_label is not None or t.type.size == 0:
+    if node.ignore_label is not None or size_of(t) == 0:
         return None
     predicted = ops.reshape(ops.argmax(y, axis=1), shape=t.shape)
     hits = ops.equal(predicted, ops.cast(t, dtype=predicted.dtype))

@@ -15,7 +15,7 @@ from chainer.functions.loss.squared_error import SquaredError
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import lowers
+from .registry import lowers, size_of
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -26,7 +26,7 @@ _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False'
 def mean_squared_error(node: Any, x0: Value, x1: Value) -> Value:
     # the sum is a dot product of the difference with itself
     total = ops.sum_of_squares(x0 - x1)
-    return _cast(_cast(total, _DOUBLE) / float(x0.type.size), x0.dtype)
+    return _cast(_cast(total, _DOUBLE) / float(size_of(x0)), x0.dtype)
 
 
 @lowers(MeanAbsoluteError)
@@ -35,7 +35,7 @@ def mean_absolute_error(node: Any, x0: Value, x1: Value) -> Value:
     difference = ops.abs(x0 - x1)
     wide = _wider(x0.dtype)
     total = ops.sum(_cast(difference, wide))
-    return _cast(_cast(total, _DOUBLE) / float(x0.type.size), x0.dtype)
+    return _cast(_cast(total, _DOUBLE) / float(size_of(x0)), x0.dtype)
 
 
 @lowers(SquaredError)
@@ -57,7 +57,7 @@ def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     label = _label(node.ignore_label, t.dtype)
     if label is None or node.class_weight is not None or not node.cache_score:
         return None
-    if chainer.is_debug() or x.type.size == 0:
+    if chainer.is_debug() or size_of(x) == 0:
         return None
     log_y = ops.log_softmax(ops.once_differentiable(x, message=_ONCE), axis=1)
     valid = ops.not_equal(t, label)

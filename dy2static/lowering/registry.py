@@ -1,6 +1,7 @@
 """The table from FunctionNode classes to their lowerings."""
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 import chainer
@@ -48,6 +49,11 @@ def is_number(attribute: Any) -> bool:
 def are_ints(*attributes: Any) -> bool:
     """Whether the attributes are integers known now."""
     return all(isinstance(attribute, (int, np.integer)) for attribute in attributes)
+
+
+def size_of(x: Value) -> int:
+    """The number of elements of an array."""
+    return math.prod(x.shape)
 
 
 def number(attribute: Any, dtype: np.dtype) -> Optional[Value]:
