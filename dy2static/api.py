@@ -13,7 +13,7 @@ from .conversion import conversion_of
 from .dispatch import Dispatcher
 from .errors import SignatureError
 from .runtime.program import MISS, Program
-from .runtime.staticness import StaticCallable
+from .runtime.staticness import NOT_STATIC, StaticCallable
 
 
 class StaticFunction(StaticCallable):
@@ -164,7 +164,7 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
     if isinstance(target, StaticCallable):
         return target
     if isinstance(target, types.FunctionType):
-        return target if getattr(target, "_dy2static_not_static", False) else StaticFunction(target, **options)
+        return target if getattr(target, NOT_STATIC, False) else StaticFunction(target, **options)
     if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
         return BoundStaticFunction(StaticFunction(target.__func__, **options), target.__self__)
     if isinstance(target, (staticmethod, classmethod)):
@@ -183,7 +183,7 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
 
 def not_to_static(function: Callable) -> Callable:
     """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call."""
-    function._dy2static_not_static = True               # type: ignore[attr-defined]
+    setattr(function, NOT_STATIC, True)
     return function
 
 

@@ -15,12 +15,18 @@ from . import config, pipeline
 from .errors import CaptureError, Dy2StaticError, FallbackWarning, Location
 from .explain import report
 from .runtime.hooks import stage
+from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
+from .runtime.segment import Segment
 from .symbolic.aborts import CaptureAborted
 from .symbolic.locations import error_location
 from .symbolic.observe import observing
 
 log = logging.getLogger("dy2static")
+
+#: Hooks that only take the time: they need not see the functions inside.
+TIMING_HOOKS = (chainer.function_hooks.TimerHook, chainer.function_hooks.CUDAProfileHook,
+                chainer.function_hooks.CupyMemoryProfileHook)
 
 #: After this many different signatures that cannot be captured, a function runs eagerly without trying.
 _MOST_REFUSALS = 16
@@ -48,12 +54,39 @@ class Dispatcher:
         if not config.ENABLED.value:
             return self.function(*args, **kwargs)
         if chainer.get_function_hooks() or chainer._get_link_hooks():
-            return self._fall_back(args, kwargs, "function or link hooks are registered")
+            return self._hooked(args, kwargs)
         signature = coarse_signature((args, kwargs))
         if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
             self.fallbacks += 1
             return self.function(*args, **kwargs)
         return self._capture_and_run(signature, args, kwargs)
+
+    def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """Timing hooks see the compiled call as one function; any other hook sees the eager run."""
+        registered = chainer.get_function_hooks()
+        if chainer._get_link_hooks() or not all(type(hook) in TIMING_HOOKS for hook in registered.values()):
+            return self._fall_back(args, kwargs, "function or link hooks are registered")
+        hooks = dict(registered)
+        node, arrays = CompiledFunction(), tuple([x.array for x in args if isinstance(x, chainer.Variable)])
+        node.segment = Segment(self.function.__qualname__, None)
+        for hook in hooks.values():
+            hook.forward_preprocess(node, arrays)
+        registered.clear()
+        try:
+            result = self.run(args, kwargs)
+        finally:
+            registered.update(hooks)
+        for hook in hooks.values():
+            hook.forward_postprocess(node, arrays)
+        return result
+
+    def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """One call: by the first program whose guards hold."""
+        for call in self.calls:
+            result = call(args, kwargs)
+            if result is not MISS:
+                return result
+        return self.miss(args, kwargs)
 
     def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         try:

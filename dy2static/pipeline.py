@@ -34,7 +34,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
           observed: Mapping[Tuple, Tuple]) -> Outcome:
     """The symbolic run of one call."""
-    capture = Capture(varying, observed, dict(chainer.config._local.__dict__))
+    capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__)
     try:
         with capturing(capture):
             return capture.run(function, args, kwargs)

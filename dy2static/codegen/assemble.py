@@ -18,7 +18,7 @@ def assemble(outcome: Outcome, graph: Graph, nodes: Differentiation, forward: Nu
     pool = pool_of(forward)
     wiring = _Wiring(outcome, graph, nodes, results)
     uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
-    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, len(forward.results), bool(uses)))
+    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results))
     counts = {"nodes": len(graph.nodes), "segments": len(uses)}
     for kind in ("host_call", "opaque", "numpy_call"):
         counts[kind] = sum(node.op.name == kind for node in graph.nodes)
@@ -36,7 +36,7 @@ class _Diagnosis:
 
     def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Sequence[int]:
         if self.function is None:
-            self.function = compile_diagnosis(Entry(self.outcome, None, None, (), 0, False))
+            self.function = compile_diagnosis(Entry(self.outcome))
         return self.function(args, kwargs)
 
 
@@ -44,7 +44,7 @@ class _Wiring:
     """Where the inputs, outputs and held values of the segments of one program are."""
 
     def __init__(self, outcome: Outcome, graph: Graph, nodes: Differentiation, results: Dict[Value, int]):
-        self.outcome, self.results = outcome, results
+        self.outcome, self.results, self.count = outcome, results, len(nodes.segments)
         position = {value: i for i, value in enumerate(outcome.graph.outputs)}
         self.variable = {position[r.value]: k for k, r in enumerate(outcome.variables)}
         self.leaf = {v: next(k for i, k in self.variable.items() if graph.outputs[i] is v) for v in nodes.leaves}
@@ -55,9 +55,13 @@ class _Wiring:
         part, plan = planned.part, planned.plan
         origins = dict(zip(part.graph.inputs, part.inputs))
         outputs = [self._output(number, j, index, part.graph.outputs[j]) for j, index in enumerate(part.outputs)]
-        return SegmentUse(Segment(part.graph.name, plan),
+        return SegmentUse(Segment(self._name(number), plan),
                           [self._input(part.graph.inputs[i], origins) for i in plan.targets],
                           [self._held(v, origins) for v in plan.held], outputs)
+
+    def _name(self, number: int) -> str:
+        name = self.outcome.graph.name
+        return name if self.count == 1 else f"{name} ({number + 1} of {self.count})"
 
     def _input(self, value: Value, origins: Mapping[Value, Tuple]) -> Tuple:
         if value in self.leaf:

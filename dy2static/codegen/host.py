@@ -13,6 +13,7 @@ from ..ir.graph import Value
 from ..pyast.loader import compile_text
 from ..runtime.node import connect, make_variable
 from ..runtime.program import GUARD_ERRORS, MISS
+from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
 from ..symbolic.outcome import Build, Outcome, Write, walk
 from ..symbolic.sources import Guard, Source
@@ -38,16 +39,16 @@ class Entry:
     """Writes the entry function of one outcome.
 
     forward: the compiled forward, ``forward(arena, *inputs) -> (outputs..., saved...)``; pool: its arenas or None.
-    keep_arena: whether what backward reads lies in the arena.
+    results: what the forward calls each of its results.  Without these four only guards can be written.
     """
 
-    def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], n_results: int,
-                 keep_arena: bool):
-        self.outcome, self.uses, self.n_results, self.keep_arena = outcome, uses, n_results, keep_arena
-        self.pool = pool
+    def __init__(self, outcome: Outcome, forward: Any = None, pool: Any = None, uses: Sequence[SegmentUse] = (),
+                 results: Sequence[str] = ()):
+        self.outcome, self.uses, self.results, self.keep_arena = outcome, uses, tuple(results), bool(uses)
+        self.forward, self.pool = forward, pool
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
-            "make_variable": make_variable, "connect": connect, "ndarray": np.ndarray, "is_empty": _is_empty,
+            "make_variable": make_variable, "connect": connect, "salvage": salvage, "ndarray": np.ndarray, "is_empty": _is_empty,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
@@ -203,13 +204,42 @@ class Entry:
             else:
                 self.lines.append("arena = pool.take()")
                 arena = "arena"
-        names = [f"r{k}" for k in range(self.n_results)]
+        names = [f"r{k}" for k in range(len(self.results))]
         call = f"forward({', '.join([arena, *arguments])})"
-        self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
+        call = f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call
+        if any(record.early is not None and record.connected for record in self.outcome.variables):
+            plan = self.constant(self._salvage_plan(), "salvage_plan")
+            lease = "lease" if arena == "lease.arena" else "None"
+            self.lines += ["try:", f"    {call}", "except BaseException as error:",
+                           f"    salvage(error, locals(), {plan}, {lease})", "    raise"]
+        else:
+            self.lines.append(call)
         if arena == "arena":
             self.lines.append("pool.give(arena)")
         for k, value in enumerate(self.outcome.graph.outputs):
             self.values.setdefault(value, f"r{k}")
+
+    def _salvage_plan(self) -> SalvagePlan:
+        """What to do with Variables that a host call has seen when a later node fails."""
+        position = {value: k for k, value in reversed(list(enumerate(self.outcome.graph.outputs)))}
+        records = self.outcome.variables
+        segments = []
+        for use in self.uses:
+            inputs = [("name", self.path(self.outcome.inputs[item[1]].source)) if item[0] == "input" else
+                      ("made", tuple(item)) for item in use.inputs]
+            held = [("result", k) if kind == "result" else
+                    ("node", self.path(self.outcome.inputs[k].source)) if kind == "node" else
+                    ("name", self.values[self.outcome.inputs[k].value]) for kind, k in use.held]
+            outputs = []
+            for output in use.outputs:
+                if output[0] == "hidden":
+                    outputs.append((output[2], None, output[:2]))
+                else:
+                    record = records[output[1]]
+                    early = -1 if record.early is None else position[record.early]
+                    outputs.append((position[record.value], early, output))
+            segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
+        return SalvagePlan(self.forward.__code__, self.results, tuple(segments))
 
     def _variables(self) -> None:
         self.variable_names = {}

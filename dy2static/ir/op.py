@@ -51,6 +51,7 @@ class OpDef:
     view: the result may share memory with the first operand.
     effect: the node must stay, in its place: it writes, draws, prints or may raise.
     regions: names of the graphs a node of this op holds; ``infer`` gets them as ``regions=``.
+    may_raise: the run may fail on what operands hold (an index out of range): effects before it must have happened.
     samples: inputs for the op test matrix.
     """
 
@@ -66,6 +67,7 @@ class OpDef:
     inplace_ok: bool = False
     view: bool = False
     effect: bool = False
+    may_raise: bool = False
     regions: Tuple[str, ...] = ()
     samples: Tuple[Sample, ...] = ()
     tolerance: Optional[float] = None

@@ -219,7 +219,7 @@ _ROWS = np.array([[0, 2], [2, 1]])
 
 #: ``x[:, ..., indices]``: whole rows of ``x`` along ``axis``, picked by an integer array of any shape.
 take = declare(
-    "take", "x indices", {"axis": 0}, kind="movement", canonical=canonical_axis, infer=_take_infer,
+    "take", "x indices", {"axis": 0}, kind="movement", may_raise=True, canonical=canonical_axis, infer=_take_infer,
     vjp=lambda g, y, x, indices, *, axis: (scatter_add(g, indices, axis=axis, shape=x.shape), None),
     numpy="np.take({x}, {indices}, axis={axis}, out={out})",
     samples=(sample((3, 2), _ROWS), sample((2, 3), _ROWS, axis=1), sample((3,), np.array(2)),
@@ -256,13 +256,20 @@ def _take_along_infer(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
     return Tensor(indices.shape, x.dtype)
 
 
+def _along(indices: Tensor, axis: int) -> str:
+    """The index of the elements that ``indices`` pick along ``axis``: the other axes are counted."""
+    return "".join("{indices}, " if a == axis else
+                   f"np.arange({n}).reshape({', '.join('-1' if b == a else '1' for b in range(indices.ndim))}), "
+                   for a, n in enumerate(indices.shape))
+
+
 _PICKS = np.array([[2], [0], [2], [1]])
 
 #: One element per position of ``indices``, picked along ``axis``: ``y[i, j] = x[i, indices[i, j]]`` for axis 1.
 take_along = declare(
-    "take_along", "x indices", {"axis": 1}, kind="movement", canonical=canonical_axis, infer=_take_along_infer,
+    "take_along", "x indices", {"axis": 1}, kind="movement", may_raise=True, canonical=canonical_axis, infer=_take_along_infer,
     vjp=lambda g, y, x, indices, *, axis: (add_along(g, indices, axis=axis, size=x.shape[axis]), None),
-    numpy="np.take_along_axis({x}, {indices}, {axis})",
+    numpy="{x}[{where}]", holes=lambda x, indices, *, axis: {"where": _along(indices, axis)},
     samples=(sample((4, 3), _PICKS), sample((2, 3), np.array([[0, 0, 2, 0], [1, 1, 1, -1]])),
              sample((3, 2), np.array([[1, 0]]), axis=0), sample((0, 3), np.zeros((0, 1), int))),
 )
@@ -277,12 +284,8 @@ def _add_along_infer(x: Tensor, indices: Tensor, *, axis: int, size: Any) -> Ten
 
 def _add_along_holes(x: Tensor, indices: Tensor, *, axis: int, size: Any) -> Dict[str, str]:
     """One pick per row cannot meet another; several may, and then they add up."""
-    if indices.shape[axis] == 1:
-        return {"put": "np.put_along_axis({out}, {indices}, {x}, {axis})"}
-    grid = "".join("{indices}, " if a == axis else
-                   f"np.arange({n}).reshape({', '.join('-1' if b == a else '1' for b in range(x.ndim))}), "
-                   for a, n in enumerate(x.shape))
-    return {"put": "np.add.at({out}, (" + grid + "), {x})"}
+    where = _along(indices, axis)
+    return {"put": f"{{out}}[{where}] = {{x}}" if indices.shape[axis] == 1 else f"np.add.at({{out}}, ({where}), {{x}})"}
 
 
 #: Zeros with ``size`` along ``axis``, the elements of ``x`` added at ``indices``: the derivative of `take_along`.

@@ -4,6 +4,10 @@ from __future__ import annotations
 from typing import Any, Callable
 
 
+#: The attribute that `not_to_static` sets.
+NOT_STATIC = "_dy2static_not_static"
+
+
 class StaticCallable:
     """Base of what ``to_static`` returns.  ``python_function`` is the callable as the user wrote it."""
 

@@ -13,7 +13,7 @@ import chainer
 import numpy as np
 
 from ..ir.types import type_of
-from ..runtime.staticness import StaticCallable
+from ..runtime.staticness import NOT_STATIC, StaticCallable
 from . import patches, stand_ins
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from .trust import is_converted, is_library
@@ -89,6 +89,8 @@ class Calls:
     def _function(self, function: types.FunctionType) -> Callable:
         if function.__code__ in self.staged_codes:
             return function
+        if getattr(function, NOT_STATIC, False):
+            return self.host(function)
         handler = _HANDLERS.get(function)
         if handler is not None:
             return functools.partial(handler, self, function)

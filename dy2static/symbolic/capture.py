@@ -37,8 +37,9 @@ class Capture:
     observed: output types of functions that only a real run can tell, by (class, position in the call, input types).
     """
 
-    def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any]):
-        self.builder = Builder("forward")
+    def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
+                 name: str = "forward"):
+        self.builder = Builder(name)
         self.world = World(self, varying)
         self.calls = Calls(self)
         self.materialiser = Materialiser(self)
@@ -240,6 +241,8 @@ class Capture:
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")
+        if not isinstance(function, np.ufunc) and name not in stand_ins.NEVER_RAISING:
+            self.store_writes()
         self.event("staged", f"numpy {name}")
         call = host.Call(function, template[0], template[1], _flat, name)
         outputs = self.builder.add(host.numpy_call, tuple(operands), {"call": call, "types": found}, name=_identifier(name))
@@ -303,10 +306,20 @@ class Capture:
             del self.builder.nodes[start:]
             self.events.pop()
             return None
+        if any(made.op.may_raise for made in self.builder.nodes[start:]):
+            self._store_writes_before(start)
         return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def _store_writes_before(self, start: int) -> None:
+        """Nodes from ``start`` may raise: what was written so far must have happened by then."""
+        nodes = self.builder.nodes[start:]
+        del self.builder.nodes[start:]
+        self.store_writes()
+        self.builder.nodes.extend(nodes)
 
     def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
                 position: int) -> Tuple[Value, ...]:
+        self.store_writes()
         self.event("opaque", node.label)
         operands = list(values)
         pristine = opaque.copy_node(node)

@@ -18,6 +18,14 @@ REFUSED = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "put_
 OF_TYPES = frozenset(("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj", "isscalar",
                       "broadcast_shapes", "min_scalar_type"))
 
+#: Methods and functions that do not fail on values if they do not fail on types; before others, writes are stored.
+NEVER_RAISING = frozenset(("sum", "mean", "max", "min", "prod", "any", "all", "std", "var", "argmax", "argmin", "astype",
+                           "reshape", "transpose", "T", "ravel", "flatten", "copy", "squeeze", "item", "zeros", "ones",
+                           "empty", "full", "arange", "zeros_like", "ones_like", "empty_like", "full_like", "eye", "where",
+                           "add", "sub", "mul", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "float", "bool", "dot",
+                           "stack", "concatenate", "expand_dims", "broadcast_to", "array", "asarray", "clip", "cumsum",
+                           "argsort", "real", "imag", "swapaxes", "repeat", "tile"))
+
 
 class Leaf:
     """The place of a leaf in a structure."""

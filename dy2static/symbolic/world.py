@@ -34,6 +34,7 @@ class World:
     def __init__(self, capture: Any, varying: Set[Tuple]):
         self.capture, self.varying = capture, varying
         self.guards: List[Guard] = []
+        self._relied: Set[Tuple] = set()
         self.sources = Sources()
         self.containers: List[Any] = []
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
@@ -46,7 +47,10 @@ class World:
 
     def guard(self, source: Optional[Source], test: str, expected: Any = None) -> None:
         """Remember what the capture relies on."""
-        self.guards.append(Guard(source, test, expected))
+        key = source, test, id(expected)
+        if key not in self._relied:
+            self._relied.add(key)
+            self.guards.append(Guard(source, test, expected))
 
     # --- shadows ------------------------------------------------------------------------------------------------
 

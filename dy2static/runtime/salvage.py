@@ -1,0 +1,83 @@
+"""After a call failed half-way: the Variables that it had handed out by then get their graph, as eager would have left them."""
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from chainer.variable import VariableNode
+
+from .node import CompiledFunction, connect, make_variable
+from .segment import ArenaLease, Segment
+
+
+class SegmentWiring(NamedTuple):
+    """One segment, its parts as ("name", local of the entry), ("node", local), ("result", index), ("made", key).
+
+    outputs: (index of the array, index of the Variable or None, key) per output of the segment.
+    """
+
+    segment: Segment
+    inputs: Tuple[Tuple[str, Any], ...]
+    held: Tuple[Tuple[str, Any], ...]
+    outputs: Tuple[Tuple[int, Optional[int], Any], ...]
+
+
+class SalvagePlan(NamedTuple):
+    """results: the local of the forward function that holds each result.  segments: in order."""
+
+    code: Any
+    results: Tuple[str, ...]
+    segments: Tuple[SegmentWiring, ...]
+
+
+def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, lease: Optional[ArenaLease]) -> None:
+    """Connect what was computed before ``error``; ``scope`` are the locals of the entry."""
+    local = _forward_locals(error, plan.code)
+    results = [local.get(name) for name in plan.results]
+    made: Dict[Any, Any] = {}
+
+    def value(part: Tuple[str, Any]) -> Any:
+        kind, key = part
+        if kind == "result":
+            return results[key]
+        if kind == "made":
+            return made.get(key)
+        return scope[key]._node if kind == "node" else scope[key]
+
+    for segment, inputs, held, outputs in plan.segments:
+        entering = [value(part) for part in inputs]
+        variables: List[Any] = []
+        for array, early, key in outputs:
+            variable = results[early] if early is not None else None
+            if early is None and results[array] is not None:
+                variable = make_variable(results[array], True)
+            made[key] = variable
+            variables.append(variable)
+        if any(v is not None for v in variables) and all(x is not None for x in entering):
+            _connect_some(segment, entering, variables, tuple([value(part) for part in held]), lease)
+
+
+def _forward_locals(error: BaseException, code: Any) -> Mapping[str, Any]:
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code is code:
+            return traceback.tb_frame.f_locals
+        traceback = traceback.tb_next
+    return {}
+
+
+def _connect_some(segment: Segment, inputs: Sequence[Any], variables: Sequence[Any], held: Tuple[Any, ...],
+                  lease: Optional[ArenaLease]) -> None:
+    there = [v for v in variables if v is not None]
+    for part in held:
+        if isinstance(part, VariableNode) and part._data is None and part.get_variable_or_none() is not None:
+            part.retain_data()
+    connect(segment, inputs, there, held, lease)
+    node: CompiledFunction = there[0]._node._creator_node
+    references = iter([weakref.ref(v._node) for v in there])
+    node.outputs = tuple([_gone if v is None else next(references) for v in variables])
+
+
+def _gone() -> None:
+    """A reference to an output that was never made."""
+
