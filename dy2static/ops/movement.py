@@ -258,9 +258,9 @@ def _take_along_infer(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
 
 def _along(indices: Tensor, axis: int) -> str:
     """The index of the elements that ``indices`` pick along ``axis``: the other axes are counted."""
-    return "".join("{indices}, " if a == axis else
-                   f"np.arange({n}).reshape({', '.join('-1' if b == a else '1' for b in range(indices.ndim))}), "
-                   for a, n in enumerate(indices.shape))
+    return ", ".join("{indices}" if a == axis else
+                     f"np.arange({n}).reshape({', '.join('-1' if b == a else '1' for b in range(indices.ndim))})"
+                     for a, n in enumerate(indices.shape))
 
 
 _PICKS = np.array([[2], [0], [2], [1]])
