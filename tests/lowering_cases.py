@@ -75,6 +75,20 @@ CASES = [
     *unary("softplus", F.softplus, exact=False),
     *unary("softplus 2", lambda x: F.softplus(x, 2), exact=False),
     *unary("clipped_relu", lambda x: F.clipped_relu(x, 0.75)),
+    Case("crelu", F.crelu, (4, 3)),
+    Case("prelu", F.prelu, (4, 3), (3,)),
+    Case("prelu of one", F.prelu, (4, 3), ()),
+    Case("prelu of images", F.prelu, (2, 3, 2), (3,)),
+    Case("swish", F.swish, (2, 3, 2), (3,)),
+    *(Case(f"huber_loss {options}", lambda x, t, options=options: F.huber_loss(x, t, **options), (4, 3), (4, 3))
+      for options in ({"delta": 1.0}, {"delta": 0.3, "reduce": "no"})),
+    Case("transpose_sequence", lambda *xs: F.transpose_sequence(xs), (3, 2), (3, 2), (1, 2)),
+    Case("transpose_sequence of one", lambda *xs: F.transpose_sequence(xs), (1, 2), (1, 2)),
+    Case("pad_sequence", lambda *xs: F.pad_sequence(xs, padding=-1), (1, 2), (3, 2)),
+    Case("pad_sequence to length", lambda *xs: F.pad_sequence(xs, 4), (0, 2), (3, 2)),
+    *(Case(f"permutate {inv}", lambda x, inv=inv: F.permutate(x, np.array([2, 0, 1]), 1, inv), (2, 3))
+      for inv in (False, True)),
+    Case("zoneout", lambda h, x: F.zoneout(h, x, 0.3), (4, 3), (4, 3)),
     *unary("hard_sigmoid", F.hard_sigmoid, low=-4.0, high=4.0),
     *(Case(f"{f.__name__} {shape} {axis}", lambda x, f=f, axis=axis: f(x, axis=axis), shape)
       for f in (F.softmax, F.log_softmax)

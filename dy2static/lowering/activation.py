@@ -4,17 +4,21 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from chainer.functions.activation.clipped_relu import ClippedReLU
+from chainer.functions.activation.crelu import CReLU
 from chainer.functions.activation.elu import ELU
 from chainer.functions.activation.hard_sigmoid import HardSigmoid
 from chainer.functions.activation.leaky_relu import LeakyReLU
 from chainer.functions.activation.log_softmax import LogSoftmax
+from chainer.functions.activation.prelu import PReLUFunction
 from chainer.functions.activation.relu import ReLU
 from chainer.functions.activation.sigmoid import Sigmoid
 from chainer.functions.activation.softmax import Softmax
 from chainer.functions.activation.softplus import Softplus
+from chainer.functions.activation.swish import Swish
 from chainer.functions.activation.tanh import Tanh
 
 from .. import ops
+from ..ir.building import constant
 from ..ir.graph import Value
 from .registry import are_ints, is_number, lowers, number, symbolic_value
 
@@ -78,3 +82,24 @@ def softmax(node: Any, x: Value) -> Optional[Value]:
 @lowers(LogSoftmax)
 def log_softmax(node: Any, x: Value) -> Optional[Value]:
     return ops.log_softmax(x, axis=node.axis) if are_ints(node.axis) else None
+
+
+@lowers(CReLU)
+def crelu(node: Any, x: Value) -> Optional[Value]:
+    return ops.concat(ops.relu(x), ops.relu(-x), axis=node.axis) if are_ints(node.axis) else None
+
+
+def _per_channel(W: Value, x: Value) -> Value:
+    """A parameter for the axes after the first one, in a shape that broadcasts with ``x``."""
+    return ops.reshape(W, shape=(1,) + W.shape + (1,) * (x.ndim - W.ndim - 1))
+
+
+@lowers(PReLUFunction)
+def prelu(node: Any, x: Value, W: Value) -> Value:
+    # unlike LeakyReLU, x = 0 counts as positive
+    return ops.where(ops.greater_equal(x, constant(0, x.dtype)), x, x * _per_channel(W, x))
+
+
+@lowers(Swish)
+def swish(node: Any, x: Value, beta: Value) -> Value:
+    return x * ops.sigmoid(_per_channel(beta, x) * x)

@@ -6,6 +6,7 @@ from typing import Any, Optional
 import chainer
 import numpy as np
 from chainer.functions.loss.absolute_error import AbsoluteError
+from chainer.functions.loss.huber_loss import HuberLoss
 from chainer.functions.loss.mean_absolute_error import MeanAbsoluteError
 from chainer.functions.loss.mean_squared_error import MeanSquaredError
 from chainer.functions.loss.sigmoid_cross_entropy import SigmoidCrossEntropy
@@ -15,7 +16,7 @@ from chainer.functions.loss.squared_error import SquaredError
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import lowers, size_of
+from .registry import is_number, lowers, size_of
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -47,6 +48,15 @@ def squared_error(node: Any, x0: Value, x1: Value) -> Value:
 @lowers(AbsoluteError)
 def absolute_error(node: Any, x0: Value, x1: Value) -> Value:
     return ops.abs(x0 - x1)
+
+
+@lowers(HuberLoss)
+def huber_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
+    # the gradient is the clipped difference; without room between its bounds Chainer raises
+    if not is_number(node.delta) or not node.delta > 0:
+        return None
+    y = ops.huber(x - t, delta=float(node.delta))
+    return y if node.reduce == "no" else ops.sum(y, axis=1)
 
 
 @lowers(SoftmaxCrossEntropy)

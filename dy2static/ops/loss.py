@@ -6,7 +6,7 @@ import numpy as np
 from ..ir.op import declare, sample
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
-from .elementwise import cast, sigmoid
+from .elementwise import cast, clip, sigmoid
 from .rules import need_dtype, one_shape, same_as_input
 
 
@@ -21,6 +21,17 @@ sum_of_squares = declare(
     vjp=lambda g, y, x: (broadcast_to(g * 2.0, shape=x.shape) * x,),
     numpy="np.dot({x}.ravel(), {x}.ravel(), out={out})",
     samples=(sample((4, 3)), sample(()), sample((1,)), sample((0, 3)), sample((2, 1, 5))),
+)
+
+
+#: ``x ** 2 / 2`` up to ``delta``, a line from there on.
+huber = declare(
+    "huber", "x", {"delta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
+    vjp=lambda g, y, x, *, delta: (g * clip(x, x_min=-delta, x_max=delta),),
+    numpy="np.minimum(np.square({x}), np.maximum(np.abs({x}) * ({T}({delta}) * 2) - {square}, {square}), out={out})\n"
+          "np.multiply({out}, 0.5, out={out})",
+    holes=lambda x, *, delta: {"square": "{T}({delta}) * {T}({delta})"},
+    samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3)), sample((5,), delta=0.4)),
 )
 
 

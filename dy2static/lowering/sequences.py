@@ -1,0 +1,61 @@
+"""Lowerings of what `chainer.functions.array` does to sequences of different lengths.
+
+All sequences are joined, and their rows picked in another order by an index that is known now.
+"""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Tuple
+
+import chainer
+import numpy as np
+from chainer.functions.array.pad_sequence import PadSequence
+from chainer.functions.array.permutate import Permutate
+from chainer.functions.array.transpose_sequence import TransposeSequence
+
+from .. import ops
+from ..ir.building import constant
+from ..ir.graph import Value
+from .registry import is_number, lowers, symbolic_value
+
+
+def _starts(xs: Tuple[Value, ...]) -> List[int]:
+    """Where each sequence begins in all of them joined."""
+    return [0, *np.cumsum([x.shape[0] for x in xs]).tolist()]
+
+
+@lowers(TransposeSequence)
+def transpose_sequence(node: Any, *xs: Value) -> Optional[Tuple[Value, ...]]:
+    # sequences come longest first, so the rows of one moment are those of the first few
+    length = xs[0].shape[0] if xs else 0
+    if length == 0 or any(x.dtype != xs[0].dtype for x in xs):
+        return None
+    starts = _starts(xs)
+    moments = [[starts[i] + t for i, x in enumerate(xs) if t < x.shape[0]] for t in range(length)]
+    rows = ops.take(ops.concat(*xs, axis=0), constant(sum(moments, [])), axis=0)
+    parts = ops.split(rows, sizes=tuple(map(len, moments)), axis=0)
+    return parts if isinstance(parts, tuple) else (parts,)
+
+
+@lowers(PadSequence)
+def pad_sequence(node: Any, *xs: Value) -> Optional[Value]:
+    # the padding is one more row, which gets the gradients nobody reads
+    if not is_number(node.padding):
+        return None
+    length = max(x.shape[0] for x in xs) if node.length is None else node.length
+    row = ops.full(shape=(1,) + xs[0].shape[1:], value=node.padding, dtype=xs[0].dtype)
+    starts = _starts(xs)
+    index = [[start + t if t < x.shape[0] else starts[-1] for t in range(length)] for start, x in zip(starts, xs)]
+    return ops.take(ops.concat(*xs, row, axis=0), constant(np.array(index, np.intp).reshape(len(xs), length)), axis=0)
+
+
+@lowers(Permutate)
+def permutate(node: Any, x: Value) -> Optional[Value]:
+    # Debug mode checks the indices.  A negative axis is read as the first one.
+    if chainer.is_debug():
+        return None
+    indices = symbolic_value(node.indices)
+    if indices is None and isinstance(node.indices, np.ndarray):
+        indices = constant(np.argsort(node.indices) if node.inv else node.indices)
+    elif indices is None or node.inv:
+        return None
+    return ops.take(x, indices, axis=max(node.axis, 0))
