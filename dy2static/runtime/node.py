@@ -85,7 +85,7 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     results = program.run(None if lease is None else lease.arena, *operands)
     count = sum(program.connected)
     if program.again is None:
-        gradients = [make_variable(array, False) for array in results[:count]]
+        gradients = [make_variable(array, True) for array in results[:count]]
     else:
         entering = [x.get_variable() for x in node.inputs] + list(given)
         sources = {"held": held, "given": [g.node for g in given], "extra": results[count:]}
