@@ -34,14 +34,16 @@ class OpaqueCall:
     requires: per input, whether its Variable requires grad.
     connected: per input, whether backward gives it a gradient.
     config: the entries of ``chainer.config`` that were set where it was applied.
+    written: the attributes that ``forward`` sets on the node; None where that is not known.
     """
 
-    __slots__ = ("node", "attributes", "requires", "connected", "config")
+    __slots__ = ("node", "attributes", "requires", "connected", "config", "written")
 
     def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
                  config: Mapping[str, Any]):
         self.node, self.attributes, self.requires, self.config = node, dict(attributes), tuple(requires), dict(config)
         self.connected: Tuple[bool, ...] = self.requires
+        self.written: Optional[frozenset] = None
 
     def __repr__(self) -> str:
         return self.node.label
@@ -56,22 +58,35 @@ class OpaqueCall:
 
     def __call__(self, *operands: Any) -> List[Any]:
         """Apply a copy: the output arrays and the tape."""
+        tape = self._apply(self.fresh_node(operands), operands)
+        return [y.array for y in tape.outputs] + [tape]
+
+    def _apply(self, node: chainer.FunctionNode, operands: Sequence[Any]) -> Tape:
         inputs = tuple([chainer.Variable(array, requires_grad=requires)
                         for array, requires in zip(operands, self.requires)])
         with using_configs(self.config):
-            outputs = self.fresh_node(operands).apply(inputs)
-        return [y.array for y in outputs] + [Tape(inputs, outputs)]
+            return Tape(inputs, node.apply(inputs))
 
     def probe(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
-        """The types of the outputs, learned (with ``connected``) from a run on made-up arrays."""
-        outputs = self(*arrays)
-        tape = outputs.pop()
+        """The types of the outputs, learned (with ``connected`` and ``written``) from a run on made-up arrays."""
+        node = self.fresh_node(arrays)
+        holder = node.function if isinstance(node, FunctionAdapter) else node
+        before = dict(holder.__dict__)
+        tape = self._apply(node, arrays)
+        self.written = frozenset(name for name, value in holder.__dict__.items()
+                                 if name not in _BOOKKEEPING and before.get(name, holder) is not value)
         if any(self.requires) and chainer.config.enable_backprop and tape.outputs[0].creator is not None:
             targets = [x for x in tape.inputs if x.requires_grad]
             given = [y for y in tape.outputs if y.dtype.kind == "f"]
             gradients = iter(chainer.grad(given, targets) if given else [None] * len(targets))
             self.connected = tuple(bool(x.requires_grad and next(gradients) is not None) for x in tape.inputs)
-        return tuple(type_of(y) for y in outputs)
+        return tuple(type_of(y.array) for y in tape.outputs)
+
+
+#: What `FunctionNode.apply` itself sets.
+_BOOKKEEPING = frozenset(("inputs", "outputs", "rank", "stack", "lazy_grad_sum", "_input_indexes_to_retain",
+                          "_output_indexes_to_retain", "_retained_output_data", "_output_count", "_input_layouts",
+                          "_output_layouts", "_node", "_owned_node"))
 
 
 def copy_node(node: chainer.FunctionNode) -> chainer.FunctionNode:

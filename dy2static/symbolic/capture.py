@@ -49,6 +49,7 @@ class Capture:
         self.events: List[Event] = []
         self.bound: List[Tuple[str, Any]] = []
         self.named: List[Tuple[str, Source]] = []
+        self.known: Dict[Value, Any] = {}
         self.failed: Optional[CaptureAborted] = None
         self.applied = 0
         self._cells: Dict[int, "ShadowCell"] = {}
@@ -246,6 +247,9 @@ class Capture:
         self.event("staged", f"numpy {name}")
         call = host.Call(function, template[0], template[1], _flat, name)
         outputs = self.builder.add(host.numpy_call, tuple(operands), {"call": call, "types": found}, name=_identifier(name))
+        if all(v in self.known for v in operands):
+            # Computed from nothing but what is static: Python may decide on it.
+            self.known.update(zip(outputs, call(*[self.known[v] for v in operands])))
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 
     def wrap(self, value: Value) -> Any:
@@ -253,7 +257,7 @@ class Capture:
         if isinstance(value.type, Dynamic):
             return SymbolicObject(self, value)
         if isinstance(value.type, Scalar) and value.type.kind != "numpy":
-            return SymbolicScalar(self, value.type.kind, value=value)
+            return self.known[value] if value in self.known else SymbolicScalar(self, value.type.kind, value=value)
         return SymbolicArray(self, value)
 
     def template(self, item: Any, operands: List[Value]) -> Any:
@@ -331,6 +335,7 @@ class Capture:
             holder.__dict__[name] = None
         call = opaque.OpaqueCall(pristine, hidden, requires, self.changed_config())
         found = self._opaque_types(node, call, operands, position)
+        trap_attributes(node, call.written, self)
         outputs = self.builder.add(opaque.opaque, tuple(operands), {"call": call, "types": found}, name=_identifier(node.label))
         return outputs[:-1]
 
@@ -502,11 +507,28 @@ class ShadowCell:
         return [(self.source, "cell delete" if now is ShadowCell else "cell set", None, now)]
 
 
+def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Capture) -> None:
+    """Stop the capture when somebody reads what ``forward`` would have left in the node: it has not run.
+
+    written: the attributes that it sets; None where that is not known, and then all of the node's own.
+    """
+    holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+    names = frozenset(holder.__dict__) if written is None else written
+
+    def read(trapped: Any, name: str) -> Any:
+        if name in names or (written is None and not name.startswith("_") and not hasattr(type(trapped), name)):
+            capture.abort(f"`.{name}` of {type(trapped).__name__} is read after it was applied")
+        return object.__getattribute__(trapped, name)
+    cls = type(holder)
+    holder.__class__ = type(cls.__name__, (cls,), {"__getattribute__": read, "__module__": cls.__module__})
+
+
 class _Typed:
     """What Chainer's type check looks at in an array."""
 
     def __init__(self, type_: Any):
         self.shape, self.dtype, self.ndim = type_.shape, type_.dtype, len(type_.shape)
+        self.size = int(np.prod(type_.shape, dtype=int))
 
 
 def _store_item(container: Any, key: Any, value: Any) -> None:

@@ -108,11 +108,13 @@ class SymbolicArray:
     def __array_function__(self, function: Callable, types: Any, args: Any, kwargs: Any) -> Any:
         return self.capture.numpy_call(function, args, kwargs)
 
-    def _contents(self, *_: Any) -> Any:
-        self.capture.abort_decision()
+    def contents(self) -> Any:
+        """What the array holds, where that is static; stops the capture otherwise."""
+        known = self.capture.known.get(self.value)
+        return self.capture.abort_decision() if known is None else known
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = __contains__ = _contents
-    __str__ = __repr__ = __format__ = __array__ = _contents
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        self.capture.abort_decision()
 
     def _in_place(self, other: Any) -> Any:
         if self.is_scalar:
@@ -335,7 +337,20 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//"
             "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
+def _contents_operator(name: str) -> Callable:
+    function = {"__int__": int, "__float__": float, "__complex__": complex, "__bool__": bool, "__str__": str,
+                "__repr__": repr, "__format__": format, "__index__": operator.index,
+                "__contains__": operator.contains}[name]
+
+    def of_contents(self: SymbolicArray, *args: Any) -> Any:
+        return function(self.contents(), *args)
+    return of_contents
+
+
 def _install_operators() -> None:
+    for name in ("__int__", "__float__", "__complex__", "__bool__", "__str__", "__repr__", "__format__", "__index__",
+                 "__contains__"):
+        setattr(SymbolicArray, name, _contents_operator(name))
     for name in _BINARY + _COMPARE:
         plain = name.rstrip("_")
         forward, backward = _array_operator(name)
