@@ -1,6 +1,7 @@
 """From a call to its program: the cache of one function, and what happens on a miss."""
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -19,7 +20,7 @@ from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
 from .runtime.segment import Segment
 from .symbolic.aborts import CaptureAborted
-from .symbolic.locations import error_location
+from .symbolic.locations import caller_depth, error_location
 from .symbolic.observe import observing
 
 log = logging.getLogger("dy2static")
@@ -27,6 +28,9 @@ log = logging.getLogger("dy2static")
 #: Hooks that only take the time: they need not see the functions inside.
 TIMING_HOOKS = (chainer.function_hooks.TimerHook, chainer.function_hooks.CUDAProfileHook,
                 chainer.function_hooks.CupyMemoryProfileHook)
+
+#: So often a capture may be put off to the next call (parameters not initialised, results not seen yet).
+_MOST_TRIES = 4
 
 #: After this many different signatures that cannot be captured, a function runs eagerly without trying.
 _MOST_REFUSALS = 16
@@ -42,6 +46,7 @@ class Dispatcher:
         self.varying: Set[Tuple] = set()
         self.observed: Dict[Tuple, Tuple] = {}
         self.refused: Dict[Tuple, str] = {}
+        self.postponed: Dict[Tuple, int] = {}
         self.captures = self.fallbacks = 0
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
@@ -118,11 +123,10 @@ class Dispatcher:
         return result
 
     def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        if stop.observe:
-            with observing(self.observed):
+        tries = self.postponed[signature] = self.postponed.get(signature, 0) + 1
+        if stop.again and tries <= _MOST_TRIES:
+            with observing(self.observed) if stop.observe else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
-        if stop.again:
-            return self.function(*args, **kwargs)
         self.refused[signature] = stop.reason
         return self._fall_back(args, kwargs, stop.reason, stop.at, stop.hint, stop)
 
@@ -140,7 +144,7 @@ class Dispatcher:
         self._warned.add(reason)
         place = f" ({at}: {at.text().strip()})" if at is not None else ""
         warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}"
-                      + (f"; {hint}" if hint else ""), FallbackWarning, stacklevel=5)
+                      + (f"; {hint}" if hint else ""), FallbackWarning, stacklevel=caller_depth())
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
@@ -214,7 +218,7 @@ class Dispatcher:
         """Forget everything learned."""
         self.programs.clear()
         self.calls.clear()
-        for learned in (self.varying, self.observed, self.refused, self._warned):
+        for learned in (self.varying, self.observed, self.refused, self.postponed, self._warned):
             learned.clear()
 
 

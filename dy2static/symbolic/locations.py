@@ -40,6 +40,14 @@ def user_location() -> Optional[Location]:
     return None
 
 
+def caller_depth() -> int:
+    """The ``stacklevel`` at which a warning of ours names the line that called us."""
+    depth, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
 def error_location(error: BaseException) -> Optional[Location]:
     """The innermost line of the user's that an exception passed through."""
     found = None

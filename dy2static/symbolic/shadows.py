@@ -28,6 +28,7 @@ class ShadowDict(dict):
         self.absent: set = set()
         self.whole = False
         self.removed: set = set()
+        self.dropped: List[Any] = []                    # removed since the last `changes`: set again, they go to the end
 
     def load(self, key: Any) -> Any:
         """The shadow of ``real[key]``, now in the storage; `_ABSENT` if there is none (which is then guarded)."""
@@ -61,10 +62,11 @@ class ShadowDict(dict):
     def changes(self) -> Iterator[Tuple[str, Any, Any]]:
         """("set", key, value) and ("delete", key, None) since the last call."""
         for key in list(self.loaded):
-            if not dict.__contains__(self, key):
+            if not dict.__contains__(self, key) or key in self.dropped:
                 del self.loaded[key]
                 self.removed.add(key)
                 yield "delete", key, None
+        self.dropped.clear()
         for key, value in list(dict.items(self)):
             if self.loaded.get(key, _ABSENT) is not value:
                 self.loaded[key] = value
@@ -92,6 +94,7 @@ class ShadowDict(dict):
             raise KeyError(key)
         dict.__delitem__(self, key)
         self.removed.add(key)
+        self.dropped.append(key)
 
     def pop(self, key: Any, *default: Any) -> Any:
         if key in self:
@@ -172,14 +175,36 @@ class ShadowDict(dict):
     __hash__ = None
 
 
+class Unread:
+    """Stands in the storage for an item that was not loaded: C code that copies the storage gets these.
+
+    Any use of one stops the capture.
+    """
+
+    __slots__ = ("world",)
+
+    def __init__(self, world: Any):
+        self.world = world
+
+    def _used(self, *_: Any) -> Any:
+        self.world.capture.abort("an item of a list was copied by code that cannot be seen", hint="write `list(xs)`, not `xs`")
+
+    __class__ = property(_used)                         # type: ignore[assignment]
+    __bool__ = __len__ = __iter__ = __getattr__ = __getitem__ = __call__ = __contains__ = __index__ = __float__ = _used
+    __int__ = __str__ = __repr__ = __format__ = __hash__ = __array__ = __next__ = __enter__ = __exit__ = _used
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _used
+    __neg__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __mod__ = __rpow__ = _used
+
+
 class ShadowList(list):
     """The shadow of a list.  Appending does not read; anything else loads all items and guards the length."""
 
     def __init__(self, world: Any, real: list, source: Source):
-        super().__init__()
+        unread = [Unread(world)] * len(real)
+        super().__init__(unread)
         self.world, self.real, self.source = world, real, source
         self.whole = False
-        self.before: List[Any] = []
+        self.before: List[Any] = unread
 
     def load_all(self) -> None:
         """Load the items of the real list before those that were appended."""
@@ -188,10 +213,8 @@ class ShadowList(list):
         self.whole = True
         self.world.guard(self.source, "len", len(self.real))
         items = [self.world.shadow(item, self.world.source("item", self.source, i)) for i, item in enumerate(self.real)]
-        appended = list.copy(self)
-        list.clear(self)
-        list.extend(self, items + appended)
-        self.before = items + self.before
+        self.before = items + self.before[len(items):]
+        list.__setitem__(self, slice(len(items)), items)
 
     def changes(self) -> Iterator[Tuple[str, Any, Any]]:
         """("extend", None, items) or ("assign", None, items) since the last call."""
@@ -281,11 +304,18 @@ class ShadowBase:
         world = type(self)._dy2static_world
         return world.read_attribute(self, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not type(self)._dy2static_world.write_attribute(self, name, "__setattr__", "fset", value):
+            super().__setattr__(name, value)
+
     def __delattr__(self, name: str) -> None:
+        if type(self)._dy2static_world.write_attribute(self, name, "__delattr__", "fdel"):
+            return
         attributes = object.__getattribute__(self, "__dict__")
         if isinstance(attributes, ShadowDict):
             attributes.get(name)
             attributes.removed.add(name)
+            attributes.dropped.append(name)
         super().__delattr__(name)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -132,6 +132,8 @@ class World:
             attributes = self.source("dict", source)
             self.guard(attributes, "keys", tuple(real.__dict__))
             for key in extra:
+                if not isinstance(extra[key], _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
+                    self.capture.abort(f"the function {real.__name__} has an attribute {key!r} of type {type(extra[key]).__name__}")
                 self.shadow(extra[key], self.source("item", attributes, key))
         self._functions[id(real)] = (real, dict(real.__dict__))
         return real
@@ -266,6 +268,28 @@ class World:
             return found
         return self.shadow(found, self.source("attr", self.source("const", None, cls), name))
 
+    def write_attribute(self, shadow: ShadowBase, name: str, method: str, accessor: str, *value: Any) -> bool:
+        """``shadow.name = value`` or ``del shadow.name`` where code of the user's does it; False if Python does."""
+        cls = type(shadow)._dy2static_class
+        if name in ("__class__", "__dict__"):
+            self.capture.abort(f"{name} of an object is assigned")
+        own = _lookup(cls, method)
+        if isinstance(own, types.FunctionType) and not is_library(own.__module__ or ""):
+            self._guard_class(cls, method, own)
+            self.capture.callee(own)(shadow, name, *value)
+            return True
+        found = _lookup(cls, name)
+        if isinstance(found, property) and getattr(found, accessor) is not None:
+            self._guard_class(cls, name, found)
+            self.capture.callee(getattr(found, accessor))(shadow, *value)
+            return True
+        setter = _lookup(type(found), "__set__" if value else "__delete__")
+        if isinstance(setter, types.FunctionType) and not is_library(setter.__module__ or ""):
+            self._guard_class(cls, name, found)
+            self.capture.callee(setter)(found, shadow, *value)
+            return True
+        return False
+
     def _guard_class(self, cls: type, name: str, found: Any) -> None:
         if is_library(cls.__module__):
             return
@@ -278,6 +302,8 @@ class World:
         """``cls(*args, **kwargs)`` of a user's class, its methods staged."""
         shadow = object.__new__(self.shadow_class(cls))
         made = _lookup(cls, "__new__")
+        if _lookup(cls, "__del__") is not _ABSENT:
+            self.capture.abort(f"class {cls.__name__} has a __del__")
         if isinstance(made, staticmethod):
             self.capture.abort(f"class {cls.__name__} has its own __new__")
         init = _lookup(cls, "__init__")
@@ -298,8 +324,6 @@ class World:
         """Check what cannot be intercepted, and add the guards over all objects together."""
         for function, attributes in self._functions.values():
             if function.__dict__ != attributes:
-                function.__dict__.clear()
-                function.__dict__.update(attributes)
                 raise CaptureAborted(f"an attribute of the function {function.__name__} is assigned")
         objects = [source for real, made, source in self._memo.values()
                    if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
@@ -309,6 +333,10 @@ class World:
 
     def dispose(self) -> None:
         """Leave nothing behind: the shadow classes stop being subclasses of the user's."""
+        for function, attributes in self._functions.values():
+            if function.__dict__ != attributes:
+                function.__dict__.clear()
+                function.__dict__.update(attributes)
         for made in self._classes.values():
             type.__setattr__(made, "__bases__", (ShadowBase, _Plain))
 
