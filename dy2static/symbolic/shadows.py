@@ -48,7 +48,7 @@ class ShadowDict(dict):
         """Load everything, in the order of the real dict, and guard that there is nothing else."""
         if self.whole:
             return
-        written = {k: v for k, v in dict.items(self) if k not in self.loaded or self.loaded[k] is not v}
+        written = {k: v for k, v in dict.items(self) if k in self.removed or self.loaded.get(k, _ABSENT) is not v}
         self.world.guard(self.source, "keys", tuple(self.real))
         self.whole = True
         for key in self.real:
