@@ -69,3 +69,14 @@ def or_(first: Any, *rest: Callable[[], Any]) -> Any:
 def not_(value: Any) -> bool:
     """``not value``."""
     return not value
+
+
+def is_(first: Any, second: Any) -> bool:
+    """``first is second``."""
+    capture = stage.capture
+    return first is second if capture is None else capture.identical(first, second)
+
+
+def is_not(first: Any, second: Any) -> bool:
+    """``first is not second``."""
+    return not is_(first, second)

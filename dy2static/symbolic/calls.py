@@ -35,6 +35,7 @@ _PURE_MODULES = frozenset(("math", "operator", "_operator", "builtins", "functoo
                            "abc", "_abc", "keyword", "enum", "bisect", "_bisect", "heapq", "_heapq", "cmath", "contextlib",
                            "copyreg", "numpy", "warnings_registry"))
 _HOST_BUILTINS = frozenset((print, open, input, exec, eval, compile, globals, locals, id, breakpoint, __import__))
+_INSPECTING = frozenset((isinstance, hasattr, getattr, callable))
 _TEXT = frozenset((str, repr, format, ascii))
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
                  types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
@@ -157,6 +158,8 @@ class Calls:
             return type(value, *rest)
         kinds = {ShadowList: list, ShadowDict: dict, ShadowSet: set, SymbolicVariable: chainer.Variable}
         kind = type(value)
+        if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:
+            self.capture.abort("type() of an object that is known at run time only")
         if kind in kinds:
             return kinds[kind]
         if is_symbolic(value):
@@ -182,6 +185,8 @@ class Calls:
     def _builtin(self, function: Any) -> Callable:
         if function in _TEXT:
             return functools.partial(self._text, function)
+        if function in _INSPECTING:
+            return functools.partial(self._inspect, function)
         if function in _HOST_BUILTINS:
             return self.host(function)
         if function in _CLOCKS:
@@ -205,6 +210,14 @@ class Calls:
         if isinstance(owner, _PLAIN_OWNERS) or type(owner).__module__ in ("builtins", "itertools", "collections", "functools"):
             return self.native(function)
         return self.host(function)
+
+    def _inspect(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """A question about what kind of object something is: not answered for what only the host knows."""
+        kind = type(args[0]) if args else None
+        known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
+        if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
+            self.capture.abort(f"{function.__name__}() of an object that is known at run time only")
+        return self.native(function)(*args, **kwargs)
 
     def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         symbolic = [x for x in args if type(x) is SymbolicScalar]

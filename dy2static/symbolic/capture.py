@@ -24,8 +24,8 @@ from .outcome import Build, EscapingVariable, Event, Input, Outcome, Write
 from .shadows import ShadowDict, ShadowList, ShadowSet
 from .sources import Source
 from .trust import is_library
-from .values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
-from .world import World
+from .values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
+from .world import World, real_class
 
 _MOST_NODES = 200_000
 
@@ -436,6 +436,17 @@ class Capture:
         """What to call for ``function``: a staged form, a native call, or a host call."""
         self.check()
         return self.calls.callee(function)
+
+    def identical(self, first: Any, second: Any) -> bool:
+        """``first is second`` of what they stand for."""
+        for item, other in ((first, second), (second, first)):
+            kind = type(item)
+            if first is not second and (
+                    kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
+                    or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
+                self.abort("`is` of a value that is known at run time only")
+        first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
+        return first is second
 
     def staged(self, function: types.FunctionType) -> types.FunctionType:
         """The converted form of a Python function, bound to shadows of its globals, cells and defaults."""

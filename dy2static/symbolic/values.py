@@ -257,6 +257,8 @@ class BoundHostMethod:
     __bool__ = __len__ = __iter__ = __getattr__ = __getitem__ = __float__ = __int__ = __index__ = _contents
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _contents
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = _contents
+    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = _contents
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __matmul__ = __rmatmul__ = _contents
     __hash__ = None
 
 

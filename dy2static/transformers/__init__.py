@@ -12,6 +12,7 @@ from dy2static.pyast.scopes import walk
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
 from dy2static.transformers.calls import Calls
+from dy2static.transformers.identity import Identity
 from dy2static.transformers.if_else import IfElse
 from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unsupported import Unsupported
@@ -21,6 +22,7 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     SuperCalls,  # before IfElse: `super()` would not know its method from inside a block made a function
     IfElse,  # on plain names: before lambdas are made that capture them
     BooleanOperators,  # after IfElse, whose blocks settled which names may have no value
+    Identity,  # after IfElse, whose analyses know the plain form; before Calls, which leaves `_dy` calls alone
     Calls,  # last: whatever calls the others left or moved
 )
 

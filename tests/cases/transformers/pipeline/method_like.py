@@ -34,9 +34,9 @@ def f(x, xs=None, *, scale=2):
 
         def else_2(h):
             return h,
-        h, = _dy.cond(_dy.or_(xs is None, lambda : _dy.not_(x)), then_2,
-            else_2, (h,), names=('h',))
+        h, = _dy.cond(_dy.or_(_dy.is_(xs, None), lambda : _dy.not_(x)),
+            then_2, else_2, (h,), names=('h',))
         return h,
-    h, = _dy.cond(_dy.and_(x is not None, lambda : x > 0, lambda : xs),
-        then_0, else_0, (h,), names=('h',))
+    h, = _dy.cond(_dy.and_(_dy.is_not(x, None), lambda : x > 0, lambda : xs
+        ), then_0, else_0, (h,), names=('h',))
     return h if h else _dy.call(str)(h)
