@@ -19,6 +19,7 @@ import dy2static
 from dy2static import config, not_to_static, to_static, transformers
 
 NAMES = [transformer.__name__ for transformer in transformers.PIPELINE]
+HEADER = "import chainer\nimport chainer.functions as F\nfrom dy2static import *\n"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -29,7 +30,7 @@ def module(tmp_path):
 
     def load(text):
         path = tmp_path / f"user_{next(count)}.py"
-        path.write_text("import chainer\nimport chainer.functions as F\nfrom dy2static import *\n" + textwrap.dedent(text))
+        path.write_text(HEADER + textwrap.dedent(text))
         spec = importlib.util.spec_from_file_location(path.stem, path)
         made = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(made)
@@ -59,7 +60,7 @@ def same_as_eager(static, function, *args):
     return all(np.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(*arrays))
 
 
-# --- what can be looked at ----------------------------------------------------------------------------------------------
+# --- what can be looked at ---
 
 def scaled(x, n=2):
     h = F.relu(x)
@@ -165,7 +166,7 @@ def test_a_static_function_looks_like_the_function():
     assert repr(f) == "<static scaled>"
 
 
-# --- logs -----------------------------------------------------------------------------------------------------------------
+# --- logs ---
 
 TEXT = """
 def f(x, n=1):
@@ -253,7 +254,7 @@ def test_enable_to_static():
     assert f.cache_info().captures == 1
 
 
-# --- what to_static takes --------------------------------------------------------------------------------------------
+# --- what to_static takes ---
 
 class Affine(chainer.Chain):
     def __init__(self):
@@ -353,7 +354,7 @@ def test_what_to_static_refuses(what):
         "  hint: C functions and builtins have no source to compile")
 
 
-# --- falling back -------------------------------------------------------------------------------------------------------
+# --- falling back ---
 
 REFUSED = """
 def f(x):
@@ -386,8 +387,8 @@ def test_strict_raises(ask, module):
     with pytest.raises(dy2static.CaptureError) as caught:
         f(x_()) if ask == "call" else f.program(x_())
     lines = str(caught.value).splitlines()
-    assert lines[0] == "D2S201: f " + ("cannot be compiled" if ask == "call" else "runs eagerly for these arguments") + \
-        f": {REASON}"
+    what = {"call": "cannot be compiled", "program": "runs eagerly for these arguments"}[ask]
+    assert lines[0] == f"D2S201: f {what}: {REASON}"
     assert lines[1] == f"  {function.__code__.co_filename}:7"
     assert lines[2].strip() == "if h.array.sum() > 0:"
     assert lines[-1] == f"  hint: {HINT}"
@@ -417,7 +418,7 @@ def test_not_to_static_runs_on_the_host_every_time(module):
     assert to_static(user.look) is user.look is not_to_static(user.look)
 
 
-# --- messages -------------------------------------------------------------------------------------------------------------
+# --- messages ---
 
 NO_SOURCE = """\
 {name} cannot be compiled: the source of {name} cannot be read: no file '<string>'
@@ -438,7 +439,7 @@ def test_a_function_without_source_runs_eagerly():
     assert np.array_equal(y.array, F.relu(x_()).array)
     assert len(caught) == 1
     assert str(caught[0].message).startswith(
-        "g runs eagerly for this signature: the source of g cannot be read: no file '<string>'; put the function in a file")
+        "g runs eagerly for this signature: the source of g cannot be read: no file '<string>'; put the function in ")
 
 
 def test_a_function_without_source_is_refused_when_strict():
