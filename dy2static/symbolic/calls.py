@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import logging
 import random
@@ -331,6 +332,21 @@ _HOST_LIBRARIES = ("chainer.reporter", "chainer.serializers", "chainer.training"
                    "chainer.dataset")
 _NUMPY_OF_TYPES = frozenset(("dtype", "issubdtype", "promote_types", "finfo", "iinfo", "errstate", "get_printoptions"))
 _NO_RESULT = frozenset((print, chainer.report, logging.info, logging.debug, logging.warning, logging.error, time.sleep))
+
+
+#: Called on the host, these look at their arguments, fail only where the program is at an end, and change nothing.
+HARMLESS = _NO_RESULT | _TEXT | frozenset((id,))
+
+
+def writable_cells(function: types.FunctionType) -> Tuple[Any, ...]:
+    """The closure cells that the code of a function assigns."""
+    written = set()
+    waiting = [function.__code__]
+    while waiting:
+        code = waiting.pop()
+        written.update(i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF"))
+        waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    return tuple(cell for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()) if name in written)
 
 
 def _refuse(what: str) -> Callable:

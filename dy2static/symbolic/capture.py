@@ -17,9 +17,10 @@ from ..runtime import dy, hooks
 from ..runtime.node import make_variable
 from . import stand_ins
 from .aborts import CaptureAborted
-from .calls import Calls
+from .calls import HARMLESS, Calls, writable_cells
 from .locations import user_location
 from .materialise import Materialiser
+from .protection import is_protected
 from .outcome import Build, EscapingVariable, Event, Input, Outcome, Write
 from .shadows import ShadowDict, ShadowList, ShadowSet
 from .sources import Source
@@ -31,6 +32,9 @@ _MOST_NODES = 200_000
 
 
 class Capture:
+#: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
+_LONGEST_EXPRESSION = 400
+
     """The state of one symbolic run.
 
     varying: paths of numbers that are inputs, not guards.
@@ -79,6 +83,7 @@ class Capture:
             world.finish()
         return self._outcome(built, writes)
 
+            self.materialiser.check_handed()
     def _outcome(self, result: Build, writes: Tuple[Write, ...]) -> Outcome:
         outputs = self.materialiser.outputs(result, [w.built for w in writes if w.built is not None], self.variables)
         graph = self.builder.build(outputs)
@@ -208,6 +213,9 @@ class Capture:
         return SymbolicScalar(self, kind, text, hint)
 
     def _number_text(self, operand: Any) -> str:
+        if kind == "py_bool" or len(text) > _LONGEST_EXPRESSION:
+            self.guard_expression(text, hint)
+            return hint
         if type(operand) is SymbolicScalar:
             return operand.text
         if isinstance(operand, float) and (operand != operand or operand in (float("inf"), -float("inf"))):
@@ -290,6 +298,8 @@ class Capture:
                 return x.value, x.requires_grad
             array, requires_grad = x._data[0], x.requires_grad
         else:
+                if "exposed" in x.__dict__:
+                    self.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it")
             array, requires_grad = x, False
         if type(array) is SymbolicArray:
             if array.is_scalar:
@@ -377,7 +387,8 @@ class Capture:
                   structure: Any = stand_ins.LEAF, name: str = "") -> Any:
         """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
         self.check()
-        self.store_writes()
+        trusted = types_ is not None or function in HARMLESS
+        self.store_writes(may_fail=not trusted)
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name)
         operands: List[Value] = []
@@ -386,10 +397,33 @@ class Capture:
         call = host.Call(target, template[0], template[1], _flat if types_ is not None else _one, name)
         outputs = self.builder.add(host.host_call, tuple(operands), {"call": call, "types": (Dynamic(),) if types_ is None else types_},
                                    name=_identifier(name))
+        if not trusted:
+            self._note_changes(function, args, kwargs, name)
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 
-    def store_writes(self) -> None:
-        """Put pending writes into the program here, before something that could look."""
+    def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:
+        """A host call of unknown code: what it may change is not read from here on, and it gets no new containers."""
+        given = (*args, *kwargs.values())
+        owner = function.owner if type(function) is BoundHostMethod else function
+        own = type(owner) if type(owner) is not SymbolicObject else type(owner.real)
+        code = function if isinstance(function, (types.FunctionType, type)) else own
+        is_users = not is_library(getattr(code, "__module__", None) or "") or isinstance(function, types.MethodType)
+        if is_users and any(self.materialiser.holds_new_container(item) for item in given):
+            self.abort(f"a list or dict that is made here is given to {name}, which may change or keep it")
+        if is_users or any(map(self.materialiser.exposes, given)):
+            self.world.stale = name
+        if isinstance(function, types.FunctionType):
+            for cell in writable_cells(function):
+                if id(cell) in self._cells:
+                    self.abort(f"{name} changes a closure variable that is used here")
+        for item in given if is_users else ():
+            if isinstance(item, SymbolicVariable):
+                item.__dict__["exposed"] = name
+
+    def store_writes(self, may_fail: bool = True) -> None:
+        """Put pending writes into the program here, before something that could look, or fail."""
+        if may_fail and is_protected(Capture.run.__code__):
+            self.abort("something that may fail at run time stands inside a `try` or `with`")
         for container, kind, key, item in self._changes():
             operands = [self.object_value(container)]
             template = self.materialiser.hand_over(item, operands)

@@ -86,7 +86,7 @@ class Materialiser:
         if source is not None:
             return self._hole(self.capture.object_value(source), operands)
         if kind in (list, dict):
-            if self._handed.setdefault(id(item), item) is item and id(item) in self._made:
+            if id(item) in self._made:
                 self.capture.abort("an object that is made here is handed to two host calls")
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])

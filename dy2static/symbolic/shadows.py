@@ -47,6 +47,7 @@ class ShadowDict(dict):
     def load_all(self) -> None:
         """Load everything, in the order of the real dict, and guard that there is nothing else."""
         if self.whole:
+        self.world.check_fresh()
             return
         written = {k: v for k, v in dict.items(self) if k in self.removed or self.loaded.get(k, _ABSENT) is not v}
         self.world.guard(self.source, "keys", tuple(self.real))
@@ -79,6 +80,8 @@ class ShadowDict(dict):
         if value is _ABSENT:
             raise KeyError(key)
         return value
+        if self.world.stale is not None:
+            self.world.check_fresh(value)
 
     def get(self, key: Any, default: Any = None) -> Any:
         try:
@@ -210,6 +213,7 @@ class ShadowList(list):
         """Load the items of the real list before those that were appended."""
         if self.whole:
             return
+        self.world.check_fresh()
         self.whole = True
         self.world.guard(self.source, "len", len(self.real))
         items = [self.world.shadow(item, self.world.source("item", self.source, i)) for i, item in enumerate(self.real)]

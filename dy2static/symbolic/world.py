@@ -21,6 +21,7 @@ _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.Bui
                types.ClassMethodDescriptorType, type(np.sum))
 _VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
 _NOT_SHADOWED = (BaseException, tuple, enum.Enum, chainer.FunctionNode, chainer.Function)
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
 _NUMBERS = {int: "py_int", float: "py_float"}
 
 
@@ -37,6 +38,7 @@ class World:
         self._relied: Set[Tuple] = set()
         self.sources = Sources()
         self.containers: List[Any] = []
+        self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
         self._classes: Dict[type, type] = {}
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
@@ -51,6 +53,12 @@ class World:
         if key not in self._relied:
             self._relied.add(key)
             self.guards.append(Guard(source, test, expected))
+
+    def check_fresh(self, value: Any = None) -> None:
+        """Stop if this value, just read from an object of the user's, may have been changed by a host call."""
+        if self.stale is not None and not isinstance(value, _NAMED) and not is_static_function(value):
+            self.capture.abort(f"state is read after {self.stale}, which runs on the host and may have changed it",
+                               hint="read what is needed before that call")
 
     # --- shadows ------------------------------------------------------------------------------------------------
 
