@@ -30,11 +30,11 @@ from .world import World, real_class
 
 _MOST_NODES = 200_000
 
-
-class Capture:
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
 _LONGEST_EXPRESSION = 400
 
+
+class Capture:
     """The state of one symbolic run.
 
     varying: paths of numbers that are inputs, not guards.
@@ -80,10 +80,10 @@ _LONGEST_EXPRESSION = 400
             self.check()
             writes = self._final_writes()
             built = self.materialiser.build(result)
+            self.materialiser.check_handed()
             world.finish()
         return self._outcome(built, writes)
 
-            self.materialiser.check_handed()
     def _outcome(self, result: Build, writes: Tuple[Write, ...]) -> Outcome:
         outputs = self.materialiser.outputs(result, [w.built for w in writes if w.built is not None], self.variables)
         graph = self.builder.build(outputs)
@@ -210,12 +210,12 @@ _LONGEST_EXPRESSION = 400
         kind = {bool: "py_bool", int: "py_int", float: "py_float"}.get(type(hint))
         if kind is None:
             self.abort(f"a number of type {type(hint).__name__}")
-        return SymbolicScalar(self, kind, text, hint)
-
-    def _number_text(self, operand: Any) -> str:
         if kind == "py_bool" or len(text) > _LONGEST_EXPRESSION:
             self.guard_expression(text, hint)
             return hint
+        return SymbolicScalar(self, kind, text, hint)
+
+    def _number_text(self, operand: Any) -> str:
         if type(operand) is SymbolicScalar:
             return operand.text
         if isinstance(operand, float) and (operand != operand or operand in (float("inf"), -float("inf"))):
@@ -295,11 +295,11 @@ _LONGEST_EXPRESSION = 400
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):
             if isinstance(x, SymbolicVariable):
+                if "exposed" in x.__dict__:
+                    self.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it")
                 return x.value, x.requires_grad
             array, requires_grad = x._data[0], x.requires_grad
         else:
-                if "exposed" in x.__dict__:
-                    self.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it")
             array, requires_grad = x, False
         if type(array) is SymbolicArray:
             if array.is_scalar:
@@ -394,11 +394,11 @@ _LONGEST_EXPRESSION = 400
         operands: List[Value] = []
         template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
         target = self.materialiser.hand_over(function, operands)
+        if not trusted:
+            self._note_changes(function, args, kwargs, name)
         call = host.Call(target, template[0], template[1], _flat if types_ is not None else _one, name)
         outputs = self.builder.add(host.host_call, tuple(operands), {"call": call, "types": (Dynamic(),) if types_ is None else types_},
                                    name=_identifier(name))
-        if not trusted:
-            self._note_changes(function, args, kwargs, name)
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 
     def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:

@@ -88,6 +88,7 @@ class Materialiser:
         if kind in (list, dict):
             if id(item) in self._made:
                 self.capture.abort("an object that is made here is handed to two host calls")
+            self._handed.setdefault(id(item), (item, _contents(item)))
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
@@ -101,6 +102,30 @@ class Materialiser:
         if isinstance(item, ShadowBase) or not self._is_constant(item):
             self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call")
         return real_class(item)
+
+    def check_handed(self) -> None:
+        """Stop if a list or dict that a host call got, as a copy, was changed since."""
+        for item, contents in self._handed.values():
+            if len(item) != len(contents) or any(a is not b for a, b in zip(_contents(item), contents)):
+                self.capture.abort(f"a {type(item).__name__} that a host call was given, or an object kept, is changed later")
+
+    def holds_new_container(self, item: Any) -> bool:
+        """Whether the item is, or holds, a list, dict or set that was made during the capture."""
+        if type(item) is tuple:
+            return any(map(self.holds_new_container, item))
+        return type(item) in (list, dict, set)
+
+    def exposes(self, item: Any) -> bool:
+        """Whether code that gets this object could change an object of the user's that this capture reads."""
+        if isinstance(item, (ShadowBase, ShadowDict, ShadowList, ShadowSet, ShadowModule)):
+            return True
+        if type(item) in (tuple, list):
+            return any(map(self.exposes, item))
+        if type(item) is dict:
+            return any(map(self.exposes, item.values()))
+        if isinstance(item, (types.MethodType, functools.partial)):
+            return self.exposes(item.__self__) if isinstance(item, types.MethodType) else True
+        return isinstance(item, types.FunctionType) and not is_library(item.__module__ or "")
 
     def _source_of(self, item: Any) -> Any:
         if isinstance(item, ShadowBase):
@@ -195,3 +220,7 @@ class Materialiser:
                 found[build.parts[0]] = None
         return tuple(found)
 
+
+def _contents(item: Any) -> Tuple[Any, ...]:
+    """What a list or dict holds, flat."""
+    return tuple(item) if type(item) is list else tuple(part for pair in item.items() for part in pair)

@@ -46,8 +46,8 @@ class ShadowDict(dict):
 
     def load_all(self) -> None:
         """Load everything, in the order of the real dict, and guard that there is nothing else."""
-        if self.whole:
         self.world.check_fresh()
+        if self.whole:
             return
         written = {k: v for k, v in dict.items(self) if k in self.removed or self.loaded.get(k, _ABSENT) is not v}
         self.world.guard(self.source, "keys", tuple(self.real))
@@ -79,9 +79,9 @@ class ShadowDict(dict):
             value = self.load(key)
         if value is _ABSENT:
             raise KeyError(key)
-        return value
         if self.world.stale is not None:
             self.world.check_fresh(value)
+        return value
 
     def get(self, key: Any, default: Any = None) -> Any:
         try:
@@ -211,9 +211,9 @@ class ShadowList(list):
 
     def load_all(self) -> None:
         """Load the items of the real list before those that were appended."""
+        self.world.check_fresh()
         if self.whole:
             return
-        self.world.check_fresh()
         self.whole = True
         self.world.guard(self.source, "len", len(self.real))
         items = [self.world.shadow(item, self.world.source("item", self.source, i)) for i, item in enumerate(self.real)]
