@@ -39,6 +39,12 @@ class Builder:
         self._taken[hint] = count + 1
         return hint if count == 0 else self.fresh(f"{hint}_{count}")
 
+    def region(self) -> "Builder":
+        """A builder for a region inside: it shares the names, and where nodes come from."""
+        inner = Builder(f"{self.name}_region")
+        inner._taken, inner.loc = self._taken, self.loc
+        return inner
+
     def input(self, type: Type, name: str = "x") -> Value:
         """A new graph input of this type."""
         value = Value(type, self.fresh(name))

@@ -22,8 +22,10 @@ from .locations import user_location
 from .materialise import Materialiser
 from .protection import is_protected
 from .outcome import Build, EscapingVariable, Event, Input, Outcome, Write
+from .rollback import ABSENT, contents_of
 from .shadows import ShadowDict, ShadowList, ShadowSet
 from .sources import Source
+from .staging import Staging
 from .trust import is_library
 from .values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
 from .world import World, real_class
@@ -43,10 +45,11 @@ class Capture:
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
                  name: str = "forward"):
-        self.builder = Builder(name)
+        self.builder = self.root = Builder(name)
         self.world = World(self, varying)
         self.calls = Calls(self)
         self.materialiser = Materialiser(self)
+        self.staging = Staging(self)
         self.observed, self.start_config = observed, dict(start_config)
         self.inputs: List[Input] = []
         self.variables: List[EscapingVariable] = []
@@ -86,7 +89,7 @@ class Capture:
 
     def _outcome(self, result: Build, writes: Tuple[Write, ...]) -> Outcome:
         outputs = self.materialiser.outputs(result, [w.built for w in writes if w.built is not None], self.variables)
-        graph = self.builder.build(outputs)
+        graph = self.root.build(outputs)
         return Outcome(graph, tuple(self.inputs), tuple(self.world.guards), tuple(self.variables), writes, result,
                        tuple(self.named), tuple(self.bound), self.start_config, tuple(self.events))
 
@@ -158,7 +161,7 @@ class Capture:
     def number_input(self, text: str, kind: str) -> Value:
         """An expression over numbers as a value of the graph."""
         if text not in self._numbers:
-            value = self.builder.input(python_scalar(kind), "number")
+            value = self.root.input(python_scalar(kind), "number")
             self._numbers[text] = value
             self.inputs.append(Input("number", value, text=text))
         return self._numbers[text]
@@ -170,7 +173,7 @@ class Capture:
         return name
 
     def _input(self, kind: str, type_: Any, source: Source, requires_grad: bool = False) -> Value:
-        value = self.builder.input(type_, _readable(source))
+        value = self.root.input(type_, _readable(source))
         self.inputs.append(Input(kind, value, source, requires_grad=requires_grad))
         return value
 
@@ -450,6 +453,8 @@ class Capture:
         """The record of a Variable made here that the user can get hold of."""
         key = id(variable)
         if key not in self._escaping:
+            if self.staging.depth or variable.__dict__.get("decided"):
+                self.abort("a Variable leaves the compiled function from inside a decision on array values")
             record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
             self._escaping[key] = variable, record
             self.variables.append(record)
@@ -470,6 +475,15 @@ class Capture:
         """What to call for ``function``: a staged form, a native call, or a host call."""
         self.check()
         return self.calls.callee(function)
+
+    def decides(self, value: Any) -> bool:
+        """Whether the truth of a value is known at run time only."""
+        return type(value) is SymbolicArray and value.value not in self.known or \
+            type(value) is SymbolicScalar and value.text is None
+
+    def shadow_cells(self) -> List["ShadowCell"]:
+        """The closure cells that staged functions share with the user's."""
+        return list(self._cells.values())
 
     def identical(self, first: Any, second: Any) -> bool:
         """``first is second`` of what they stand for."""
@@ -535,21 +549,15 @@ class ShadowCell:
             world.guard(self.source, "unbound")
         else:
             self.shadow.cell_contents = world.shadow(value, contents) if not isinstance(value, type) else value
-        self.before = self._contents()
-
-    def _contents(self) -> Any:
-        try:
-            return self.shadow.cell_contents
-        except ValueError:
-            return ShadowCell
+        self.before = self.initial = contents_of(self.shadow)
 
     def changes(self) -> List[Tuple[Source, str, Any, Any]]:
         """The write to the cell since the last call, if any."""
-        now = self._contents()
+        now = contents_of(self.shadow)
         if now is self.before:
             return []
         self.before = now
-        return [(self.source, "cell delete" if now is ShadowCell else "cell set", None, now)]
+        return [(self.source, "cell delete" if now is ABSENT else "cell set", None, now)]
 
 
 def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Capture) -> None:

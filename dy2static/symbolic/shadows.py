@@ -25,6 +25,7 @@ class ShadowDict(dict):
         super().__init__()
         self.world, self.real, self.source = world, real, source
         self.loaded: Dict[Any, Any] = {}
+        self.original: Dict[Any, Any] = {}
         self.absent: set = set()
         self.whole = False
         self.removed: set = set()
@@ -40,7 +41,7 @@ class ShadowDict(dict):
                 self.world.guard(self.source, "absent", key)
             return _ABSENT
         value = self.world.shadow(self.real[key], self.world.source("item", self.source, key))
-        self.loaded[key] = value
+        self.loaded[key] = self.original[key] = value
         dict.__setitem__(self, key, value)
         return value
 
@@ -208,6 +209,7 @@ class ShadowList(list):
         self.world, self.real, self.source = world, real, source
         self.whole = False
         self.before: List[Any] = unread
+        self.originals: List[Any] = unread
 
     def load_all(self) -> None:
         """Load the items of the real list before those that were appended."""
@@ -217,7 +219,7 @@ class ShadowList(list):
         self.whole = True
         self.world.guard(self.source, "len", len(self.real))
         items = [self.world.shadow(item, self.world.source("item", self.source, i)) for i, item in enumerate(self.real)]
-        self.before = items + self.before[len(items):]
+        self.originals, self.before = items, items + self.before[len(items):]
         list.__setitem__(self, slice(len(items)), items)
 
     def changes(self) -> Iterator[Tuple[str, Any, Any]]:

@@ -1,0 +1,207 @@
+"""What a block of code did to objects: seen by comparing with a snapshot, and undone."""
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+
+import chainer
+
+from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
+from .trust import is_library
+from .values import is_symbolic
+
+#: Stands for "is not there" among contents.
+ABSENT = object()
+
+#: A place that code can write: the id of a container and a key (index of a list, key of a dict, None for a cell).
+Place = Tuple[int, Any]
+
+_ITERATORS = ("generator", "list_iterator", "tuple_iterator", "zip", "enumerate", "map", "filter", "range_iterator",
+              "dict_keyiterator", "dict_itemiterator", "dict_valueiterator", "reversed", "list_reverseiterator")
+
+
+class Kept(NamedTuple):
+    """One container as it was: its contents, and for shadows what had been loaded and written back by then."""
+
+    item: Any
+    contents: Any
+    loaded: Any = None
+    original: Any = None
+    whole: bool = False
+
+
+class Snapshot:
+    """The contents of everything mutable that a block can reach, before the block runs.
+
+    capture: gives the shadows that the whole capture has read so far.
+    roots: the local values and functions of the block.
+    """
+
+    def __init__(self, capture: Any, roots: Iterable[Any]):
+        self.capture = capture
+        self.kept: Dict[int, Kept] = {}
+        self.cells = [(cell, cell.before) for cell in capture.shadow_cells()]
+        self._reach([*roots, *capture.world.containers, *[cell.shadow for cell, _ in self.cells]])
+
+    def changes(self) -> Dict[Place, Any]:
+        """What is different now, by place: the new contents, or `ABSENT`.
+
+        Stops the capture where a container changed in a way that cannot be joined with another branch.
+        """
+        found: Dict[Place, Any] = {}
+        for key, (item, before) in self._bases().items():
+            now = contents_of(item)
+            if isinstance(now, list):
+                if len(before) != len(now):
+                    self.capture.abort("a list grows or shrinks under a decision on array values")
+                found.update({(key, i): b for i, (a, b) in enumerate(zip(before, now)) if a is not b})
+            elif isinstance(now, dict):
+                found.update({(key, name): now.get(name, ABSENT) for name in {**before, **now}
+                              if before.get(name, ABSENT) is not now.get(name, ABSENT)})
+            elif isinstance(now, set):
+                if before != now:
+                    self.capture.abort("a set changes under a decision on array values")
+            elif before is not now:
+                found[key, None] = now
+        return found
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for key, (item, before) in self._bases().items():
+            _assign(item, before)
+            kept = self.kept.get(key)
+            if isinstance(item, ShadowDict):
+                if item.removed:
+                    self.capture.abort("a key or attribute is deleted under a decision on array values")
+                item.loaded = {**item.original, **kept.loaded} if kept else dict(item.original)
+            elif isinstance(item, ShadowList):
+                item.before = item.originals + (kept.loaded[len(item.originals):] if kept else [])
+        for cell in self.capture.shadow_cells():
+            cell.before = cell.initial
+        for cell, before in self.cells:
+            cell.before = before
+
+    def write(self, place: Place, value: Any) -> None:
+        """Change one place, as both branches together do."""
+        item, key = self._bases()[place[0]][0], place[1]
+        if isinstance(item, list):
+            list.__setitem__(item, key, value)
+        elif isinstance(item, dict):
+            if value is ABSENT:
+                dict.pop(item, key, None)
+            else:
+                dict.__setitem__(item, key, value)
+        else:
+            _assign(item, value)
+
+    def read(self, place: Place) -> Any:
+        """What is in a place now."""
+        now = contents_of(self._bases()[place[0]][0])
+        if isinstance(now, list):
+            return now[place[1]]
+        return now.get(place[1], ABSENT) if isinstance(now, dict) else now
+
+    def _bases(self) -> Dict[int, Tuple[Any, Any]]:
+        """Every container with its contents at the time of the snapshot, what was only read since included."""
+        found = {key: (kept.item, self._base(kept)) for key, kept in self.kept.items()}
+        for item in self.capture.world.containers:
+            found.setdefault(id(item), (item, _initial(item)))
+        for cell in self.capture.shadow_cells():
+            found.setdefault(id(cell.shadow), (cell.shadow, cell.initial))
+        return found
+
+    def _base(self, kept: Kept) -> Any:
+        if isinstance(kept.item, ShadowDict):
+            read_since = {k: v for k, v in kept.item.original.items() if k not in kept.original}
+            return {**read_since, **kept.contents}
+        if isinstance(kept.item, ShadowList) and kept.item.whole and not kept.whole:
+            return kept.item.originals + kept.contents[len(kept.item.originals):]
+        return kept.contents
+
+    def _reach(self, roots: List[Any]) -> None:
+        waiting = list(roots)
+        seen = set()
+        while waiting:
+            item = waiting.pop()
+            if id(item) in seen or type(item) is Unread:
+                continue
+            seen.add(id(item))
+            if type(item).__name__ in _ITERATORS:
+                self.capture.abort("an iterator is alive across a decision on array values")
+            container = _container(item)
+            if container is None:
+                waiting += _parts(item)
+            elif id(container) not in self.kept:
+                now = contents_of(container)
+                self.kept[id(container)] = _keep(container, now)
+                waiting += list(now.values()) if isinstance(now, dict) else list(now) if isinstance(now, (list, set)) else [now]
+
+
+def _keep(item: Any, now: Any) -> Kept:
+    if isinstance(item, ShadowDict):
+        return Kept(item, now, dict(item.loaded), dict(item.original))
+    if isinstance(item, ShadowList):
+        return Kept(item, now, list(item.before), whole=item.whole)
+    return Kept(item, now)
+
+
+def _initial(item: Any) -> Any:
+    """The contents of a shadow made after the snapshot, as it was read."""
+    if isinstance(item, ShadowDict):
+        return dict(item.original)
+    return set(item.real) if isinstance(item, ShadowSet) else list(item.originals)
+
+
+def _parts(item: Any) -> List[Any]:
+    """What can be reached through an object that cannot change itself."""
+    if isinstance(item, types.FunctionType):
+        return [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+    if isinstance(item, types.MethodType):
+        return [item.__func__, item.__self__]
+    if isinstance(item, functools.partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
+
+
+def _container(item: Any) -> Any:
+    """The container of what can change in an object; None for what cannot."""
+    if is_symbolic(item) or isinstance(item, (type, types.ModuleType, chainer.FunctionNode, types.FunctionType)):
+        return None
+    if isinstance(item, (list, dict, set, types.CellType)):
+        return item
+    if isinstance(item, ShadowBase):
+        return object.__getattribute__(item, "__dict__")
+    if not is_library(type(item).__module__) and isinstance(getattr(item, "__dict__", None), dict):
+        return item.__dict__
+    return None
+
+
+def contents_of(item: Any) -> Any:
+    """A copy of the contents, read without loading anything."""
+    if isinstance(item, list):
+        return list.copy(item)
+    if isinstance(item, dict):
+        return dict(dict.items(item))
+    if isinstance(item, set):
+        return set(item)
+    try:
+        return item.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _assign(item: Any, contents: Any) -> None:
+    if isinstance(item, list):
+        list.clear(item)
+        list.extend(item, contents)
+    elif isinstance(item, dict):
+        dict.clear(item)
+        dict.update(item, contents)
+    elif isinstance(item, set):
+        set.clear(item)
+        set.update(item, contents)
+    elif contents is not ABSENT:
+        item.cell_contents = contents
+    elif contents_of(item) is not ABSENT:
+        del item.cell_contents
