@@ -330,6 +330,9 @@ class Entry:
             return self.variable_names[id(parts[0])]
         if kind == "number":
             return parts[0]
+        if kind == "choice":
+            predicate, first, second = [self.expression(p) for p in parts]
+            return f"({first} if {predicate} else {second})"
         if kind == "tuple":
             items = _commas([self.expression(p) for p in parts[1]])
             return f"({items})" if parts[0] is tuple else f"{self.constant(parts[0], 'type')}._make(({items}))"

@@ -453,7 +453,7 @@ class Capture:
         """The record of a Variable made here that the user can get hold of."""
         key = id(variable)
         if key not in self._escaping:
-            if self.staging.depth or variable.__dict__.get("decided"):
+            if self.staging.depth:
                 self.abort("a Variable leaves the compiled function from inside a decision on array values")
             record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
             self._escaping[key] = variable, record

@@ -78,6 +78,8 @@ class Materialiser:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
+            if "choice" in item.__dict__:
+                self.capture.abort("a host call gets a Variable that depends on a decision on array values")
             value = self.capture.early_variable(item) if source is None else self.capture.object_value(source)
             return self._hole(value, operands)
         if kind is BoundHostMethod:
@@ -160,7 +162,7 @@ class Materialiser:
             return Build("value", (item.value,))
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
-            return Build("source", (source,)) if source is not None else Build("variable", (self.capture.escaping(item),))
+            return Build("source", (source,)) if source is not None else self._variable(item)
         source = self._source_of(item)
         if source is not None:
             return Build("source", (source,))
@@ -170,6 +172,15 @@ class Materialiser:
                 self._is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType))):
             return Build("const", (self._real_function(item),))
         return self._compound(item)
+
+    def _variable(self, item: SymbolicVariable) -> Build:
+        if "choice" not in item.__dict__:
+            return Build("variable", (self.capture.escaping(item),))
+        if item.__dict__["choice"] is None:
+            self.capture.abort("which Variable leaves the compiled function depends on nested decisions on array values")
+        predicate, *sides = item.__dict__["choice"]
+        new = Build("variable", (self.capture.escaping(item),))
+        return Build("choice", (Build("value", (predicate,)), *[new if side is None else self.build(side) for side in sides]))
 
     def _compound(self, item: Any) -> Build:
         known = self._made.get(id(item))

@@ -29,6 +29,7 @@ class Staging:
     def __init__(self, capture: Any):
         self.capture = capture
         self.depth = 0
+        self.deciding: Any = None
 
     # --- what converted code calls ------------------------------------------------------------------------------------
 
@@ -101,6 +102,58 @@ class Staging:
         finally:
             capture.builder, self.depth = outer, self.depth - 1
 
+    # --- loops ----------------------------------------------------------------------------------------------------------
+
+    def while_(self, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
+        """``while`` whose test of the present state is symbolic.
+
+        What the body changes becomes state of the loop: found by capturing it until nothing new changes.
+        """
+        before = Snapshot(self.capture, (state, test, body))
+        slots: Dict[Any, Slot] = {}
+        for _ in range(_MOST_TRIALS):
+            trial = Trial(self, before, state, slots, names)
+            with self.region() as test_nodes:
+                decision = test(*trial.state)
+                if not self.capture.decides(decision):
+                    self.capture.abort("the test of a loop stops depending on array values inside the loop")
+                predicate = self.predicate(decision)
+            trial.unchanged_by_test(before)
+            with self.region() as body_nodes:
+                results = body(*trial.state)
+                after = trial.after(results, before)
+            if not trial.found_more:
+                return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
+            wanted = trial.wanted(after)
+            before.restore()
+            slots = {key: self._slot(key, flags, before, state, names) for key, flags in wanted.items()}
+        return self.capture.abort("what a loop changes does not settle")
+
+    def _slot(self, key: Any, flags: Tuple[bool, bool], before: Snapshot, state: Tuple, names: Sequence[str]) -> "Slot":
+        initial = before.read(key) if isinstance(key, tuple) else state[key]
+        name = str(key[1]) if isinstance(key, tuple) else _name(names, key)
+        of_initial = (getattr(initial, "requires_grad", False), getattr(initial, "connected", False))
+        return Slot(self.capture, initial, name, *[a or b for a, b in zip(flags, of_initial)])
+
+    def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
+        capture, slots = self.capture, list(trial.slots.values())
+        with self.region() as closing:
+            results = [slot.value_of(self, after[key]) for key, slot in trial.slots.items()]
+            ran = capture.builder.add(OPS["py_constant"], (), {"value": True}, name="ran")
+        before.restore()
+        flag = Value(python_scalar("py_bool"), capture.builder.fresh("ran"))
+        initial = [slot.value_of(self, slot.initial) for slot in slots]
+        started, = capture.builder.add(OPS["py_constant"], (), {"value": False}, name="ran")
+        own = [slot.inside for slot in slots] + [flag]
+        nodes, outputs = [*body, *closing], [*results, *ran]
+        free = free_values([*test[0], *nodes], [*test[1], *outputs])
+        invariants = [v for v in free if v not in own]
+        regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
+                        for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
+        capture.event("staged", "while")
+        made = capture.builder.add(OPS["while_"], (*initial, started, *invariants), {"carried": len(own)}, regions, name="loop")
+        return trial.finish(self, made[:-1], made[-1], before)
+
     # --- joining --------------------------------------------------------------------------------------------------------
 
     def _join(self, predicate: Value, branches: List[Branch], before: Snapshot, names: Sequence[str]) -> Tuple:
@@ -112,6 +165,7 @@ class Staging:
             a, b = (before.read(place) if side is _SAME else side for side in (a, b))
             places[place] = self._merge(a, b, branches, str(place[1]))
         outputs = self._emit(predicate, branches)
+        self.deciding = predicate
         for place, merged in places.items():
             before.write(place, merged(outputs))
         return tuple([merged(outputs) for merged in joined])
@@ -141,15 +195,21 @@ class Staging:
         if a.value.type != b.value.type:
             self.capture.abort(f"{name} is {a.value.type} or {b.value.type}, by a decision on array values")
         index = self._output(branches, a.value, b.value)
-        requires_grad, connected = a.requires_grad or b.requires_grad, a.connected or b.connected
-        same = a.requires_grad == b.requires_grad and a.connected and b.connected
+        made = [{v for node in branch.nodes for v in node.outputs} for branch in branches]
+        sides = [variable if variable.value not in new else None for variable, new in zip((a, b), made)]
+        fresh = [variable for variable, side in zip((a, b), sides) if side is None]
+        return lambda outputs: self._decided_variable(outputs[index], self.deciding, sides, fresh, (a, b))
 
-        def make(outputs: Sequence[Value]) -> SymbolicVariable:
-            merged = SymbolicVariable(self.capture, SymbolicArray(self.capture, outputs[index]), requires_grad, connected)
-            # Which object it is, and whether it has a creator, depends on the decision: it must not leave.
-            merged.__dict__["decided"] = not same
-            return merged
-        return make
+    def _decided_variable(self, value: Value, predicate: Value, sides: List[Any], fresh: List[Any],
+                          both: Tuple[Any, Any]) -> SymbolicVariable:
+        """The Variable that is one of two: ``sides`` are those that were there before, None for a new one."""
+        merged = SymbolicVariable(self.capture, SymbolicArray(self.capture, value), any(v.requires_grad for v in both),
+                                  any(v.connected for v in both))
+        alike = len({(v.requires_grad, v.connected) for v in fresh}) < 2 and not any(is_decided(v) for v in fresh)
+        if len(fresh) < 2 or not alike:
+            # Which object it is depends on the decision: a choice, made when the result is put together.
+            merged.__dict__["choice"] = (predicate, *sides) if alike and self.depth == 0 else None
+        return merged
 
     def _output(self, branches: List[Branch], a: Value, b: Value) -> int:
         pair = branches[0].outputs, branches[1].outputs
@@ -176,7 +236,110 @@ class Staging:
         return self.capture.builder.add(OPS["if_"], (predicate, *captured), {}, regions, name="joined")
 
 
+class Slot:
+    """One place that a loop carries.  initial: what is there before.  inside: the value in the regions.
+
+    requires_grad, connected: of Variables, for what is there at the start of an iteration.
+    """
+
+    def __init__(self, capture: Any, initial: Any, name: str, requires_grad: bool = False, connected: bool = False):
+        self.capture, self.initial, self.name = capture, initial, name
+        self.requires_grad, self.connected = requires_grad, connected
+        self.kind = _number_kind(initial)
+        if self.kind is None and not isinstance(initial, (SymbolicArray, SymbolicVariable)):
+            capture.abort(f"{name} is {_describe(initial)} before a loop on array values and changes in it",
+                          hint="give it its first value of the same kind before the loop")
+        type_ = python_scalar(self.kind) if self.kind else initial._data[0].type if isinstance(initial, SymbolicVariable) \
+            else initial.type
+        self.inside = Value(type_, capture.builder.fresh("carried"))
+
+    def wrap(self, value: Value) -> Any:
+        """The symbolic form of the place's value."""
+        if self.kind:
+            return SymbolicScalar(self.capture, self.kind, value=value)
+        array = SymbolicArray(self.capture, value)
+        if isinstance(self.initial, SymbolicVariable):
+            return SymbolicVariable(self.capture, array, self.requires_grad, self.connected)
+        return array
+
+    def value_of(self, staging: Staging, item: Any) -> Value:
+        """The value of the graph for what is in the place; stops the capture where it is of another kind."""
+        if self.kind and _number_kind(item) == self.kind:
+            if type(item) is SymbolicScalar:
+                return item.value
+            return self.capture.builder.add(OPS["py_constant"], (), {"value": item}, name="number")[0]
+        alike = isinstance(self.initial, SymbolicVariable) == isinstance(item, SymbolicVariable)
+        value = getattr(item, "value", None) if alike and not self.kind and _number_kind(item) is None else None
+        if not isinstance(value, Value) or value.type != self.inside.type:
+            self.capture.abort(f"{self.name} is {_describe(self.initial)} before a loop on array values and becomes "
+                               f"{_describe(item)} in it")
+        return value
+
+
+class Trial:
+    """One capture of a loop's test and body with a guess at what the loop carries."""
+
+    def __init__(self, staging: Staging, before: Snapshot, state: Tuple, slots: Dict[Any, Slot], names: Sequence[str]):
+        self.capture, self.initial, self.slots, self.names = staging.capture, state, slots, names
+        self.inside = {key: slot.wrap(slot.inside) for key, slot in slots.items()}
+        self.state = tuple([self.inside.get(i, item) for i, item in enumerate(state)])
+        for key, item in self.inside.items():
+            if isinstance(key, tuple):
+                before.write(key, item)
+        self.found: Dict[Any, Any] = {}
+
+    @property
+    def found_more(self) -> bool:
+        """Whether the body changed something that was not carried, or a Variable came to require grad."""
+        return bool(self.found)
+
+    def unchanged_by_test(self, before: Snapshot) -> None:
+        """Stop the capture if the test of the loop wrote something."""
+        if any(self.inside.get(place, _SAME) is not item for place, item in before.changes().items()):
+            self.capture.abort("the test of a loop on array values changes objects")
+
+    def after(self, results: Tuple, before: Snapshot) -> Dict[Any, Any]:
+        """What is in every carried place after the body; notes the places that should be carried too."""
+        found: Dict[Any, Any] = {i: item for i, item in enumerate(results)
+                                 if i in self.slots or item is not self.state[i]}
+        found.update(before.changes())
+        for key in self.slots:
+            if key not in found:
+                found[key] = before.read(key) if isinstance(key, tuple) else results[key]
+        for key, item in found.items():
+            slot = self.slots.get(key)
+            if slot is None or isinstance(item, SymbolicVariable) and isinstance(slot.initial, SymbolicVariable) and \
+                    (item.requires_grad > slot.requires_grad or item.connected > slot.connected):
+                self.found[key] = item
+        return found
+
+    def wanted(self, after: Dict[Any, Any]) -> Dict[Any, Tuple[bool, bool]]:
+        """The places of the next guess, with whether Variables there require grad and have a creator."""
+        found = {}
+        for key in {**self.slots, **self.found}:
+            sides = (self.slots.get(key), after[key])
+            found[key] = (any(getattr(x, "requires_grad", False) for x in sides),
+                          any(getattr(x, "connected", False) for x in sides))
+        return found
+
+    def finish(self, staging: Staging, values: Sequence[Value], ran: Value, before: Snapshot) -> Tuple:
+        """The local names after the loop; writes what it left in objects."""
+        state = list(self.initial)
+        for (key, slot), value in zip(self.slots.items(), values):
+            item = slot.wrap(value)
+            if isinstance(item, SymbolicVariable):
+                item.__dict__["choice"] = (ran, None, slot.initial) if staging.depth == 0 else None
+            if isinstance(key, tuple):
+                before.write(key, item)
+            else:
+                state[key] = item
+        return tuple(state)
+
+
 _SAME = object()
+
+#: So many times the body of a loop is captured before it must be clear what it carries.
+_MOST_TRIALS = 8
 
 
 def _negation(value: Any) -> bool:
@@ -210,10 +373,13 @@ def free_values(nodes: Sequence[Node], outputs: Sequence[Value]) -> Tuple[Value,
     return tuple(dict.fromkeys(v for v in read if v not in made))
 
 
-def close(builder: Builder, nodes: Sequence[Node], outputs: Sequence[Value], captured: Sequence[Value],
-          name: str, own: Sequence[Value] = ()) -> Graph:
-    """The region of these nodes: what it reads from outside becomes inputs, after its ``own`` ones."""
+def close(builder: Builder, nodes: Sequence[Node], outputs: Sequence[Value], captured: Sequence[Value], name: str) -> Graph:
+    """The region of these nodes: what it reads from outside becomes its inputs."""
     inner = {v: Value(v.type, builder.fresh(v.name)) for v in captured}
     closed = tuple(with_inputs(node, tuple(inner.get(v, v) for v in node.inputs)) for node in nodes)
-    return Graph((*own, *inner.values()), tuple(inner.get(v, v) for v in outputs), closed, name)
+    return Graph(tuple(inner.values()), tuple(inner.get(v, v) for v in outputs), closed, name)
 
+
+def is_decided(variable: Any) -> bool:
+    """Whether which object a symbolic Variable is depends on a decision."""
+    return "choice" in variable.__dict__
