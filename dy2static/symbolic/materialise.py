@@ -108,7 +108,8 @@ class Materialiser:
     def check_handed(self) -> None:
         """Stop if a list or dict that a host call got, as a copy, was changed since."""
         for item, contents in self._handed.values():
-            if len(item) != len(contents) or any(a is not b for a, b in zip(_contents(item), contents)):
+            now = _contents(item)
+            if len(now) != len(contents) or any(a is not b for a, b in zip(now, contents)):
                 self.capture.abort(f"a {type(item).__name__} that a host call was given, or an object kept, is changed later")
 
     def holds_new_container(self, item: Any) -> bool:
