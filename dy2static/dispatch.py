@@ -227,18 +227,17 @@ class untouched_globals:
 
     def __enter__(self) -> None:
         self.numpy, self.python = np.random.get_state(), random.getstate()
-        self.config = dict(chainer.config._local.__dict__)
+        self.config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         drawn = random.getstate() != self.python or not _same_state(np.random.get_state(), self.numpy)
         if drawn:
             np.random.set_state(self.numpy)
             random.setstate(self.python)
-        local = chainer.config._local.__dict__
-        changed = local != self.config
-        if changed:
-            local.clear()
-            local.update(self.config)
+        changed = [(space, before) for space, before in self.config if space != before]
+        for space, before in changed:
+            space.clear()
+            space.update(before)
         if error is None and (drawn or changed):
             raise CaptureAborted("a library function draws random numbers while it is called" if drawn else
                                  "chainer.config is changed for good")

@@ -363,5 +363,7 @@ _HANDLERS: Dict[Any, Callable] = {
     chainer.grad: _refuse("chainer.grad is called inside the compiled function"),
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _host_without_result,
+    np.seterr: _refuse("NumPy's error handling is changed"),
+    np.seterrcall: _refuse("NumPy's error handling is changed"),
 }
 _HANDLERS.update({function: _host_without_result for function in (logging.info, logging.debug, logging.warning, logging.error)})
