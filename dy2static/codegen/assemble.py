@@ -18,7 +18,7 @@ def assemble(outcome: Outcome, graph: Graph, nodes: Differentiation, forward: Nu
     pool = pool_of(forward)
     wiring = _Wiring(outcome, graph, nodes, results)
     uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
-    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results))
+    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results, forward.origins))
     counts = {"nodes": len(graph.nodes), "segments": len(uses)}
     for kind in ("host_call", "opaque", "numpy_call"):
         counts[kind] = sum(node.op.name == kind for node in graph.nodes)

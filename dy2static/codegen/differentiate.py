@@ -85,7 +85,7 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs), gradients.connected,
-                              pool_of(function), source=function.source)
+                              pool_of(function), source=function.source, origins=function.origins)
     if following is not None:
         origins.update({v: ("extra", k) for k, v in enumerate(extras)})
         program.again = Segment(f"{segment.name}.backward", following)

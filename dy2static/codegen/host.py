@@ -15,6 +15,7 @@ from ..runtime.node import connect, make_variable
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
+from ..runtime.traceback import show_user_line
 from ..symbolic.outcome import Build, Outcome, Write, walk
 from ..symbolic.sources import Guard, Source
 
@@ -39,16 +40,18 @@ class Entry:
     """Writes the entry function of one outcome.
 
     forward: the compiled forward, ``forward(arena, *inputs) -> (outputs..., saved...)``; pool: its arenas or None.
-    results: what the forward calls each of its results.  Without these four only guards can be written.
+    results: what the forward calls each of its results.  origins: the user's place for each of its lines.  Without
+        these only guards can be written.
     """
 
     def __init__(self, outcome: Outcome, forward: Any = None, pool: Any = None, uses: Sequence[SegmentUse] = (),
-                 results: Sequence[str] = ()):
+                 results: Sequence[str] = (), origins: Mapping[int, Any] = {}):
         self.outcome, self.uses, self.results, self.keep_arena = outcome, uses, tuple(results), bool(uses)
         self.forward, self.pool = forward, pool
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
-            "make_variable": make_variable, "connect": connect, "salvage": salvage, "ndarray": np.ndarray, "is_empty": _is_empty,
+            "make_variable": make_variable, "connect": connect, "salvage": salvage,
+            "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
@@ -207,13 +210,12 @@ class Entry:
         names = [f"r{k}" for k in range(len(self.results))]
         call = f"forward({', '.join([arena, *arguments])})"
         call = f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call
+        self.lines += ["try:", f"    {call}", "except BaseException as error:"]
         if any(record.early is not None and record.connected for record in self.outcome.variables):
             plan = self.constant(self._salvage_plan(), "salvage_plan")
             lease = "lease" if arena == "lease.arena" else "None"
-            self.lines += ["try:", f"    {call}", "except BaseException as error:",
-                           f"    salvage(error, locals(), {plan}, {lease})", "    raise"]
-        else:
-            self.lines.append(call)
+            self.lines.append(f"    salvage(error, locals(), {plan}, {lease})")
+        self.lines.append("    raise show_user_line(error, forward.__code__, origins)")
         if arena == "arena":
             self.lines.append("pool.give(arena)")
         for k, value in enumerate(self.outcome.graph.outputs):

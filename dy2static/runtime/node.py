@@ -13,6 +13,7 @@ from chainer.variable import Variable, VariableNode
 
 from . import hooks
 from .segment import ArenaLease, BackwardProgram, Segment
+from .traceback import show_user_line
 
 _config = chainer.config
 _new_variable, _new_node = Variable.__new__, VariableNode.__new__
@@ -82,7 +83,10 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     held = node.held
     operands = [_current(held[k]) if kind == "held" else given[k].array for kind, k in program.operands]
     lease = None if program.pool is None else ArenaLease(program.pool)
-    results = program.run(None if lease is None else lease.arena, *operands)
+    try:
+        results = program.run(None if lease is None else lease.arena, *operands)
+    except Exception as error:
+        raise show_user_line(error, program.run.__code__, program.origins)
     count = sum(program.connected)
     if program.again is None:
         gradients = [make_variable(array, True) for array in results[:count]]

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from ..errors import Location
 
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
 #: ("extra", k): what the backward program returned after its gradients.
@@ -57,6 +59,7 @@ class BackwardProgram:
     pool: where its arenas come from; None when it needs none.
     again: the segment that this program is itself, for gradients of the gradients; None where not wanted.
     held: what a node of ``again`` holds, as origins.
+    origins: the user's place (of the forward) for each line of ``source``.
     """
 
     run: Callable[..., Tuple]
@@ -66,6 +69,7 @@ class BackwardProgram:
     again: Optional["Segment"] = None
     held: Tuple[Origin, ...] = ()
     source: str = ""
+    origins: Mapping[int, Location] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

@@ -56,11 +56,17 @@ def unflatten(structure: Any, leaves: List[Any]) -> Any:
     return put(structure)
 
 
+#: Smaller arrays are filled at random, so that matrices are regular.
+_RANDOM_SIZE = 1 << 20
+
+
 def stand_in(type_: Any, filling: int) -> Any:
     """A value of a type.  Integers are 0 (a valid index); other contents differ between the two fillings."""
     dtype = np.dtype(type_.dtype)
     content = 0 if dtype.kind in "iu" else 1 - filling if dtype.kind == "b" else 1 + filling
     if isinstance(type_, Tensor):
+        if dtype.kind == "f" and np.prod(type_.shape, dtype=int) < _RANDOM_SIZE:
+            return np.random.RandomState(filling).uniform(0.5, 1.5, type_.shape).astype(dtype)
         return np.full(type_.shape, content, dtype)
     if type_.kind == "numpy":
         return dtype.type(content)

@@ -1,0 +1,43 @@
+"""The user's line in tracebacks of compiled code: an entry as if that line had been running."""
+from __future__ import annotations
+
+import types
+from typing import Any, List, Mapping, Optional
+
+from ..errors import Location
+
+
+def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[int, Location]) -> BaseException:
+    """The error with an entry for the user's line after that of the generated function ``code``.
+
+    origins: the user's place for every line of the generated function.  The error keeps its type, its arguments and
+    all its entries.
+    """
+    entries: List[Any] = []
+    step = error.__traceback__
+    while step is not None:
+        entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
+        if step.tb_frame.f_code is code and step.tb_lineno in origins:
+            entries.append(_entry(origins[step.tb_lineno]))
+        step = step.tb_next
+    rebuilt: Optional[types.TracebackType] = None
+    for frame, last, line in reversed(entries):
+        rebuilt = types.TracebackType(rebuilt, frame, last, line)
+    return error.with_traceback(rebuilt)
+
+
+def _stopped() -> None:
+    raise LookupError
+
+
+def _entry(place: Location) -> Any:
+    """Frame, instruction and line of a frame that stands at a place of the user's file."""
+    name = place.function.rpartition(".")[2].strip("<>") or "compiled"
+    first = place.line - (_stopped.__code__.co_firstlineno + 1 - _stopped.__code__.co_firstlineno)
+    code = _stopped.__code__.replace(co_filename=place.file, co_firstlineno=max(first, 1), co_name=name)
+    try:
+        types.FunctionType(code, {"LookupError": LookupError})()
+    except LookupError as found:
+        step = found.__traceback__.tb_next              # type: ignore[union-attr]
+        return step.tb_frame, step.tb_lasti, place.line
+    raise AssertionError("unreachable")
