@@ -1,7 +1,7 @@
 """The executable meaning of a graph, with NumPy, node by node."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -71,10 +71,30 @@ def _if(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[
 
 def _while(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
     test, body = node.regions
-    state = tuple(operands)
-    while _run(test, state, sizes)[0]:
-        state = _run(body, state, sizes)
-    return state
+    carried, count = node.attrs["carried"], 0
+    state, invariants = tuple(operands[:carried]), tuple(operands[carried:])
+    stacks: List[List[Any]] = [[] for _ in body.outputs[carried:]]
+    while _run(test, state + invariants, sizes)[0]:
+        state = _pushed(_run(body, state + invariants, sizes), carried, stacks)
+        count += 1
+    return state + tuple(stacks) + ((count,) if node.attrs["counted"] else ())
+
+
+def _scan(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    (body,), (count, *rest) = node.regions, operands
+    carried, invariants = node.attrs["carried"], tuple(rest[node.attrs["carried"] + node.attrs["reads"]:])
+    state, read = tuple(rest[:carried]), rest[carried:carried + node.attrs["reads"]]
+    stacks: List[List[Any]] = [[] for _ in body.outputs[carried:]]
+    for i in reversed(range(count)):
+        state = _pushed(_run(body, state + tuple(stack[i] for stack in read) + invariants, sizes), carried, stacks)
+    return state + tuple(stacks)
+
+
+def _pushed(results: Tuple[Any, ...], carried: int, stacks: Sequence[List[Any]]) -> Tuple[Any, ...]:
+    """The new state; the other results of a body go to their stacks."""
+    for stack, item in zip(stacks, results[carried:]):
+        stack.append(item)
+    return results[:carried]
 
 
 def _raise(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
@@ -88,4 +108,5 @@ def make_exception(exception: Any, message: Any, operands: Sequence[Any]) -> Bas
     return exception(message.format(*operands) if operands else message)
 
 
-_CONTROL: Dict[str, Callable[..., Tuple[Any, ...]]] = {"if_": _if, "while_": _while, "raise_": _raise}
+_CONTROL: Dict[str, Callable[..., Tuple[Any, ...]]] = {
+    "if_": _if, "while_": _while, "scan": _scan, "raise_": _raise}

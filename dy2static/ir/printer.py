@@ -21,7 +21,7 @@ def to_source(graph: Graph) -> str:
     """A Python function with NumPy that does what the graph does and returns the tuple of its outputs.
 
     Each node is an assignment with the type of its result, and the user's line where known, in a comment;
-    ``if_`` and ``while_`` are written as ``if`` and ``while``.  Ops whose NumPy meaning is a callable appear as calls
+    ``if_``, ``while_`` and ``scan`` are written as ``if``, ``while`` and ``for``.  Ops whose NumPy meaning is a callable appear as calls
     of the op's name, with its attributes.
     """
     return _Printer(graph).function(graph)
@@ -85,8 +85,8 @@ class _Printer:
 
     def body(self, graph: Graph) -> None:
         for node in graph.nodes:
-            rule = {"if_": self.if_, "while_": self.while_, "raise_": self.raise_}.get(node.op.name, self.primitive)
-            rule(node)
+            rules = {"if_": self.if_, "while_": self.while_, "scan": self.scan, "raise_": self.raise_}
+            rules.get(node.op.name, self.primitive)(node)
 
     def primitive(self, node: Node) -> None:
         operands, results = self.operands(node.inputs), self.operands(node.outputs)
@@ -115,19 +115,55 @@ class _Printer:
             self.write(f"{', '.join(results)} = {', '.join(self.operands(region.outputs))}")
 
     def while_(self, node: Node) -> None:
-        state = self.operands(node.outputs)
-        if state:
-            self.write(f"{', '.join(state)} = {', '.join(self.operands(node.inputs))}"
-                       + _note([v.type for v in node.outputs], node.loc))
         test, body = node.regions
+        carried, invariants = node.attrs["carried"], self.operands(node.inputs[node.attrs["carried"]:])
+        state, stacks = self.loop_variables(node, node.inputs[:carried], body)
+        count = self.operands(node.outputs[-1:]) if node.attrs["counted"] else []
+        self.write(*(f"{name} = 0" for name in count))
 
         def write_loop() -> None:
-            self.names.update(zip(test.inputs, state))
+            self.names.update(zip(test.inputs, state + invariants))
             self.body(test)
             self.write(f"if not {self.name(test.outputs[0])}:", "    break")
-            self.branch(body, state, state)
+            self.write(*(f"{name} += 1" for name in count))
+            self.iteration(body, state + invariants, state, stacks)
 
         self.block("while True:" + _note((), node.loc), write_loop)
+
+    def scan(self, node: Node) -> None:
+        (body,), (count, *rest) = node.regions, node.inputs
+        carried, reads = node.attrs["carried"], node.attrs["reads"]
+        state, stacks = self.loop_variables(node, rest[:carried], body)
+        read, invariants = self.operands(rest[carried:carried + reads]), self.operands(rest[carried + reads:])
+        items = self.operands(body.inputs[carried:carried + reads])
+        reverse = [f"reversed({stack})" for stack in read]
+        if len(items) == 1:
+            header = f"for {items[0]} in {reverse[0]}:"
+        else:
+            header = f"for {', '.join(items) or '_'} in " + \
+                (f"zip({', '.join(reverse)}):" if items else f"range({self.name(count)}):")
+        self.block(header + _note((), node.loc),
+                   functools.partial(self.iteration, body, state + items + invariants, state, stacks))
+
+    def loop_variables(self, node: Node, begin: Sequence[Value], body: Graph) -> Tuple[List[str], List[str]]:
+        """Write the state before the first iteration; gives its names and those of the stacks that are pushed to."""
+        carried = node.attrs["carried"]
+        state = self.operands(node.outputs[:carried])
+        stacks = self.operands(node.outputs[carried:len(body.outputs)])
+        if state:
+            self.write(f"{', '.join(state)} = {', '.join(self.operands(begin))}"
+                       + _note([v.type for v in node.outputs[:carried]], node.loc))
+        self.write(*(f"{stack} = []" for stack in stacks))
+        return state, stacks
+
+    def iteration(self, body: Graph, arguments: Sequence[str], state: Sequence[str], stacks: Sequence[str]) -> None:
+        self.names.update(zip(body.inputs, arguments))
+        self.body(body)
+        if not any(isinstance(v.type, Never) for v in body.outputs):
+            results = self.operands(body.outputs)
+            self.write(*(f"{stack}.append({item})" for stack, item in zip(stacks, results[len(state):])))
+            if state:
+                self.write(f"{', '.join(state)} = {', '.join(results[:len(state)])}")
 
     def raise_(self, node: Node) -> None:
         exception, message = node.attrs["exception"], node.attrs["message"]

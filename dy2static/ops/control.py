@@ -1,16 +1,18 @@
 """Control flow on values, and the containers that loops need.
 
-``if_`` and ``while_`` hold graphs (regions) that get the node's operands as inputs.  Containers are values like any
-other: ``list_append`` and ``push`` give a new list or stack.  Ops here have no ``vjp`` yet: a gradient through them
-is refused by autodiff.  Their meaning is `dy2static.ir.interpret`; the printer writes ``if`` and ``while``.
+``if_``, ``while_`` and ``scan`` hold graphs (regions) that see nothing but their own inputs, which are the node's
+operands.  Their meaning is `dy2static.ir.interpret`; the printer writes ``if``, ``while`` and ``for``.  How they are
+differentiated stands in `dy2static.passes.branches` and `dy2static.passes.loops`.  Containers are values like any
+other: ``list_append`` and ``push`` give a new list or stack.
 """
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence, Tuple
+from dataclasses import replace
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare, sample
 from ..ir.types import Dynamic, List, Never, Scalar, Stack, Tensor, Type, Union, python_scalar
 
@@ -66,21 +68,121 @@ def _if_infer(pred: Type, *captured: Type, regions: Tuple[Graph, Graph]) -> Tupl
 if_ = declare("if_", "pred *captured", kind="control", regions=("then", "orelse"), infer=_if_infer)
 
 
-def _while_infer(*state: Type, regions: Tuple[Graph, Graph]) -> Tuple[Type, ...]:
-    test, body = regions
-    _need_inputs(test, state, "the test of a loop")
-    _need_inputs(body, state, "the body of a loop")
+def _need_test(test: Graph, types: Sequence[Type]) -> None:
+    _need_inputs(test, types, "the test of a loop")
     if len(test.outputs) != 1:
         raise TypeError("the test of a loop gives one value")
     _need_truth(test.outputs[0].type, "the test of a loop")
+
+
+def _pushed(body: Graph, state: Sequence[Type]) -> Tuple[Type, ...]:
+    """The stacks that a body fills with what it gives besides the new state."""
+    if not returns(body):
+        return ()
     after = tuple(v.type for v in body.outputs)
-    if returns(body) and after != state:
+    if after[:len(state)] != tuple(state):
         raise TypeError(f"the body of a loop takes {_show(state)} and gives {_show(after)}")
-    return state
+    return tuple(Stack(type) for type in after[len(state):])
 
 
-#: Repeat ``body`` on the state while ``test`` of the state holds; gives the last state.
-while_ = declare("while_", "*state", kind="control", regions=("test", "body"), infer=_while_infer)
+def _while_canonical(*operands: Type, carried: Any, counted: bool) -> Dict[str, Any]:
+    carried = len(operands) if carried is None else carried
+    if not 0 <= carried <= len(operands):
+        raise TypeError(f"{carried} of {len(operands)} operands cannot be carried")
+    return {"carried": carried}
+
+
+def _while_infer(*operands: Type, carried: int, counted: bool, regions: Tuple[Graph, Graph]) -> Tuple[Type, ...]:
+    test, body = regions
+    state = operands[:carried]
+    _need_test(test, operands)
+    _need_inputs(body, operands, "the body of a loop")
+    return state + _pushed(body, state) + ((python_scalar("py_int"),) if counted else ())
+
+
+#: Repeat ``body`` while ``test`` holds.  The first ``carried`` operands (None: all) are the state; the others are
+#: invariants.  Both regions take state and invariants; the body gives the new state, then values to push, one stack
+#: each.  Outputs: the last state, the stacks, and with ``counted`` how often the body ran.
+while_ = declare("while_", "*operands", {"carried": None, "counted": False}, kind="control", regions=("test", "body"),
+                 canonical=_while_canonical, infer=_while_infer)
+
+
+def _scan_infer(count: Type, *operands: Type, carried: int, reads: int, regions: Tuple[Graph]) -> Tuple[Type, ...]:
+    (body,) = regions
+    if not isinstance(count, Scalar) or count.kind != "py_int":
+        raise TypeError(f"the count of a loop is an int, not {count}")
+    state, stacks, invariants = operands[:carried], operands[carried:carried + reads], operands[carried + reads:]
+    items = tuple(_need(stack, Stack, "a stack").elem for stack in stacks)
+    _need_inputs(body, state + items + invariants, "the body of a loop")
+    return state + _pushed(body, state)
+
+
+#: Run ``body`` ``count`` times.  Operands: the state (``carried``), stacks that are read (``reads``; each has
+#: ``count`` items), invariants.  The body takes the state, one item of each stack, from the last to the first, and
+#: the invariants; it gives the new state, then values to push.  Outputs: the last state, the stacks pushed.
+#:
+#: This is the derivative of ``while_``, and of itself: whoever runs through the iterations backwards meets the items
+#: in the order opposite to that in which they were pushed, and pushes gradients of items in the order of the items.
+scan = declare("scan", "count *operands", {"carried": 0, "reads": 0}, kind="control", regions=("body",),
+               infer=_scan_infer)
+
+
+
+class Loop(NamedTuple):
+    """The parts of a ``while_`` or ``scan`` node.
+
+    count, stacks: operands of a scan.  test: the region of a while.  counted: the output of a while, if it has it.
+    last, pushed: outputs; the results of ``body`` are the next state, then what is pushed.
+    """
+
+    count: Optional[Value]
+    state: Tuple[Value, ...]
+    stacks: Tuple[Value, ...]
+    invariants: Tuple[Value, ...]
+    test: Optional[Graph]
+    body: Graph
+    last: Tuple[Value, ...]
+    pushed: Tuple[Value, ...]
+    counted: Tuple[Value, ...]
+
+    @property
+    def next(self) -> Tuple[Value, ...]:
+        return self.body.outputs[:len(self.state)]
+
+    @property
+    def items(self) -> Tuple[Value, ...]:
+        """What the body pushes."""
+        return self.body.outputs[len(self.state):]
+
+    def node(self, old: Node) -> Node:
+        """The node with these parts, in the place of the old one."""
+        attrs: Dict[str, Any] = {"carried": len(self.state)}
+        if self.count is None:
+            attrs["counted"] = bool(self.counted)
+        else:
+            attrs["reads"] = len(self.stacks)
+        count = () if self.count is None else (self.count,)
+        return replace(old, inputs=count + self.state + self.stacks + self.invariants, attrs=attrs,
+                       outputs=self.last + self.pushed + self.counted,
+                       regions=(self.body,) if self.test is None else (self.test, self.body))
+
+
+def loop_of(node: Node) -> Loop:
+    """The parts of a ``while_`` or ``scan`` node."""
+    *test, body = node.regions
+    carried, reads = node.attrs["carried"], node.attrs.get("reads", 0)
+    count, operands = (node.inputs[0], node.inputs[1:]) if node.op is scan else (None, node.inputs)
+    end = len(node.outputs) - bool(node.attrs.get("counted"))
+    return Loop(count, operands[:carried], operands[carried:carried + reads], operands[carried + reads:],
+                test[0] if test else None, body, node.outputs[:carried], node.outputs[carried:end], node.outputs[end:])
+
+
+def _nothing_infer(*, type: Type) -> Type:
+    return type
+
+
+#: A stand-in for a value of ``type`` that nobody will read: what a branch gives for values that only the other has.
+nothing = declare("nothing", "", {"type": None}, kind="control", infer=_nothing_infer, numpy="None")
 
 #: Raise ``exception``: a class, with ``message`` as the text or a callable that makes it; it is given the operands.
 raise_ = declare(
@@ -138,6 +240,16 @@ def _push_infer(stack: Type, item: Type) -> Type:
     return stack
 
 
+def _stack_add_infer(a: Type, b: Type) -> Type:
+    if _need(a, Stack, "a stack") != b:
+        raise TypeError(f"{a} and {b} cannot be added")
+    return a
+
+
+def _add_stacks(a: list, b: list) -> list:
+    return [_add_stacks(x, y) if isinstance(x, list) else x + y for x, y in zip(a, b)]
+
+
 def _elem_canonical(*_: Any, elem: Any) -> Dict[str, Any]:
     if elem is None:
         raise TypeError("an empty stack needs the type of its items")
@@ -155,6 +267,10 @@ pop = declare(
     "pop", "stack", kind="control", infer=lambda stack: (stack, _need(stack, Stack, "a stack").elem),
     numpy="({stack}[:-1], {stack}[-1])",
 )
+
+#: The sums of the items of two stacks of one length: of gradients that reach a stack from two readers.
+stack_add = declare("stack_add", "a b", kind="control", infer=_stack_add_infer, numpy=_add_stacks,
+                    vjp=lambda g, y, a, b: (g, g))
 
 # Unions: at run time a pair of a tag and the value ------------------------------------------------------------
 

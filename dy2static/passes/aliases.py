@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Iterable, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
+from ..ops.control import loop_of
 
 
 def aliased_operands(node: Node) -> Tuple[Value, ...]:
@@ -13,21 +14,34 @@ def aliased_operands(node: Node) -> Tuple[Value, ...]:
     return node.inputs[:1] if node.op.view else ()
 
 
-def exposes_operands(node: Node) -> bool:
-    """Whether code we do not know sees the operands of a node, and may keep them."""
-    return node.op.kind in ("opaque", "effect")
+def exposed_operands(node: Node) -> Tuple[Value, ...]:
+    """The operands that code we do not know sees, and may keep."""
+    if node.op.kind in ("opaque", "effect"):
+        return node.inputs
+    exposed: Set[Value] = set()
+    for region in node.regions:
+        held = held_values(region, ())
+        exposed.update(x for x, inside in _entering(node, region) if inside in held)
+    return tuple(v for v in node.inputs if v in exposed)
 
 
 def held_values(graph: Graph, escaping: Iterable[Value]) -> Set[Value]:
     """The values whose memory somebody outside can hold: those that escape, those seen by unknown code, and every
     value that one of them may be a view of.
 
-    Linear in nodes + edges.
+    Linear in nodes + edges, times the depth of regions.
     """
     held = set(escaping)
     for node in reversed(graph.nodes):
-        if exposes_operands(node):
-            held.update(node.inputs)
-        elif not held.isdisjoint(node.outputs):
+        held.update(exposed_operands(node))
+        if not held.isdisjoint(node.outputs):
             held.update(aliased_operands(node))
     return held
+
+
+def _entering(node: Node, region: Graph) -> Iterable[Tuple[Value, Value]]:
+    """The operands of a node with the inputs of a region that stand for them."""
+    if node.op.name == "if_":
+        return zip(node.inputs[1:], region.inputs)
+    loop = loop_of(node)
+    return zip(loop.state + loop.stacks + loop.invariants, region.inputs)

@@ -1,13 +1,14 @@
 """Common subexpression elimination."""
 from __future__ import annotations
 
-from typing import Any, Dict, Hashable, Optional
+from typing import Any, Dict, Hashable, List, Optional
 
 import numpy as np
 
 from ..ir.graph import Graph, Node, Value
 from .aliases import held_values
-from .rewriting import with_inputs
+from .effects import may_write
+from .rewriting import with_inputs, with_regions
 
 #: Nodes of these kinds are never merged: two draws, two calls or two branches are two things.
 _KEPT_KINDS = ("control", "effect", "opaque")
@@ -16,16 +17,19 @@ _KEPT_KINDS = ("control", "effect", "opaque")
 def eliminate_common(graph: Graph) -> Graph:
     """Let nodes of the same op, operands and attributes be computed once.
 
-    Linear in nodes + edges + bytes of the constants.  Nodes with effects, control flow and opaque nodes stay.  Two
-    values that somebody outside can hold are never merged: a user who gets two arrays may write into one of them.
+    Linear in nodes + edges + bytes of the constants.  Nodes with effects, control flow and opaque nodes stay;
+    in their regions the same is done.  Two values that somebody outside can hold are never merged: a user who gets two arrays may write into one of them.
     """
     held = held_values(graph, graph.outputs)
     replaced: Dict[Value, Value] = {}
     seen: Dict[Hashable, Node] = {}
-    nodes = []
+    nodes: List[Node] = []
+    changed = False
     for node in graph.nodes:
-        node = with_inputs(node, tuple(replaced.get(v, v) for v in node.inputs))
-        if node.op.effect and callable(node.op.numpy):
+        before = node
+        node = with_regions(with_inputs(node, tuple(replaced.get(v, v) for v in node.inputs)), eliminate_common)
+        changed = changed or node is not before
+        if may_write(node):
             seen.clear()                            # it may have written into any array
         key = _key(node)
         first = node if key is None else seen.setdefault(key, node)
@@ -34,14 +38,14 @@ def eliminate_common(graph: Graph) -> Graph:
             continue
         replaced.update(zip(node.outputs, first.outputs))
         held.update(replaced[v] for v in node.outputs if v in held)
-    if not replaced:
+    if not (replaced or changed):
         return graph
     return graph.with_(nodes=tuple(nodes), outputs=tuple(replaced.get(v, v) for v in graph.outputs))
 
 
 def _key(node: Node) -> Optional[Hashable]:
     """What makes two nodes the same computation; None for a node that equals no other."""
-    if node.op.effect or node.op.kind in _KEPT_KINDS or node.regions:
+    if node.op.effect or node.op.kind in _KEPT_KINDS and node.op.name != "nothing":
         return None
     key = (node.op.name, node.inputs, tuple((name, _frozen(node.attrs[name])) for name in sorted(node.attrs)))
     try:

@@ -5,6 +5,7 @@ from typing import Dict, List, Sequence, Set
 
 from ..errors import InternalError
 from ..ir.graph import Graph, Node, Value
+from .effects import has_effect
 
 
 def extract(graph: Graph, available: Sequence[Value]) -> Graph:
@@ -27,7 +28,7 @@ def extract(graph: Graph, available: Sequence[Value]) -> Graph:
             read.add(value)
             continue
         node = producers.get(value)
-        if node is None or node.op.effect:
+        if node is None or has_effect(node):
             raise InternalError(f"{value.name} of {graph.name} is needed again, but was not kept")
         if node not in needed:
             needed.add(node)

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Tuple
+from typing import Callable, Tuple
 
-from ..ir.graph import Node, Value
+from ..ir.graph import Graph, Node, Value
 
 
 def with_inputs(node: Node, inputs: Tuple[Value, ...]) -> Node:
@@ -12,3 +12,11 @@ def with_inputs(node: Node, inputs: Tuple[Value, ...]) -> Node:
     if all(a is b for a, b in zip(node.inputs, inputs)):
         return node
     return replace(node, inputs=inputs)
+
+
+def with_regions(node: Node, change: Callable[[Graph], Graph]) -> Node:
+    """The node with its regions changed; the node itself if nothing is."""
+    regions = tuple(change(region) for region in node.regions)
+    if all(a is b for a, b in zip(node.regions, regions)):
+        return node
+    return replace(node, regions=regions)

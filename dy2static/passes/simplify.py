@@ -8,8 +8,10 @@ import numpy as np
 from ..ir.building import Builder, infer
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS, OpDef
+from ..ir.types import Tensor
+from ..ops.control import loop_of, returns
 from .aliases import held_values
-from .rewriting import with_inputs
+from .rewriting import with_inputs, with_regions
 
 
 def simplify(graph: Graph) -> Graph:
@@ -18,6 +20,7 @@ def simplify(graph: Graph) -> Graph:
     Views of views become one view; reshapes, broadcasts, casts and ``sum_to`` that change nothing go; turned operands
     go into ``matmul``; ``x * 1``, ``x / 1``, ``x - 0``, ``-(-x)`` become ``x``; arithmetic on constants is done.
     ``x + 0`` and a sum of one element stay: they turn -0.0 into 0.0.  Nodes with effects and ``stop_gradient`` stay.
+    State that a loop does not change becomes an invariant.  Regions of branches and loops are simplified as well.
     A value that somebody outside can hold never becomes an array that somebody else holds, or a view of one.
 
     Linear in nodes + edges.  Nodes that nothing changes are kept as they are; what became unused stays for
@@ -71,7 +74,9 @@ class _Simplifier:
         return None if node is None else node.attrs["value"]
 
     def _node(self, old: Node) -> None:
-        node = with_inputs(old, tuple(self.replaced.get(v, v) for v in old.inputs))
+        node = with_regions(with_inputs(old, tuple(self.replaced.get(v, v) for v in old.inputs)), simplify)
+        if node.op.name in ("while_", "scan"):
+            node = self._without_constant_state(node)
         if not (node.op.effect or node.regions or len(node.outputs) != 1):
             (value,) = node.outputs
             self.builder.loc = node.loc
@@ -83,6 +88,27 @@ class _Simplifier:
             del self.builder.nodes[before:]
         self.builder.nodes.append(node)
         self.producers.update(dict.fromkeys(node.outputs, node))
+
+    def _without_constant_state(self, node: Node) -> Node:
+        """The loop with state that its body gives back unchanged among the invariants."""
+        loop = loop_of(node)
+        inputs, n = loop.body.inputs, len(loop.state)
+        still = [j for j in range(n) if loop.next[j:j + 1] == inputs[j:j + 1]
+                 and not (loop.last[j] in self.held and isinstance(loop.last[j].type, Tensor))]
+        if not still or not returns(loop.body):
+            return node
+        moving = [j for j in range(n) if j not in still]
+
+        def ordered(values: Tuple[Value, ...]) -> Tuple[Value, ...]:
+            return tuple(values[j] for j in moving) + values[n:] + tuple(values[j] for j in still)
+
+        self.replaced.update({loop.last[j]: loop.state[j] for j in still})
+        outputs = tuple(loop.next[j] for j in moving) + loop.items
+        return loop._replace(
+            state=tuple(loop.state[j] for j in moving), invariants=loop.invariants + tuple(loop.state[j] for j in still),
+            test=None if loop.test is None else loop.test.with_(inputs=ordered(loop.test.inputs)),
+            body=loop.body.with_(inputs=ordered(inputs), outputs=outputs),
+            last=tuple(loop.last[j] for j in moving)).node(node)
 
     def _rule(self, op: OpDef, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
         rule = RULES.get(op.name)

@@ -8,6 +8,7 @@ from ..errors import InternalError
 from ..ir.graph import Graph, Node, Value
 from .cse import eliminate_common
 from .dead import eliminate_dead
+from .effects import has_effect
 from .simplify import simplify
 
 
@@ -70,7 +71,7 @@ def _is_redone(node: Node, value: Value, kept: Optional[Collection[Value]]) -> b
         return True
     if kept is None or value in kept:
         return False
-    if node.op.effect or node.op.kind == "opaque":
+    if has_effect(node) or node.op.kind == "opaque":
         raise InternalError(f"{value.name} was not kept for the backward", node.loc)
     return True
 

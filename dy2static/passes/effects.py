@@ -1,0 +1,15 @@
+"""Which nodes must stay where they are, also if nobody reads what they give."""
+from __future__ import annotations
+
+from ..ir.graph import Node
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a node writes, draws, prints or may raise on purpose, or holds a region with such a node."""
+    return node.op.effect or any(has_effect(inner) for region in node.regions for inner in region.nodes)
+
+
+def may_write(node: Node) -> bool:
+    """Whether a node, or one in its regions, runs code that may write into any array."""
+    return node.op.effect and callable(node.op.numpy) or \
+        any(may_write(inner) for region in node.regions for inner in region.nodes)
