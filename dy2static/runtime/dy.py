@@ -1,14 +1,15 @@
 """``_dy``: what converted code calls.
 
-On Python values every function here does exactly what Python does.  While a capture runs on this thread, calls and
-decisions on symbolic values are handed to it.
+On Python values every function here does exactly what Python does.  Where a symbolic value decides, the handler of
+that name in `hooks.handlers` takes over; without one, Python asks the value itself.
 """
 from __future__ import annotations
 
+import operator
 import sys
-from typing import Any, Callable, Sequence, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
-from .hooks import stage
+from .hooks import handlers, stage, symbolic_types
 
 
 class Undefined:
@@ -40,16 +41,103 @@ def call(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if capture is None else capture.callee(function)
 
 
+def _staged(name: str, *arguments: Any) -> Any:
+    """What the handler for symbolic values makes of a call; NotImplemented if it leaves the call to Python."""
+    handler = handlers.get(name)
+    return NotImplemented if handler is None else handler(stage.capture, *arguments)
+
+
+# --- statements -----------------------------------------------------------------------------------------------------
+
+
 def cond(test: Any, then: Callable[..., Tuple], orelse: Callable[..., Tuple], state: Tuple, *,
          names: Sequence[str] = ()) -> Tuple:
     """``if test: then else: orelse``, each taking and giving the local names of the block."""
+    if type(test) in symbolic_types:
+        result = _staged("cond", test, then, orelse, state, names)
+        if result is not NotImplemented:
+            return result
     return then(*state) if test else orelse(*state)
+
+
+def while_(test: Callable[..., Any], body: Callable[..., Tuple], state: Tuple, *, names: Sequence[str] = ()) -> Tuple:
+    """``while test: body``, both taking the local names of the loop, ``body`` giving them.
+
+    The handler gets, before the others, what ``test(*state)`` has just given: any iteration may be the first to depend
+    on a symbolic value.
+    """
+    while True:
+        again = test(*state)
+        if type(again) in symbolic_types:
+            result = _staged("while_", again, test, body, state, names)
+            if result is not NotImplemented:
+                return result
+        if not again:
+            return state
+        state = body(*state)
+
+
+def for_(iterable: Any, body: Callable[..., Tuple], state: Tuple, *, names: Sequence[str] = (),
+         stop: Optional[Callable[..., Any]] = None) -> Tuple:
+    """``for item in iterable: body``; ``body`` takes the item and the local names of the loop, and gives the names.
+
+    ``stop`` says after each item whether to take no further one.  Where that is symbolic, the handler ``for_rest``
+    gets the answer and the iterator in place of ``iterable``.
+    """
+    if type(iterable) in symbolic_types:
+        result = _staged("for_", iterable, body, state, names, stop)
+        if result is not NotImplemented:
+            return result
+    iterator = iter(iterable)
+    del iterable
+    try:
+        while True:
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return state
+            state = body(item, *state)
+            if stop is None:
+                continue
+            done = stop(*state)
+            if type(done) in symbolic_types:
+                result = _staged("for_rest", done, iterator, body, state, names, stop)
+                if result is not NotImplemented:
+                    return result
+            if done:
+                return state
+    finally:
+        del iterator  # an exception keeps this frame: a generator must be closed before anyone handles it
+
+
+def assert_(test: Any, message: Optional[Callable[[], Any]] = None) -> None:
+    """``assert test, message()``."""
+    if type(test) in symbolic_types and _staged("assert_", test, message) is not NotImplemented:
+        return
+    if not test:
+        raise AssertionError if message is None else AssertionError(message())
+
+
+# --- expressions ----------------------------------------------------------------------------------------------------
+
+
+def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """``then() if test else orelse()``."""
+    if type(test) in symbolic_types:
+        result = _staged("if_exp", test, then, orelse)
+        if result is not NotImplemented:
+            return result
+    return then() if test else orelse()
 
 
 def and_(first: Any, *rest: Callable[[], Any]) -> Any:
     """``first and rest[0]() and …``: evaluates only what Python would."""
     value = first
-    for thunk in rest:
+    for number, thunk in enumerate(rest):
+        if type(value) in symbolic_types:
+            result = _staged("and_", value, *rest[number:])
+            if result is not NotImplemented:
+                return result
         if not value:
             return value
         value = thunk()
@@ -59,20 +147,28 @@ def and_(first: Any, *rest: Callable[[], Any]) -> Any:
 def or_(first: Any, *rest: Callable[[], Any]) -> Any:
     """``first or rest[0]() or …``: evaluates only what Python would."""
     value = first
-    for thunk in rest:
+    for number, thunk in enumerate(rest):
+        if type(value) in symbolic_types:
+            result = _staged("or_", value, *rest[number:])
+            if result is not NotImplemented:
+                return result
         if value:
             return value
         value = thunk()
     return value
 
 
-def not_(value: Any) -> bool:
+def not_(value: Any) -> Any:
     """``not value``."""
+    if type(value) in symbolic_types:
+        result = _staged("not_", value)
+        if result is not NotImplemented:
+            return result
     return not value
 
 
 def is_(first: Any, second: Any) -> bool:
-    """``first is second``."""
+    """``first is second``; a capture knows which objects are stand-ins of one and the same."""
     capture = stage.capture
     return first is second if capture is None else capture.identical(first, second)
 
@@ -80,3 +176,47 @@ def is_(first: Any, second: Any) -> bool:
 def is_not(first: Any, second: Any) -> bool:
     """``first is not second``."""
     return not is_(first, second)
+
+
+def in_(item: Any, container: Any) -> Any:
+    """``item in container``; the handler is asked during every capture, since what is inside may be symbolic."""
+    if stage.capture is not None:
+        result = _staged("in_", item, container)
+        if result is not NotImplemented:
+            return result
+    return item in container
+
+
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+                "!=": operator.ne, "is": is_, "is not": is_not, "in": in_,
+                "not in": lambda item, container: not_(in_(item, container))}
+
+
+def compare(left: Any, symbol: str, right: Any, *rest: Any) -> Any:
+    """``left < right <= rest[1]() …``: each operand evaluated at most once, and only if Python would.
+
+    rest: symbol, operand as a function of nothing, and so on.
+    """
+    result = _COMPARISONS[symbol](left, right)
+    return and_(result, lambda: compare(right, rest[0], rest[1](), *rest[2:])) if rest else result
+
+
+def format_(value: Any, spec: str = "", conversion: str = "") -> Any:
+    """``f"{value!conversion:spec}"``."""
+    if type(value) in symbolic_types:
+        result = _staged("format_", value, spec, conversion)
+        if result is not NotImplemented:
+            return result
+    return format(_CONVERSIONS[conversion](value) if conversion else value, spec)
+
+
+_CONVERSIONS = {"r": repr, "s": str, "a": ascii}
+
+
+def fstring(*parts: Any) -> Any:
+    """The parts of an f-string, formatted by `format_`, as one text."""
+    if any(type(part) in symbolic_types for part in parts):
+        result = _staged("fstring", *parts)
+        if result is not NotImplemented:
+            return result
+    return "".join(parts)

@@ -1,8 +1,8 @@
-"""The three doors from the run time back to the compiler; `pipeline.install` fills them, nothing else does."""
+"""The doors from the run time back to the compiler; `pipeline.install` and `symbolic` fill them, nothing else does."""
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional, Set
 
 
 def _not_installed(*_: Any, **__: Any) -> Any:
@@ -14,6 +14,12 @@ convert: Callable[..., Any] = _not_installed
 
 #: ``compile_backward(segment, targets, given, again)`` gives a `runtime.segment.BackwardProgram`.
 compile_backward: Callable[..., Any] = _not_installed
+
+#: The types of values that are known at run time only: where one decides, `dy` asks the handler of that name.
+symbolic_types: Set[type] = set()
+
+#: ``handlers[name](capture, *arguments)`` takes over ``_dy.name``; it may give NotImplemented to decline.
+handlers: Dict[str, Callable[..., Any]] = {}
 
 
 class Staging(threading.local):

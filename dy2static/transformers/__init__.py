@@ -9,10 +9,13 @@ import gast
 from dy2static.errors import InternalError
 from dy2static.pyast.parser import reporting_depth
 from dy2static.pyast.scopes import walk
+from dy2static.transformers.asserts import Asserts
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
 from dy2static.transformers.calls import Calls
-from dy2static.transformers.identity import Identity
+from dy2static.transformers.comparisons import Comparisons
+from dy2static.transformers.conditional_expressions import ConditionalExpressions
+from dy2static.transformers.f_strings import FStrings
 from dy2static.transformers.if_else import IfElse
 from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unsupported import Unsupported
@@ -21,8 +24,11 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     Unsupported,  # first: report everything wrong at once, on the user's own code
     SuperCalls,  # before IfElse: `super()` would not know its method from inside a block made a function
     IfElse,  # on plain names: before lambdas are made that capture them
-    BooleanOperators,  # after IfElse, whose blocks settled which names may have no value
-    Identity,  # after IfElse, whose analyses know the plain form; before Calls, which leaves `_dy` calls alone
+    Asserts,  # this and the next four after IfElse, whose blocks settled which names may have no value
+    ConditionalExpressions,
+    BooleanOperators,
+    Comparisons,
+    FStrings,
     Calls,  # last: whatever calls the others left or moved
 )
 

@@ -6,5 +6,5 @@ def f(a, b):
 def f(a, b):
     c = [_dy.is_(a, None), _dy.is_not(a, None), _dy.is_(a, b), _dy.is_not(a,
         b), not _dy.is_(a, b)]
-    return c, _dy.is_(a, None) and b, a is b is None, _dy.is_(a, b) == _dy.is_(
-        b, a)
+    return c, _dy.is_(a, None) and b, _dy.compare(a, 'is', b, 'is', lambda :
+        None), _dy.is_(a, b) == _dy.is_(b, a)

@@ -39,4 +39,4 @@ def f(x, xs=None, *, scale=2):
         return h,
     h, = _dy.cond(_dy.and_(_dy.is_not(x, None), lambda : x > 0, lambda : xs
         ), then_0, else_0, (h,), names=('h',))
-    return h if h else _dy.call(str)(h)
+    return _dy.if_exp(h, lambda : h, lambda : _dy.call(str)(h))

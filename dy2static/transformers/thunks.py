@@ -1,0 +1,46 @@
+"""Expressions that become functions, to be evaluated later or never."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Set, Tuple
+
+import gast
+
+from dy2static.pyast import assigned, scopes
+from dy2static.transformers.base import Transformer
+from dy2static.transformers.frames import counts_frames
+from dy2static.transformers.if_else import IfElse
+
+
+class Thunks(Transformer):
+    """Base of the transformers that move expressions into lambdas; ``moves_in`` are the nodes they look for.
+
+    An expression can be moved unless it binds a name (``:=``), yields, calls ``super()``, stands in a class
+    body, or reads a local that may have no value yet.
+    """
+
+    requires = (IfElse,)  # it must see which functions of the user capture a name; here many get made
+
+    moves_in: ClassVar[Tuple[type, ...]] = ()
+    _FIXED: ClassVar = (gast.NamedExpr, gast.Yield, gast.YieldFrom, gast.Await)
+
+    def start(self) -> None:
+        self.unsure: Set[gast.AST] = set()  # the reads of locals that may have no value
+        if any(isinstance(node, self.moves_in) for node in scopes.walk(self.tree)):
+            self.unsure = _unsure(self.tree)
+
+    def can_move(self, *values: gast.AST) -> bool:
+        """Whether expressions where the visit is now could as well stand in a lambda there."""
+        return not isinstance(self.within[-1], gast.ClassDef) and not any(
+            isinstance(node, self._FIXED) or counts_frames(node) or node in self.unsure
+            for node in scopes.walk(*values)
+        )
+
+
+def _unsure(tree: gast.FunctionDef) -> Set[gast.AST]:
+    """The reads of locals that may have no value, in a function and those in it."""
+    if not hasattr(tree, "unsure"):  # found once: lambdas that hold none of them change nothing
+        found = scopes.analyse(tree)
+        known = [assigned.analyse(node, found) for node in found if isinstance(node, gast.FunctionDef)]
+        tree.unsure = set().union(*(each.unsure | each.unsure_inside for each in known))
+    return tree.unsure
