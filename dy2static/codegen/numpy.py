@@ -1,4 +1,4 @@
-"""Straight-line graphs as readable Python functions that call NumPy: the backend that is always there."""
+"""Graphs as readable Python functions that call NumPy: the backend that is always there."""
 from __future__ import annotations
 
 import ast
@@ -17,8 +17,11 @@ from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
 from ..ir.types import Tensor
 from ..passes.aliases import held_values
+from ..passes.dead import eliminate_dead
+from ..passes.effects import has_effect
 from ..pyast.loader import compile_text
 from .buffers import BufferPlan, plan
+from .flatten import Block, Step, all_steps, flatten
 from .names import Names
 from .text import Line, function_text
 
@@ -73,7 +76,7 @@ class NumpyFunction:
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
          reserved: Collection[str] = ()) -> NumpyFunction:
-    """A NumPy function for a straight-line graph.
+    """A NumPy function for a graph; branches and loops become ``if``, ``while`` and ``for``.
 
     escaping: values whose arrays somebody outside will hold.  They, and everything they may be views of, get new
         memory in every call; everything else is computed into the arena.
@@ -82,6 +85,8 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
 
     Linear in nodes + edges.
     """
+    if any(node.regions for node in graph.nodes):
+        graph = eliminate_dead(graph.with_(outputs=graph.outputs + saved)).with_(outputs=graph.outputs)
     return _Emitter(graph, escaping, saved, reserved).run(name)
 
 
@@ -92,9 +97,11 @@ class _Emitter:
         self.graph, self.saved = graph, saved
         self.returned = (*graph.outputs, *saved)
         self.held = held_values(graph, escaping)
-        self.producers = graph.producers()
-        self.operands = {node: self._direct_operands(node) for node in graph.nodes}
-        self.uses = self._count_uses()
+        self.block = flatten(graph)
+        steps = list(all_steps(self.block))
+        self.producers = {value: step.node for step in steps for value in step.node.outputs}
+        self.operands = {step.node: self._direct_operands(step.node) for step in steps}
+        self.uses, self.reads = self._count_uses(), self._read_positions(steps)
         placed = {v for node in graph.nodes for v in node.outputs if self._is_placed(v, node)}
         self.plan = plan(graph, placed, self.returned, self._overwritable, self._as_view)
         self.symbols = _symbols(graph)
@@ -103,14 +110,14 @@ class _Emitter:
         self.texts: Dict[Value, str] = {}
         self.slot_names: Dict[int, str] = {}
         self.lines: List[Line] = []
+        self.indent = ""
+        self.preferred: Dict[Value, Tuple[str, bool]] = {}
 
     def run(self, name: str) -> NumpyFunction:
         params = tuple(self.names.fresh(value.name or "x") for value in self.graph.inputs)
         self.texts.update(zip(self.graph.inputs, params))
         self._bind_symbols()
-        for node in self.graph.nodes:
-            if node.op.effect or any(self.uses.get(v) for v in node.outputs):
-                self._node(node)
+        self._block(self.block)
         results = tuple(self.texts[v] for v in self.returned)
         arena = tuple(self.slot_names[i] for i in range(len(self.plan.slots)))
         return NumpyFunction(name, params, arena, tuple(self.lines), results, self.names.namespace, self.plan)
@@ -134,11 +141,31 @@ class _Emitter:
         uses: Dict[Value, int] = {}
         for value in self.returned:
             uses[value] = uses.get(value, 0) + 2              # returned values get a name of their own
-        for node in reversed(self.graph.nodes):
-            if node.op.effect or any(v in uses for v in node.outputs):
-                for value in self.operands[node]:
-                    uses[value] = uses.get(value, 0) + 1
+        self._count_in(self.block, uses)
         return uses
+
+    def _count_in(self, block: Block, uses: Dict[Value, int]) -> None:
+        for value in block.results:
+            uses[value] = uses.get(value, 0) + 2
+        for step in reversed(block.steps):
+            if has_effect(step.node) or any(v in uses for v in step.node.outputs):
+                for inner in reversed(step.blocks):
+                    self._count_in(inner, uses)
+                for value in self.operands[step.node]:
+                    uses[value] = uses.get(value, 0) + 1
+
+    def _read_positions(self, steps: Sequence[Step]) -> Dict[Value, int]:
+        """Where each value, or what may be it or a view of it, is read for the last time in the order of the text."""
+        last: Dict[Value, int] = {}
+        for step in reversed(steps):
+            for block in step.blocks:
+                for value in block.results:
+                    last[value] = max(last.get(value, 0), block.end)
+            until = max([step.position] + ([] if fills_out(step.node.op) else
+                                           [last[v] for v in step.node.outputs if v in last]))
+            for value in self.operands[step.node]:
+                last[value] = max(last.get(value, 0), until)
+        return last
 
     def _is_placed(self, value: Value, node: Node) -> bool:
         return (fills_out(node.op) and isinstance(value.type, Tensor) and value not in self.held
@@ -150,6 +177,8 @@ class _Emitter:
             return ()
         direct = self.operands[node]
         roots = [self._root(v) for v in direct]
+        if any(v in self.producers and self.producers[v].regions for v in roots):
+            return ()                                          # they may be, or be views of, what a branch captured
         return tuple(v for i, v in enumerate(direct)
                      if v is roots[i] and all(v is other or root is not v for other, root in zip(direct, roots)))
 
@@ -174,9 +203,26 @@ class _Emitter:
 
     # Text
 
+    def _block(self, block: Block) -> None:
+        for step in block.steps:
+            if has_effect(step.node) or any(self.uses.get(v) for v in step.node.outputs):
+                self._step(step)
+
+    def _step(self, step: Step) -> None:
+        if step.node.op.name == "if_":
+            self._branch(step)
+        elif step.blocks:
+            self._loop(step)
+        else:
+            self._node(step.node)
+
     def _node(self, node: Node) -> None:
         if node.op.name == "constant":
             self._constant(node)
+        elif node.op.name == "py_constant" and type(node.attrs["value"]) in (bool, int):
+            self.texts[node.outputs[0]] = _literal(node.attrs["value"])
+        elif node.op.name == "nothing":
+            self.texts[node.outputs[0]] = "None"
         elif node.op.name == "raise_":
             self._raise(node)
         elif any(v in self.plan.places for v in node.outputs):
@@ -218,6 +264,10 @@ class _Emitter:
             return
         out = self._new_name(value)
         lines = self._source(node, out)
+        if self.preferred.get(value, ("", False))[1] and (len(lines) > 1 or not value.ndim):
+            del self.preferred[value]                          # the name is that of an operand, still to be read
+            out = self._new_name(value)
+            lines = self._source(node, out)
         simple = _without_out(lines[0], out) if len(lines) == 1 and value.ndim else None
         if simple is not None:
             self._line(f"{out} = {simple}", node)
@@ -226,6 +276,101 @@ class _Emitter:
             self._line(f"{out} = {self.names.numpy(f'np.empty({shape}, {dtype})')}", node)
             for line in lines:
                 self._line(line, node)
+
+    # Branches and loops
+
+    def _branch(self, step: Step) -> None:
+        node = step.node
+        results = [v for v in node.outputs if self.uses.get(v)]
+        names = {v: self._new_name(v) for v in results}
+        sides = []
+        for block in step.blocks:
+            pairs = [(value, names[result]) for result, value in zip(node.outputs, block.results) if result in names]
+            sides.append(self._indented(lambda: self._side(block, pairs, ())))
+        (then, orelse), condition = sides, self.texts[node.inputs[0]]
+        if not then and orelse:
+            then, orelse, condition = orelse, [], f"not {condition}"
+        self._line(f"if {condition}:", node)
+        self.lines += then or [(f"{self.indent}    pass", None)]
+        if orelse:
+            self._line("else:")
+            self.lines += orelse
+
+    def _loop(self, step: Step) -> None:
+        node, loop, body = step.node, step.loop, step.blocks[-1]
+        begin = [self.texts[v] for v in loop.state]
+        state = [self._new_name(v) for v in step.variables]
+        self.texts.update(zip(loop.last, state))
+        if state:
+            self._line(f"{', '.join(state)} = {', '.join(begin)}", node)
+        stacks = [self._new_name(v) for v in loop.pushed]
+        for stack in stacks:
+            self._line(f"{stack} = []", node)
+        count = self._new_name(loop.counted[0]) if loop.counted and not stacks else None
+        if count is not None:
+            self._line(f"{count} = 0", node)
+        header, test = self._loop_header(step)
+        self._line(header, node)
+
+        def iteration() -> None:
+            self._side(body, list(zip(body.results, state)), step.variables)
+            for stack, value in zip(stacks, body.results[len(state):]):
+                self._line(f"{stack}.append({self.texts[value]})")
+            if count is not None:
+                self._line(f"{count} += 1")
+            self._assign([(self.texts[v], name) for v, name in zip(body.results, state)])
+
+        lines = test + self._indented(iteration)
+        self.lines += lines or [(f"{self.indent}    pass", None)]
+        if loop.counted and stacks:
+            self._line(f"{self._new_name(loop.counted[0])} = len({stacks[0]})")
+
+    def _loop_header(self, step: Step) -> Tuple[str, List[Line]]:
+        """The first line of a loop, and those of its test where it is not one expression."""
+        loop = step.loop
+        if loop.test is None:
+            items = [self._new_name(v) for v in step.items]
+            read = [f"reversed({self.texts[v]})" for v in loop.stacks]
+            over = f"range({self.texts[loop.count]})" if not read else \
+                read[0] if len(read) == 1 else f"zip({', '.join(read)})"      # type: ignore[index]
+            return f"for {', '.join(items) or '_'} in {over}:", []
+        test = step.blocks[0]
+        lines = self._indented(lambda: self._block(test))
+        text = self.texts[test.results[0]]
+        if not lines:
+            return f"while {text}:", []
+        begin = f"{self.indent}    {text} = "
+        if len(lines) == 1 and lines[0][0].startswith(begin):
+            return f"while {lines[0][0][len(begin):]}:", []
+        return "while True:", lines + self._indented(lambda: [self._line(f"if not {text}:"), self._line("    break")])
+
+    def _side(self, block: Block, results: Sequence[Tuple[Value, str]], variables: Sequence[Value]) -> None:
+        """The steps of a block; its results get their names as soon as nobody reads the variables of these names."""
+        made = {v: step for step in block.steps for v in step.node.outputs}
+        values = [value for value, _ in results]
+        for k, (value, name) in enumerate(results):
+            if value not in made or values.count(value) > 1:
+                continue
+            read = self.reads.get(variables[k], 0) if variables else -1
+            if read <= made[value].position:
+                self.preferred[value] = name, read == made[value].position
+        self._block(block)
+        if not variables:
+            self._assign([(self.texts.get(value, ""), name) for value, name in results])
+
+    def _assign(self, pairs: Sequence[Tuple[str, str]]) -> None:
+        """All assignments at once."""
+        pairs = [(text, name) for text, name in pairs if text and text != name]
+        if pairs:
+            texts, names = zip(*pairs)
+            self._line(f"{', '.join(names)} = {', '.join(texts)}")
+
+    def _indented(self, write: Callable[[], Any]) -> List[Line]:
+        """The lines that ``write`` writes, one level deeper."""
+        before, self.lines, self.indent = self.lines, [], self.indent + "    "
+        write()
+        lines, self.lines, self.indent = self.lines, before, self.indent[:-4]
+        return lines
 
     def _call(self, node: Node) -> None:
         """A call of an op that is a Python function."""
@@ -276,14 +421,15 @@ class _Emitter:
         return self.names.bind(_constant_hint(array, name), array)
 
     def _line(self, text: str, node: Optional[Node] = None) -> None:
-        self.lines.append((text, node.loc if node is not None else None))
+        self.lines.append((self.indent + text, node.loc if node is not None else None))
 
     def _assigned(self, node: Node) -> str:
         names = [self._new_name(v) for v in node.outputs]
         return names[0] if len(names) == 1 else _tuple(names)
 
     def _new_name(self, value: Value) -> str:
-        self.texts[value] = self.names.fresh(value.name or "v")
+        preferred = self.preferred.get(value)
+        self.texts[value] = preferred[0] if preferred else self.names.fresh(value.name or "v")
         return self.texts[value]
 
     def _buffer(self, value: Value) -> str:
@@ -377,6 +523,11 @@ def _is_scalar_like(node: Node) -> bool:
     """Whether NumPy may give a number where the graph has an array of no dimensions."""
     return (len(node.outputs) == 1 and isinstance(node.outputs[0].type, Tensor) and node.outputs[0].shape == ()
             and node.op.kind not in ("view", "opaque"))
+
+
+def _literal(value: Any) -> str:
+    """A number as an operand: in parentheses where a sign could join another operator."""
+    return f"({value!r})" if value < 0 else repr(value)
 
 
 def _constant_hint(array: np.ndarray, name: str) -> str:
