@@ -145,6 +145,10 @@ class Calls:
             return functools.partial(self._text, cls)
         if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library(cls.__module__):
             return lambda *args, **kwargs: self.capture.abort(f"a {cls.__name__} is made inside the compiled function")
+        if cls in (np.errstate, contextlib.suppress):
+            self.capture.abort(f"{cls.__name__} decides what happens when something fails at run time")
+        if cls.__module__.startswith("numpy.random"):
+            return self.host(cls)
         if issubclass(cls, np.generic):
             return lambda *args: (self.capture.numpy_call(cls, args, {}) if any(map(is_symbolic, args)) else cls(*args))
         if cls.__module__ in _PURE_MODULES or issubclass(cls, (BaseException, tuple, chainer.Variable, chainer.FunctionNode,
