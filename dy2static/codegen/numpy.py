@@ -262,20 +262,18 @@ class _Emitter:
                 text = f"{self._numpy('asarray')}({text})"
             self._line(f"{self._assigned(node)} = {text}", node)
             return
-        out = self._new_name(value)
-        lines = self._source(node, out)
-        if self.preferred.get(value, ("", False))[1] and (len(lines) > 1 or not value.ndim):
+        lines = self._source(node, _OUT)
+        simple = _without_out(lines[0], _OUT) if len(lines) == 1 and value.ndim else None
+        if simple is None and self.preferred.get(value, ("", False))[1]:
             del self.preferred[value]                          # the name is that of an operand, still to be read
-            out = self._new_name(value)
-            lines = self._source(node, out)
-        simple = _without_out(lines[0], out) if len(lines) == 1 and value.ndim else None
+        out = self._new_name(value)
         if simple is not None:
             self._line(f"{out} = {simple}", node)
         else:
             shape, dtype = attr_source(value.shape), attr_source(value.dtype)
             self._line(f"{out} = {self.names.numpy(f'np.empty({shape}, {dtype})')}", node)
             for line in lines:
-                self._line(line, node)
+                self._line(line.replace(_OUT, out), node)
 
     # Branches and loops
 
@@ -490,6 +488,9 @@ def _mean(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
 #: Ops with a faster text in special cases: (node, operands, out) gives it, or None for the op's own template.
 _SPECIAL: Dict[str, Callable[[Node, Sequence[str], str], Optional[str]]] = {
     "matmul": _matmul, "transpose": _transpose, "mean": _mean, "sum": _sum}
+
+#: The name of a result before it is known whether the text needs one.
+_OUT = "result_0_"
 
 #: A number as an argument of its own.
 _NUMBER = re.compile(r"(?<=, )-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,)])")
