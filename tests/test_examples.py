@@ -1,0 +1,72 @@
+"""The examples run, quickly; so does every block of Python in the README, and its tables are true."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dy2static import config
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def run(*command, cwd=ROOT):
+    """The output of a Python program; fails with its errors."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DY2STATIC_")}
+    done = subprocess.run([sys.executable, *map(str, command)], cwd=str(cwd), env={**clean, "PYTHONPATH": str(ROOT)},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    assert done.returncode == 0, done.stderr
+    assert "FallbackWarning" not in done.stderr
+    return done.stdout
+
+
+def test_digits():
+    out = run("examples/digits/train.py", "--quick")
+    same = re.findall(r"largest difference in any epoch: loss ([\d.e+-]+), accuracy ([\d.e+-]+)", out)
+    assert len(same) == 2, "with the Trainer and with a loop"
+    assert all(float(loss) < 1e-4 and float(accuracy) < 1e-2 for loss, accuracy in same)
+    assert len(re.findall(r"[\d.]+x$", out, re.M)) == 4, "four speeds"
+    assert "h = _dy.call(F.relu)(_dy.call(self.l1)(x))" in out
+    assert re.search(r"^def forward\(arena, ", out, re.M)
+    assert re.search(r"h = F\.dropout\(h, self\.dropout\) +\| graph: Dropout", out)
+    assert "'fallbacks': 0" in out and "fallbacks=0" in out
+
+
+def test_quickstart():
+    out = run("examples/quickstart.py")
+    assert re.match(r"accuracy (0\.9\d*|1\.0)\ndef forward\(arena, ", out)
+
+
+def test_readme_blocks(tmp_path):
+    """All blocks of Python, one after the other, as one program."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
+    assert len(blocks) >= 5
+    (tmp_path / "mlp.py").write_text("\n".join(blocks), encoding="utf-8")
+    out = run("mlp.py", cwd=tmp_path)
+    assert "_dy.call(F.relu)(_dy.call(self.l1)(x))" in out
+    assert re.search(r"h\.array\[h\.array < 0\] = 0 .*\| .*EAGER: an array is written in place", out)
+    generated, = re.findall(r"^```\n(def forward\(arena.*?)^```$", README, re.M | re.S)
+    assert without_spacing(generated) in without_spacing(out), "the generated function that the README shows"
+
+
+def without_spacing(code):
+    """Code without the columns and line numbers of its comments."""
+    return re.sub(r" +# \S+", "", code)
+
+
+def test_readme_lists_every_variable():
+    rows = re.findall(r"^\| `(DY2STATIC_\w+)` \| `(.*?)` \| (.*) \|$", README, re.M)
+    assert rows == [(name, repr(flag.default), flag.doc) for name, flag in config.Flag.table.items()]
+
+
+LINKED = sorted({(page.name, link) for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
+                 for link in re.findall(r"\]\((?!https?://|#)([^)]+)\)", page.read_text(encoding="utf-8"))})
+
+
+@pytest.mark.parametrize("page, link", LINKED)
+def test_links_lead_somewhere(page, link):
+    place = ROOT if (ROOT / page).exists() else ROOT / "docs"
+    assert (place / link.partition("#")[0]).exists()
