@@ -128,7 +128,8 @@ def test_explain_says_why_a_call_is_eager():
         return h
     text = to_static(f).explain(x_())
     assert f"this call runs eagerly: {REASON}" in text
-    assert re.search(rf"^ *{f.__code__.co_firstlineno + 2}     h\.array\[0\] = 0 +\| .*EAGER: {REASON} \({HINT}\)$", text, re.M)
+    line = f.__code__.co_firstlineno + 2
+    assert re.search(rf"^ *{line}     h\.array\[0\] = 0 +\| .*EAGER: {REASON} \({HINT}\)$", text, re.M)
 
 
 def test_stats_count_what_programs_hold():
