@@ -53,8 +53,9 @@ class Picture:
             self.arrays.append(item)
             return item.shape, item.dtype.char, item.flags.c_contiguous, item.flags.writeable, shared, Values(item)
         if isinstance(item, chainer.Variable):
-            return (item.requires_grad, item.creator is not None, item.rank > 0, item.name, self.of(item.array),
-                    self.of(item.grad_var))
+            # what requires no gradient has a creator eagerly, and none compiled
+            connected = item.requires_grad and item.creator is not None
+            return item.requires_grad, connected, item.name, self.of(item.array), self.of(item.grad_var)
         if isinstance(item, types.MethodType):
             return item.__func__.__qualname__, self.of(item.__self__)
         if isinstance(item, types.CellType):
@@ -190,7 +191,7 @@ def run(make, calls, compile, backward=True, between=None):
     function, roots = made if isinstance(made, tuple) else (made, None)
     observations = []
     for number, call in enumerate(calls):
-        given = call(roots) if call.__code__.co_argcount else call()
+        given = call(roots) if call.__code__.co_argcount > len(call.__defaults__ or ()) else call()
         args, kwargs = given if len(given) == 2 and isinstance(given[0], tuple) and isinstance(given[1], dict) else (given, {})
         observations.append(observe(function, args, kwargs, roots, backward)[0])
         _clear(roots)
@@ -218,6 +219,11 @@ def check(make, calls, rounds=2, backward=True, compiled=None, **options):
         made.append(to_static(target, **options, **more))
         return made[-1]
     found, function = run(make, calls, compile, backward)
+    if not any(observation["error"] for observation in eager):
+        infos = [getattr(type(m), "forward", m) if isinstance(m, chainer.Link) else m for m in made]
+        reasons = [r for m in infos if hasattr(m, "dispatcher") for r in m.dispatcher.refused.values()]
+        reasons = [r for r in reasons if r.startswith("its guards do not") or _is_ours(r)]
+        assert not reasons, reasons
     problems = [f"call {i}: {line}" for i, pair in enumerate(zip(eager, found)) for line in differences(*pair)]
     assert not problems, "\n".join(problems[:8])
     if compiled is not None:
@@ -230,6 +236,12 @@ def check(make, calls, rounds=2, backward=True, compiled=None, **options):
             assert not any(s["captures"] for s in stats) and any(s["refused"] for s in stats), stats
     gc.collect()
     return made[0] if made else function
+
+
+def _is_ours(reason):
+    """Whether a call fell back because of what looks like a mistake in the compiler."""
+    kinds = ("AttributeError", "NameError", "AssertionError", "UnboundLocalError", "RecursionError")
+    return reason.startswith(tuple(f"the symbolic run raised {kind}" for kind in kinds)) or "unhashable" in reason
 
 
 def variable(*shape, seed=0, dtype="f", requires_grad=True, low=-1.0, high=1.0):

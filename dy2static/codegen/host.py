@@ -51,7 +51,7 @@ class Entry:
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
             "make_variable": make_variable, "connect": connect, "salvage": salvage,
-            "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty,
+            "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
@@ -108,6 +108,8 @@ class Entry:
             ids = ", ".join(f"id({self.path(s)})" for s in expected)
             return f"len({{{ids}}}) != {len(expected)}"
         if test == "expr":
+            if _has_equals_that_differ(expected[1]):
+                return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"
             return f"{expected[0]} != {self.constant(expected[1])}"
         value = self.path(guard.source)
         if test == "type":
@@ -118,13 +120,19 @@ class Entry:
             kind = self.constant(type(expected), "type")
             if expected != expected:
                 return f"type({value}) is not {kind} or {value} == {value}"
+            if _has_equals_that_differ(expected):
+                return f"type({value}) is not {kind} or exact({value}) != {self.constant(exact(expected))}"
             return f"type({value}) is not {kind} or {value} != {self.constant(expected)}"
         if test == "len":
             return f"len({value}) != {expected}"
         if test == "keys":
+            if not all(type(key) is str for key in expected):
+                return f"exact(tuple({value})) != {self.constant(exact(expected))}"
             return f"tuple({value}) != {self.constant(expected)}"
         if test == "absent":
             return f"{self.constant(expected)} in {value}"
+        if test == "lacks":
+            return f"hasattr({value}, {expected!r})"
         if test == "same":
             return f"{value} is not {self.path(expected)}"
         if test == "unbound":
@@ -168,7 +176,9 @@ class Entry:
         roots = {g.source for g in self.outcome.guards if g.source is not None and g.source.parent is None}
         positions = sum(source.kind == "arg" for source in roots)
         keywords = sum(source.kind == "kwarg" for source in roots)
-        checks = [f"len(args) != {positions}", f"len(kwargs) != {keywords}" if keywords else "kwargs",
+        order = self.constant(self.outcome.keywords)
+        checks = [f"len(args) != {positions}",
+                  "kwargs" if not keywords else "len(kwargs) != 1" if keywords == 1 else f"tuple(kwargs) != {order}",
                   f"global_config.__dict__ != {self.constant(dict(chainer.global_config.__dict__), 'config')}",
                   f"local_config.__dict__ != {self.constant(self.outcome.config, 'config')}",
                   "function_hooks() or link_hooks()"]
@@ -369,6 +379,24 @@ def compile_diagnosis(entry: Entry) -> Any:
     lines += ["except GUARD_ERRORS:", "    failed.append(-1)", "return failed"]
     text = "def diagnose(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines).replace("return MISS", "return [-1]")
     return compile_text(text, f"<dy2static guards {next(_serial)}>", entry.namespace)["diagnose"]
+
+
+def exact(value: Any) -> Any:
+    """A form of a value that is equal only for values that nobody can tell apart: not 0.0 and -0.0, not 1 and True."""
+    if isinstance(value, (float, complex, np.generic)):
+        return type(value), repr(value)
+    if isinstance(value, range):
+        return range, value.start, value.stop, value.step
+    if isinstance(value, (set, frozenset)):
+        return frozenset([exact(item) for item in value])
+    return tuple([exact(item) for item in value]) if type(value) is tuple else (type(value), value)
+
+
+def _has_equals_that_differ(value: Any) -> bool:
+    """Whether there may be an equal value of the same type that is not the same."""
+    if isinstance(value, (float, np.floating)):
+        return bool(value == 0)
+    return isinstance(value, (complex, np.complexfloating, range, set, frozenset))
 
 
 def _is_empty(cell: Any) -> bool:

@@ -339,7 +339,7 @@ _NO_RESULT = frozenset((print, chainer.report, logging.info, logging.debug, logg
 
 
 #: Called on the host, these look at their arguments, fail only where the program is at an end, and change nothing.
-HARMLESS = _NO_RESULT | _TEXT | frozenset((id,))
+HARMLESS = tuple(_NO_RESULT | _TEXT | frozenset((id,)))
 
 
 def writable_cells(function: types.FunctionType) -> Tuple[Any, ...]:

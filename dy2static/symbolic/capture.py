@@ -85,13 +85,13 @@ class Capture:
             built = self.materialiser.build(result)
             self.materialiser.check_handed()
             world.finish()
-        return self._outcome(built, writes)
+        return self._outcome(built, writes, tuple(kwargs))
 
-    def _outcome(self, result: Build, writes: Tuple[Write, ...]) -> Outcome:
+    def _outcome(self, result: Build, writes: Tuple[Write, ...], keywords: Tuple[str, ...]) -> Outcome:
         outputs = self.materialiser.outputs(result, [w.built for w in writes if w.built is not None], self.variables)
         graph = self.root.build(outputs)
         return Outcome(graph, tuple(self.inputs), tuple(self.world.guards), tuple(self.variables), writes, result,
-                       tuple(self.named), tuple(self.bound), self.start_config, tuple(self.events))
+                       tuple(self.named), tuple(self.bound), self.start_config, tuple(self.events), keywords)
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""
@@ -195,9 +195,9 @@ class Capture:
     def scalar_operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
         """An operator on numbers at least one of which is symbolic."""
         if not all(type(x) in (bool, int, float, SymbolicScalar) for x in operands):
-            if symbol in ("==", "!="):
+            if symbol in ("==", "!=") and any(isinstance(x, (type(None), str, bytes, tuple, list, dict)) for x in operands):
                 return symbol == "!="
-            return NotImplemented
+            return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
         if symbol in ("**", "<<", ">>"):
             operands = (operands[0], operands[1].fix() if type(operands[1]) is SymbolicScalar else operands[1])
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
@@ -390,7 +390,7 @@ class Capture:
                   structure: Any = stand_ins.LEAF, name: str = "") -> Any:
         """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
         self.check()
-        trusted = types_ is not None or function in HARMLESS
+        trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
         self.store_writes(may_fail=not trusted)
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name)
@@ -493,6 +493,8 @@ class Capture:
                     kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
                     or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
                 self.abort("`is` of a value that is known at run time only")
+        if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
+            self.abort("two arrays are compared by `is`")
         first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
         return first is second
 
@@ -505,12 +507,17 @@ class Capture:
 
     def _instantiate(self, function: types.FunctionType) -> types.FunctionType:
         loaded = hooks.convert(function)
-        cells = {name: self._cell(cell) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
+        cells = {name: self._cell(cell, name) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
         made = loaded.instantiate(self._shadow_globals(function.__globals__), cells, dy, function)
         self.calls.staged_codes.add(made.__code__)
         source = self.world.source("const", None, function)
-        for name in ("__defaults__", "__kwdefaults__"):
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
             defaults = getattr(function, name)
+            if not is_library(function.__module__ or ""):
+                test = "eq" if type(defaults) is dict else "is"
+                self.world.guard(self.world.source("attr", source, name), test, dict(defaults) if test == "eq" else defaults)
+            if name == "__code__":
+                continue
             if defaults and not all(_is_atom(x) for x in (defaults.values() if isinstance(defaults, dict) else defaults)):
                 shadow = self.world.shadow(defaults, self.world.source("attr", source, name))
                 setattr(made, name, dict(shadow) if isinstance(shadow, dict) else shadow)
@@ -529,16 +536,16 @@ class Capture:
             self._globals[id(real)] = known
         return known
 
-    def _cell(self, cell: Any) -> Any:
+    def _cell(self, cell: Any, name: str) -> Any:
         if id(cell) not in self._cells:
-            self._cells[id(cell)] = ShadowCell(self.world, cell)
+            self._cells[id(cell)] = ShadowCell(self.world, cell, name)
         return self._cells[id(cell)].shadow
 
 
 class ShadowCell:
     """The shadow of a closure cell."""
 
-    def __init__(self, world: World, real: Any):
+    def __init__(self, world: World, real: Any, name: str):
         self.real = real
         self.source = world.source("const", None, real)
         self.shadow = types.CellType()
@@ -548,7 +555,7 @@ class ShadowCell:
         except ValueError:
             world.guard(self.source, "unbound")
         else:
-            self.shadow.cell_contents = world.shadow(value, contents) if not isinstance(value, type) else value
+            self.shadow.cell_contents = value if name == "__class__" else world.shadow(value, contents)
         self.before = self.initial = contents_of(self.shadow)
 
     def changes(self) -> List[Tuple[Source, str, Any, Any]]:

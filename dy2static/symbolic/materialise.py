@@ -136,6 +136,8 @@ class Materialiser:
             return attributes.source.parent if isinstance(attributes, ShadowDict) else None
         if type(item) in (ShadowDict, ShadowList, ShadowSet):
             return item.source
+        if isinstance(item, (tuple, types.MethodType, functools.partial)):
+            return self.capture.world.origin(item)
         if type(item) is ShadowModule:
             return object.__getattribute__(item, "_dy2static_attributes").source.parent
         return None

@@ -84,6 +84,7 @@ class Outcome:
     bound: Tuple[Tuple[str, Any], ...]
     config: Mapping[str, Any]
     events: Tuple[Event, ...]
+    keywords: Tuple[str, ...] = ()
 
 
 def walk(build: Build) -> List[Build]:

@@ -62,7 +62,7 @@ class Guard:
     """Something a capture relied on, checked before every run of its program.
 
     test: "type" (``type(v) is expected``), "is", "eq" (same type and equal), "len", "keys" (all keys, in order),
-    "absent" (``expected not in v``), "array" (expected: shape and dtype), "variable" (expected: type, requires_grad,
+    "absent" (``expected not in v``), "lacks" (no attribute of this name), "array" (expected: shape and dtype), "variable" (expected: type, requires_grad,
     shape, dtype), "same" (expected: another source), "distinct" (source None; expected: sources whose objects all
     differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell).
     """
@@ -86,6 +86,6 @@ class Guard:
         if self.test == "array":
             return f"{where}: ndarray {self.expected[0]} {self.expected[1]}"
         words = {"type": "has type", "is": "is", "eq": "==", "len": "has length", "keys": "has keys",
-                 "absent": "has no", "unbound": "is unbound"}
+                 "absent": "has no", "lacks": "lacks", "unbound": "is unbound"}
         expected = getattr(self.expected, "__name__", None) or repr(self.expected)
         return f"{where} {words[self.test]} {expected}"

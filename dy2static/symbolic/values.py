@@ -142,6 +142,7 @@ class SymbolicScalar:
     """
 
     __slots__ = ("capture", "kind", "text", "hint", "_value")
+    __array_ufunc__ = None                              # NumPy scalars leave operators to this class
 
     def __init__(self, capture: Any, kind: str, text: Optional[str] = None, hint: Any = None, value: Optional[Value] = None):
         self.capture, self.kind, self.text, self.hint, self._value = capture, kind, text, hint, value

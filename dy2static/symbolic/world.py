@@ -40,6 +40,7 @@ class World:
         self.containers: List[Any] = []
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
+        self._origins: Dict[int, Source] = {}
         self._classes: Dict[type, type] = {}
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
@@ -80,7 +81,13 @@ class World:
             return known[1]
         made = self._make(real, source)
         self._memo[id(real)] = (real, made, source)
+        if isinstance(made, (tuple, types.MethodType, functools.partial)):
+            self._origins[id(made)] = source
         return made
+
+    def origin(self, made: Any) -> Optional[Source]:
+        """The source of a tuple, bound method or partial that stands for one of the user's."""
+        return self._origins.get(id(made))
 
     def _number(self, real: Any, source: Source) -> Any:
         if source.path() in self.varying:
@@ -220,6 +227,8 @@ class World:
                 special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
                 if special and isinstance(function, types.FunctionType):
                     found[name] = self._staged_special(function)
+        if "__eq__" in found and cls.__hash__ is not None:
+            found["__hash__"] = self._staged_special(cls.__hash__) if isinstance(cls.__hash__, types.FunctionType) else cls.__hash__
         return found
 
     def _staged_special(self, function: types.FunctionType) -> Callable:
@@ -244,6 +253,8 @@ class World:
             return value
         if found is not _ABSENT:
             return self._class_attribute(shadow, cls, name, found)
+        if not is_library(cls.__module__):
+            self.guard(self.source("const", None, cls), "lacks", name)
         fallback = _lookup(cls, "__getattr__")
         if fallback is not _ABSENT:
             return self.capture.callee(fallback)(shadow, name)
