@@ -30,6 +30,10 @@ _UNBOUND = ("cannot access local variable '{}' where it is not associated with a
 
 def read(value: Any) -> Any:
     """The value of a name that may be unbound.  Raises UnboundLocalError as Python would."""
+    if type(value) in symbolic_types:
+        result = _staged("read", value)
+        if result is not NotImplemented:
+            return result
     if type(value) is Undefined:
         raise UnboundLocalError(_UNBOUND.format(value.name))
     return value

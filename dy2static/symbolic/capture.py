@@ -83,6 +83,7 @@ class Capture:
             self.check()
             writes = self._final_writes()
             built = self.materialiser.build(result)
+            self._check_decided()
             self.materialiser.check_handed()
             world.finish()
         return self._outcome(built, writes, tuple(kwargs))
@@ -316,7 +317,7 @@ class Capture:
         lowering = lowering_of(node)
         if lowering is None:
             return None
-        self.event("staged", node.label)
+        self.event("staged", type(node).__name__)
         start = len(self.builder.nodes)
         outputs = lowering(node, *values)
         if outputs is None:
@@ -337,7 +338,7 @@ class Capture:
     def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
                 position: int) -> Tuple[Value, ...]:
         self.store_writes()
-        self.event("opaque", node.label)
+        self.event("opaque", name_of(node))
         operands = list(values)
         pristine = opaque.copy_node(node)
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
@@ -349,7 +350,8 @@ class Capture:
         call = opaque.OpaqueCall(pristine, hidden, requires, self.changed_config())
         found = self._opaque_types(node, call, operands, position)
         trap_attributes(node, call.written, self)
-        outputs = self.builder.add(opaque.opaque, tuple(operands), {"call": call, "types": found}, name=_identifier(node.label))
+        outputs = self.builder.add(opaque.opaque, tuple(operands), {"call": call, "types": found},
+                                   name=_identifier(name_of(node)))
         return outputs[:-1]
 
     def _opaque_types(self, node: chainer.FunctionNode, call: opaque.OpaqueCall, operands: List[Value],
@@ -460,6 +462,12 @@ class Capture:
             self.variables.append(record)
         return self._escaping[key][1]
 
+    def _check_decided(self) -> None:
+        """Refuse results whose identity with each other depends on a decision."""
+        for variable, _ in self._escaping.values():
+            if any(id(other) in self._escaping for other in variable.__dict__.get("instead_of", ())):
+                self.abort("whether two results are one Variable depends on a decision on array values")
+
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         record = self.escaping(variable)
@@ -565,6 +573,11 @@ class ShadowCell:
             return []
         self.before = now
         return [(self.source, "cell delete" if now is ABSENT else "cell set", None, now)]
+
+
+def name_of(node: chainer.FunctionNode) -> str:
+    """The class of a function; not its label, which may look at numbers that are symbolic."""
+    return type(node.function if isinstance(node, chainer.function.FunctionAdapter) else node).__name__
 
 
 def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Capture) -> None:

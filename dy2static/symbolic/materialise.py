@@ -15,7 +15,7 @@ from ..runtime.staticness import is_static_function
 from .outcome import Build, EscapingVariable, walk
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .trust import is_library
-from .values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
+from .values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 from .world import ShadowMeta, real_class
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
@@ -159,6 +159,8 @@ class Materialiser:
     def build(self, item: Any) -> Build:
         """How to make the object at every run."""
         kind = type(item)
+        if kind is Maybe:                               # of a converted `return`: only where nothing was returned is it unbound
+            return self.build(item.value)
         if kind is SymbolicScalar:
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
         if kind is SymbolicArray or kind is SymbolicObject:

@@ -7,10 +7,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
+from ..ir.types import python_scalar
 from ..passes.rewriting import with_inputs
-from ..runtime.dy import Undefined
+from ..runtime.dy import Undefined, read
 from .rollback import ABSENT, Place, Snapshot
-from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
+from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
 _NUMBERS = {bool: "py_bool", int: "py_int", float: "py_float"}
 
@@ -33,10 +34,11 @@ class Staging:
 
     # --- what converted code calls ------------------------------------------------------------------------------------
 
-    def cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
-        """``if`` on a symbolic test."""
+    def cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
+             others: Tuple = ()) -> Tuple:
+        """``if`` on a symbolic test.  others: functions that the blocks call."""
         predicate = self.predicate(test)
-        before = Snapshot(self.capture, (state, then, orelse))
+        before = Snapshot(self.capture, (state, then, orelse, *others))
         branches = [self._branch(block, state, before) for block in (then, orelse)]
         return self._join(predicate, branches, before, names)
 
@@ -104,7 +106,17 @@ class Staging:
 
     # --- loops ----------------------------------------------------------------------------------------------------------
 
-    def while_(self, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
+    def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
+                 stop: Callable) -> Tuple:
+        """The rest of a ``for`` over Python values that ends where an array value says so."""
+        return Rest(self, iterator, body, names, stop).unless(done, state)
+
+    def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
+        """``assert`` on a symbolic test: checked by the host at every run."""
+        text = None if message is None else message()
+        self.capture.host_call(_check, (self.truth(test), text), {}, (), None, name="assert")
+
+    def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
         """``while`` whose test of the present state is symbolic.
 
         What the body changes becomes state of the loop: found by capturing it until nothing new changes.
@@ -126,11 +138,18 @@ class Staging:
                 return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
             wanted = trial.wanted(after)
             before.restore()
-            slots = {key: self._slot(key, flags, before, state, names) for key, flags in wanted.items()}
+            slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
         return self.capture.abort("what a loop changes does not settle")
 
-    def _slot(self, key: Any, flags: Tuple[bool, bool], before: Snapshot, state: Tuple, names: Sequence[str]) -> "Slot":
+    def _slot(self, key: Any, flags: Tuple[bool, bool], before: Snapshot, state: Tuple, names: Sequence[str],
+              item: Any) -> "Slot":
         initial = before.read(key) if isinstance(key, tuple) else state[key]
+        if type(initial) is Undefined:
+            builder = Branch((), (), {})
+            initial = Maybe(self._filler(item.value if type(item) is Maybe else item, builder), False, initial.name)
+            self.capture.builder.nodes.extend(builder.nodes)
+        if type(initial) is Maybe:
+            return MaybeSlot(self.capture, initial, _name(names, key), *flags)
         name = str(key[1]) if isinstance(key, tuple) else _name(names, key)
         of_initial = (getattr(initial, "requires_grad", False), getattr(initial, "connected", False))
         return Slot(self.capture, initial, name, *[a or b for a, b in zip(flags, of_initial)])
@@ -138,13 +157,13 @@ class Staging:
     def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
         capture, slots = self.capture, list(trial.slots.values())
         with self.region() as closing:
-            results = [slot.value_of(self, after[key]) for key, slot in trial.slots.items()]
+            results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
             ran = capture.builder.add(OPS["py_constant"], (), {"value": True}, name="ran")
         before.restore()
         flag = Value(python_scalar("py_bool"), capture.builder.fresh("ran"))
-        initial = [slot.value_of(self, slot.initial) for slot in slots]
+        initial = [v for slot in slots for v in slot.values_of(slot.initial)]
         started, = capture.builder.add(OPS["py_constant"], (), {"value": False}, name="ran")
-        own = [slot.inside for slot in slots] + [flag]
+        own = [v for slot in slots for v in slot.inside] + [flag]
         nodes, outputs = [*body, *closing], [*results, *ran]
         free = free_values([*test[0], *nodes], [*test[1], *outputs])
         invariants = [v for v in free if v not in own]
@@ -176,6 +195,8 @@ class Staging:
             return lambda outputs: a
         if type(a) is Undefined and type(b) is Undefined:
             return lambda outputs: a
+        if any(type(x) in (Undefined, Maybe) for x in (a, b)):
+            return self._merge_maybe(a, b, branches, name)
         if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
             return self._merge_variables(a, b, branches, name)
         if type(a) is SymbolicArray and type(b) is SymbolicArray and a.type == b.type:
@@ -191,24 +212,63 @@ class Staging:
         self.capture.abort(f"{name} is {_describe(a)} or {_describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
 
+    def _merge_maybe(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+        """A name that may be unbound: its value where it is bound, and whether it is."""
+        there = [x.value if type(x) is Maybe else x for x in (a, b)]
+        filled = [self._filler(there[1 - i], branch) if type(x) is Undefined else x
+                  for i, (x, branch) in enumerate(zip(there, branches))]
+        value = self._merge(*filled, branches, name)
+        bound = self._merge(*[x.bound if type(x) is Maybe else type(x) is not Undefined for x in (a, b)], branches, name)
+        label = next(x.name for x in (a, b) if type(x) in (Undefined, Maybe))
+        return lambda outputs: Maybe(value(outputs), bound(outputs), label)
+
+    def _filler(self, item: Any, branch: Branch) -> Any:
+        """Something of the same kind, for where a name is unbound."""
+        if type(item) is tuple:
+            return tuple([self._filler(part, branch) for part in item])
+        kind = _number_kind(item)
+        if kind is not None:
+            return {"py_bool": False, "py_int": 0, "py_float": 0.0}[kind]
+        if not isinstance(item, SymbolicVariable) and type(item) is not SymbolicArray:
+            return item
+        builder = self.capture.builder.region()
+        with building(builder):
+            zeros = OPS["full"](shape=item.shape, value=0, dtype=item.dtype)
+        branch.nodes += builder.nodes
+        array = SymbolicArray(self.capture, zeros)
+        return SymbolicVariable(self.capture, array, item.requires_grad, item.connected) \
+            if isinstance(item, SymbolicVariable) else array
+
+    def read(self, maybe: "Maybe") -> Any:
+        """The value of a name that may be unbound; the host checks at every run that it is bound."""
+        if maybe.bound is not True:
+            self.capture.host_call(_check_bound, (maybe.bound, maybe.name), {}, (), None, name="read")
+        return maybe.value
+
     def _merge_variables(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
         if a.value.type != b.value.type:
             self.capture.abort(f"{name} is {a.value.type} or {b.value.type}, by a decision on array values")
         index = self._output(branches, a.value, b.value)
         made = [{v for node in branch.nodes for v in node.outputs} for branch in branches]
-        sides = [variable if variable.value not in new else None for variable, new in zip((a, b), made)]
-        fresh = [variable for variable, side in zip((a, b), sides) if side is None]
-        return lambda outputs: self._decided_variable(outputs[index], self.deciding, sides, fresh, (a, b))
+        old = [None if variable.value in new else variable for variable, new in zip((a, b), made)]
+        return lambda outputs: self.decided(outputs[index], self.deciding, (a, b), old)
 
-    def _decided_variable(self, value: Value, predicate: Value, sides: List[Any], fresh: List[Any],
-                          both: Tuple[Any, Any]) -> SymbolicVariable:
-        """The Variable that is one of two: ``sides`` are those that were there before, None for a new one."""
-        merged = SymbolicVariable(self.capture, SymbolicArray(self.capture, value), any(v.requires_grad for v in both),
-                                  any(v.connected for v in both))
-        alike = len({(v.requires_grad, v.connected) for v in fresh}) < 2 and not any(is_decided(v) for v in fresh)
-        if len(fresh) < 2 or not alike:
-            # Which object it is depends on the decision: a choice, made when the result is put together.
-            merged.__dict__["choice"] = (predicate, *sides) if alike and self.depth == 0 else None
+    def decided(self, value: Value, predicate: Value, sides: Tuple[Any, Any], old: Sequence[Any]) -> SymbolicVariable:
+        """The Variable that is one of two, by a predicate; ``old`` has those that were there before the decision.
+
+        An old one of the caller's, or without creator, stays the object it is where it is chosen.  One that was made
+        by the same function is only told apart from the new one where both leave: that is refused.
+        """
+        merged = SymbolicVariable(self.capture, SymbolicArray(self.capture, value), any(v.requires_grad for v in sides),
+                                  any(v.connected for v in sides))
+        kept = [v if v is not None and ("source" in v.__dict__ or not v.connected or "choice" in v.__dict__) else None
+                for v in old]
+        new = [v for v, k in zip(sides, kept) if k is None]
+        merged.__dict__["instead_of"] = [v for v, k in zip(old, kept) if v is not None and k is None] + \
+            [x for v in new for x in v.__dict__.get("instead_of", ())]
+        unlike = len({(v.requires_grad, v.connected) for v in new}) > 1 or any("choice" in v.__dict__ for v in new)
+        if any(v is not None for v in kept) or unlike:
+            merged.__dict__["choice"] = None if unlike or self.depth else (predicate, *kept)
         return merged
 
     def _output(self, branches: List[Branch], a: Value, b: Value) -> int:
@@ -251,10 +311,11 @@ class Slot:
                           hint="give it its first value of the same kind before the loop")
         type_ = python_scalar(self.kind) if self.kind else initial._data[0].type if isinstance(initial, SymbolicVariable) \
             else initial.type
-        self.inside = Value(type_, capture.builder.fresh("carried"))
+        self.inside = [Value(type_, capture.builder.fresh("carried"))]
 
-    def wrap(self, value: Value) -> Any:
+    def wrap(self, values: Iterator[Value]) -> Any:
         """The symbolic form of the place's value."""
+        value = next(values)
         if self.kind:
             return SymbolicScalar(self.capture, self.kind, value=value)
         array = SymbolicArray(self.capture, value)
@@ -262,18 +323,48 @@ class Slot:
             return SymbolicVariable(self.capture, array, self.requires_grad, self.connected)
         return array
 
-    def value_of(self, staging: Staging, item: Any) -> Value:
-        """The value of the graph for what is in the place; stops the capture where it is of another kind."""
+    def finish(self, staging: Staging, values: Iterator[Value], ran: Value) -> Any:
+        """What is in the place after the loop."""
+        item = self.wrap(values)
+        if isinstance(item, SymbolicVariable):
+            return staging.decided(item.value, ran, (item, self.initial), (None, self.initial))
+        return item
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The values of the graph for what is in the place; stops the capture where it is of another kind."""
         if self.kind and _number_kind(item) == self.kind:
             if type(item) is SymbolicScalar:
-                return item.value
-            return self.capture.builder.add(OPS["py_constant"], (), {"value": item}, name="number")[0]
+                return [item.value]
+            return [self.capture.builder.add(OPS["py_constant"], (), {"value": item}, name="number")[0]]
         alike = isinstance(self.initial, SymbolicVariable) == isinstance(item, SymbolicVariable)
         value = getattr(item, "value", None) if alike and not self.kind and _number_kind(item) is None else None
-        if not isinstance(value, Value) or value.type != self.inside.type:
+        if not isinstance(value, Value) or value.type != self.inside[0].type:
             self.capture.abort(f"{self.name} is {_describe(self.initial)} before a loop on array values and becomes "
                                f"{_describe(item)} in it")
-        return value
+        return [value]
+
+
+class MaybeSlot:
+    """A place that may be unbound: its value, and whether it is bound."""
+
+    def __init__(self, capture: Any, initial: Maybe, name: str, requires_grad: bool, connected: bool):
+        self.initial, self.requires_grad, self.connected = initial, requires_grad, connected
+        self.value = Slot(capture, initial.value, name, requires_grad, connected)
+        self.bound = Slot(capture, initial.bound, name)
+        self.inside = self.value.inside + self.bound.inside
+
+    def wrap(self, values: Iterator[Value]) -> Maybe:
+        """The symbolic form of the place's value."""
+        return Maybe(self.value.wrap(values), self.bound.wrap(values), self.initial.name)
+
+    def finish(self, staging: Staging, values: Iterator[Value], ran: Value) -> Maybe:
+        """What is in the place after the loop."""
+        return self.wrap(values)
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The two values of the graph for what is in the place."""
+        parts = (item.value, item.bound) if type(item) is Maybe else (item, True)
+        return self.value.values_of(parts[0]) + self.bound.values_of(parts[1])
 
 
 class Trial:
@@ -281,7 +372,7 @@ class Trial:
 
     def __init__(self, staging: Staging, before: Snapshot, state: Tuple, slots: Dict[Any, Slot], names: Sequence[str]):
         self.capture, self.initial, self.slots, self.names = staging.capture, state, slots, names
-        self.inside = {key: slot.wrap(slot.inside) for key, slot in slots.items()}
+        self.inside = {key: slot.wrap(iter(slot.inside)) for key, slot in slots.items()}
         self.state = tuple([self.inside.get(i, item) for i, item in enumerate(state)])
         for key, item in self.inside.items():
             if isinstance(key, tuple):
@@ -324,16 +415,24 @@ class Trial:
 
     def finish(self, staging: Staging, values: Sequence[Value], ran: Value, before: Snapshot) -> Tuple:
         """The local names after the loop; writes what it left in objects."""
-        state = list(self.initial)
-        for (key, slot), value in zip(self.slots.items(), values):
-            item = slot.wrap(value)
-            if isinstance(item, SymbolicVariable):
-                item.__dict__["choice"] = (ran, None, slot.initial) if staging.depth == 0 else None
+        state, rest = list(self.initial), iter(values)
+        for key, slot in self.slots.items():
+            item = slot.finish(staging, rest, ran)
             if isinstance(key, tuple):
                 before.write(key, item)
             else:
                 state[key] = item
         return tuple(state)
+
+
+def _check_bound(bound: bool, name: str) -> None:
+    if not bound:
+        read(Undefined(name))
+
+
+def _check(test: Any, message: Any) -> None:
+    if not test:
+        raise AssertionError if message is None else AssertionError(message)
 
 
 _SAME = object()
@@ -380,6 +479,48 @@ def close(builder: Builder, nodes: Sequence[Node], outputs: Sequence[Value], cap
     return Graph(tuple(inner.values()), tuple(inner.get(v, v) for v in outputs), closed, name)
 
 
-def is_decided(variable: Any) -> bool:
-    """Whether which object a symbolic Variable is depends on a decision."""
-    return "choice" in variable.__dict__
+
+class Rest:
+    """The iterations that are left of a loop whose end is symbolic: each under the decision before it."""
+
+    def __init__(self, staging: Staging, iterator: Iterator, body: Callable, names: Sequence[str], stop: Callable):
+        self.staging, self.iterator, self.body, self.names, self.stop = staging, iterator, body, names, stop
+
+    def unless(self, done: Any, state: Tuple) -> Tuple:
+        """The local names after the loop, if it goes on unless ``done``."""
+        return self.staging.cond(done, _keep, self, state, self.names, (self.body, self.stop))
+
+    def __call__(self, *state: Any) -> Tuple:
+        for item in self.iterator:
+            state = self.body(item, *state)
+            done = self.stop(*state)
+            if self.staging.capture.decides(done):
+                return self.unless(done, state)
+            if done:
+                break
+        return state
+
+
+def _keep(*state: Any) -> Tuple:
+    return state
+
+
+def _handler(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler of `dy` whose first argument decides: left to Python where its truth is known."""
+    def handle(capture: Any, decision: Any, *arguments: Any) -> Any:
+        if capture is None or not capture.decides(decision):
+            return NotImplemented
+        return method(capture.staging, decision, *arguments)
+    return handle
+
+
+#: What takes over the functions of `dy` where a symbolic value decides.
+HANDLERS: Dict[str, Callable[..., Any]] = {
+    "cond": _handler(Staging.cond), "if_exp": _handler(Staging.if_exp), "and_": _handler(Staging.and_),
+    "or_": _handler(Staging.or_), "not_": _handler(Staging.not_), "while_": _handler(Staging.while_),
+    "for_rest": _handler(Staging.for_rest), "assert_": _handler(Staging.assert_),
+    "read": lambda capture, maybe: capture.staging.read(maybe) if type(maybe) is Maybe else NotImplemented,
+}
+
+#: The types that `dy` asks these for.
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, Maybe))

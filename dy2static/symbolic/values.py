@@ -202,6 +202,15 @@ class SymbolicScalar:
         return getattr(self.fix(), name)
 
 
+class Maybe:
+    """The value of a local name that may be unbound: ``bound`` says at run time whether it is."""
+
+    __slots__ = ("value", "bound", "name")
+
+    def __init__(self, value: Any, bound: Any, name: str):
+        self.value, self.bound, self.name = value, bound, name
+
+
 class SymbolicObject:
     """Any other object: usable only by what runs on the host, at every call.
 
