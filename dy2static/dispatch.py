@@ -13,7 +13,7 @@ import chainer
 import numpy as np
 
 from . import config, pipeline
-from .errors import CaptureError, Dy2StaticError, FallbackWarning, Location
+from .errors import CaptureError, Dy2StaticError, FallbackWarning, Location, SourceNotFoundError, UnsupportedSyntaxError
 from .explain import report
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
@@ -94,19 +94,24 @@ class Dispatcher:
         return self.miss(args, kwargs)
 
     def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
         try:
             with self._lock:
                 program = self._compile(args, kwargs)
-        except CaptureAborted as stop:
-            return self._stopped(stop, signature, args, kwargs)
-        except Dy2StaticError as error:
-            if isinstance(error, (SyntaxError, OSError)):
-                self.refused[signature] = str(error)
-                return self._fall_back(args, kwargs, error.args[0], error.at, error.hint, error)
+        except (UnsupportedSyntaxError, SourceNotFoundError) as error:
+            failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
+        except Dy2StaticError:
             raise
-        except Exception as error:
-            # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
-            return self._eager_after(error, signature, args, kwargs)
+        except (CaptureAborted, Exception) as error:
+            failed = error
+        else:
+            return self._run(program, signature, args, kwargs)
+        if isinstance(failed, CaptureAborted):
+            return self._stopped(failed, signature, args, kwargs)
+        # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
+        return self._eager_after(failed, signature, args, kwargs)
+
+    def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = program.call(args, kwargs)
         if result is MISS:
             self._forget(program)
@@ -128,15 +133,16 @@ class Dispatcher:
             with observing(self.observed) if stop.observe else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
         self.refused[signature] = stop.reason
-        return self._fall_back(args, kwargs, stop.reason, stop.at, stop.hint, stop)
+        return self._fall_back(args, kwargs, stop.reason, stop.at, stop.hint)
 
     def _fall_back(self, args: Tuple, kwargs: Mapping[str, Any], reason: str, at: Optional[Location] = None,
-                   hint: Optional[str] = None, cause: Optional[BaseException] = None) -> Any:
+                   hint: Optional[str] = None) -> Any:
         self.fallbacks += 1
-        self._warn(reason, at, hint, cause)
+        self._warn(reason, at, hint)
         return self.function(*args, **kwargs)
 
-    def _warn(self, reason: str, at: Optional[Location], hint: Optional[str], cause: Optional[BaseException]) -> None:
+    def _warn(self, reason: str, at: Optional[Location], hint: Optional[str],
+              cause: Optional[BaseException] = None) -> None:
         if self.strict:
             raise CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at, hint) from cause
         if reason in self._warned:
@@ -193,8 +199,9 @@ class Dispatcher:
             with self._lock:
                 return self._compile(args, kwargs)
         except CaptureAborted as stop:
-            raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {stop.reason}", stop.at,
-                               stop.hint) from stop
+            failed = stop
+        raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}", failed.at,
+                           failed.hint)
 
     def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
         """What became of each line, or why the call runs eagerly."""

@@ -36,7 +36,8 @@ class Dy2StaticError(Exception):
             lines += [f"  {self.at}"]
             text = self.at.text()
             if text:
-                lines += [f"    {text}", "    " + " " * self.at.col + "^"]
+                shown = text.lstrip()
+                lines += [f"    {shown}", "    " + " " * max(self.at.col - (len(text) - len(shown)), 0) + "^"]
         if self.hint:
             lines += [f"  hint: {self.hint}"]
         return "\n".join(lines)

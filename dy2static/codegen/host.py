@@ -188,7 +188,8 @@ class Entry:
 
     def generate(self) -> str:
         """The text of the entry function."""
-        lines = ["try:"] + [f"    {line}" for line in self.guards()] + ["except GUARD_ERRORS:", "    return MISS"]
+        checked = self.guards() + self._computed_numbers()
+        lines = ["try:"] + [f"    {line}" for line in checked] + ["except GUARD_ERRORS:", "    return MISS"]
         self.lines = []
         arguments = [self._operand(i) for i in self.outcome.inputs]
         self._forward(arguments)
@@ -198,11 +199,19 @@ class Entry:
         body = lines + self.lines + [f"return {result}"]
         return "def call(args, kwargs):\n" + "".join(f"    {line}\n" for line in body)
 
+    def _computed_numbers(self) -> List[str]:
+        """Lines that compute the expressions over numbers: before anything happens, because they may raise."""
+        builds = [self.outcome.result, *(w.built for w in self.outcome.writes if w.built is not None)]
+        texts = [item.text for item in self.outcome.inputs if item.kind == "number"]
+        texts += [part.parts[0] for whole in builds for part in walk(whole) if part.kind == "number"]
+        self.computed = {text: f"number_{i}" for i, text in enumerate(dict.fromkeys(texts)) if not text.isidentifier()}
+        return [f"{name} = {text}" for text, name in self.computed.items()]
+
     def _operand(self, item: Any) -> str:
         if item.kind == "variable":
             text = self.arrays[item.source]
         elif item.kind == "number":
-            text = item.text
+            text = self.computed.get(item.text, item.text)
         else:
             text = self.path(item.source)
         self.values[item.value] = text
@@ -341,7 +350,7 @@ class Entry:
         if kind == "variable":
             return self.variable_names[id(parts[0])]
         if kind == "number":
-            return parts[0]
+            return self.computed.get(parts[0], parts[0])
         if kind == "choice":
             predicate, first, second = [self.expression(p) for p in parts]
             return f"({first} if {predicate} else {second})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import types
+import weakref
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import gast
@@ -140,4 +141,7 @@ def compile_text(source: str, filename: str, namespace: Mapping[str, Any]) -> Di
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     result = dict(namespace)
     exec(compile(source, filename, "exec", dont_inherit=True), result)
+    for name, made in result.items():
+        if name not in namespace and isinstance(made, types.FunctionType):
+            weakref.finalize(made, linecache.cache.pop, filename, None).atexit = False
     return result

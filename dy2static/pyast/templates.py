@@ -38,6 +38,13 @@ def place(node: gast.AST, at: gast.AST) -> gast.AST:
     return node
 
 
+def _on_its_first_line(node: gast.AST) -> gast.AST:
+    """``node`` without the lines after its first: Python gives the call of a method the line its attribute ends at."""
+    if getattr(node, "end_lineno", None) != getattr(node, "lineno", None):
+        node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+    return node
+
+
 @functools.lru_cache(maxsize=None)
 def _parsed(template: str) -> List[gast.AST]:
     return gast.ast_to_gast(ast.parse(template)).body
@@ -59,7 +66,7 @@ class _Filler:
         copy = type(node)(**{field: self.fill(getattr(node, field)) for field in node._fields})
         if isinstance(copy, gast.FunctionDef):
             copy.name = self.holes.get(copy.name, copy.name)
-        return place(copy, self.at)
+        return _on_its_first_line(place(copy, self.at))
 
     def fill_all(self, nodes: List[Any]) -> List[Any]:
         filled: List[Any] = []

@@ -35,6 +35,9 @@ class Program:
     signature: str = ""
     arena_bytes: int = 0
 
+    def __repr__(self) -> str:
+        return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
+
     @property
     def code(self) -> str:
         """The generated Python function of this signature."""

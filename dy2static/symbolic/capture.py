@@ -363,11 +363,11 @@ class Capture:
                 try:
                     return call.probe([stand_ins.stand_in(t, 0) for t in types_])
                 except Exception as error:
-                    reason = f"{node.label} does not run on made-up arrays: {error}"
+                    reason = f"{name_of(node)} does not run on made-up arrays: {error}"
             self.abort(reason)
         found = self.observed.get((type(implementation), position, types_[:len(call.requires)]))
         if found is None:
-            self.abort(f"the types of the results of {node.label} are learned from this call", again=True, observe=True)
+            self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
         return found
 
     def changed_config(self) -> Dict[str, Any]:
@@ -602,6 +602,10 @@ class _Typed:
     def __init__(self, type_: Any):
         self.shape, self.dtype, self.ndim = type_.shape, type_.dtype, len(type_.shape)
         self.size = int(np.prod(type_.shape, dtype=int))
+
+    @property
+    def __class__(self) -> type:
+        return np.ndarray                               # it asserts that before it composes its message
 
 
 def _store_item(container: Any, key: Any, value: Any) -> None:

@@ -1,0 +1,178 @@
+"""What a user sees when something fails: the same exception as eagerly, from the user's own lines."""
+import gc
+import importlib.util
+import linecache
+import os
+import textwrap
+import traceback
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+
+from dy2static import to_static
+
+HEADER = "import chainer\nimport chainer.functions as F\nimport numpy as np\nfrom dy2static import not_to_static\n"
+
+
+@pytest.fixture
+def module(tmp_path):
+    """``module(text)``: the text as a module with a file of its own."""
+    def load(text):
+        path = tmp_path / "user.py"
+        path.write_text(HEADER + textwrap.dedent(text))
+        spec = importlib.util.spec_from_file_location("user", path)
+        made = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made
+    return load
+
+
+def x_(*shape):
+    return chainer.Variable(np.random.RandomState(0).uniform(-1, 1, shape or (2, 3)).astype(np.float32))
+
+
+def failure(function, *args):
+    """The exception of a call, and its user frames as (function, text of the line)."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011, B017
+        function(*args)
+    error = caught.value
+    return error, [(frame.name, frame.line) for frame in traceback.extract_tb(error.__traceback__)
+                   if os.path.basename(frame.filename) == "user.py"]
+
+
+#: A program that works for the first arguments and fails for the second: text, first, second, (user frames).
+FAILING_RUNS = {
+    "index out of range": ("""
+        def f(x, i):
+            h = F.relu(x)
+            h = F.embed_id(i, h)
+            return F.sum(h)
+        """, np.array([0, 1], np.int32), np.array([0, 7], np.int32), [("f", "h = F.embed_id(i, h)")]),
+    "label out of range": ("""
+        def loss(y, t):
+            return F.softmax_cross_entropy(y, t)
+
+        def f(x, t):
+            return loss(F.relu(x), t)
+        """, np.array([0, 1], np.int32), np.array([0, 7], np.int32),
+        [("loss", "return F.softmax_cross_entropy(y, t)")]),
+    "host call": ("""
+        @not_to_static
+        def check(limit):
+            if limit > 5:
+                raise KeyError(limit)
+
+        def f(x, limit):
+            y = F.relu(x)
+            check(limit.max())
+            return y
+        """, np.array([1, 2]), np.array([9, 1]),
+        [("f", "check(limit.max())"), ("check", "raise KeyError(limit)")]),
+}
+
+
+@pytest.mark.parametrize("case", FAILING_RUNS)
+def test_a_failing_run_shows_the_users_lines(case, module):
+    text, good, bad, frames = FAILING_RUNS[case]
+    user = module(text)
+    f = to_static(user.f, strict=True)
+    f(x_(), good)
+    eager, _ = failure(user.f, x_(), bad)
+    error, shown = failure(f, x_(), bad)
+    assert f.cache_info().captures == 1, "it was the compiled program that failed"
+    assert type(error) is type(eager)
+    assert shown == frames
+    assert error.__cause__ is None and error.__context__ is None
+    assert np.isfinite(f(x_(), good).array).all(), "and it goes on working"
+
+
+def test_a_failing_backward_shows_the_users_lines(module):
+    user = module("""
+    class Bad(chainer.FunctionNode):
+        def forward(self, xs):
+            return xs[0] * 2,
+
+        def backward(self, indexes, gys):
+            raise ValueError("no gradient today")
+
+    def f(x):
+        h = Bad().apply((x,))[0]
+        return F.sum(h)
+    """)
+    f = to_static(user.f)
+    f(x_())
+    loss = f(x_())
+    assert f.cache_info() == (1, 32, 1, 0)
+    error, frames = failure(loss.backward)
+    assert type(error) is ValueError and str(error) == "no gradient today"
+    assert frames == [("f", "h = Bad().apply((x,))[0]"), ("backward", 'raise ValueError("no gradient today")')]
+
+
+def test_a_mistake_met_at_capture_has_no_context(module):
+    user = module("""
+    def f(x):
+        h = F.relu(x)
+        return F.matmul(h, h)
+    """)
+    error, frames = failure(to_static(user.f), x_())
+    assert type(error) is chainer.utils.type_check.InvalidType
+    assert frames == [("f", "return F.matmul(h, h)")]
+    assert error.__cause__ is None and error.__context__ is None
+
+
+def test_the_caret_stands_under_the_code(module):
+    user = module("""
+    def f(x):
+        h = F.relu(x)
+        if len(h) > 1:
+            h.array[0] = 0
+        return h
+    """)
+    error, _ = failure(to_static(user.f, strict=True), x_())
+    assert str(error).splitlines()[1:4] == [
+        f"  {user.f.__code__.co_filename}:9", "    h.array[0] = 0", "    ^"]
+    assert error.__cause__ is None and error.__context__ is None
+
+
+def test_calls_over_several_lines_are_at_their_first(module):
+    user = module("""
+    def f(x):
+        h = F.relu(
+            x)
+        return F.matmul(
+            h,
+            h,
+        )
+    """)
+    eager, compiled = failure(user.f, x_()), failure(to_static(user.f), x_())
+    assert compiled[1] == eager[1] == [("f", "return F.matmul(")]
+    text = to_static(user.f).explain(x_(3, 3))
+    assert [line.split("|")[1] for line in text.splitlines() if "|" in line] == [" graph: ReLU", " graph: MatMul"]
+    assert "F.relu(" in [line for line in text.splitlines() if "ReLU" in line][0]
+
+
+def test_numbers_printed_in_labels_stay_inputs():
+    f = to_static(lambda x, a: x * a + a)
+    for a in (1.0, 2.0, 3.0, -4.0, 5.5):
+        assert np.allclose(f(x_(), a).array, (x_() * a + a).array)
+    assert f.cache_info().captures == 2
+
+
+def test_a_program_prints_short():
+    program = to_static(lambda x: F.relu(x)).program(x_())
+    counts = f"{len(program.graph.nodes)} nodes, {len(program.guards)} guards"
+    assert repr(program) == f"<program for ({program.signature}): {counts}>"
+
+
+def test_generated_text_goes_with_its_program():
+    f = to_static(lambda x: F.relu(x) * 2, cache_limit=1)
+    for size in range(1, 6):
+        f(x_(size))
+    gc.collect()
+    before = len(linecache.cache)
+    for size in range(6, 26):
+        f(x_(size))
+    gc.collect()
+    assert len(linecache.cache) <= before
