@@ -27,8 +27,8 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     outcome = trace(function, args, kwargs, varying, observed)      # converts user code as it meets it
     graph = passes.run(passes.CLEAN, outcome.graph)
     nodes = differentiate(outcome, graph)                           # one FunctionNode, or a few where there are cuts
-    forward = emit(graph, name="forward", escaping=set(graph.outputs), saved=nodes.saved)
-    return assemble(outcome, graph, nodes, forward)
+    forward = emit(nodes.graph, name="forward", escaping=set(graph.outputs), saved=nodes.saved)
+    return assemble(outcome, nodes, forward)
 
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],

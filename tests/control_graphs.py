@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from dy2static import ops
 from dy2static.errors import Location
 from dy2static.ir.building import Builder, building, current
+from dy2static.ir.graph import Graph
+from dy2static.ir.interpret import interpret
 from dy2static.ir.types import Tensor, python_scalar
 
 INT, BOOL = python_scalar("py_int"), python_scalar("py_bool")
@@ -116,3 +118,34 @@ def _while(draw, pool, depth, effects):
 
 
 _STEPS = {"unary": _unary, "binary": _binary, "if": _if, "while": _while, "draw": _draw}
+
+
+def unroll(graph, inputs):
+    """The straight-line graph of one run: the sides taken, the iterations made, the numbers drawn."""
+    builder = Builder(graph.name)
+    made = [builder.input(v.type, v.name) for v in graph.inputs]
+    return builder.build(tuple(v for v, _ in _follow(builder, graph, list(zip(made, inputs)))))
+
+
+def _follow(builder, graph, arguments):
+    """Pairs of a value of the new graph and what it is in this run, for each output."""
+    known = dict(zip(graph.inputs, arguments))
+    for node in graph.nodes:
+        pairs = [known[v] for v in node.inputs]
+        if node.op.name == "if_":
+            results = _follow(builder, node.regions[0 if pairs[0][1] else 1], pairs[1:])
+        elif node.op.name == "while_":
+            test, body = node.regions
+            n = node.attrs["carried"]
+            results, fixed = pairs[:n], pairs[n:]
+            while _follow(builder, test, results + fixed)[0][1]:
+                results = _follow(builder, body, results + fixed)
+        else:
+            arrays = interpret(Graph(node.inputs, node.outputs, (node,)), *(x for _, x in pairs))
+            if node.op.effect:
+                values = builder.add(ops.constant, (), {"value": arrays[0]})
+            else:
+                values = builder.add(node.op, tuple(v for v, _ in pairs), node.attrs)
+            results = list(zip(values, arrays))
+        known.update(zip(node.outputs, results))
+    return [known[v] for v in graph.outputs]

@@ -1,7 +1,7 @@
 """Branches and loops in graphs: passes, gradients of every order, generated code."""
 import numpy as np
 import pytest
-from control_graphs import control_graphs, if_, number, region, repeat, while_
+from control_graphs import control_graphs, if_, number, region, repeat, unroll, while_
 from hypothesis import given, settings
 from random_graphs import arrays, build
 
@@ -57,3 +57,49 @@ def test_random_graphs(graph):
         np.random.seed(1)
         assert_close(scope["forward"](*inputs), expected)
         assert_close(run_emitted(g, inputs)[0], expected)
+
+
+def seeds(graph, inputs):
+    """Inputs of a joint graph: those of the forward graph, then output gradients."""
+    rng = np.random.RandomState(3)
+    return inputs + [np.asarray(rng.uniform(-1, 1, v.shape)) for v in graph.inputs[len(inputs):]]
+
+
+def floats(graph):
+    return [j for j, v in enumerate(graph.outputs) if v.type.dtype.kind == "f"]
+
+
+def check_gradients(graph, inputs, order):
+    """Gradients through control flow equal those of the straight-line graph of the same run, None where it has none.
+
+    Gives per order the graph that was differentiated, what came out, and the inputs.
+    """
+    np.random.seed(1)
+    straight = unroll(graph, inputs)
+    for _ in range(order):
+        actual = passes.autodiff(graph, range(len(graph.inputs)), floats(graph))
+        expected = passes.autodiff(straight, range(len(graph.inputs)), floats(straight))
+        verify(actual.forward)
+        inputs = seeds(verify(actual.graph), inputs)
+        results = dict(zip(actual.graph.outputs, run(actual.graph, inputs)))
+        there = [results[c] if c in results else c for c in actual.connected]
+        assert there == list(expected.connected)
+        found = [v for v, is_there in zip(actual.gradients, there) if is_there]
+        assert_close([results[v] for v in found], run(expected.graph, inputs))
+        assert not any(np.any(results[v]) for v, is_there in zip(actual.gradients, there) if v and not is_there)
+        yield graph, actual, inputs
+        if not found:
+            return
+        graph, straight = actual.graph.with_(outputs=tuple(found)), expected.graph
+
+
+@settings(max_examples=150)
+@given(control_graphs())
+def test_random_gradients(graph):
+    list(check_gradients(graph, arrays(graph), 1))
+
+
+@settings(max_examples=60)
+@given(control_graphs(depth=2))
+def test_random_gradients_to_third_order(graph):
+    list(check_gradients(graph, arrays(graph), 3))

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from random_graphs import build, graphs
 
 from dy2static import ops, passes
-from dy2static.passes.autodiff import active_values
+from dy2static.passes.active import active_values
 
 
 def cut(function, *shapes, escaping=None, needs=None):

@@ -12,8 +12,9 @@ from .host import Entry, SegmentUse, compile_diagnosis, compile_entry
 from .numpy import NumpyFunction
 
 
-def assemble(outcome: Outcome, graph: Graph, nodes: Differentiation, forward: NumpyFunction) -> Program:
+def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -> Program:
     """The program of an outcome: its entry, its segments and what is told about it."""
+    graph = nodes.graph
     results = {v: k for k, v in reversed(list(enumerate([*graph.outputs, *nodes.saved])))}
     pool = pool_of(forward)
     wiring = _Wiring(outcome, graph, nodes, results)

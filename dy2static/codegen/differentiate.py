@@ -1,11 +1,12 @@
 """The FunctionNodes of a program and their backward programs, made when they are first needed."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
-from ..ir.graph import Graph, Value
-from ..passes.autodiff import active_values
+from ..ir.graph import Graph, Node, Value
+from ..passes.active import active_values, has_gradient
 from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from ..symbolic.outcome import Outcome
@@ -15,35 +16,44 @@ from .numpy import NumpyFunction, emit
 class SegmentPlan:
     """What is known of one FunctionNode before its backward is needed.
 
-    graph: what it computes.  targets: the inputs of the graph that are inputs of the node.  held: the values its
+    graph: what it computes, with what gradients read of its branches and loops.  targets: the inputs of the graph that are inputs of the node.  held: the values its
     node keeps for backward, in order; those that are inputs of the graph are held by reference.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[int]):
-        self.graph, self.targets = graph, tuple(targets)
-        joint = passes.autodiff(graph, self.targets, range(len(graph.outputs))).graph
-        parts = passes.split(joint, graph)
+        self.targets = tuple(targets)
+        given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
+        gradients = passes.autodiff(graph, self.targets, given)
+        self.graph = graph = gradients.forward
+        parts = passes.split(gradients.graph, graph)
         self.saved = parts.saved
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
             parts.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
 
 
 class PlannedSegment:
-    """A segment of a program with its plan and its place: origins and outputs as `passes.segments` gives them."""
+    """A segment of a program with its plan and its place: origins and outputs as `passes.segments` gives them.
+
+    borrowed: values it holds that are made in the forward, but are neither inputs nor in any segment with gradients.
+    """
 
     def __init__(self, part: passes.Segment, active: Set[Value]):
         self.part = part
         self.plan = SegmentPlan(part.graph, [i for i, v in enumerate(part.graph.inputs) if v in active])
+        self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
+                         if origin[0] == -1 and v in self.plan.held]
 
 
 class Differentiation(NamedTuple):
     """The FunctionNodes of a program.
 
+    graph: the forward, whose branches and loops also give what the gradients read.
     leaves: values of Variables made inside that the user can get hold of: inputs of nodes, where no gradient passes.
     segments: in an order in which each only reads from earlier ones.
     saved: what the forward returns besides its outputs, because a node keeps it or passes it on.
     """
 
+    graph: Graph
     leaves: Tuple[Value, ...]
     segments: List[PlannedSegment]
     saved: Tuple[Value, ...]
@@ -57,11 +67,28 @@ def differentiate(outcome: Outcome, graph: Graph) -> Differentiation:
                                  if not r.connected and r.requires_grad))
     inputs = [graph.inputs[i] for i, item in enumerate(outcome.inputs) if item.requires_grad]
     active = active_values(graph, [*inputs, *leaves])
-    cut = graph.with_(inputs=graph.inputs + leaves,
-                      nodes=tuple(n for n in graph.nodes if not any(v in leaves for v in n.outputs)))
+    cut = graph.with_(inputs=graph.inputs + leaves, nodes=tuple(
+        _without(node, leaves) for node in graph.nodes if not node.outputs or not set(leaves).issuperset(node.outputs)))
     planned = [PlannedSegment(part, active) for part in passes.segments(cut, escaping, active)]
-    saved = dict.fromkeys(v for item in planned for v in (*item.plan.saved, *item.part.graph.outputs))
-    return Differentiation(leaves, planned, tuple(saved))
+    saved = dict.fromkeys(v for item in planned for v in (*item.plan.saved, *item.part.graph.outputs, *item.borrowed))
+    return Differentiation(_augmented(graph, planned), leaves, planned, tuple(saved))
+
+
+def _without(node: Node, leaves: Sequence[Value]) -> Node:
+    """The node, if some of its outputs are leaves, with other values for these."""
+    if not any(v in leaves for v in node.outputs):
+        return node
+    return replace(node, outputs=tuple(Value(v.type, f"{v.name}_inside") if v in leaves else v for v in node.outputs))
+
+
+def _augmented(graph: Graph, planned: Sequence[PlannedSegment]) -> Graph:
+    """The graph with the branches and loops that the segments need."""
+    new = {v: node for item in planned for node in item.plan.graph.nodes if node.regions for v in node.outputs}
+    nodes = []
+    for node in graph.nodes:
+        made = next((new[v] for v in node.outputs if v in new), node)
+        nodes.append(node if made is node else replace(made, outputs=node.outputs + made.outputs[len(node.outputs):]))
+    return graph.with_(nodes=tuple(nodes))
 
 
 def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> BackwardProgram:
@@ -79,13 +106,19 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     if again and joint.outputs:
         following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))])
         extras = tuple(v for v in following.held if v not in plan.held and v not in arriving)
-    wanted = joint.with_(outputs=joint.outputs + extras)
+    conditions = gradients.conditions
+    count = len(joint.outputs) - len(conditions)
+    wanted = (joint if following is None else following.graph).with_(outputs=joint.outputs + extras)
     backward = passes.run(passes.CLEAN, extract(wanted, (*plan.held, *arriving)))
     function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]))
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
-    program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs), gradients.connected,
-                              pool_of(function), source=function.source, origins=function.origins)
+    program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),
+                              tuple(c is not False for c in gradients.connected), pool_of(function),
+                              source=function.source, origins=function.origins)
+    program.bools = len(conditions)
+    program.conditions = tuple((i, count + conditions.index(c)) for i, c in enumerate(gradients.connected)
+                               if isinstance(c, Value))
     if following is not None:
         origins.update({v: ("extra", k) for k, v in enumerate(extras)})
         program.again = Segment(f"{segment.name}.backward", following)

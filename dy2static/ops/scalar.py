@@ -78,6 +78,11 @@ py_not = declare(
     samples=(sample(_B), sample(0), sample(_F)),
 )
 
+py_or = declare(
+    "py_or", "a b", kind="scalar", infer=lambda a, b: python_scalar("py_bool"), numpy="{a} | {b}",
+    samples=(sample(_B, False), sample(False, False)),
+)
+
 
 def _constant_infer(*, value: Any) -> Scalar:
     scalar = type_of(value)

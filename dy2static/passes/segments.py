@@ -6,7 +6,8 @@ from typing import Collection, Dict, FrozenSet, List, Optional, Sequence, Set, T
 
 from ..ir.graph import Graph, Node, Value
 
-#: Where an input of a segment comes from: ("input", i) of the whole graph, or (k, j): output j of segment k.
+#: Where an input of a segment comes from: ("input", i) of the whole graph, (k, j): output j of segment k, or (-1, p):
+#: a value without gradient of node p, which has others with gradient and belongs to another segment.
 Origin = Tuple[Union[str, int], int]
 
 _SINK = "sink"
@@ -134,8 +135,9 @@ class _Assembly:
         while waiting:
             for value in waiting.pop().inputs:
                 node = self.producers.get(value)
-                if node is None or (value in self.active and node not in inside):
+                if node is None or node not in inside and not self.active.isdisjoint(node.outputs):
                     inputs.add(value)
+                    self.origins.setdefault(value, (-1, self.position[node] if node else 0))
                 elif node not in inside:
                     inside.add(node)
                     waiting.append(node)

@@ -92,14 +92,18 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
         gradients = [make_variable(array, True) for array in results[:count]]
     else:
         entering = [x.get_variable() for x in node.inputs] + list(given)
-        sources = {"held": held, "given": [g.node for g in given], "extra": results[count:]}
+        sources = {"held": held, "given": [g.node for g in given], "extra": results[count + program.bools:]}
         for kind, k in program.held:
             if kind == "given":
                 given[k].node._data = given[k].array
         gradients = [make_variable(array, True) for array in results[:count]]
         connect(program.again, entering, gradients, tuple([sources[kind][k] for kind, k in program.held]), lease)
     ready = iter(gradients)
-    return tuple([next(ready) if connected else None for connected in program.connected])
+    answer = [next(ready) if connected else None for connected in program.connected]
+    for target, index in program.conditions:
+        if not results[index]:
+            answer[target] = None
+    return tuple(answer)
 
 
 def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Variable], held: Tuple[Any, ...],

@@ -53,13 +53,15 @@ class ArenaLease:
 class BackwardProgram:
     """The gradients of one segment for one set of targets and given output gradients.
 
-    run: ``run(arena, *operands) -> (gradients of the connected targets..., extras...)``, arrays.
+    run: ``run(arena, *operands) -> (gradients of the connected targets..., bools..., extras...)``, arrays.
     operands: the origin of each operand.
     connected: per target, whether a gradient exists at all (None otherwise, as in eager).
     pool: where its arenas come from; None when it needs none.
     again: the segment that this program is itself, for gradients of the gradients; None where not wanted.
     held: what a node of ``again`` holds, as origins.
     origins: the user's place (of the forward) for each line of ``source``.
+    conditions: (target, index of a result): the gradient exists only if that result is true.  bools: how many results
+        there are for this, between the gradients and the extras.
     """
 
     run: Callable[..., Tuple]
@@ -70,6 +72,8 @@ class BackwardProgram:
     held: Tuple[Origin, ...] = ()
     source: str = ""
     origins: Mapping[int, Location] = field(default_factory=dict)
+    conditions: Tuple[Tuple[int, int], ...] = ()
+    bools: int = 0
 
 
 @dataclass(eq=False)
