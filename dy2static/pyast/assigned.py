@@ -1,8 +1,8 @@
-"""Which names certainly have a value, and which certainly have none, at each ``if`` and each read."""
+"""Which names certainly have a value, and which certainly have none, at each ``if``, loop and read."""
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set
+from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set
 
 import gast
 
@@ -30,25 +30,29 @@ class State(NamedTuple):
 
 
 class Assigned:
-    """The result: ``at_if`` has the state at every ``if`` once its test has run.
+    """The result: ``at`` has the state at every ``if`` once its test has run, and before every loop.
 
     ``unsure`` are the nodes that read a local which may have no value: names, and augmented assignments.
     ``unsure_inside`` are the names read so within comprehensions.
     """
 
     def __init__(self) -> None:
-        self.at_if: Dict[gast.AST, State] = {}
+        self.at: Dict[gast.AST, State] = {}
         self.unsure: Set[gast.AST] = set()
         self.unsure_inside: Set[gast.AST] = set()
 
 
-def analyse(function: gast.AST, scopes: Scopes) -> Assigned:
+def analyse(function: gast.AST, scopes: Scopes, live: Optional[Dict[gast.AST, Any]] = None) -> Assigned:
     """Which locals of ``function`` have a value where.
 
     Errs to one side: a name with a value may be reported unsure, never the reverse.
+
+    live: the result of `liveness.analyse`.  With it, a name that an ``if`` or loop writes, and whose present
+    value is not read from the start of a block on, counts as having none there: so it is where the block has
+    become a function.
     """
     params = frozenset(param.id for param in parameters(function.args))
-    analysis = _Assignment(function, scopes)
+    analysis = _Assignment(function, scopes, live or {})
     analysis.block(function.body, State(params, params))
     return analysis.result
 
@@ -56,8 +60,8 @@ def analyse(function: gast.AST, scopes: Scopes) -> Assigned:
 class _Assignment:
     """Goes forward through a function once; what a loop or an exception may undo is taken away beforehand."""
 
-    def __init__(self, function: gast.AST, scopes: Scopes):
-        self.scopes, self.scope = scopes, scopes[function]
+    def __init__(self, function: gast.AST, scopes: Scopes, live: Dict[gast.AST, Any]):
+        self.scopes, self.scope, self.live = scopes, scopes[function], live
         self.locals = frozenset(self.scope.locals)
         self.unreachable = State(self.locals, self.locals)
         self.breaks: List[List[State]] = []
@@ -125,11 +129,15 @@ class _Assignment:
         return None
 
     def visit_If(self, node: gast.AST, state: State) -> Optional[State]:
-        state = self.result.at_if[node] = self.evaluate(state, node.test)
-        return _merge(self.block(node.body, state), self.block(node.orelse, state))
+        state = self.result.at[node] = self.evaluate(state, node.test)
+        return _merge(
+            self.block(node.body, self.entering(node, state, "body")),
+            self.block(node.orelse, self.entering(node, state, "orelse")),
+        )
 
     def visit_While(self, node: gast.AST, state: State) -> Optional[State]:
-        state = self.evaluate(_interrupted(state, node), node.test)
+        self.result.at[node] = state
+        state = self.evaluate(self.rounds(node, state), node.test)
         self.breaks.append([])
         self.block(node.body, state)
         breaks = self.breaks.pop()
@@ -137,13 +145,25 @@ class _Assignment:
         return _merge(None if forever else self.block(node.orelse, state), *breaks)
 
     def visit_For(self, node: gast.AST, state: State) -> Optional[State]:
-        state = _interrupted(self.evaluate(state, node.iter), node)
+        state = self.result.at[node] = self.evaluate(state, node.iter)
+        state = self.rounds(node, state)
         self.breaks.append([])
         self.block(node.body, self.store(state, node.target))
         breaks = self.breaks.pop()
         return _merge(self.block(node.orelse, state), *breaks)
 
     visit_AsyncFor = visit_For
+
+    def rounds(self, node: gast.AST, state: State) -> State:
+        """The state where each round of a loop begins."""
+        return self.entering(node, _interrupted(state, node), "body")
+
+    def entering(self, node: gast.AST, state: State, block: str) -> State:
+        """The state at the start of a block of ``node``, ``state`` without what no one reads from there on."""
+        if node not in self.live:
+            return state
+        dropped = written(node) - getattr(self.live[node], block) - self.scope.captured
+        return State(state.certain - dropped, state.possible - dropped)
 
     def visit_With(self, node: gast.AST, state: State) -> Optional[State]:
         swallowed = _interrupted(state, node)
@@ -196,7 +216,8 @@ class _Assignment:
     # Expressions, in the order they are evaluated.
 
     def read(self, node: gast.AST, name: str, state: State) -> None:
-        if name in self.locals and name not in state.certain:
+        # `is_sure`: a transformer has made the name, and knows
+        if name in self.locals and name not in state.certain and not getattr(node, "is_sure", False):
             self.result.unsure.add(node)
 
     def store(self, state: State, target: gast.AST) -> State:

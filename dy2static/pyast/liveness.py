@@ -1,4 +1,4 @@
-"""Which names may still be read: after each ``if``, in its blocks, and where an exception may lead."""
+"""Which names may still be read: after each ``if`` and loop, in its blocks, and where an exception may lead."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NONE: Names = frozenset()
 
 
 class Live(NamedTuple):
-    """What may be read of the values that names have at an ``if``."""
+    """What may be read of the values that names have at an ``if`` or loop."""
 
     after: Names  # after it
-    body: Names  # from the start of its first block
+    body: Names  # from the start of its first block; from where a loop begins each round
     orelse: Names  # from the start of its second block
     on_raise: Names  # where an exception raised in it leads, in this function
 
@@ -31,14 +31,14 @@ class _Exits(NamedTuple):
 
 
 def analyse(function: gast.FunctionDef, scopes: Scopes) -> Dict[gast.AST, Live]:
-    """The live names at every ``if`` of a function (not of those in it).
+    """The live names at every ``if`` and loop of a function (not of those in it).
 
     Names may be reported live that are not, never the reverse.  What inner functions capture counts as read
     where they are made; that they may read it later is for the caller to see (``Scope.captured``).
     """
     analysis = _Liveness(scopes)
     analysis.block(function.body, _NONE, _Exits())
-    return analysis.at_if
+    return analysis.at
 
 
 class _Liveness:
@@ -46,7 +46,7 @@ class _Liveness:
 
     def __init__(self, scopes: Scopes):
         self.scopes = scopes
-        self.at_if: Dict[gast.AST, Live] = {}
+        self.at: Dict[gast.AST, Live] = {}
         self.cached: Dict[gast.AST, Names] = {}
 
     def block(self, statements: List[gast.AST], after: Names, exits: _Exits) -> Names:
@@ -105,24 +105,28 @@ class _Liveness:
 
     def visit_If(self, node: gast.AST, after: Names, exits: _Exits) -> Names:
         body, orelse = self.block(node.body, after, exits), self.block(node.orelse, after, exits)
-        self.at_if[node] = Live(after, body, orelse, exits.on_raise)
+        self.at[node] = Live(after, body, orelse, exits.on_raise)
         return body | orelse | self.uses(node.test)
 
     def visit_While(self, node: gast.AST, after: Names, exits: _Exits) -> Names:
         leave = self.block(node.orelse, after, exits)
-        return self._loop(node, self.uses(node.test) | leave, _NONE, after, exits)
+        return self._loop(node, self.uses(node.test) | leave, _NONE, leave, after, exits)
 
     def visit_For(self, node: gast.AST, after: Names, exits: _Exits) -> Names:
-        leave = self.block(node.orelse, after, exits) | self.uses(node.target)
-        return self._loop(node, leave, frozenset(targets(node.target)), after, exits) | self.uses(node.iter)
+        leave = self.block(node.orelse, after, exits)
+        head, bound = leave | self.uses(node.target), frozenset(targets(node.target))
+        return self._loop(node, head, bound, leave, after, exits) | self.uses(node.iter)
 
     visit_AsyncFor = visit_For
 
-    def _loop(self, node: gast.AST, head: Names, target: Names, after: Names, exits: _Exits) -> Names:
+    def _loop(
+        self, node: gast.AST, head: Names, target: Names, leave: Names, after: Names, exits: _Exits
+    ) -> Names:
         while True:
             inner = exits._replace(on_break=after, on_continue=head)
             grown = head | (self.block(node.body, head, inner) - target)
             if grown == head:
+                self.at[node] = Live(after, head, leave, exits.on_raise)
                 return head
             head = grown
 

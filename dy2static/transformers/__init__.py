@@ -12,18 +12,26 @@ from dy2static.pyast.scopes import walk
 from dy2static.transformers.asserts import Asserts
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
+from dy2static.transformers.break_continue import BreakContinue
 from dy2static.transformers.calls import Calls
 from dy2static.transformers.comparisons import Comparisons
 from dy2static.transformers.conditional_expressions import ConditionalExpressions
+from dy2static.transformers.early_return import EarlyReturn
 from dy2static.transformers.f_strings import FStrings
 from dy2static.transformers.if_else import IfElse
+from dy2static.transformers.loops import Loops
 from dy2static.transformers.super_calls import SuperCalls
+from dy2static.transformers.unbound_names import UnboundNames
 from dy2static.transformers.unsupported import Unsupported
 
 PIPELINE: Tuple[Type[Transformer], ...] = (
     Unsupported,  # first: report everything wrong at once, on the user's own code
-    SuperCalls,  # before IfElse: `super()` would not know its method from inside a block made a function
-    IfElse,  # on plain names: before lambdas are made that capture them
+    SuperCalls,  # before any block is moved: `super()` would not know its method from inside a function
+    EarlyReturn,  # before BreakContinue: a return in a loop becomes a flag and a break
+    BreakContinue,  # before blocks become functions: these have one exit
+    UnboundNames,  # on plain names: before functions are made that capture them
+    Loops,  # this and the next carry out the plan that UnboundNames has made for both
+    IfElse,
     Asserts,  # this and the next four after IfElse, whose blocks settled which names may have no value
     ConditionalExpressions,
     BooleanOperators,

@@ -140,6 +140,16 @@ class Transformer(gast.NodeTransformer):
         return names
 
 
+def has_docstring(function: gast.FunctionDef) -> bool:
+    """Whether the first statement of a function is its docstring."""
+    first = function.body[0]
+    return (
+        isinstance(first, gast.Expr)
+        and isinstance(first.value, gast.Constant)
+        and isinstance(first.value.value, str)
+    )
+
+
 def is_dy(node: gast.AST) -> bool:
     """Whether ``node`` is a call of something of ``_dy``: code that a transformer has made."""
     return (

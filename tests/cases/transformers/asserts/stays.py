@@ -17,5 +17,5 @@ def f(x):
     class A:
         y = x
         assert y >= 0, y
-    assert x, (y := i)
+    assert x, (y := _dy.read(i))
     return x

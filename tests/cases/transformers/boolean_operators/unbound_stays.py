@@ -7,4 +7,5 @@ def f(x):
 def f(x):
     for i in range(x):
         pass
-    return _dy.not_(x) and i, _dy.and_(i, lambda : _dy.not_(x))
+    return _dy.not_(x) and _dy.read(i), _dy.and_(_dy.read(i), lambda : _dy.
+        not_(x))

@@ -16,4 +16,4 @@ def f(x):
     class A:
         y = x
         z = 0 < y < x
-    return A.z, 0 < x < (y := 3), 1 <= x < i
+    return A.z, 0 < x < (y := 3), 1 <= x < _dy.read(i)

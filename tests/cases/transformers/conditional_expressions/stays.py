@@ -18,4 +18,4 @@ def f(x):
         y = x
         z = y if x else 0
     y = (w := x) if x else 0
-    return A.z, y, i if x else x
+    return A.z, y, _dy.read(i) if x else x

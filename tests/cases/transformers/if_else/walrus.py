@@ -11,11 +11,11 @@ def f(x):
 # after
 def f(x):
 
-    def then_0(z, w, v):
+    def then_0(z, v, w):
         z = (w := y) + w
-        return z, w, v
+        return z, v
 
-    def else_0(z, w, v):
+    def else_0(z, v, w):
 
         def then_1(z, v):
             z = [(v := i) for i in range(3)]
@@ -27,7 +27,7 @@ def f(x):
             return z, v
         z, v = _dy.cond(y, then_1, else_1, (_dy.Undefined('z'), _dy.
             Undefined('v')), names=('z', 'v'))
-        return z, w, v
-    z, w, v = _dy.cond((y := x + 1) > 1, then_0, else_0, (_dy.Undefined('z'
-        ), _dy.Undefined('w'), _dy.Undefined('v')), names=('z', 'w', 'v'))
+        return z, v
+    z, v = _dy.cond((y := x + 1) > 1, then_0, else_0, (_dy.Undefined('z'),
+        _dy.Undefined('v'), _dy.Undefined('w')), names=('z', 'v', 'w'))
     return y, z

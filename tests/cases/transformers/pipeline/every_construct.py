@@ -26,7 +26,8 @@ def f(n):
 def f(n):
     k = _dy.Undefined('k')
     out = []
-    for i in _dy.call(range)(n):
+
+    def body_0(i, k):
 
         def then_0(k):
             try:
@@ -60,18 +61,35 @@ def f(n):
             return k,
         k, = _dy.cond(_dy.and_(i % 2, lambda : _dy.not_(i == 3)), then_0,
             else_0, (k,), names=('k',))
-    else:
+        return k,
+    k, = _dy.for_(_dy.call(range)(n), body_0, (k,), names=('k',))
 
-        def then_3(k):
-            k = -1
-            return k,
+    def then_3(k):
+        k = -1
+        return k,
 
-        def else_3(k):
-            return k,
-        k, = _dy.cond(_dy.or_(n < 0, lambda : n == 0), then_3, else_3, (k,),
-            names=('k',))
-    while _dy.and_(out, lambda : out[-1]):
+    def else_3(k):
+        return k,
+    k, = _dy.cond(_dy.or_(n < 0, lambda : n == 0), then_3, else_3, (k,),
+        names=('k',))
+    did_break_0 = False
+
+    def test_1(did_break_0):
+        return _dy.and_(_dy.not_(did_break_0), lambda : _dy.and_(out, lambda :
+            out[-1]))
+
+    def body_1(did_break_0):
         last = _dy.call(out.pop)()
-        if last == 1:
-            break
+
+        def then_4(did_break_0):
+            did_break_0 = True
+            return did_break_0,
+
+        def else_4(did_break_0):
+            return did_break_0,
+        did_break_0, = _dy.cond(last == 1, then_4, else_4, (did_break_0,),
+            names=('did_break_0',))
+        return did_break_0,
+    did_break_0, = _dy.while_(test_1, body_1, (did_break_0,), names=(
+        'did_break_0',))
     return out, _dy.read(k)
