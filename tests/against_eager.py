@@ -27,8 +27,8 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), ran
 class Picture:
     """What objects look like: structure, types, values, and which of them are the same object or share memory."""
 
-    def __init__(self):
-        self.seen, self.kept, self.arrays = {}, [], []
+    def __init__(self, with_graph=True):
+        self.seen, self.kept, self.arrays, self.with_graph = {}, [], [], with_graph
 
     def of(self, item):
         """Nested tuples; arrays stay arrays (wrapped), to be compared within a tolerance."""
@@ -55,7 +55,8 @@ class Picture:
         if isinstance(item, chainer.Variable):
             # what requires no gradient has a creator eagerly, and none compiled
             connected = item.requires_grad and item.creator is not None
-            return item.requires_grad, connected, item.name, self.of(item.array), self.of(item.grad_var)
+            graph = (item.requires_grad, connected) if self.with_graph else ()
+            return graph, item.name, self.of(item.array), self.of(item.grad_var)
         if isinstance(item, types.MethodType):
             return item.__func__.__qualname__, self.of(item.__self__)
         if isinstance(item, types.CellType):

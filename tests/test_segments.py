@@ -48,7 +48,7 @@ CASES = {
         [(["tanh"], x0(), (0,)), (["exp"], ((0, 0),), (1,)), (["sin"], ((1, 0),), (2,))]),
     "ends that nothing connects": (
         lambda x, y: (ops.tanh(x), ops.exp(y)), {},
-        [(["tanh", "exp"], (("input", 0), ("input", 1)), (0, 1))]),
+        [(["tanh"], (("input", 0),), (0,)), (["exp"], (("input", 1),), (1,))]),
     "an output twice": (
         lambda x: (lambda y: (y, y))(ops.tanh(x)), {}, [(["tanh"], x0(), (0,))]),
     "an input is an output": (

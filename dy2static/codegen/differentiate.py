@@ -39,7 +39,11 @@ class PlannedSegment:
 
     def __init__(self, part: passes.Segment, active: Set[Value]):
         self.part = part
-        self.plan = SegmentPlan(part.graph, [i for i, v in enumerate(part.graph.inputs) if v in active])
+        targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
+        given = [j for j, v in enumerate(part.graph.outputs) if has_gradient(v.type)]
+        connected = passes.autodiff(part.graph, targets, given).connected
+        # what is only read past a `stop_gradient` is no input of the node: unchaining must not go on there
+        self.plan = SegmentPlan(part.graph, [i for i, c in zip(targets, connected) if c] or targets)
         self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
                          if origin[0] == -1 and v in self.plan.held]
 

@@ -38,7 +38,8 @@ def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -
 
     An escaping value that another escaping value depends on is a *cut*: the user can ask for its gradient or unchain
     it, so a FunctionNode has to end there.  Nodes belong together if they lead to the same cuts, each without
-    passing another one; everything that leads to no cut leads to the one common end.  Most graphs are one segment.
+    passing another one; everything that leads to no cut leads to the one common end, but parts that have nothing to
+    do with each other stay apart: unchaining one must leave the other alone.  Most graphs are one segment.
 
     Linear in nodes + edges, times the number of cuts.
     """
@@ -50,7 +51,9 @@ def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -
         group = frozenset().union(*(tokens.get(v, frozenset()) for v in node.outputs))
         if group:
             groups.setdefault(group, []).append(node)
-    members = _ordered(list(groups.values()), active)
+    parts = [part for group, nodes in groups.items()
+             for part in (_unrelated(nodes, active) if group == frozenset((_SINK,)) else [nodes])]
+    members = _ordered(parts, active)
     return _Assembly(graph, active, targets).segments(members)
 
 
@@ -73,6 +76,32 @@ def _tokens(graph: Graph, active: Set[Value], targets: Set[Value]) -> Dict[Value
                 if value in active:
                     leads.setdefault(value, set()).update(reached)
     return tokens
+
+
+def _unrelated(nodes: List[Node], active: Set[Value]) -> List[List[Node]]:
+    """The nodes in groups that no active value made by one of them connects; each group in order.
+
+    Nearly linear in nodes + edges.
+    """
+    parent: Dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    made: Dict[Value, Node] = {}
+    for node in nodes:
+        parent[node] = node
+        for value in node.inputs:
+            if value in active and value in made:
+                parent[root(made[value])] = node
+        made.update(dict.fromkeys(node.outputs, node))
+    found: Dict[Node, List[Node]] = {}
+    for node in nodes:
+        found.setdefault(root(node), []).append(node)
+    return list(found.values())
 
 
 def _ordered(groups: List[List[Node]], active: Set[Value]) -> List[List[Node]]:

@@ -37,12 +37,12 @@ class CompiledFunction(chainer.FunctionNode):
 
     held: operands of backward.  A VariableNode stands for its array at backward time (what Chainer retains by
         reference); everything else is the value itself.
-    lease: keeps the arena that ``held`` lies in.
+    lease: keeps the arenas that ``held`` lies in: an `ArenaLease`, None, or a tuple of these.
     """
 
     segment: Segment
     held: Tuple[Any, ...] = ()
-    lease: Optional[ArenaLease] = None
+    lease: Any = None
     _input_layouts = _output_layouts = (None,)
 
     @property
@@ -97,7 +97,8 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
             if kind == "given":
                 given[k].node._data = given[k].array
         gradients = [make_variable(array, True) for array in results[:count]]
-        connect(program.again, entering, gradients, tuple([sources[kind][k] for kind, k in program.held]), lease)
+        connect(program.again, entering, gradients, tuple([sources[kind][k] for kind, k in program.held]),
+                (node.lease, lease))
     ready = iter(gradients)
     answer = [next(ready) if connected else None for connected in program.connected]
     for target, index in program.conditions:
@@ -107,7 +108,7 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
 
 
 def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Variable], held: Tuple[Any, ...],
-            lease: Optional[ArenaLease]) -> None:
+            lease: Any) -> None:
     """Make the node of a segment the creator of its outputs.
 
     inputs: the Variables that enter; at least one requires grad.
