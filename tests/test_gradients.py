@@ -60,6 +60,22 @@ def repeated(x, y):
     return h, h, F.sum(h + h)
 
 
+def detached_between(x, y):
+    h = F.relu(x * y)
+    with chainer.no_backprop_mode():
+        k = F.tanh(h) * 3
+    z = (x + k) * y
+    return z, h, F.exp(z)
+
+
+def detached_both_ways(x, y):
+    s = F.sin(x) * y
+    h = F.exp(x * chainer.Variable(s.array, requires_grad=False))
+    with chainer.no_backprop_mode():
+        k = F.tanh(h)
+    return s * k, h, F.sum(h * h)
+
+
 def opaque(x, y):
     return F.sum(F.selu(x) * F.softplus(y)), F.logsumexp(x * y, axis=1)
 
@@ -73,7 +89,7 @@ def chained(x, y):
     return outs
 
 
-FUNCTIONS = [smooth, several, independent, dropped, kept_leaf, detached, indexed, repeated, opaque, chained]
+FUNCTIONS = [smooth, several, independent, dropped, kept_leaf, detached, indexed, repeated, detached_between, detached_both_ways, opaque, chained]
 
 
 def flat(result):

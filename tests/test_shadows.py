@@ -3,6 +3,7 @@ import functools
 import gc
 import random
 import types
+import weakref
 
 import chainer
 import chainer.functions as F
@@ -62,9 +63,11 @@ class Model(chainer.Chain):
 
 
 def helper_function(x, seen=[]):
-    helper_function.count = getattr(helper_function, "count", 0) + 0
     seen.append(1)
-    return x * len(seen)
+    return x * len(seen) * helper_function.factor
+
+
+helper_function.factor = 2.0
 
 
 def make_program():
@@ -115,6 +118,8 @@ def reachable(roots):
             continue
         if isinstance(item, types.FunctionType) and module != __name__:
             continue
+        if isinstance(item, set) and any(isinstance(part, weakref.ref) for part in item):
+            continue                                    # what abstract classes remember of ``isinstance``
         if type(item).__module__.startswith("dy2static"):
             assert not isinstance(item, SYMBOLIC), type(item)
             continue
@@ -210,7 +215,7 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("kind", ["abort", "error"])
-def test_after_stopping_anywhere(kind, monkeypatch):
+def test_after_stopping_anywhere(kind):
     """Stopped at the n-th operation, for every n."""
     events = event_count()
     assert events > 20
@@ -228,9 +233,12 @@ def test_after_stopping_anywhere(kind, monkeypatch):
                     self.abort("stopped by the test")
                 raise Stop
             return original(self, kind_, text)
-        monkeypatch.setattr(Capture, "event", event)
-        with pytest.raises((CaptureAborted, Stop)):
-            compile_once(program, args, kwargs)
+        Capture.event = event
+        try:
+            with pytest.raises((CaptureAborted, Stop)):
+                compile_once(program, args, kwargs)
+        finally:
+            Capture.event = original
         if n % 5 == 0 or n == events - 1:
             world.check()
     world.check()
@@ -241,7 +249,7 @@ def test_user_code_cannot_swallow_the_end_of_a_capture():
     def program(x):
         for _ in range(3):
             try:
-                float(F.sum(x).array)
+                x.array[0, 0] = 1
             except BaseException:
                 SETTINGS["log"].append("swallowed")
         return x * 2
@@ -269,7 +277,6 @@ def test_eager_state_is_untouched_when_a_call_falls_back():
 
 def test_programs_hold_nothing_of_their_first_call():
     """A program outlives the objects it was captured with."""
-    import weakref
     model, program, _ = make_program()
     args, kwargs = call_of(program, model)
     made = compile_once(program, args, kwargs)

@@ -393,7 +393,8 @@ class Capture:
         """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
         self.check()
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
-        self.store_writes(may_fail=not trusted)
+        if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
+            self.store_writes(may_fail=not trusted)
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name)
         operands: List[Value] = []
