@@ -41,6 +41,8 @@ class Picture:
             return type(item).__name__.replace("StaticFunction", "function"), getattr(item, "__qualname__", "")
         if isinstance(item, BoundStaticFunction):
             return "method", item.__func__.__qualname__, self.of(item.__self__)
+        if type(item) is tuple and all(isinstance(part, _ATOMS) for part in item):
+            return "constants", tuple(map(self.of, item))
         if id(item) in self.seen:
             return "seen", self.seen[id(item)]
         self.seen[id(item)] = len(self.seen)
