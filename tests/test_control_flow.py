@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from random_graphs import arrays, build
 
 from dy2static import ops, passes
+from dy2static.codegen.differentiate import SegmentPlan, compile_backward
 from dy2static.codegen.numpy import emit
 from dy2static.ir.interpret import interpret
 from dy2static.ir.printer import to_source
 from dy2static.ir.verify import verify
+from dy2static.runtime.segment import Segment
 
 
 def run(graph, inputs):
@@ -103,3 +105,78 @@ def test_random_gradients(graph):
 @given(control_graphs(depth=2))
 def test_random_gradients_to_third_order(graph):
     list(check_gradients(graph, arrays(graph), 3))
+
+
+class Compiled:
+    """A graph compiled as a call would be: a forward, and backwards made on demand, each differentiable again."""
+
+    def __init__(self, graph, inputs, counter=None):
+        graph = passes.run(passes.CLEAN, graph)
+        plan = SegmentPlan(graph, range(len(graph.inputs)))
+        results, self.source = run_emitted(plan.graph, inputs, plan.saved)
+        known = {**dict(zip(plan.graph.inputs, inputs)), **dict(zip((*plan.graph.outputs, *plan.saved), results))}
+        self.outputs = results[:len(graph.outputs)]
+        self.segment, self.held = Segment("f", plan), [known[v] for v in plan.held]
+        self.entering = list(inputs)
+
+    def backward(self, given, again=False):
+        """The gradients of all inputs (None where there is none), and with ``again`` the node of this backward."""
+        plan = self.segment.plan
+        targets = tuple(range(len(plan.targets)))
+        program = compile_backward(self.segment, targets, tuple(g is not None for g in given), again)
+        given = [g for g in given if g is not None]
+        sources = {"held": self.held, "given": given}
+        arena = program.pool.take() if program.pool else None
+        for array in arena or ():
+            array.fill(np.nan if array.dtype.kind == "f" else 1)
+        before = [np.array(x) for x in given]
+        with np.errstate(all="ignore"):
+            results = program.run(arena, *(sources[kind][k] for kind, k in program.operands))
+        assert_close(given, before)
+        count = sum(program.connected)
+        for result in results[:count]:
+            assert not any(np.shares_memory(result, array) for array in arena or ())
+        ready = iter(results)
+        gradients = [next(ready) if connected else None for connected in program.connected]
+        for target, index in program.conditions:
+            gradients[target] = gradients[target] if results[index] else None
+        if program.again is None:
+            return gradients, None
+        sources["extra"] = results[count + program.bools:]
+        node = Compiled.__new__(Compiled)
+        node.segment, node.held = program.again, [sources[kind][k] for kind, k in program.held]
+        node.outputs, node.connected = results[:count], program.connected
+        return gradients, node
+
+
+def check_compiled(graph, order):
+    """Generated forward and backwards give what the interpreter gives for the joint graphs."""
+    inputs = arrays(graph)
+    node = Compiled(graph, inputs)
+    assert_close(node.outputs, run(graph, inputs))
+    for k, (differentiated, joint, values) in enumerate(check_gradients(graph, inputs, order)):
+        given = [v for v in values[-len(floats(differentiated)):]] if floats(differentiated) else []
+        if k:                                                  # the graph has those outputs whose gradient was there
+            given = iter(given)
+            given = [next(given) if there else None for there in present]
+        results = dict(zip(joint.graph.outputs, run(joint.graph, values)))
+        expected = [None if c is False or c is not True and not results[c] else results[v]
+                    for c, v in zip(joint.connected, joint.gradients)]
+        gradients, node = node.backward(given, again=k < order - 1)
+        assert [g is None for g in gradients] == [g is None for g in expected]
+        assert_close([g for g in gradients if g is not None], [g for g in expected if g is not None])
+        present = [g is not None for c, g in zip(joint.connected, expected) if c is not False]
+        if node is None:
+            return
+
+
+@settings(max_examples=150)
+@given(control_graphs())
+def test_random_graphs_compiled(graph):
+    check_compiled(graph, 1)
+
+
+@settings(max_examples=80)
+@given(control_graphs(depth=2))
+def test_random_graphs_compiled_to_third_order(graph):
+    check_compiled(graph, 3)

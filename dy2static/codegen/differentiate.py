@@ -1,8 +1,9 @@
 """The FunctionNodes of a program and their backward programs, made when they are first needed."""
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
 from ..ir.graph import Graph, Node, Value
@@ -113,13 +114,14 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     conditions = gradients.conditions
     count = len(joint.outputs) - len(conditions)
     wanted = (joint if following is None else following.graph).with_(outputs=joint.outputs + extras)
-    backward = passes.run(passes.CLEAN, extract(wanted, (*plan.held, *arriving)))
+    backward = extract(wanted, (*plan.held, *arriving), functools.partial(passes.run, passes.CLEAN))
     function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]))
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),
                               tuple(c is not False for c in gradients.connected), pool_of(function),
                               source=function.source, origins=function.origins)
+    program.depends = _dependencies(joint, count, plan)
     program.bools = len(conditions)
     program.conditions = tuple((i, count + conditions.index(c)) for i, c in enumerate(gradients.connected)
                                if isinstance(c, Value))
@@ -128,6 +130,18 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
         program.again = Segment(f"{segment.name}.backward", following)
         program.held = tuple(origins[v] for v in following.held)
     return program
+
+
+def _dependencies(joint: Graph, count: int, plan: SegmentPlan) -> Tuple[Tuple[Tuple[int, ...], Tuple[int, ...]], ...]:
+    """Per gradient, the inputs of the node and the given gradients that it is computed from."""
+    sources: Dict[Value, frozenset] = {v: frozenset((v,)) for v in joint.inputs}
+    for node in joint.nodes:
+        reached = frozenset().union(*(sources[v] for v in node.inputs))
+        sources.update((v, reached) for v in node.outputs)
+    entering = [plan.graph.inputs[i] for i in plan.targets]
+    arriving = joint.inputs[len(plan.graph.inputs):]
+    return tuple(tuple(tuple(i for i, v in enumerate(part) if v in sources[output]) for part in (entering, arriving))
+                 for output in joint.outputs[:count])
 
 
 def pool_of(function: NumpyFunction) -> Optional[ArenaPool]:

@@ -1,22 +1,23 @@
 """The part of a graph that is still to be computed when some of its values are there already."""
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Set
+from typing import Callable, Dict, List, Sequence, Set
 
 from ..errors import InternalError
 from ..ir.graph import Graph, Node, Value
 from .effects import has_effect
 
 
-def extract(graph: Graph, available: Sequence[Value]) -> Graph:
+def extract(graph: Graph, available: Sequence[Value], clean: Callable[[Graph], Graph] = lambda graph: graph) -> Graph:
     """The nodes that lead from the available values to the outputs; its inputs are those it reads, in that order.
 
+    clean: simplifies the nodes before it is known which inputs they read.
     Raises InternalError where an output depends on an input that is not available.  Linear in nodes + edges.
     """
     producers = graph.producers()
     known = set(available)
     needed: Set[Node] = set()
-    read: Set[Value] = set()
+    leaves: Dict[Value, None] = {}
     waiting: List[Value] = list(graph.outputs)
     seen: Dict[Value, None] = {}
     while waiting:
@@ -24,14 +25,15 @@ def extract(graph: Graph, available: Sequence[Value]) -> Graph:
         if value in seen:
             continue
         seen[value] = None
-        if value in known:
-            read.add(value)
-            continue
         node = producers.get(value)
-        if node is None or has_effect(node):
-            raise InternalError(f"{value.name} of {graph.name} is needed again, but was not kept")
-        if node not in needed:
+        if value in known or node is None or has_effect(node):
+            leaves[value] = None
+        elif node not in needed:
             needed.add(node)
             waiting.extend(node.inputs)
-    inputs = tuple(v for v in dict.fromkeys(available) if v in read)
-    return Graph(inputs, graph.outputs, tuple(n for n in graph.nodes if n in needed), graph.name)
+    part = clean(Graph(tuple(leaves), graph.outputs, tuple(n for n in graph.nodes if n in needed), graph.name))
+    read = {v for node in part.nodes for v in node.inputs}.union(part.outputs)
+    lacking = [v for v in part.inputs if v in read and v not in known]
+    if lacking:
+        raise InternalError(f"{lacking[0].name} of {graph.name} is needed again, but was not kept")
+    return part.with_(inputs=tuple(v for v in dict.fromkeys(available) if v in read))

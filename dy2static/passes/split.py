@@ -56,12 +56,12 @@ def split(joint: Graph, forward: Graph, kept: Optional[Collection[Value]] = None
             again[producer] = None
 
     forward_nodes = set(forward.nodes)
-    own = [node for node in eliminate_dead(joint).nodes if node not in forward_nodes]
+    own = eliminate_dead(joint.with_(nodes=tuple(node for node in joint.nodes if node not in forward_nodes))).nodes
     for value in [v for node in own for v in node.inputs] + list(joint.outputs):
         if value in known:
             reach(value)
     gradients = tuple(v for v in joint.inputs if v not in known)
-    backward = Graph(tuple(references) + gradients, joint.outputs, tuple(again) + tuple(own), joint.name)
+    backward = Graph(tuple(references) + gradients, joint.outputs, tuple(again) + own, joint.name)
     return _sorted(eliminate_dead(eliminate_common(simplify(backward))), forward, gradients)
 
 
