@@ -65,6 +65,7 @@ class _Assignment:
         self.locals = frozenset(self.scope.locals)
         self.unreachable = State(self.locals, self.locals)
         self.breaks: List[List[State]] = []
+        self.written: Dict[gast.AST, Set[str]] = {}
         self.result = Assigned()
 
     # Statements: each takes the state before it and gives the state after it, None if that is never reached.
@@ -162,7 +163,9 @@ class _Assignment:
         """The state at the start of a block of ``node``, ``state`` without what no one reads from there on."""
         if node not in self.live:
             return state
-        dropped = written(node) - getattr(self.live[node], block) - self.scope.captured
+        if node not in self.written:
+            self.written[node] = written(node)
+        dropped = self.written[node] - getattr(self.live[node], block) - self.scope.captured
         return State(state.certain - dropped, state.possible - dropped)
 
     def visit_With(self, node: gast.AST, state: State) -> Optional[State]:

@@ -77,9 +77,9 @@ def walk(*roots: gast.AST) -> Iterator[gast.AST]:
 def children(node: gast.AST) -> List[gast.AST]:
     """The child nodes that may hold names: all but contexts and operators."""
     found: List[gast.AST] = []
-    for field in child_fields(type(node)):
+    for field in _FIELDS.get(node.__class__) or child_fields(node.__class__):
         value = getattr(node, field)
-        if isinstance(value, list):
+        if value.__class__ is list:
             found += [item for item in value if isinstance(item, gast.AST)]
         elif isinstance(value, gast.AST):
             found.append(value)

@@ -22,7 +22,7 @@ class Asserts(Thunks):
         _dy.assert_(a > b, lambda: c)
     """
 
-    moves_in = (gast.Assert,)
+    changes = (gast.Assert,)
 
     def visit_Assert(self, node: gast.Assert) -> Any:
         message = [] if node.msg is None else [node.msg]

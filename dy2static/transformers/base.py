@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, List, Optional, Set, Tuple, Type
+from typing import Any, ClassVar, List, Tuple, Type
 
 import gast
 
@@ -23,19 +23,23 @@ class Transformer(gast.NodeTransformer):
 
     adds_names: ClassVar[bool] = True
 
+    #: What the transformer changes: a function without any such node is not visited.
+    changes: ClassVar[Tuple[type, ...]] = (gast.AST,)
+
     requires: ClassVar[Tuple[Type["Transformer"], ...]] = ()
     removes: ClassVar[Tuple[Type[gast.AST], ...]] = ()
 
     def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
         """The function definition ``tree``, changed in place."""
-        if self.adds_names and reads_names_unseen(tree):
+        if self.adds_names and _reads_names_unseen(tree):
+            return tree
+        if not any(isinstance(node, self.changes) for node in scopes.walk(tree)):
             return tree
         self.tree = tree
         self.at: List[gast.AST] = [tree]
         self.within: List[gast.AST] = [
             tree
         ]  # the functions, classes and comprehensions around, innermost last
-        self._taken: Optional[Set[str]] = None
         self.start()
         tree.body = self.visit_all(tree.body)
         return tree
@@ -130,14 +134,20 @@ class Transformer(gast.NodeTransformer):
 
     def fresh(self, *stems: str) -> Tuple[str, ...]:
         """Names ``stem_k``, one k for all stems, that nothing in the function uses."""
-        if self._taken is None:
-            self._taken = scopes.names_of(self.tree)
+        if not hasattr(self.tree, "taken"):
+            self.tree.taken = scopes.names_of(self.tree)  # for all transformers: they take names by this only
         number = 0
-        while any(f"{stem}_{number}" in self._taken for stem in stems):
+        while any(f"{stem}_{number}" in self.tree.taken for stem in stems):
             number += 1
         names = tuple(f"{stem}_{number}" for stem in stems)
-        self._taken.update(names)
+        self.tree.taken.update(names)
         return names
+
+
+def _reads_names_unseen(tree: gast.FunctionDef) -> bool:
+    if not hasattr(tree, "reads_names_unseen"):  # found once: transformers make no such calls
+        tree.reads_names_unseen = reads_names_unseen(tree)
+    return tree.reads_names_unseen
 
 
 def has_docstring(function: gast.FunctionDef) -> bool:

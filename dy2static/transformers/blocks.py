@@ -21,7 +21,7 @@ class Passing:
 
     def __init__(
         self,
-        parts: List[gast.AST],
+        written: List[str],
         stop: Optional[gast.If],
         needed: Set[str],
         kept: Set[str],
@@ -29,7 +29,8 @@ class Passing:
         reads: Set[str],
         possible: Set[str],
     ):
-        self.parts, self.stop, self.needed, self.kept, self.missing = parts, stop, needed, kept, missing
+        self.written, self.stop = written, stop
+        self.needed, self.kept, self.missing = needed, kept, missing
         self.introduce = reads | (missing & possible)
         self.names: List[str] = []
         self.given = 0
@@ -38,9 +39,10 @@ class Passing:
     def settle(self, introduced: Set[str]) -> None:
         """Fix names and their order; what the start of the function introduces passes every writer."""
         self.undefined = self.missing - introduced
-        kept = self.kept | (written(*self.parts) & introduced)
-        self.given = len(kept)
-        self.names = _in_order(self.parts, kept) + _in_order(self.parts, self.needed - kept)
+        kept = self.kept | introduced.intersection(self.written)
+        first = [name for name in self.written if name in kept]
+        self.given = len(first)
+        self.names = first + [name for name in self.written if name in self.needed - kept]
 
 
 class Plan(NamedTuple):
@@ -80,7 +82,7 @@ class _Planner:
     ):
         self.scope, self.live, self.known = scope, live, known
         self.planned: Dict[gast.AST, Passing] = {}
-        self.fixed = {node for node in walk(function) if counts_frames(node)}
+        self.fixed = {node for node in walk(*function.body) if counts_frames(node)}
         self.unsure = {_name_read(node) for node in known.unsure}
         self.unsure_inside = {node.id for node in known.unsure_inside}
         self.is_generator = is_generator(function)
@@ -93,7 +95,8 @@ class _Planner:
             return None
         stop = stop_of(node) if isinstance(node, gast.For) else None
         parts = node.body + node.orelse if is_if else _parts_of_loop(node, stop)
-        names = written(*parts)
+        order = _written_in_order(parts)
+        names = set(order)
         if self._must_stay(parts) or names - scope.locals or names & scope.captured:
             return None
         if is_if and not all(self._all_or_nothing(block, live.on_raise) for block in (node.body, node.orelse)):
@@ -117,7 +120,7 @@ class _Planner:
             return None
         if self.unsure_inside and any(inner in self.known.unsure_inside for inner in walk(*parts)):
             return None
-        return Passing(parts, stop, needed, kept if is_if else needed, missing, reads, set(possible))
+        return Passing(order, stop, needed, kept if is_if else needed, missing, reads, set(possible))
 
     def _must_stay(self, parts: List[gast.AST]) -> bool:
         """Whether control leaves the parts other than at their end, or they hold what cannot be moved."""
@@ -134,7 +137,7 @@ class _Planner:
         So it is if such names are written by nothing but an assignment to names at its very end; a converted
         ``if`` is one.
         """
-        exposed = written(*block) & on_raise
+        exposed = on_raise and written(*block) & on_raise
         if not exposed:
             return True
         last = block[-1]
@@ -185,15 +188,10 @@ def _name_read(node: gast.AST) -> str:
     return node.target.id if isinstance(node, gast.AugAssign) else node.id
 
 
-def _in_order(parts: List[gast.AST], names: Set[str]) -> List[str]:
-    """``names`` in the order in which the parts write them."""
-    order: List[str] = []
+def _written_in_order(parts: List[gast.AST]) -> List[str]:
+    """The names that the parts write, in the order in which they first do."""
+    order: Dict[str, None] = {}
     for inner in own_nodes(*parts):
-        order += [
-            name
-            for name in sorted(
-                written(inner) if isinstance(inner, scopes.COMPREHENSIONS) else scopes.bound_by(inner)
-            )
-            if name in names and name not in order
-        ]
-    return order
+        names = sorted(written(inner)) if isinstance(inner, scopes.COMPREHENSIONS) else scopes.bound_by(inner)
+        order.update(dict.fromkeys(names))
+    return list(order)

@@ -18,7 +18,7 @@ class BooleanOperators(Thunks):
     After:   return _dy.or_(_dy.and_(a, lambda: b), lambda: _dy.not_(c))
     """
 
-    moves_in = (gast.BoolOp,)
+    changes = (gast.BoolOp, gast.UnaryOp)
 
     _NAMES: ClassVar[Dict[type, str]] = {gast.And: "_dy.and_", gast.Or: "_dy.or_"}
 

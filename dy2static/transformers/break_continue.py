@@ -53,6 +53,7 @@ class BreakContinue(Jumps):
     """
 
     requires = (EarlyReturn,)
+    changes = (gast.While, gast.For)
     kinds = LOOP_JUMPS
 
     def visit_While(self, node: gast.AST) -> Any:

@@ -24,7 +24,7 @@ class Comparisons(Thunks):
         return _dy.in_(a, rest), _dy.not_(_dy.in_(a, rest)), _dy.is_(a, None), _dy.is_not(a, b)
     """
 
-    moves_in = (gast.Compare,)
+    changes = (gast.Compare,)
 
     _SYMBOLS: ClassVar[Dict[type, str]] = {
         gast.Lt: "<",

@@ -18,7 +18,7 @@ class ConditionalExpressions(Thunks):
     After:   return _dy.if_exp(n, lambda: a, lambda: b)
     """
 
-    moves_in = (gast.IfExp,)
+    changes = (gast.IfExp,)
 
     def visit_IfExp(self, node: gast.IfExp) -> Any:
         movable = self.can_move(node.body, node.orelse)

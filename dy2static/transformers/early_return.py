@@ -39,6 +39,7 @@ class EarlyReturn(Jumps):
     ``match``, which act on it; if it is a generator; if it has dead code, or very many returns.
     """
 
+    changes = (gast.If, gast.While, gast.For)
     kinds = (gast.Return,)
 
     def start(self) -> None:

@@ -8,7 +8,7 @@ import gast
 
 from dy2static.pyast import templates
 from dy2static.transformers.base import Transformer
-from dy2static.transformers.thunks import Thunks
+from dy2static.transformers.if_else import IfElse
 
 
 class FStrings(Transformer):
@@ -20,7 +20,8 @@ class FStrings(Transformer):
     After:   return _dy.fstring(_dy.format_(a), ' of ', _dy.format_(b, '>5', 'r'))
     """
 
-    requires = (Thunks.requires[0],)
+    requires = (IfElse,)  # which knows the plain form
+    changes = (gast.JoinedStr,)
 
     def visit_JoinedStr(self, node: gast.JoinedStr) -> Any:
         parts = [part for part in node.values if isinstance(part, gast.FormattedValue)]

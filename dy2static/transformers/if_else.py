@@ -31,6 +31,7 @@ class IfElse(BlockFunctions):
     """
 
     requires = (SuperCalls, UnboundNames)  # `super()` knows its function by the frame: it could not be moved
+    changes = (gast.If,)
 
     def visit_If(self, node: gast.If) -> Any:
         passing = getattr(node, "passing", None)

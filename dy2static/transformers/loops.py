@@ -40,6 +40,7 @@ class Loops(BlockFunctions):
     """
 
     requires = (SuperCalls, UnboundNames)
+    changes = (gast.While, gast.For)
 
     def visit_While(self, node: gast.While) -> Any:
         passing = getattr(node, "passing", None)

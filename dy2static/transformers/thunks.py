@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Set, Tuple
+from typing import ClassVar, Set
 
 import gast
 
@@ -13,7 +13,7 @@ from dy2static.transformers.if_else import IfElse
 
 
 class Thunks(Transformer):
-    """Base of the transformers that move expressions into lambdas; ``moves_in`` are the nodes they look for.
+    """Base of the transformers that move expressions into lambdas.
 
     An expression can be moved unless it binds a name (``:=``), yields, calls ``super()``, stands in a class
     body, or reads a local that may have no value yet.
@@ -21,18 +21,12 @@ class Thunks(Transformer):
 
     requires = (IfElse,)  # it must see which functions of the user capture a name; here many get made
 
-    moves_in: ClassVar[Tuple[type, ...]] = ()
     _FIXED: ClassVar = (gast.NamedExpr, gast.Yield, gast.YieldFrom, gast.Await)
-
-    def start(self) -> None:
-        self.unsure: Set[gast.AST] = set()  # the reads of locals that may have no value
-        if any(isinstance(node, self.moves_in) for node in scopes.walk(self.tree)):
-            self.unsure = _unsure(self.tree)
 
     def can_move(self, *values: gast.AST) -> bool:
         """Whether expressions where the visit is now could as well stand in a lambda there."""
         return not isinstance(self.within[-1], gast.ClassDef) and not any(
-            isinstance(node, self._FIXED) or counts_frames(node) or node in self.unsure
+            isinstance(node, self._FIXED) or counts_frames(node) or node in _unsure(self.tree)
             for node in scopes.walk(*values)
         )
 

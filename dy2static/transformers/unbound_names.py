@@ -42,6 +42,7 @@ class UnboundNames(Transformer):
     """
 
     requires = (BreakContinue,)  # what leaves a block would keep it as it is
+    changes = (gast.If, gast.While, gast.For)
 
     def start(self) -> None:
         found = scopes.analyse(self.tree)
