@@ -13,7 +13,7 @@ import chainer
 import numpy as np
 
 from . import config, pipeline
-from .errors import CaptureError, Dy2StaticError, FallbackWarning, Location, SourceNotFoundError, UnsupportedSyntaxError
+from .errors import CaptureError, Dy2StaticError, FallbackWarning, InternalError, Location, SourceNotFoundError, UnsupportedSyntaxError
 from .explain import report
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
@@ -100,6 +100,10 @@ class Dispatcher:
                 program = self._compile(args, kwargs)
         except (UnsupportedSyntaxError, SourceNotFoundError) as error:
             failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
+        except InternalError as error:
+            if config.VERIFY.value:
+                raise
+            failed = CaptureAborted(f"{error.args[0]} (a mistake of dy2static's: please report it)")
         except Dy2StaticError:
             raise
         except (CaptureAborted, Exception) as error:

@@ -10,11 +10,13 @@ from .codegen.assemble import assemble
 from .codegen.differentiate import compile_backward, differentiate
 from .codegen.numpy import emit
 from .conversion import convert
+from .errors import Dy2StaticError, InternalError
 from .runtime import hooks
 from .runtime.program import Program
 from .symbolic.capture import Capture
 from .symbolic.outcome import Outcome
 from .symbolic.patches import capturing
+from .symbolic.staging import HANDLERS, SYMBOLIC_TYPES
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
@@ -25,10 +27,15 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     user's code raises.
     """
     outcome = trace(function, args, kwargs, varying, observed)      # converts user code as it meets it
-    graph = passes.run(passes.CLEAN, outcome.graph)
-    nodes = differentiate(outcome, graph)                           # one FunctionNode, or a few where there are cuts
-    forward = emit(nodes.graph, name="forward", escaping=set(graph.outputs), saved=nodes.saved)
-    return assemble(outcome, nodes, forward)
+    try:
+        graph = passes.run(passes.CLEAN, outcome.graph)
+        nodes = differentiate(outcome, graph)                       # one FunctionNode, or a few where there are cuts
+        forward = emit(nodes.graph, name="forward", escaping=set(graph.outputs), saved=nodes.saved)
+        return assemble(outcome, nodes, forward)
+    except Dy2StaticError:
+        raise
+    except Exception as error:
+        raise InternalError(f"the graph of {function.__qualname__} cannot be compiled: {error!r}") from error
 
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
@@ -43,7 +50,9 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
 
 
 def install() -> None:
-    """Give the run time its three doors to the compiler."""
+    """Give the run time its doors to the compiler."""
     hooks.convert = convert
     hooks.compile_backward = compile_backward
+    hooks.symbolic_types.update(SYMBOLIC_TYPES)
+    hooks.handlers.update(HANDLERS)
 

@@ -88,17 +88,17 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     except Exception as error:
         raise show_user_line(error, program.run.__code__, program.origins)
     count = sum(program.connected)
-    if program.again is None:
-        gradients = [make_variable(array, True) for array in results[:count]]
-    else:
-        entering = [x.get_variable() for x in node.inputs] + list(given)
+    # As in eager, a gradient requires grad if something that it was computed from does.
+    gradients = [make_variable(array, any([node.inputs[i]._requires_grad for i in entering])
+                               or any([given[i]._requires_grad for i in arriving]))
+                 for array, (entering, arriving) in zip(results[:count], program.depends)]
+    if program.again is not None:
+        inputs = [x.get_variable() for x in node.inputs] + list(given)
         sources = {"held": held, "given": [g.node for g in given], "extra": results[count + program.bools:]}
         for kind, k in program.held:
             if kind == "given":
                 given[k].node._data = given[k].array
-        gradients = [make_variable(array, True) for array in results[:count]]
-        connect(program.again, entering, gradients, tuple([sources[kind][k] for kind, k in program.held]),
-                (node.lease, lease))
+        connect(program.again, inputs, gradients, tuple([sources[kind][k] for kind, k in program.held]), lease)
     ready = iter(gradients)
     answer = [next(ready) if connected else None for connected in program.connected]
     for target, index in program.conditions:

@@ -62,6 +62,7 @@ class BackwardProgram:
     origins: the user's place (of the forward) for each line of ``source``.
     conditions: (target, index of a result): the gradient exists only if that result is true.  bools: how many results
         there are for this, between the gradients and the extras.
+    depends: per gradient, the inputs of the node and the given gradients that it is computed from.
     """
 
     run: Callable[..., Tuple]
@@ -74,6 +75,7 @@ class BackwardProgram:
     origins: Mapping[int, Location] = field(default_factory=dict)
     conditions: Tuple[Tuple[int, int], ...] = ()
     bools: int = 0
+    depends: Tuple[Tuple[Tuple[int, ...], Tuple[int, ...]], ...] = ()
 
 
 @dataclass(eq=False)

@@ -539,8 +539,10 @@ class Capture:
                 known = real
             else:
                 known = ShadowDict(self.world, real, self.world.source("const", None, real))
-                dict.__setitem__(known, "__builtins__", real["__builtins__"])
-                known.loaded["__builtins__"] = real["__builtins__"]
+                for name in ("__builtins__", "__name__"):       # Python reads these past any subclass of dict
+                    if name in real:
+                        dict.__setitem__(known, name, real[name])
+                        known.loaded[name] = known.original[name] = real[name]
                 self.world.containers.append(known)
             self._globals[id(real)] = known
         return known

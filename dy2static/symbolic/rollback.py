@@ -1,6 +1,7 @@
 """What a block of code did to objects: seen by comparing with a snapshot, and undone."""
 from __future__ import annotations
 
+import builtins
 import functools
 import types
 from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
@@ -16,6 +17,8 @@ ABSENT = object()
 
 #: A place that code can write: the id of a container and a key (index of a list, key of a dict, None for a cell).
 Place = Tuple[int, Any]
+
+_BUILTINS = builtins.__dict__
 
 _ITERATORS = ("generator", "list_iterator", "tuple_iterator", "zip", "enumerate", "map", "filter", "range_iterator",
               "dict_keyiterator", "dict_itemiterator", "dict_valueiterator", "reversed", "list_reverseiterator")
@@ -69,7 +72,8 @@ class Snapshot:
     def restore(self) -> None:
         """Put everything back."""
         for key, (item, before) in self._bases().items():
-            _assign(item, before)
+            if not _same(contents_of(item), before):
+                _assign(item, before)
             kept = self.kept.get(key)
             if isinstance(item, ShadowDict):
                 if item.removed:
@@ -124,18 +128,41 @@ class Snapshot:
         seen = set()
         while waiting:
             item = waiting.pop()
-            if id(item) in seen or type(item) is Unread:
+            if id(item) in seen or type(item) is Unread or item is _BUILTINS:
                 continue
             seen.add(id(item))
             if type(item).__name__ in _ITERATORS:
                 self.capture.abort("an iterator is alive across a decision on array values")
             container = _container(item)
             if container is None:
-                waiting += _parts(item)
+                waiting += self._parts(item)
             elif id(container) not in self.kept:
                 now = contents_of(container)
                 self.kept[id(container)] = _keep(container, now)
-                waiting += list(now.values()) if isinstance(now, dict) else list(now) if isinstance(now, (list, set)) else [now]
+                if isinstance(container, types.CellType):
+                    waiting.append(now)
+                else:
+                    waiting += list(now.values() if isinstance(now, dict) else now)
+
+    def _parts(self, item: Any) -> List[Any]:
+        """What can be reached through an object that cannot change itself; of functions, only converted ones."""
+        if isinstance(item, types.FunctionType):
+            staged = item.__code__ in self.capture.calls.staged_codes
+            return [*(item.__closure__ or ()), *(item.__defaults__ or ())] if staged else []
+        if isinstance(item, types.MethodType):
+            return [item.__func__, item.__self__]
+        if isinstance(item, functools.partial):
+            return [item.func, *item.args, *item.keywords.values()]
+        return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
+
+
+def _same(now: Any, before: Any) -> bool:
+    """Whether contents are the same objects in the same places."""
+    if isinstance(now, dict):
+        return list(now) == list(before) and all(now[k] is before[k] for k in now)
+    if isinstance(now, list):
+        return len(now) == len(before) and all(a is b for a, b in zip(now, before))
+    return now == before if isinstance(now, set) else now is before
 
 
 def _keep(item: Any, now: Any) -> Kept:
@@ -151,17 +178,6 @@ def _initial(item: Any) -> Any:
     if isinstance(item, ShadowDict):
         return dict(item.original)
     return set(item.real) if isinstance(item, ShadowSet) else list(item.originals)
-
-
-def _parts(item: Any) -> List[Any]:
-    """What can be reached through an object that cannot change itself."""
-    if isinstance(item, types.FunctionType):
-        return [*(item.__closure__ or ()), *(item.__defaults__ or ())]
-    if isinstance(item, types.MethodType):
-        return [item.__func__, item.__self__]
-    if isinstance(item, functools.partial):
-        return [item.func, *item.args, *item.keywords.values()]
-    return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
 
 
 def _container(item: Any) -> Any:
