@@ -1,0 +1,169 @@
+"""The cache: what is captured again and what is not, its limit, and copies of what is decorated."""
+import copy
+import pickle
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+
+from against_eager import array, variable
+from dy2static import to_static
+
+
+class Net(chainer.Chain):
+    """A decorated method, a counter and a number that changes."""
+
+    def __init__(self, size=4, seed=1):
+        super().__init__()
+        with self.init_scope():
+            self.a = L.Linear(3, size, initialW=array(size, 3, seed=seed))
+        self.calls, self.rate = 0, 1.0
+
+    @to_static
+    def forward(self, x, scale=1.0):
+        self.calls += 1
+        return F.tanh(self.a(x)) * scale * self.rate
+
+
+class Plain(chainer.Chain):
+    """Not decorated."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.a = L.Linear(3, 2, initialW=array(2, 3))
+
+    def forward(self, x):
+        return F.relu(self.a(x))
+
+
+@pytest.fixture(autouse=True)
+def empty_cache():
+    Net.forward.clear_cache()
+    Net.forward.dispatcher.captures = Net.forward.dispatcher.fallbacks = 0
+
+
+def test_no_captures_after_warming_up():
+    model, optimizer = Net(), chainer.optimizers.Adam()
+    optimizer.setup(model)
+    for k in range(300):
+        if k == 4:
+            before = Net.forward.cache_info()
+        model.cleargrads()
+        model.rate = 0.99 ** k
+        loss = F.sum(model(array(5, 3, seed=k), scale=1.0 + k) ** 2)
+        loss.backward()
+        optimizer.update()
+    assert model.calls == 300 and Net.forward.cache_info() == before and before.captures <= 4 and not before.fallbacks
+
+
+def test_instances_share_programs():
+    models = [Net(seed=k) for k in range(5)]
+    for _ in range(3):
+        for k, model in enumerate(models):
+            np.testing.assert_allclose(model(array(2, 3)).array, np.tanh(array(2, 3) @ array(4, 3, seed=k).T), rtol=1e-5)
+    assert Net.forward.cache_info().captures <= 2
+    Net(size=6)(array(2, 3))
+    assert Net.forward.cache_info().captures <= 4
+
+
+def test_limit():
+    static = to_static(lambda x: x * 2, cache_limit=3)
+    for _ in range(2):
+        for n in range(1, 6):
+            np.testing.assert_array_equal(static(np.full(n, 2, "f")), np.full(n, 4, "f"))
+            assert static.cache_info().programs <= 3
+    assert static.cache_info().captures == 10 and static.cache_info().limit == 3
+    captures = static.cache_info().captures
+    for n in (3, 4, 5):
+        static(np.full(n, 2, "f"))
+    assert static.cache_info().captures == captures
+
+
+def test_numbers_become_inputs():
+    static = to_static(lambda x, a, b: F.sum(x * a) + b)
+    for k in range(20):
+        np.testing.assert_allclose(static(array(3), k, k * 0.5).array, (array(3) * k).sum() + k * 0.5, rtol=1e-5)
+    assert static.cache_info().captures <= 3
+    for k in range(20):                                 # an int where a float was is another program, once
+        static(array(3), k, k)
+    assert static.cache_info().captures <= 6
+
+
+def test_clear():
+    static = to_static(lambda x: x * 2)
+    static(array(3)), static.clear_cache()
+    assert static.cache_info().programs == 0
+    static(array(3))
+    assert static.cache_info().captures == 2
+
+
+def copies_of(model):
+    return [copy.copy(model), copy.deepcopy(model), model.copy(), model.copy("init"), pickle.loads(pickle.dumps(model))]
+
+
+def test_copies_of_a_decorated_chain():
+    model = Net()
+    model(array(2, 3))
+    for made in copies_of(model):
+        assert type(made) is Net and made.calls == 1
+        made.a.W.array = made.a.W.array * 2
+        y = made(array(2, 3))
+        np.testing.assert_allclose(y.array, np.tanh(array(2, 3) @ made.a.W.array.T), rtol=1e-5)
+        assert made.calls == 2 and model.calls == 1
+        F.sum(y).backward()
+        assert made.a.W.grad is not None
+
+
+def test_copies_of_a_compiled_link():
+    link = to_static(Plain())
+    wanted = link(array(2, 3)).array
+    for made in copies_of(link):
+        assert isinstance(made, Plain) and type(made).__name__ == "Plain"
+        if made is not None and made.a.W.array is link.a.W.array or np.array_equal(made.a.W.array, link.a.W.array):
+            np.testing.assert_array_equal(made(array(2, 3)).array, wanted)
+    plain = Plain()
+    assert type(plain) is Plain and "code" not in vars(Plain) and "relu" in link.code
+
+
+def test_copies_of_a_function():
+    for made in (copy.copy(Net.forward), copy.deepcopy(Net.forward), pickle.loads(pickle.dumps(Net.forward))):
+        assert made is Net.forward
+
+
+def test_serialised_state_is_the_same(tmp_path):
+    model = Net()
+    model(array(2, 3))
+    chainer.serializers.save_npz(tmp_path / "m.npz", model)
+    other = Net(seed=9)
+    other(array(2, 3))
+    chainer.serializers.load_npz(tmp_path / "m.npz", other)
+    np.testing.assert_array_equal(other(array(2, 3)).array, model(array(2, 3)).array)
+
+
+def test_inherited_and_overridden():
+    class Child(Net):
+        def forward(self, x):
+            return super().forward(x) + 1
+
+    class Static(Net):
+        @to_static
+        def forward(self, x):
+            return super().forward(x, scale=2.0) + 1
+    base, child, static = Net(), Child(), Static()
+    for _ in range(3):
+        y = base(array(2, 3)).array
+        np.testing.assert_allclose(child(array(2, 3)).array, y + 1, rtol=1e-6)
+        np.testing.assert_allclose(static(array(2, 3)).array, y * 2 + 1, rtol=1e-6)
+    assert base.calls == child.calls == static.calls == 3
+
+
+def test_unused_first_call_of_uninitialised_parameters():
+    model = chainer.Chain(a=L.Linear(None, 2))
+    static = to_static(lambda x: model.a(x))
+    x = variable(2, 3)
+    for _ in range(3):
+        assert static(x).shape == (2, 2)
+    assert static.cache_info().captures == 1 and static.cache_info().fallbacks == 0

@@ -1,0 +1,85 @@
+"""Random numbers are eager's own, bit for bit and in the same order, however they are drawn."""
+import random
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+
+from against_eager import array, check, variable
+
+
+def x45():
+    return (variable(4, 5),)
+
+
+def interleaved(x):
+    a = F.dropout(x, 0.3)
+    b = np.random.rand(4, 5).astype("f")
+    c = F.dropout(a + b, 0.5)
+    d = random.random()
+    return c * d, F.gaussian(x, x), np.random.normal(size=3), random.gauss(0, 1), np.random.randint(9)
+
+
+CASES = {
+    "interleaved": interleaved,
+    "unused draws": lambda x: (np.random.rand(3), random.random(), x * 2)[2],
+    "unused dropout": lambda x: (F.dropout(x), x * 2)[1],
+    "same draw twice": lambda x: (np.random.rand(2), np.random.rand(2), F.dropout(x), F.dropout(x)),
+    "distributions": lambda x: (np.random.uniform(1, 2, 3), np.random.randn(2), np.random.permutation(5), np.random.choice(5, 2),
+                                np.random.binomial(3, 0.5, 4), np.random.beta(1, 2), np.random.exponential(), np.random.standard_normal(2)),
+    "python": lambda x: (random.random(), random.uniform(1, 2), random.randint(1, 6), random.choice([1, 2, 3]), random.sample(range(9), 3)),
+    "gauss is cached": lambda x: (np.random.randn(), np.random.randn(3), np.random.normal()),
+    "size from a shape": lambda x: np.random.rand(*x.shape) + x.array,
+    "dropout of nothing": lambda x: (F.dropout(x, 0.0), F.dropout(x[:0])),
+    "dropout under test": lambda x: in_test_mode(x),
+    "n-step dropout": lambda x: F.n_step_rnn(1, 0.5, array(1, 1, 5)[:, :1], [[array(5, 5), array(5, 5)]], [[array(5), array(5)]], [x[:1], x[:1]]),
+    "zoneout and gumbel": lambda x: (F.zoneout(x, x * 2, 0.4), F.gumbel_softmax(x), F.simplified_dropconnect(x, array(3, 5))),
+    "seeded": lambda x: (np.random.seed(3), x * np.random.rand())[1],
+    "shuffled": lambda x: shuffle(x),
+    "state": lambda x: (np.random.get_state()[2], x * 2),
+}
+
+
+def in_test_mode(x):
+    with chainer.using_config("train", False):
+        y = F.dropout(x)
+    return y, F.dropout(x)
+
+
+def shuffle(x):
+    order = [0, 1, 2, 3]
+    random.shuffle(order)
+    np.random.shuffle(order)
+    return x * order[0], order
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stream(name):
+    check(lambda compile: (compile(CASES[name]), None), [x45] * 4, rounds=1)
+
+
+def test_training_with_dropout_is_the_same_run():
+    def run(decorate):
+        np.random.seed(5)
+        model = chainer.Chain(a=L.Linear(5, 8), b=L.Linear(8, 2))
+        forward = decorate(lambda x: model.b(F.dropout(F.relu(model.a(x)), 0.4)))
+        optimizer = chainer.optimizers.MomentumSGD().setup(model)
+        for k in range(8):
+            model.cleargrads()
+            F.mean_squared_error(forward(array(4, 5, seed=k)), np.random.rand(4, 2).astype("f")).backward()
+            optimizer.update()
+        return [p.array for p in model.params()] + [np.random.rand()]
+    from dy2static import to_static
+    for a, b in zip(run(lambda f: f), run(to_static)):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_failing_call_has_drawn_as_far_as_eager():
+    def f(x, m):
+        a = np.random.rand()
+        np.linalg.inv(m)
+        return x * a * np.random.rand()
+    regular, singular = np.eye(2, dtype="f"), np.zeros((2, 2), "f")
+    check(lambda compile: (compile(f), None), [lambda: (variable(2), regular), lambda: (variable(2), singular)] * 3, rounds=1)
