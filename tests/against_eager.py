@@ -53,10 +53,10 @@ class Picture:
         if isinstance(item, np.ndarray):
             shared = tuple(i for i, other in enumerate(self.arrays) if np.shares_memory(item, other))
             self.arrays.append(item)
-            return item.shape, item.dtype.char, item.flags.c_contiguous, item.flags.writeable, shared, Values(item)
+            return item.shape, item.dtype.char, item.flags.writeable, shared, Values(item)
         if isinstance(item, chainer.Variable):
             # what requires no gradient has a creator eagerly, and none compiled
-            connected = item.requires_grad and item.creator is not None
+            connected = item.requires_grad and item.dtype.kind == "f" and item.creator is not None
             graph = (item.requires_grad, connected) if self.with_graph else ()
             return graph, item.name, self.of(item.array), self.of(item.grad_var)
         if isinstance(item, types.MethodType):

@@ -21,7 +21,7 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
     call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results, forward.origins))
     counts = {"nodes": len(graph.nodes), "segments": len(uses)}
-    for kind in ("host_call", "opaque", "numpy_call"):
+    for kind in ("host_call", "opaque", "numpy_call", "checked_call"):
         counts[kind] = sum(node.op.name == kind for node in graph.nodes)
     size = sum(int(array.nbytes) for array in forward.make_arena())
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,

@@ -74,5 +74,8 @@ _ATTRS: Dict[str, Any] = {"call": None, "types": ()}
 #: A NumPy call outside Chainer's graph (on ``x.array``): pure, no gradient.
 numpy_call = declare("numpy_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run)
 
+#: The same for one that may fail on what its operands hold: it runs even if nothing needs its result.
+checked_call = declare("checked_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run, effect=True)
+
 #: Anything else: runs at every call, once, in program order.
 host_call = declare("host_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run, effect=True)

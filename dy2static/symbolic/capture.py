@@ -254,11 +254,13 @@ class Capture:
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")
-        if not isinstance(function, np.ufunc) and name not in stand_ins.NEVER_RAISING:
+        may_fail = not isinstance(function, np.ufunc) and name not in stand_ins.NEVER_RAISING
+        if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")
         call = host.Call(function, template[0], template[1], _flat, name)
-        outputs = self.builder.add(host.numpy_call, tuple(operands), {"call": call, "types": found}, name=_identifier(name))
+        op = host.checked_call if may_fail else host.numpy_call
+        outputs = self.builder.add(op, tuple(operands), {"call": call, "types": found}, name=_identifier(name))
         if all(v in self.known for v in operands):
             # Computed from nothing but what is static: Python may decide on it.
             self.known.update(zip(outputs, call(*[self.known[v] for v in operands])))
