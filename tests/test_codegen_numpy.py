@@ -8,6 +8,7 @@ from random_graphs import arrays, build, graphs
 
 from dy2static import ops, passes
 from dy2static.codegen.buffers import last_uses
+from dy2static.codegen.flatten import flatten
 from dy2static.codegen.numpy import emit
 from dy2static.errors import Location
 from dy2static.ir.building import Builder, building
@@ -65,7 +66,7 @@ def test_saved_values_stay(graph):
 def test_lifetimes_never_overlap(graph):
     """Two values in one storage: the second is made when, or after, the first is read for the last time."""
     plan = function_of(graph).plan
-    last = last_uses(graph, ())
+    last = last_uses(flatten(graph))
     made = {v: i for i, node in enumerate(graph.nodes) for v in node.outputs}
     owners = [v for v in plan.places if plan.slots[plan.places[v]].view is None]
     for a in owners:

@@ -1,4 +1,4 @@
-"""The arena of a straight-line program: which values live in planned buffers, and which buffers share memory."""
+"""The arena of a program: which values live in planned buffers, and which buffers share memory."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,8 +6,10 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Tup
 
 import numpy as np
 
-from ..ir.graph import Graph, Node, Value
+from ..ir.graph import Node, Value
 from ..passes.aliases import aliased_operands
+from .flatten import Block, Step
+from .placement import Placement
 
 #: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
 ALIGNMENT = 64
@@ -34,11 +36,13 @@ class Slot:
 
 @dataclass(frozen=True)
 class BufferPlan:
-    """Where values live: ``slots`` in the order of the arena, ``sizes`` of the storages in bytes, slot per value."""
+    """Where values live: ``slots`` in the order of the arena, ``sizes`` of the storages in bytes, slot per value;
+    ``partners``: the second slot of a variable of a loop that has two, in which its next value is made."""
 
     slots: Tuple[Slot, ...]
     sizes: Tuple[int, ...]
     places: Mapping[Value, int]
+    partners: Mapping[Value, int]
 
     @property
     def nbytes(self) -> int:
@@ -64,53 +68,101 @@ class BufferPlan:
         return tuple(arrays)
 
 
-def last_uses(graph: Graph, kept: Collection[Value]) -> Dict[Value, int]:
-    """The index of the last node that reads each value or a view of it; ``len(graph.nodes)`` if it outlives them all.
+def last_uses(block: Block, kept: Collection[Value] = (), placement: Optional[Placement] = None) -> Dict[Value, int]:
+    """The position of the last step that reads each value or a view of it; that of the end if it outlives them all.
 
-    A value that nothing reads dies at the node that makes it.  Linear in nodes + edges.
+    A value that nothing reads dies at the step that makes it.  What a loop reads from outside lives to the end of the
+    loop, its variables too.  Linear in steps.
     """
-    end = len(graph.nodes)
-    last = {value: end for value in (*graph.outputs, *kept)}
-    for index in range(end - 1, -1, -1):
-        node = graph.nodes[index]
-        for value in node.outputs:
-            last.setdefault(value, index)
-        for value in node.inputs:
-            last.setdefault(value, index)
-        until = max((last[value] for value in node.outputs), default=index)
-        for value in aliased_operands(node):
-            last[value] = max(last[value], until)
-    return last
+    return _Lifetimes(block, kept, placement).last
 
 
-def plan(graph: Graph, placed: Collection[Value], kept: Collection[Value],
+class _Lifetimes:
+    """Walks backwards over the steps."""
+
+    def __init__(self, block: Block, kept: Collection[Value], placement: Optional[Placement]):
+        self.buffered = placement.buffered if placement is not None else frozenset()
+        self.depth: Dict[Value, int] = {}                      # in how many loops a value is made
+        self._measure(block, 0)
+        self.last: Dict[Value, int] = {value: block.end for value in (*block.results, *kept)}
+        self._block(block, ())
+
+    def _measure(self, block: Block, depth: int) -> None:
+        for step in block.steps:
+            self.depth.update(dict.fromkeys((*step.node.outputs, *step.variables), depth))
+            inside = depth + (step.node.op.name != "if_")
+            self.depth.update(dict.fromkeys(step.items, inside))
+            for inner in step.blocks:
+                self._measure(inner, inside)
+
+    def _read(self, value: Value, position: int, loops: Tuple[Step, ...]) -> None:
+        depth = self.depth.get(value, 0)
+        until = loops[depth].end if len(loops) > depth else position
+        self.last[value] = max(self.last.get(value, 0), until)
+
+    def _extend(self, value: Value, until: int) -> None:
+        self.last[value] = max(self.last.get(value, 0), until)
+
+    def _block(self, block: Block, loops: Tuple[Step, ...]) -> None:
+        for step in reversed(block.steps):
+            for value in step.node.outputs:
+                self._extend(value, step.position)
+            if step.node.op.name == "if_":
+                self._branch(step, loops)
+            elif step.blocks:
+                self._loop(step, loops)
+            else:
+                for value in step.node.inputs:
+                    self._read(value, step.position, loops)
+                until = max((self.last[value] for value in step.node.outputs), default=step.position)
+                for value in aliased_operands(step.node):
+                    self._extend(value, until)
+
+    def _branch(self, step: Step, loops: Tuple[Step, ...]) -> None:
+        for value in step.node.outputs:
+            self._extend(value, step.end)
+        for block in reversed(step.blocks):
+            for result, value in zip(step.node.outputs, block.results):
+                self._read(value, block.end, loops)
+                self._extend(value, self.last[result])
+            self._block(block, loops)
+        self._read(step.node.inputs[0], step.position, loops)
+
+    def _loop(self, step: Step, loops: Tuple[Step, ...]) -> None:
+        loop = step.loop
+        for variable, begin, result in zip(step.variables, loop.state, loop.last):
+            self._extend(variable, max(step.end, self.last[result]))
+            self._read(begin, step.position, loops)
+            if variable not in self.buffered:
+                self._extend(begin, self.last[variable])
+        for block in reversed(step.blocks):
+            for value in block.results:
+                self._read(value, block.end, (*loops, step))
+            self._block(block, (*loops, step))
+
+
+def plan(block: Block, placement: Placement, kept: Collection[Value],
          overwritable: Callable[[Node], Tuple[Value, ...]],
          as_view: Callable[[Node], Optional[Tuple[str, Tuple[Any, ...]]]]) -> BufferPlan:
-    """Give each value of ``placed`` a slot; memory is used again as soon as nothing can read it any more.
+    """Give each value that `placement` puts into a buffer a slot; memory is used again as soon as nothing can read it.
 
     kept: values that must stay as they are until the end, and never share.
     overwritable: the operands a node may write its result over, if they die there.
     as_view: (method, arguments) for a node whose result can be a view made once, with the arena.
 
-    Linear in nodes, times the number of storages that are free at a time.
+    Linear in steps, times the number of storages that are free at a time.
     """
-    planner = _Planner(last_uses(graph, kept))
-    for index, node in enumerate(graph.nodes):
-        view = as_view(node)
-        if view is not None and node.inputs[0] in planner.places:
-            planner.place_view(node.outputs[0], node.inputs[0], *view)
-        for value in node.outputs:
-            if value in placed:
-                planner.place(value, index, overwritable(node))
-        planner.release(index)
-    return BufferPlan(tuple(planner.slots), tuple(planner.sizes), planner.places)
+    planner = _Planner(last_uses(block, kept, placement), placement)
+    planner.walk(block, overwritable, as_view)
+    return BufferPlan(tuple(planner.slots), tuple(planner.sizes), planner.places, planner.partners)
 
 
 class _Planner:
     """The state of a plan while it walks over the nodes."""
 
-    def __init__(self, last: Mapping[Value, int]):
-        self.last = last
+    def __init__(self, last: Mapping[Value, int], placement: Placement):
+        self.last, self.placement = last, placement
+        self.partners: Dict[Value, int] = {}
         self.slots: Dict[Slot, int] = {}
         self.sizes: List[int] = []
         self.places: Dict[Value, int] = {}
@@ -119,6 +171,45 @@ class _Planner:
         self.view_storages: Dict[Value, int] = {}
         self.free: List[int] = []
         self.dying: Dict[int, List[Value]] = {}
+
+    def walk(self, block: Block, overwritable: Callable[[Node], Tuple[Value, ...]],
+             as_view: Callable[[Node], Optional[Tuple[str, Tuple[Any, ...]]]]) -> None:
+        placement = self.placement
+        for step in block.steps:
+            view = as_view(step.node)
+            if view is not None and self._stays(step.node.inputs[0]):
+                self.place_view(step.node.outputs[0], step.node.inputs[0], *view)
+            for value in step.node.outputs:
+                if value in placement.homes:
+                    self.place_at_home(value)
+                elif value in placement.results or placement.is_placed(value, step.node):
+                    self.place(value, step.position, overwritable(step.node))
+            for variable, begin in zip(step.variables, step.loop.state if step.variables else ()):
+                if variable in placement.turns:
+                    self.place_pair(variable)
+                elif variable in placement.buffered:
+                    self.place(variable, step.position, (begin,))
+            self.release(step.position)
+            for inner in step.blocks:
+                self.walk(inner, overwritable, as_view)
+                self.release(inner.end)
+
+    def _stays(self, value: Value) -> bool:
+        """Whether a value is always in the same buffer."""
+        return value in self.places and self.placement.root(value) not in self.placement.turns
+
+    def place_at_home(self, value: Value) -> None:
+        home = self.placement.root(value)
+        self.places[value] = self.partners[home] if home in self.partners else self.places[home]
+        if home not in self.partners:
+            self.storages[value] = self.storages[home]
+
+    def place_pair(self, variable: Value) -> None:
+        """Two buffers that take turns, which nothing else ever uses: their names do not stay with their memory."""
+        for places in (self.places, self.partners):
+            self.sizes.append(Slot(variable.shape, variable.dtype, 0).nbytes)
+            places[variable] = self.slots.setdefault(
+                Slot(variable.shape, variable.dtype, len(self.sizes) - 1), len(self.slots))
 
     def place(self, value: Value, index: int, candidates: Tuple[Value, ...]) -> None:
         operand = next((v for v in candidates if self._dies_at(v, index) and v.type == value.type), None)

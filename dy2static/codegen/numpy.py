@@ -16,13 +16,13 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
 from ..ir.types import Tensor
-from ..passes.aliases import held_values
 from ..passes.dead import eliminate_dead
 from ..passes.effects import has_effect
 from ..pyast.loader import compile_text
 from .buffers import BufferPlan, plan
 from .flatten import Block, Step, all_steps, flatten
 from .names import Names
+from .placement import Placement
 from .text import Line, function_text
 
 _serial = itertools.count()
@@ -96,14 +96,14 @@ class _Emitter:
     def __init__(self, graph: Graph, escaping: Collection[Value], saved: Tuple[Value, ...], reserved: Collection[str]):
         self.graph, self.saved = graph, saved
         self.returned = (*graph.outputs, *saved)
-        self.held = held_values(graph, escaping)
         self.block = flatten(graph)
         steps = list(all_steps(self.block))
         self.producers = {value: step.node for step in steps for value in step.node.outputs}
         self.operands = {step.node: self._direct_operands(step.node) for step in steps}
         self.uses, self.reads = self._count_uses(), self._read_positions(steps)
-        placed = {v for node in graph.nodes for v in node.outputs if self._is_placed(v, node)}
-        self.plan = plan(graph, placed, self.returned, self._overwritable, self._as_view)
+        self.placement = Placement(self.block, escaping, self.uses, self.operands)
+        self.held = self.placement.held
+        self.plan = plan(self.block, self.placement, self.returned, self._overwritable, self._as_view)
         self.symbols = _symbols(graph)
         self.names = Names({*reserved, *self.symbols})
         self.constants: Dict[Any, np.ndarray] = {}
@@ -166,10 +166,6 @@ class _Emitter:
             for value in self.operands[step.node]:
                 last[value] = max(last.get(value, 0), until)
         return last
-
-    def _is_placed(self, value: Value, node: Node) -> bool:
-        return (fills_out(node.op) and isinstance(value.type, Tensor) and value not in self.held
-                and value in self.uses and not any(isinstance(n, Dim) for n in value.shape))
 
     def _overwritable(self, node: Node) -> Tuple[Value, ...]:
         """The operands a node may write its result over: no other operand is, or is a view of, the same array."""
@@ -280,7 +276,7 @@ class _Emitter:
     def _branch(self, step: Step) -> None:
         node = step.node
         results = [v for v in node.outputs if self.uses.get(v)]
-        names = {v: self._new_name(v) for v in results}
+        names = {v: self._variable(v) for v in results}
         sides = []
         for block in step.blocks:
             pairs = [(value, names[result]) for result, value in zip(node.outputs, block.results) if result in names]
@@ -297,10 +293,12 @@ class _Emitter:
     def _loop(self, step: Step) -> None:
         node, loop, body = step.node, step.loop, step.blocks[-1]
         begin = [self.texts[v] for v in loop.state]
-        state = [self._new_name(v) for v in step.variables]
-        self.texts.update(zip(loop.last, state))
-        if state:
-            self._line(f"{', '.join(state)} = {', '.join(begin)}", node)
+        state = [self._variable(v) for v in step.variables]
+        for variable, name, text in zip(step.variables, state, begin):
+            if variable in self.plan.places and name != text:
+                self._line(f"{self._numpy('copyto')}({name}, {text})", node)
+        self._assign([(text, name) for v, name, text in zip(step.variables, state, begin) if v not in self.plan.places],
+                     node)
         stacks = [self._new_name(v) for v in loop.pushed]
         for stack in stacks:
             self._line(f"{stack} = []", node)
@@ -311,15 +309,22 @@ class _Emitter:
         self._line(header, node)
 
         def iteration() -> None:
-            self._side(body, list(zip(body.results, state)), step.variables)
+            self._side(body, [pair if v not in self.plan.places else (pair[0], "") for v, pair in zip(
+                step.variables, zip(body.results, state))], step.variables)
             for stack, value in zip(stacks, body.results[len(state):]):
                 self._line(f"{stack}.append({self.texts[value]})")
             if count is not None:
                 self._line(f"{count} += 1")
-            self._assign([(self.texts[v], name) for v, name in zip(body.results, state)])
+            turns = [(state[j], self.texts[body.results[j]]) for j, v in enumerate(step.variables)
+                     if v in self.plan.partners]
+            self._assign([(self.texts[v], name) for v, name in zip(body.results, state)] + turns)
 
         lines = test + self._indented(iteration)
         self.lines += lines or [(f"{self.indent}    pass", None)]
+        for result, variable, name in zip(loop.last, step.variables, state):
+            self.texts[result] = name
+            if variable in self.plan.places and result in self.held:
+                self._line(f"{self._new_name(result)} = {name}.copy()", node)
         if loop.counted and stacks:
             self._line(f"{self._new_name(loop.counted[0])} = len({stacks[0]})")
 
@@ -347,7 +352,7 @@ class _Emitter:
         made = {v: step for step in block.steps for v in step.node.outputs}
         values = [value for value, _ in results]
         for k, (value, name) in enumerate(results):
-            if value not in made or values.count(value) > 1:
+            if not name or value not in made or values.count(value) > 1:
                 continue
             read = self.reads.get(variables[k], 0) if variables else -1
             if read <= made[value].position:
@@ -356,12 +361,21 @@ class _Emitter:
         if not variables:
             self._assign([(self.texts.get(value, ""), name) for value, name in results])
 
-    def _assign(self, pairs: Sequence[Tuple[str, str]]) -> None:
+    def _variable(self, variable: Value) -> str:
+        """The name of the result of a branch or of a variable of a loop, and of its second buffer."""
+        if variable not in self.plan.places:
+            return self._new_name(variable)
+        self.texts[variable] = self._buffer(variable)
+        if variable in self.plan.partners:
+            self.slot_names[self.plan.partners[variable]] = self.names.fresh(f"next_{variable.name}")
+        return self.texts[variable]
+
+    def _assign(self, pairs: Sequence[Tuple[str, str]], node: Optional[Node] = None) -> None:
         """All assignments at once."""
         pairs = [(text, name) for text, name in pairs if text and text != name]
         if pairs:
             texts, names = zip(*pairs)
-            self._line(f"{', '.join(names)} = {', '.join(texts)}")
+            self._line(f"{', '.join(names)} = {', '.join(texts)}", node)
 
     def _indented(self, write: Callable[[], Any]) -> List[Line]:
         """The lines that ``write`` writes, one level deeper."""
