@@ -53,17 +53,19 @@ class Program:
         return self.random.choice([
             f"F.tanh({v})", f"F.relu({v})", f"{v} * {w}", f"{v} + {n}", f"{n} * {v}", f"{v} - {w}", f"self.a({v})", f"self.a({v} * 0.5)", f"F.dropout({v}, 0.3)",
             f"helper({v}, {n})", f"{v} * self.scale", f"{v} + self.W", f"F.sigmoid({v} / 2)", f"F.selu({v})", f"F.identity({v})", f"+{v}",
-            f"F.reshape({v}, (2, 3))", f"F.concat([{v}, {w}], axis=0)[:2]", f"chainer.Variable({v}.array * 1)", f"{v} * np.float32({self.random.randint(1, 3)})",
+            f"F.reshape({v}, (2, 3))", f"F.concat([{v}, {w}], axis=0)[:2]", "x * n", f"chainer.Variable({v}.array * 1)", f"{v} * np.float32({self.random.randint(1, 3)})",
             f"self.stored if self.stored is not None else {v}", f"sum(self.items[-2:], {v})", f"F.where({v}.array > 0, {v}, {w})", f"-{v}", f"partial({v})"])
 
     def assign(self):
-        self.add(f"{self.fresh(self.variables, 'v')} = {self.expression()}")
+        value = self.expression()
+        self.add(f"{self.fresh(self.variables, 'v')} = {value}")
 
     def rebind(self):
         self.add(f"{self.variable()} = {self.expression()}")
 
     def assign_number(self):
-        self.add(f"{self.fresh(self.numbers, 'm')} = {self.number()}")
+        value = self.random.choice([self.number(), self.number(), "random.random()"])
+        self.add(f"{self.fresh(self.numbers, 'm')} = {value}")
 
     def write(self):
         v, n = self.variable(), self.number()
@@ -74,9 +76,8 @@ class Program:
 
     def host(self):
         v, n = self.variable(), self.number()
-        self.add(self.random.choice([f"print({n}, len(self.items))", f"print({v}.array.shape, {v}.dtype)", "np.random.rand()", f"note({n})", f"note({v}.array)",
-                                     f"print({v}.array)", "random.random()", "print(self.count, self.names)", f"chainer.report({{'v': F.sum({v})}})",
-                                     f"{self.fresh(self.numbers, 'm')} = random.random()"]))
+        self.add(self.random.choice([f"print({n}, len(self.items))", f"print({v}.array.shape, {v}.dtype)", "np.random.rand()", f"note({v}.array)" if self.random.random() < 0.2 else f"print({n})",
+                                     f"print({v}.array)", "random.random()", "print(self.count, self.names)", f"chainer.report({{'v': F.sum({v})}})"]))
 
     def fails(self):
         v, n = self.variable(), self.number()
@@ -98,9 +99,10 @@ class Program:
             self.depth -= 1
 
     def closure(self):
+        before = self.variable()
         name = self.fresh(self.variables, "v")
         self.add(f"{name}f = lambda y, k={self.number()}: y * k + {self.number()}")
-        self.add(f"{name} = {name}f({self.variables[-2]})")
+        self.add(f"{name} = {name}f({before})")
 
     STATEMENTS = [assign, rebind, assign_number, write, host, nested, closure, fails]
     WEIGHTS = [6, 2, 1, 5, 2, 3, 1, 0.4]

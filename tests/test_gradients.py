@@ -305,9 +305,9 @@ WAYS = [plain_backward, retained, one_output, first_output, outputs_one_by_one, 
         unchained_last, input_unchained, non_leaf_inputs, same_input_twice, no_gradient_wanted, arrays_as_inputs,
         changed_in_place, rebound, output_changed, under_no_backprop, accumulates, variable_is_gone, loss_scaled, hooked]
 
-#: What is known to differ: a Variable made inside that nobody gets hold of leaves no trace in the graph; what Chainer
-#: keeps as a view of an array that is replaced before backward is read from the new one.
-DIFFERENT = {("arrays_as_inputs", "detached"), ("rebound", "indexed")}
+#: What is known to differ: what Chainer keeps as a view of an array that is replaced before backward is read from the
+#: new one.
+DIFFERENT = {("rebound", "indexed")}
 
 #: Where gradients come back as Variables: compiled ones always require grad, Chainer's only if something in them does.
 AS_VARIABLES = (grad_subset, grad_of_intermediate, second_order)
@@ -376,4 +376,4 @@ def test_gradient_penalty():
                     p.array -= 0.01 * p.grad
         return [p.array for p in model.params()]
     for a, b in zip(run(lambda f: f), run(to_static)):
-        np.testing.assert_allclose(a, b, rtol=2e-5)
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.graph import Value
 from ..pyast.loader import compile_text
-from ..runtime.node import connect, make_variable
+from ..runtime.node import connect, connect_nowhere, make_variable
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
@@ -50,7 +50,7 @@ class Entry:
         self.forward, self.pool = forward, pool
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
-            "make_variable": make_variable, "connect": connect, "salvage": salvage,
+            "make_variable": make_variable, "connect": connect, "connect_nowhere": connect_nowhere, "salvage": salvage,
             "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
@@ -272,6 +272,10 @@ class Entry:
             self.lines.append(f"{name} = {made}")
         for use in self.uses:
             self._connect(use)
+        made = {output[1] for use in self.uses for output in use.outputs if output[0] == "variable"}
+        for k, record in enumerate(self.outcome.variables):
+            if record.connected and record.requires_grad and k not in made and record.value.type.dtype.kind == "f":
+                self.lines.append(f"connect_nowhere(v{k})")
 
     def _connect(self, use: SegmentUse) -> None:
         inputs = [self._segment_input(item) for item in use.inputs]

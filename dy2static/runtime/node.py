@@ -124,3 +124,21 @@ def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Vari
         "segment": segment, "held": held, "lease": lease, "rank": rank, "inputs": nodes,
         "outputs": tuple([weakref.ref(v._node) for v in outputs]), "_output_count": len(outputs),
         "lazy_grad_sum": _config.lazy_grad_sum}
+
+
+class HiddenLeaves(CompiledFunction):
+    """The creator of a Variable whose gradient ends at Variables made inside the compiled call."""
+
+    segment = Segment("forward", None)
+
+    def backward(self, target_input_indexes: Tuple[int, ...], grad_outputs: Sequence[Any]) -> Tuple[Any, ...]:
+        """No gradient for anything that anybody has."""
+        return (None,) * len(target_input_indexes)
+
+
+def connect_nowhere(variable: Variable) -> None:
+    """Give a Variable that only depends on leaves made inside a creator: it is no leaf, and gets no ``grad``."""
+    node, leaf = HiddenLeaves.__new__(HiddenLeaves), make_variable(variable.array, True)
+    variable._node._creator_node, variable._node._rank = node, 1
+    node.__dict__ = {"rank": 0, "inputs": (leaf._node,), "outputs": (weakref.ref(variable._node),), "_output_count": 1,
+                     "lazy_grad_sum": _config.lazy_grad_sum}
