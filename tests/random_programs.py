@@ -15,9 +15,8 @@ class Program:
         self.size = self.random.randint(4, 14)
         self.generator = self.random.random() < 0.1
         # most programs lack what keeps an `if` from being converted
-        self.captures, self.deletes, self.jumps, self.catches = (
-            self.random.random() < 0.25 for _ in range(4)
-        )
+        self.captures, self.deletes, self.catches = (self.random.random() < 0.25 for _ in range(3))
+        self.jumps = self.random.random() < 0.5
         self.block(1)
         self.lines.append("    return a, b, " + self.name())
         self.text = "\n".join(self.lines) + "\n"
@@ -42,6 +41,10 @@ class Program:
                 lambda: f"log({self.number(depth + 1)})",
                 lambda: f"({self.name()} := {self.number(depth + 1)})",
                 lambda: f"sum([{self.number(depth + 2)} for i in range(2)])",
+                lambda: f"({self.name()} < {self.number(depth + 1)} <= {self.number(depth + 1)})",
+                lambda: f"({self.number(depth + 1)} {self.random.choice(['in', 'not in'])} (1, {self.name()}))",
+                lambda: f"({self.name()} is {self.random.choice(['', 'not '])}{self.name()})",
+                lambda: f"len(f'{{{self.name()}}} {{{self.number(depth + 2)}!r:>3}}')",
                 lambda: (
                     f"({self.number(depth + 1)} if {self.number(depth + 1)} else {self.number(depth + 1)})"
                 ),
@@ -81,8 +84,15 @@ class Program:
         self.add(depth, f"log({self.number()})")
 
     def rare(self, depth):
-        choices = [f"assert {self.number()} != 3", "pass"] + [f"del {self.name()}"] * self.deletes
+        choices = [f"assert {self.number()} != 3", f"assert {self.number()}, {self.number()}", "pass"] + [f"del {self.name()}"] * self.deletes
         choices += [f"g = lambda: {self.name()}", "log(g())"] * self.captures
+        if self.jumps and self.random.random() < 0.6:
+            self.add(depth, f"if {self.number()}:")
+            self.add(
+                depth + 1,
+                self.random.choice([f"return {self.number()}"] + ["break", "continue"] * 2 * bool(self.in_loop)),
+            )
+            return
         if self.jumps:
             choices += [f"return {self.number()}", f"raise ValueError({self.name()})"]
             choices += ["break", "continue"] if self.in_loop else []
@@ -101,14 +111,28 @@ class Program:
             self.block(depth + 1)
 
     def for_(self, depth):
-        self.add(depth, f"for {self.name()} in range({self.random.randint(0, 3)}):")
+        count = self.random.randint(0, 3)
+        target, iterable = self.random.choice(
+            [
+                (self.name(), f"range({count})"),
+                (self.name(), f"range({count})"),
+                (self.name(), f"map(log, range({count}))"),
+                (f"{self.name()}, {self.name()}", f"enumerate(range({count}))"),
+                (f"{self.name()}, *{self.name()}", f"[(i, log(i)) for i in range({count})]"),
+                (self.name(), f"({self.name()} for i in range({count}))" if self.captures else "(1, 2)"),
+                (self.name(), self.number()),
+            ]
+        )
+        self.add(depth, f"for {target} in {iterable}:")
         self.loop_body(depth)
 
     def while_(self, depth):
         count = f"n{len(self.lines)}"
         self.add(depth, f"{count} = 0")
-        self.add(depth, f"while {count} < 3 and {self.number()}:")
+        self.add(depth, f"while {self.random.choice([f'{count} < 3 and {self.number()}', f'{count} < 3', '1', 'True'])}:")
         self.add(depth + 1, f"{count} += 1")
+        self.add(depth + 1, f"if {count} > 4:")
+        self.add(depth + 2, "break")
         self.loop_body(depth)
 
     def loop_body(self, depth):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import gast
@@ -74,7 +75,7 @@ class Loops(BlockFunctions):
         return self.function(body, unpack + node.body, passing, item) + self.call(
             "_dy.for_(iterable, body, (values,), names=(names,)" + (", stop=stop)" if stop else ")"),
             passing,
-            node.iter,
+            node.iter if sys.version_info >= (3, 12) else node,  # where Python says that iteration fails
             iterable=node.iter,
             body=body,
             **stop,

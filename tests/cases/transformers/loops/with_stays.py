@@ -1,0 +1,19 @@
+# run: f([1, 0]); f([2])
+import contextlib
+
+
+def f(xs):
+    y = 0
+    with contextlib.suppress(ZeroDivisionError):
+        for x in xs:
+            y = 1 / x
+            log.append(y)
+    return y
+# after
+def f(xs):
+    y = 0
+    with contextlib.suppress(ZeroDivisionError):
+        for x in xs:
+            y = 1 / x
+            log.append(y)
+    return y
