@@ -98,7 +98,8 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
         for kind, k in program.held:
             if kind == "given":
                 given[k].node._data = given[k].array
-        connect(program.again, inputs, gradients, tuple([sources[kind][k] for kind, k in program.held]), lease)
+        connect(program.again, inputs, gradients, tuple([sources[kind][k] for kind, k in program.held]),
+                (lease, node.lease))                    # it also holds what this node holds
     ready = iter(gradients)
     answer = [next(ready) if connected else None for connected in program.connected]
     for target, index in program.conditions:
