@@ -289,7 +289,8 @@ class Entry:
                 variables.append(f"h{output[1]}")
         segment = self.constant(use.segment, "segment")
         lease = "lease" if self.keep_arena and self.pool is not None else "None"
-        self.lines.append(f"connect({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), {lease})")
+        self.lines.append(f"connect({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), "
+                          f"{lease}, {bool(chainer.config.lazy_grad_sum)})")
 
     def _segment_input(self, item: Tuple) -> str:
         if item[0] == "variable":

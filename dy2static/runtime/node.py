@@ -99,7 +99,7 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
             if kind == "given":
                 given[k].node._data = given[k].array
         connect(program.again, inputs, gradients, tuple([sources[kind][k] for kind, k in program.held]),
-                (lease, node.lease))                    # it also holds what this node holds
+                (lease, node.lease), node.lazy_grad_sum)        # it also holds what this node holds
     ready = iter(gradients)
     answer = [next(ready) if connected else None for connected in program.connected]
     for target, index in program.conditions:
@@ -109,11 +109,13 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
 
 
 def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Variable], held: Tuple[Any, ...],
-            lease: Any) -> None:
+            lease: Any, lazy_grad_sum: bool = False) -> None:
     """Make the node of a segment the creator of its outputs.
 
     inputs: the Variables that enter; at least one requires grad.
     held: as in `CompiledFunction`; VariableNodes in it must hold their data already.
+    lease: what keeps the arenas that ``held`` lies in.
+    lazy_grad_sum: the entry of ``chainer.config``; the entry guards it.
     """
     node = CompiledFunction.__new__(CompiledFunction)
     nodes = tuple([x._node for x in inputs])
@@ -124,7 +126,7 @@ def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Vari
     node.__dict__ = {
         "segment": segment, "held": held, "lease": lease, "rank": rank, "inputs": nodes,
         "outputs": tuple([weakref.ref(v._node) for v in outputs]), "_output_count": len(outputs),
-        "lazy_grad_sum": _config.lazy_grad_sum}
+        "lazy_grad_sum": lazy_grad_sum}
 
 
 class HiddenLeaves(CompiledFunction):
@@ -142,4 +144,4 @@ def connect_nowhere(variable: Variable) -> None:
     node, leaf = HiddenLeaves.__new__(HiddenLeaves), make_variable(variable.array, True)
     variable._node._creator_node, variable._node._rank = node, 1
     node.__dict__ = {"rank": 0, "inputs": (leaf._node,), "outputs": (weakref.ref(variable._node),), "_output_count": 1,
-                     "lazy_grad_sum": _config.lazy_grad_sum}
+                     "lazy_grad_sum": lazy_grad_sum}

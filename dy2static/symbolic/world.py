@@ -107,7 +107,6 @@ class World:
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             return kind._make(self._items(real, source))
         if isinstance(real, chainer.Variable):
-            self.guard(source, "type", kind)
             return self.capture.input_variable(real, source)
         self.guard(source, "type", kind)
         if self._can_shadow(real):
