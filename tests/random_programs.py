@@ -42,7 +42,9 @@ class Program:
                 lambda: f"({self.name()} := {self.number(depth + 1)})",
                 lambda: f"sum([{self.number(depth + 2)} for i in range(2)])",
                 lambda: f"({self.name()} < {self.number(depth + 1)} <= {self.number(depth + 1)})",
-                lambda: f"({self.number(depth + 1)} {self.random.choice(['in', 'not in'])} (1, {self.name()}))",
+                lambda: (
+                    f"({self.number(depth + 1)} {self.random.choice(['in', 'not in'])} (1, {self.name()}))"
+                ),
                 lambda: f"({self.name()} is {self.random.choice(['', 'not '])}{self.name()})",
                 lambda: f"len(f'{{{self.name()}}} {{{self.number(depth + 2)}!r:>3}}')",
                 lambda: (
@@ -90,7 +92,9 @@ class Program:
             self.add(depth, f"if {self.number()}:")
             self.add(
                 depth + 1,
-                self.random.choice([f"return {self.number()}"] + ["break", "continue"] * 2 * bool(self.in_loop)),
+                self.random.choice(
+                    [f"return {self.number()}"] + ["break", "continue"] * 2 * bool(self.in_loop)
+                ),
             )
             return
         if self.jumps:
@@ -129,7 +133,8 @@ class Program:
     def while_(self, depth):
         count = f"n{len(self.lines)}"
         self.add(depth, f"{count} = 0")
-        self.add(depth, f"while {self.random.choice([f'{count} < 3 and {self.number()}', f'{count} < 3', '1', 'True'])}:")
+        tests = [f"{count} < 3 and {self.number()}", f"{count} < 3", "1", "True"]
+        self.add(depth, f"while {self.random.choice(tests)}:")
         self.add(depth + 1, f"{count} += 1")
         self.add(depth + 1, f"if {count} > 4:")
         self.add(depth + 2, "break")

@@ -224,3 +224,12 @@ def fstring(*parts: Any) -> Any:
         if result is not NotImplemented:
             return result
     return "".join(parts)
+
+
+def percent(template: str, values: Any) -> Any:
+    """``template % values``."""
+    if any(type(part) in symbolic_types for part in (values if type(values) is tuple else (values,))):
+        result = _staged("percent", template, values)
+        if result is not NotImplemented:
+            return result
+    return template % values

@@ -1,4 +1,4 @@
-"""f-strings."""
+"""Texts made of values: f-strings, and ``%`` of a literal text."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from dy2static.transformers.if_else import IfElse
 
 
 class FStrings(Transformer):
-    """Make f-strings calls, so that symbolic parts can be formatted by the host; the order is Python's.
+    """Make f-strings, and ``%`` of a text, calls, so that the host can format symbolic parts; the order is Python's.
 
-    One with both a conversion and a format that is computed stays: Pythons differ in which comes first.
+    An f-string with both a conversion and a format that is computed stays: Pythons differ in which comes first.
 
-    Before:  return f"{a} of {b!r:>5}"
-    After:   return _dy.fstring(_dy.format_(a), ' of ', _dy.format_(b, '>5', 'r'))
+    Before:  return f"{a} of {b!r:>5}", "%d" % c
+    After:   return _dy.fstring(_dy.format_(a), ' of ', _dy.format_(b, '>5', 'r')), _dy.percent('%d', c)
     """
 
     requires = (IfElse,)  # which knows the plain form
-    changes = (gast.JoinedStr,)
+    changes = (gast.JoinedStr, gast.BinOp)
+
+    def visit_BinOp(self, node: gast.BinOp) -> Any:
+        self.generic_visit(node)
+        left = node.left
+        if not isinstance(node.op, gast.Mod) or not isinstance(left, gast.Constant) or not isinstance(left.value, str):
+            return node
+        return self.quote("_dy.percent(left, right)", left=left, right=node.right)
 
     def visit_JoinedStr(self, node: gast.JoinedStr) -> Any:
         parts = [part for part in node.values if isinstance(part, gast.FormattedValue)]
