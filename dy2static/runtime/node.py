@@ -6,7 +6,7 @@ or stand behind guards.  What is written here is exactly what ``apply`` would ha
 from __future__ import annotations
 
 import weakref
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Sequence, Tuple
 
 import chainer
 from chainer.variable import Variable, VariableNode
@@ -86,7 +86,7 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     try:
         results = program.run(None if lease is None else lease.arena, *operands)
     except Exception as error:
-        raise show_user_line(error, program.run.__code__, program.origins)
+        raise show_user_line(error, program.run.__code__, program.origins)  # noqa: B904  the same error, with one more entry
     count = sum(program.connected)
     # As in eager, a gradient requires grad if something that it was computed from does.
     gradients = [make_variable(array, any([node.inputs[i]._requires_grad for i in entering])
@@ -144,4 +144,4 @@ def connect_nowhere(variable: Variable) -> None:
     node, leaf = HiddenLeaves.__new__(HiddenLeaves), make_variable(variable.array, True)
     variable._node._creator_node, variable._node._rank = node, 1
     node.__dict__ = {"rank": 0, "inputs": (leaf._node,), "outputs": (weakref.ref(variable._node),), "_output_count": 1,
-                     "lazy_grad_sum": lazy_grad_sum}
+                     "lazy_grad_sum": _config.lazy_grad_sum}
