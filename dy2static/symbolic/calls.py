@@ -107,6 +107,10 @@ class Calls:
 
     def _method(self, method: types.MethodType) -> Callable:
         function, owner = method.__func__, method.__self__
+        if owner is np.random.mtrand._rand:             # bound methods in newer versions of NumPy
+            return functools.partial(self._draw, method, np.random.RandomState)
+        if isinstance(owner, (np.random.RandomState, np.random.Generator)):
+            return self.host(method)
         if isinstance(function, types.FunctionType):
             if function in _HANDLERS:
                 return functools.partial(_HANDLERS[function], self, function, owner)

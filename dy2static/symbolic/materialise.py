@@ -95,6 +95,8 @@ class Materialiser:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
             return {key: self.hand_over(part, operands) for key, part in item.items()}
+        if isinstance(item, types.MethodType) and item.__self__ is np.random.mtrand._rand:
+            return item
         if isinstance(item, types.MethodType):
             owner = self.hand_over(item.__self__, operands)
             if type(owner) is Hole:
