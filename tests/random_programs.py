@@ -86,7 +86,8 @@ class Program:
         self.add(depth, f"log({self.number()})")
 
     def rare(self, depth):
-        choices = [f"assert {self.number()} != 3", f"assert {self.number()}, {self.number()}", "pass"] + [f"del {self.name()}"] * self.deletes
+        choices = [f"assert {self.number()} != 3", f"assert {self.number()}, {self.number()}", "pass"]
+        choices += [f"del {self.name()}"] * self.deletes
         choices += [f"g = lambda: {self.name()}", "log(g())"] * self.captures
         if self.jumps and self.random.random() < 0.6:
             self.add(depth, f"if {self.number()}:")
