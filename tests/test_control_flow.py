@@ -180,3 +180,205 @@ def test_random_graphs_compiled(graph):
 @given(control_graphs(depth=2))
 def test_random_graphs_compiled_to_third_order(graph):
     check_compiled(graph, 3)
+
+
+# Examples by hand -----------------------------------------------------------------------------------------------
+
+
+def newton(a, tolerance=1e-6):
+    """The square root of ``a``, which must be positive."""
+    return while_((a, number(0)), (a,),
+                  lambda x, n, a: ops.max(ops.abs(x * x - a), axis=None) > tolerance,
+                  lambda x, n, a: (x - (x * x - a) / (2.0 * x), n + 1), counted=False)[0]
+
+
+def recurrent(x, W):
+    """A state that goes round five times, then a decision about it."""
+    (h,) = repeat(number(5), (x,), (W,), lambda s, i: (ops.tanh(ops.matmul(s[0], i[0])),))
+    return if_(ops.sum(h, axis=None) > 0.0, (h, x), lambda h, x: (h * x,), lambda h, x: (x,))[0]
+
+
+def nested(x, y):
+    """A loop in a branch in a loop; both sides read from outside."""
+    def body(state, invariants):
+        def inner(x, y):
+            return repeat(number(3), (x,), (y,), lambda s, i: (ops.sin(s[0]) + i[0] * s[0],))
+        return if_(ops.sum(state[0], axis=None) > 0.5, (state[0], invariants[0]), inner,
+                   lambda x, y: (ops.tanh(x * y) + 0.3,))
+    return repeat(number(4), (x,), (y,), body)[0]
+
+
+def swapped(x, y):
+    """Two states that change places."""
+    return repeat(number(3), (x, y), (), lambda s, i: (s[1] * 2.0, ops.tanh(s[0])))
+
+
+EXAMPLES = {"newton": (lambda x: newton(x * x + 0.5), [(64,)]), "recurrent": (recurrent, [(4, 8), (8, 8)]), "nested": (nested, [(3,), (3,)]),
+            "swapped": (swapped, [(3,), (3,)])}
+
+
+def example(name):
+    function, shapes = EXAMPLES[name]
+    graph = build(function, *shapes)
+    return graph, [np.abs(x) + 0.1 for x in arrays(graph)]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_gradients_against_finite_differences(name):
+    graph, inputs = example(name)
+    graph = passes.run(passes.CLEAN, graph)
+    for _ in range(3):
+        joint = verify(passes.autodiff(graph, range(len(graph.inputs)), floats(graph)).graph)
+        weights = [np.random.uniform(-1, 1, graph.outputs[j].shape) for j in floats(graph)]
+        rng = np.random.RandomState(2)
+        directions = [rng.uniform(-1, 1, x.shape) for x in inputs]
+
+        def total(step):
+            results = run(graph, [x + step * d for x, d in zip(inputs, directions)])
+            return sum(np.sum(results[j] * w) for j, w in zip(floats(graph), weights))
+        gradients = run(joint, inputs + weights)
+        numerical = (total(1e-6) - total(-1e-6)) / 2e-6
+        connected = [d for d, c in zip(directions, passes.autodiff(
+            graph, range(len(graph.inputs)), floats(graph)).connected) if c is not False]
+        np.testing.assert_allclose(sum(np.sum(g * d) for g, d in zip(gradients, connected)), numerical, rtol=1e-4)
+        graph, inputs = joint, inputs + weights
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_compiled_to_third_order(name):
+    graph, _ = example(name)
+    check_compiled(graph, 3)
+
+
+NEWTON = """\
+def forward(arena, x0):
+    while_, mul, max_1, greater_1, mul_1 = arena
+    copyto(while_, x0)
+    while True:
+        multiply(while_, while_, out=mul)
+        subtract(mul, x0, out=mul)
+        absolute(mul, out=mul)
+        maximum.reduce(mul, axis=0, keepdims=False, out=max_1)
+        greater(max_1, c1em06, out=greater_1)
+        if not greater_1:
+            break
+        multiply(while_, while_, out=mul)
+        subtract(mul, x0, out=mul)
+        multiply(c2, while_, out=mul_1)
+        true_divide(mul, mul_1, out=mul)
+        subtract(while_, mul, out=while_)
+    while__1 = while_.copy()
+    return (while__1,)
+"""
+
+TURNS = """\
+def forward(arena, x0, x1):
+    while__1, next_while__1 = arena
+    copyto(while__1, x0)
+    while_ = 0
+    while while_ < 5:
+        while_ = while_ + 1
+        while__1.dot(x1, out=next_while__1)
+        while__1, next_while__1 = next_while__1, while__1
+    while__2 = while__1.copy()
+    return (while__2,)
+"""
+
+SIDES = """\
+def forward(arena, x0):
+    sum_1, greater_1, if_ = arena
+    add.reduce(x0, axis=None, out=sum_1)
+    greater(sum_1, c0, out=greater_1)
+    if greater_1:
+        multiply(x0, c2, out=if_)
+    else:
+        tanh(x0, out=if_)
+    exp_1 = exp(if_)
+    return (exp_1,)
+"""
+
+
+@pytest.mark.parametrize("function, shapes, expected", [
+    (newton, [(64,)], NEWTON),
+    (lambda x, W: repeat(number(5), (x,), (W,), lambda s, i: (ops.matmul(s[0], i[0]),))[0], [(2, 4), (4, 4)], TURNS),
+    (lambda x: ops.exp(if_(ops.sum(x, axis=None) > 0.0, (x,), lambda x: (x * 2.0,), lambda x: (ops.tanh(x),))[0]),
+     [(3,)], SIDES),
+], ids=["newton", "two buffers in turn", "both sides into one buffer"])
+def test_text(function, shapes, expected):
+    graph = passes.run(passes.CLEAN, build(function, *shapes))
+    assert run_emitted(graph, [np.abs(x) for x in arrays(graph)])[1] == expected
+
+
+def count_of(limit):
+    return build(lambda x, W: repeat(ops.py_int(ops.sum(x, axis=None)), (x,), (W,), lambda s, i: (s[0] * i[0],))[0],
+                 (1,), (1,)), [np.array([limit]), np.array([2.0])]
+
+
+@pytest.mark.parametrize("limit, gradients", [(0.0, [1, None]), (1.0, [2, 1]), (3.0, [8, 36])])
+def test_a_loop_that_does_not_run_connects_its_invariants_to_nothing(limit, gradients):
+    graph, inputs = count_of(limit)
+    found, _ = Compiled(graph, inputs).backward([np.ones(1)])
+    assert [g if g is None else g.tolist() for g in found] == [g if g is None else [g] for g in gradients]
+
+
+@pytest.mark.parametrize("start, connected", [(1.0, [True, True]), (-1.0, [True, False])])
+def test_an_operand_of_one_side_has_a_gradient_if_that_side_ran(start, connected):
+    graph = build(lambda x, W: if_(ops.sum(x, axis=None) > 0.0, (x, W), lambda x, W: (x * W,),
+                                   lambda x, W: (x * 2.0,))[0], (1,), (1,))
+    found, _ = Compiled(graph, [np.array([start]), np.array([2.0])]).backward([np.ones(1)])
+    assert [g is not None for g in found] == connected
+
+
+def test_numbers_and_decisions_carry_no_gradient():
+    graph = build(lambda x: repeat(number(2), (ops.cast(x, dtype="int64"), x), (), lambda s, i: (s[0] + 1, s[1]))[0],
+                  (2,))
+    assert passes.autodiff(graph, [0], [0]).connected == (False,)
+
+
+# Passes ---------------------------------------------------------------------------------------------------------
+
+
+def clean(graph):
+    return passes.run(passes.CLEAN, graph)
+
+
+def test_what_nobody_reads_goes():
+    """Results, state, invariants and captured operands, with what only they need."""
+    def function(x, y):
+        a, b = if_(ops.sum(x, axis=None) > 0.0, (x, y), lambda x, y: (ops.exp(x), ops.exp(y)), lambda x, y: (x, y))
+        c, d, e = repeat(number(2), (a, b, a), (y,), lambda s, i: (ops.tanh(s[0]), s[1] * i[0], s[2]))
+        return c
+    branch, loop = (n for n in clean(build(function, (2,), (2,))).nodes if n.regions)
+    assert len(branch.inputs) == 2 and len(branch.outputs) == 1
+    assert len(loop.inputs) == 3 and loop.attrs["carried"] == 2          # the counter and one state
+    assert [len(r.nodes) for r in branch.regions] == [1, 0]
+
+
+def test_state_that_another_state_needs_stays():
+    graph = build(lambda x, y: repeat(number(2), (x, y), (), lambda s, i: (s[0] + s[1], s[1] * 2.0))[0], (2,), (2,))
+    assert clean(graph).nodes[-1].attrs["carried"] == 3
+
+
+def test_state_that_does_not_change_is_an_invariant():
+    graph = build(lambda x, y: ops.exp(repeat(number(2), (x, y), (), lambda s, i: (s[0] * s[1], s[1]))[0]), (2,), (2,))
+    loop = next(n for n in clean(graph).nodes if n.regions)
+    assert loop.attrs["carried"] == 2 and len(loop.inputs) == 4
+
+
+def test_regions_are_simplified_too():
+    graph = build(lambda x: if_(ops.sum(x, axis=None) > 0.0, (x,), lambda x: (ops.exp(x * 1.0) + ops.exp(x),),
+                                lambda x: (x,))[0], (2,))
+    assert [n.op.name for n in clean(graph).nodes[-1].regions[0].nodes] == ["exp", "add"]
+
+
+def test_effects_stay_in_order():
+    """A draw in a side nobody reads, in a loop nobody reads, keeps its place in the stream of random numbers."""
+    def function(x):
+        if_(ops.sum(x, axis=None) > 0.0, (x,), lambda x: (x * ops.random_uniform(shape=(2,)),), lambda x: (x,))
+        repeat(number(3), (x,), (), lambda s, i: (s[0] * ops.random_uniform(shape=(2,)),))
+        return ops.random_uniform(shape=(2,))
+    graph = build(function, (2,))
+    numbers = np.random.RandomState(1).rand(10)
+    for g in (graph, clean(graph)):
+        assert run(g, [np.ones(2)])[0].tolist() == numbers[8:].tolist()
+        assert run_emitted(g, [np.ones(2)])[0][0].tolist() == numbers[8:].tolist()

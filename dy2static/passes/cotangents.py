@@ -1,10 +1,10 @@
 """Gradients on their way back: their values, and whether they are there."""
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple, Union
 
 from ..errors import CaptureError
-from ..ir.building import Builder
+from ..ir.building import Builder, building, current
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import Stack, Tensor, Type
@@ -27,6 +27,34 @@ def either(a: Activity, b: Activity) -> Activity:
     if isinstance(b, bool):
         return b or a
     return a if a is b else OPS["py_or"](a, b)
+
+
+def added(a: Cotangent, b: Cotangent) -> Cotangent:
+    """The sum of two gradients; one that is not there is not added, so that nothing is connected through it."""
+    return Cotangent(_sum(a, b), either(a.present, b.present))
+
+
+def _sum(a: Cotangent, b: Cotangent) -> Value:
+    if b.present is True:
+        a, b = b, a
+    if b.present is True:
+        return OPS["stack_add" if isinstance(a.value.type, Stack) else "add"](a.value, b.value)
+    flag = b.present
+    if a.present is True:
+        return _choose(flag, (a.value, b.value), lambda x, y: _sum(Cotangent(x, True), Cotangent(y, True)))
+    return _choose(flag, (a.value, b.value, a.present), lambda x, y, there: _sum(Cotangent(x, there),
+                                                                                 Cotangent(y, True)))
+
+
+def _choose(flag: Value, values: Sequence[Value], then: Callable[..., Value]) -> Value:
+    """``then(*values)`` where the flag holds, else the first of the values."""
+    regions = []
+    for name, build in (("then", then), ("orelse", lambda *inputs: inputs[0])):
+        builder = Builder(name)
+        inputs = [builder.input(v.type, v.name) for v in values]
+        with building(builder):
+            regions.append(builder.build((build(*inputs),)))
+    return current().add(OPS["if_"], (flag, *values), {}, tuple(regions), name="g")[0]
 
 
 def as_value(activity: Activity) -> Value:

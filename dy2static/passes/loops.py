@@ -9,7 +9,7 @@ from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..ops.control import Loop, loop_of, returns
 from .active import active_in_body
-from .cotangents import Activity, Cotangent, as_value, continue_graph, either, region_of, zeros
+from .cotangents import Activity, Cotangent, added, as_value, continue_graph, either, region_of, zeros
 from .extract import extract
 
 
@@ -109,13 +109,15 @@ class _Backward:
         state = [self._state_gradient(p, j) for p, j in enumerate(sweep.state)]
         summed = {i: self._sum(i, loop.invariants[i - first]) for i in sweep.connected if i >= first}
         items = [i for i in sweep.connected if n <= i < first]
+        seen = {i: self._flag(i, loop.stacks[i - n]) for i in items if sweep.connected[i] is not True}
         results = self._scan([sweep.gradients[i] for i in items])
         gradients: Dict[int, Optional[Cotangent]] = {}
         for j, (value, flag) in zip(sweep.state, state):
             gradients[j] = Cotangent(results[value], True if flag is None else results[flag])
         for i, (value, flag) in summed.items():
             gradients[i] = Cotangent(results[value], self._has_run() if flag is None else results[flag])
-        gradients.update((i, Cotangent(results[len(self.state) + k], True)) for k, i in enumerate(items))
+        gradients.update((i, Cotangent(results[len(self.state) + k], results[seen[i]] if i in seen else True))
+                         for k, i in enumerate(items))
         return gradients
 
     def _carry(self, type: Any, begin: Value, name: str, inside: Optional[Value] = None) -> Value:
@@ -145,16 +147,19 @@ class _Backward:
 
     def _sum(self, i: int, operand: Value) -> Tuple[int, Optional[int]]:
         """Carry the sum of the gradients of an invariant, and whether there was one where not every iteration has."""
-        connected, index, flag = self.sweep.connected[i], len(self.state), None
+        connected, index = self.sweep.connected[i], len(self.state)
         total = self._carry(operand.type, zeros(operand.type), f"g{operand.name}")
-        if connected is not True:
-            flag = len(self.state)
-            there = self._carry(_BOOL, as_value(False), f"has_{operand.name}")
         with building(self.builder):
-            self._end(index, OPS["add"](total, self.sweep.gradients[i]))
-            if flag is not None:
-                self._end(flag, as_value(either(there, connected)))
-        return index, flag
+            self._end(index, added(Cotangent(total, True), Cotangent(self.sweep.gradients[i], connected)).value)
+        return index, None if connected is True else self._flag(i, operand)
+
+    def _flag(self, i: int, operand: Value) -> int:
+        """Carry whether an input of the body had a gradient in some iteration."""
+        index = len(self.state)
+        there = self._carry(_BOOL, as_value(False), f"has_{operand.name}")
+        with building(self.builder):
+            self._end(index, as_value(either(there, self.sweep.connected[i])))
+        return index
 
     def _scan(self, pushed: Sequence[Value]) -> Tuple[Value, ...]:
         results = tuple(end for _, _, end in self.state) + tuple(pushed)

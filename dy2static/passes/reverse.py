@@ -7,11 +7,10 @@ from typing import Callable, Collection, Dict, List, Optional, Sequence, Tuple
 from ..errors import InternalError
 from ..ir.building import building
 from ..ir.graph import Graph, Node, Value
-from ..ir.op import OPS
-from ..ir.types import Stack, python_scalar
+from ..ir.types import python_scalar
 from .active import active_values
 from .branches import pull_back_branch
-from .cotangents import Activity, Cotangent, continue_graph, either
+from .cotangents import Activity, Cotangent, added, continue_graph, either
 from .loops import pull_back_loop
 
 @dataclass(frozen=True)
@@ -45,9 +44,7 @@ def reverse(graph: Graph, targets: Sequence[int], given: Sequence[int], maybe: C
 
     def accumulate(value: Value, part: Cotangent) -> None:
         before = cotangents.get(value)
-        cotangents[value] = part if before is None else Cotangent(
-            OPS["stack_add" if isinstance(value.type, Stack) else "add"](before.value, part.value),
-            either(before.present, part.present))
+        cotangents[value] = part if before is None else added(before, part)
 
     with building(builder):
         outputs = [graph.outputs[index] for index in given]
