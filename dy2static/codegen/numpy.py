@@ -16,10 +16,12 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
 from ..ir.types import Tensor
+from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import has_effect
 from ..pyast.loader import compile_text
 from .buffers import BufferPlan, plan
+from .calls import call_text
 from .flatten import Block, Step, all_steps, flatten
 from .names import Names
 from .placement import Placement
@@ -385,7 +387,12 @@ class _Emitter:
         return lines
 
     def _call(self, node: Node) -> None:
-        """A call of an op that is a Python function."""
+        """A call of an op that is a Python function, or the call that such an op makes."""
+        if isinstance(node.attrs.get("call"), Call):
+            written = call_text(node.attrs["call"], [self.texts[v] for v in node.inputs], self.names.bind)
+            if written is not None:
+                self._line(f"{self._assigned(node)} = {written}", node)
+                return
         function = self.names.bind(f"do_{node.op.name}", node.op.numpy)
         arguments = [self.texts[v] for v in node.inputs]
         arguments += [f"{name}={self._attr(name, attr)}" for name, attr in node.attrs.items()]

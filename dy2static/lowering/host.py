@@ -45,12 +45,17 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
 
 
 class Call:
-    """A call with holes: ``function(*args, **kwargs)``; its results are flattened by ``flatten``."""
+    """A call with holes: ``function(*args, **kwargs)``; its results are flattened by ``flatten``.
 
-    __slots__ = ("function", "args", "kwargs", "flatten", "name")
+    single: the result is one value, not a tuple or list of values.
+    """
 
-    def __init__(self, function: Any, args: Any, kwargs: Any, flatten: Callable[[Any], List[Any]], name: str):
+    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single")
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, flatten: Callable[[Any], List[Any]], name: str,
+                 single: bool = False):
         self.function, self.args, self.kwargs, self.flatten, self.name = function, args, kwargs, flatten, name
+        self.single = single
 
     def __repr__(self) -> str:
         return self.name
