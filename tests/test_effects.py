@@ -664,7 +664,8 @@ class Mortal:
         self.name = name
 
     def __del__(self):
-        LOG.append(self.name)
+        if LOG is not None:                             # None while the interpreter ends
+            LOG.append(self.name)
 
 
 def finalizer(compile):
