@@ -357,8 +357,8 @@ class Entry:
         if kind == "number":
             return self.computed.get(parts[0], parts[0])
         if kind == "choice":
-            predicate, first, second = [self.expression(p) for p in parts]
-            return f"({first} if {predicate} else {second})"
+            number, texts = self.expression(parts[0]), [(k, self.expression(part)) for k, part in parts[1]]
+            return f"({''.join([f'{text} if {number} == {k} else ' for k, text in texts[:-1]])}{texts[-1][1]})"
         if kind == "tuple":
             items = _commas([self.expression(p) for p in parts[1]])
             return f"({items})" if parts[0] is tuple else f"{self.constant(parts[0], 'type')}._make(({items}))"

@@ -254,7 +254,7 @@ class Capture:
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")
-        may_fail = not isinstance(function, np.ufunc) and name not in stand_ins.NEVER_RAISING
+        may_fail = stand_ins.may_raise(function, name, [v.type for v in operands])
         if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")
@@ -467,9 +467,11 @@ class Capture:
 
     def _check_decided(self) -> None:
         """Refuse results whose identity with each other depends on a decision."""
-        for variable, _ in self._escaping.values():
-            if any(id(other) in self._escaping for other in variable.__dict__.get("instead_of", ())):
-                self.abort("whether two results are one Variable depends on a decision on array values")
+        seen: Dict[int, SymbolicVariable] = {}
+        for variable, _ in list(self._escaping.values()):
+            for origin in variable.__dict__.get("origins") or (id(variable),):
+                if seen.setdefault(origin, variable) is not variable:
+                    self.abort("whether two results are one Variable depends on a decision on array values")
 
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
@@ -506,6 +508,9 @@ class Capture:
                 self.abort("`is` of a value that is known at run time only")
         if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
             self.abort("two arrays are compared by `is`")
+        if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \
+                any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
+            self.abort("`is` of Variables that depend on a decision on array values")
         first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
         return first is second
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
+from .choices import LEAF, NEW
 from .outcome import Build, EscapingVariable, walk
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .trust import is_library
@@ -74,6 +75,7 @@ class Materialiser:
     def hand_over(self, item: Any, operands: List[Value]) -> Any:
         """Like `template`, for the host: it gets real objects, Variables with their identity, and fresh containers."""
         kind = type(item)
+        self._check_exact(item)
         if kind is SymbolicArray or kind is SymbolicScalar or kind is SymbolicObject:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
@@ -106,6 +108,11 @@ class Materialiser:
         if isinstance(item, ShadowBase) or not self._is_constant(item):
             self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call")
         return real_class(item)
+
+    def _check_exact(self, item: Any) -> None:
+        if self.capture.staging.is_inexact(item):
+            self.capture.abort("a bool is one of Python's or of NumPy's, by a decision on array values",
+                               hint="write `bool(...)` around what is compared")
 
     def check_handed(self) -> None:
         """Stop if a list or dict that a host call got, as a copy, was changed since."""
@@ -164,6 +171,7 @@ class Materialiser:
         if kind is Maybe:                               # of a converted `return`: only where nothing was returned is it unbound
             return self.build(item.value)
         if kind is SymbolicScalar:
+            self._check_exact(item)
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
         if kind is SymbolicArray or kind is SymbolicObject:
             return Build("value", (item.value,))
@@ -183,11 +191,21 @@ class Materialiser:
     def _variable(self, item: SymbolicVariable) -> Build:
         if "choice" not in item.__dict__:
             return Build("variable", (self.capture.escaping(item),))
-        if item.__dict__["choice"] is None:
-            self.capture.abort("which Variable leaves the compiled function depends on nested decisions on array values")
-        predicate, *sides = item.__dict__["choice"]
-        new = Build("variable", (self.capture.escaping(item),))
-        return Build("choice", (Build("value", (predicate,)), *[new if side is None else self.build(side) for side in sides]))
+        number, among = item.__dict__["choice"]
+        return Build("choice", (Build("value", (number,)), tuple([(k, self._chosen(item, k, v)) for k, v in among.items()])))
+
+    def _chosen(self, item: SymbolicVariable, kind: int, known: Any) -> Build:
+        """One of the objects that a Variable may be."""
+        if known is not None:
+            return self.build(known)
+        if kind == LEAF:
+            self.capture.abort("whether a result is a leaf of the graph depends on a decision on array values")
+        if kind == NEW:
+            return Build("variable", (self.capture.escaping(item),))
+        if "detached" not in item.__dict__:
+            array = self.capture.new_variable(item._data[0], False)
+            item.__dict__["detached"] = SymbolicVariable(self.capture, array, False)
+        return Build("variable", (self.capture.escaping(item.__dict__["detached"]),))
 
     def _compound(self, item: Any) -> Build:
         known = self._made.get(id(item))

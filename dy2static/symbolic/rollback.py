@@ -100,8 +100,11 @@ class Snapshot:
             _assign(item, value)
 
     def read(self, place: Place) -> Any:
-        """What is in a place now."""
-        now = contents_of(self._bases()[place[0]][0])
+        """What is in a place now; what was written before anybody read it is read from the real object."""
+        item = self._bases()[place[0]][0]
+        if isinstance(item, ShadowDict):
+            return item.get(place[1], ABSENT)
+        now = contents_of(item)
         if isinstance(now, list):
             return now[place[1]]
         return now.get(place[1], ABSENT) if isinstance(now, dict) else now

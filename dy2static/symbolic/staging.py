@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..passes.rewriting import with_inputs
+from ..runtime import dy
 from ..runtime.dy import Undefined, read
+from .choices import Choice, Choices
 from .rollback import ABSENT, Place, Snapshot
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
@@ -22,6 +24,7 @@ class Branch:
     def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any]):
         self.nodes, self.results, self.writes = list(nodes), results, writes
         self.outputs: List[Value] = []
+        self.merged: Dict[Tuple[int, int], Callable] = {}
 
 
 class Staging:
@@ -29,8 +32,9 @@ class Staging:
 
     def __init__(self, capture: Any):
         self.capture = capture
+        self.choices = Choices()
+        self.truths: Set[Value] = set()                 # stand for a bool of Python's or NumPy's, who knows
         self.depth = 0
-        self.deciding: Any = None
 
     # --- what converted code calls ------------------------------------------------------------------------------------
 
@@ -48,28 +52,24 @@ class Staging:
 
     def and_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first and …``: the rest is evaluated where the first is true."""
-        return self.if_exp(first, lambda: self._truth_of_rest(rest, True), lambda: False)
+        return self.if_exp(first, lambda: self._rest(rest, dy.and_), lambda: first)
 
     def or_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first or …``: the rest is evaluated where the first is false."""
-        return self.if_exp(first, lambda: True, lambda: self._truth_of_rest(rest, False))
+        return self.if_exp(first, lambda: first, lambda: self._rest(rest, dy.or_))
 
-    def _truth_of_rest(self, rest: Sequence[Callable[[], Any]], goes_on: bool) -> Any:
-        value = self.truth(rest[0]())
-        if len(rest) == 1:
-            return value
-        if isinstance(value, SymbolicScalar):
-            return (self.and_ if goes_on else self.or_)(value, *rest[1:])
-        return self._truth_of_rest(rest[1:], goes_on) if value is goes_on else value
+    def _rest(self, rest: Sequence[Callable[[], Any]], operator: Callable) -> Any:
+        return operator(rest[0](), *rest[1:])
 
     def truth(self, value: Any) -> Any:
-        """``bool(value)``, symbolic for symbolic values.
-
-        The result of ``and`` and ``or`` on array values is their truth: it may decide, but not leave the function.
-        """
+        """``bool(value)``, symbolic for symbolic values."""
         if type(value) is SymbolicArray and value.value not in self.capture.known:
             return self.capture.numpy_call(bool, (value,), {})
         return value if type(value) is SymbolicScalar and value.text is None else bool(value)
+
+    def is_inexact(self, value: Any) -> bool:
+        """Whether a value has the truth of what it is eagerly, but not its type."""
+        return type(value) is SymbolicScalar and value.text is None and value.value in self.truths
 
     def not_(self, value: Any) -> Any:
         """``not value`` of a symbolic value."""
@@ -114,6 +114,7 @@ class Staging:
     def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
         """``assert`` on a symbolic test: checked by the host at every run."""
         text = None if message is None else message()
+        self.capture.store_writes()
         self.capture.host_call(_check, (self.truth(test), text), {}, (), None, name="assert")
 
     def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
@@ -141,7 +142,7 @@ class Staging:
             slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
         return self.capture.abort("what a loop changes does not settle")
 
-    def _slot(self, key: Any, flags: Tuple[bool, bool], before: Snapshot, state: Tuple, names: Sequence[str],
+    def _slot(self, key: Any, flags: Tuple[bool, bool, Dict], before: Snapshot, state: Tuple, names: Sequence[str],
               item: Any) -> "Slot":
         initial = before.read(key) if isinstance(key, tuple) else state[key]
         if type(initial) is Undefined:
@@ -149,29 +150,24 @@ class Staging:
             initial = Maybe(self._filler(item.value if type(item) is Maybe else item, builder), False, initial.name)
             self.capture.builder.nodes.extend(builder.nodes)
         if type(initial) is Maybe:
-            return MaybeSlot(self.capture, initial, _name(names, key), *flags)
-        name = str(key[1]) if isinstance(key, tuple) else _name(names, key)
-        of_initial = (getattr(initial, "requires_grad", False), getattr(initial, "connected", False))
-        return Slot(self.capture, initial, name, *[a or b for a, b in zip(flags, of_initial)])
+            return MaybeSlot(self.capture, initial, _name(names, key), flags)
+        return slot_of(self.capture, initial, str(key[1]) if isinstance(key, tuple) else _name(names, key), flags)
 
     def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
         capture, slots = self.capture, list(trial.slots.values())
         with self.region() as closing:
             results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
-            ran = capture.builder.add(OPS["py_constant"], (), {"value": True}, name="ran")
         before.restore()
-        flag = Value(python_scalar("py_bool"), capture.builder.fresh("ran"))
         initial = [v for slot in slots for v in slot.values_of(slot.initial)]
-        started, = capture.builder.add(OPS["py_constant"], (), {"value": False}, name="ran")
-        own = [v for slot in slots for v in slot.inside] + [flag]
-        nodes, outputs = [*body, *closing], [*results, *ran]
+        own = [v for slot in slots for v in slot.inside]
+        nodes, outputs = [*body, *closing], results
         free = free_values([*test[0], *nodes], [*test[1], *outputs])
         invariants = [v for v in free if v not in own]
         regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
                         for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
         capture.event("staged", "while")
-        made = capture.builder.add(OPS["while_"], (*initial, started, *invariants), {"carried": len(own)}, regions, name="loop")
-        return trial.finish(self, made[:-1], made[-1], before)
+        made = capture.builder.add(OPS["while_"], (*initial, *invariants), {"carried": len(own)}, regions, name="loop")
+        return trial.finish(made, after, before)
 
     # --- joining --------------------------------------------------------------------------------------------------------
 
@@ -184,7 +180,6 @@ class Staging:
             a, b = (before.read(place) if side is _SAME else side for side in (a, b))
             places[place] = self._merge(a, b, branches, str(place[1]))
         outputs = self._emit(predicate, branches)
-        self.deciding = predicate
         for place, merged in places.items():
             before.write(place, merged(outputs))
         return tuple([merged(outputs) for merged in joined])
@@ -203,6 +198,8 @@ class Staging:
             index = self._output(branches, a.value, b.value)
             return lambda outputs: SymbolicArray(self.capture, outputs[index])
         kinds = [_number_kind(x) for x in (a, b)]
+        if all(_is_truth(x) for x in (a, b)):
+            return self._merge_truths(a, b, branches)
         if kinds[0] is not None and kinds[0] == kinds[1]:
             index = self._output(branches, *[self._number(x, branch, kinds[0]) for x, branch in zip((a, b), branches)])
             return lambda outputs: SymbolicScalar(self.capture, kinds[0], value=outputs[index])
@@ -211,6 +208,24 @@ class Staging:
             return lambda outputs: tuple([part(outputs) for part in parts])
         self.capture.abort(f"{name} is {_describe(a)} or {_describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
+
+    def _merge_truths(self, a: Any, b: Any, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
+        """A bool of Python's or NumPy's: kept as its truth, which may decide, but must not leave the function."""
+        values = []
+        for item, branch in zip((a, b), branches):
+            if type(item) is SymbolicArray:
+                with self.region() as nodes:
+                    item = self.capture.numpy_call(bool, (item,), {})
+                branch.nodes += nodes
+            values.append(self._number(item, branch, "py_bool"))
+        index = self._output(branches, *values)
+        exact = all(_number_kind(x) and not self.is_inexact(x) for x in (a, b))
+
+        def merged(outputs: Sequence[Value]) -> SymbolicScalar:
+            if not exact:
+                self.truths.add(outputs[index])
+            return SymbolicScalar(self.capture, "py_bool", value=outputs[index])
+        return merged
 
     def _merge_maybe(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
         """A name that may be unbound: its value where it is bound, and whether it is."""
@@ -236,40 +251,44 @@ class Staging:
             zeros = OPS["full"](shape=item.shape, value=0, dtype=item.dtype)
         branch.nodes += builder.nodes
         array = SymbolicArray(self.capture, zeros)
-        return SymbolicVariable(self.capture, array, item.requires_grad, item.connected) \
-            if isinstance(item, SymbolicVariable) else array
+        if not isinstance(item, SymbolicVariable):
+            return array
+        filler = SymbolicVariable(self.capture, array, item.requires_grad, item.connected)
+        filler.__dict__["filler"] = item
+        return filler
 
     def read(self, maybe: "Maybe") -> Any:
         """The value of a name that may be unbound; the host checks at every run that it is bound."""
         if maybe.bound is not True:
+            self.capture.store_writes()
             self.capture.host_call(_check_bound, (maybe.bound, maybe.name), {}, (), None, name="read")
         return maybe.value
 
     def _merge_variables(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
         if a.value.type != b.value.type:
             self.capture.abort(f"{name} is {a.value.type} or {b.value.type}, by a decision on array values")
+        known = branches[0].merged.get((id(a), id(b)))
+        if known is not None:                           # two names of one Variable in both branches
+            return known
         index = self._output(branches, a.value, b.value)
-        made = [{v for node in branch.nodes for v in node.outputs} for branch in branches]
-        old = [None if variable.value in new else variable for variable, new in zip((a, b), made)]
-        return lambda outputs: self.decided(outputs[index], self.deciding, (a, b), old)
+        sides = [self.choices.of(v, self.depth) for v in (a, b)]
+        among = {**sides[0].among, **sides[1].among}
+        number: Any = min(among)
+        position = None
+        if Choice(number, among).is_open:
+            position = self._output(branches, *[self._selector(side, branch) for side, branch in zip(sides, branches)])
+        made: List[SymbolicVariable] = []
 
-    def decided(self, value: Value, predicate: Value, sides: Tuple[Any, Any], old: Sequence[Any]) -> SymbolicVariable:
-        """The Variable that is one of two, by a predicate; ``old`` has those that were there before the decision.
-
-        An old one of the caller's, or without creator, stays the object it is where it is chosen.  One that was made
-        by the same function is only told apart from the new one where both leave: that is refused.
-        """
-        merged = SymbolicVariable(self.capture, SymbolicArray(self.capture, value), any(v.requires_grad for v in sides),
-                                  any(v.connected for v in sides))
-        kept = [v if v is not None and ("source" in v.__dict__ or not v.connected or "choice" in v.__dict__) else None
-                for v in old]
-        new = [v for v, k in zip(sides, kept) if k is None]
-        merged.__dict__["instead_of"] = [v for v, k in zip(old, kept) if v is not None and k is None] + \
-            [x for v in new for x in v.__dict__.get("instead_of", ())]
-        unlike = len({(v.requires_grad, v.connected) for v in new}) > 1 or any("choice" in v.__dict__ for v in new)
-        if any(v is not None for v in kept) or unlike:
-            merged.__dict__["choice"] = None if unlike or self.depth else (predicate, *kept)
+        def merged(outputs: Sequence[Value]) -> SymbolicVariable:
+            if not made:
+                choice = Choice(number if position is None else outputs[position], among)
+                made.append(self.choices.variable(self.capture, outputs[index], choice, (a, b), self.depth))
+            return made[0]
+        branches[0].merged[id(a), id(b)] = merged
         return merged
+
+    def _selector(self, choice: Choice, branch: Branch) -> Value:
+        return choice.number if isinstance(choice.number, Value) else self._number(choice.number, branch, "py_int")
 
     def _output(self, branches: List[Branch], a: Value, b: Value) -> int:
         pair = branches[0].outputs, branches[1].outputs
@@ -296,16 +315,19 @@ class Staging:
         return self.capture.builder.add(OPS["if_"], (predicate, *captured), {}, regions, name="joined")
 
 
+def slot_of(capture: Any, initial: Any, name: str, flags: Tuple[bool, bool, Dict]) -> Any:
+    """The slot for a place that has this before a loop."""
+    return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
+        Slot(capture, initial, name)
+
+
 class Slot:
-    """One place that a loop carries.  initial: what is there before.  inside: the value in the regions.
+    """One place that a loop carries.  initial: what is there before.  inside: the value in the regions."""
 
-    requires_grad, connected: of Variables, for what is there at the start of an iteration.
-    """
-
-    def __init__(self, capture: Any, initial: Any, name: str, requires_grad: bool = False, connected: bool = False):
+    def __init__(self, capture: Any, initial: Any, name: str):
         self.capture, self.initial, self.name = capture, initial, name
-        self.requires_grad, self.connected = requires_grad, connected
         self.kind = _number_kind(initial)
+        self.is_truth = capture.staging.is_inexact(initial)
         if self.kind is None and not isinstance(initial, (SymbolicArray, SymbolicVariable)):
             capture.abort(f"{name} is {_describe(initial)} before a loop on array values and changes in it",
                           hint="give it its first value of the same kind before the loop")
@@ -313,27 +335,20 @@ class Slot:
             else initial.type
         self.inside = [Value(type_, capture.builder.fresh("carried"))]
 
-    def wrap(self, values: Iterator[Value]) -> Any:
+    def wrap(self, values: Iterator[Value], *_: Any) -> Any:
         """The symbolic form of the place's value."""
         value = next(values)
-        if self.kind:
-            return SymbolicScalar(self.capture, self.kind, value=value)
-        array = SymbolicArray(self.capture, value)
-        if isinstance(self.initial, SymbolicVariable):
-            return SymbolicVariable(self.capture, array, self.requires_grad, self.connected)
-        return array
-
-    def finish(self, staging: Staging, values: Iterator[Value], ran: Value) -> Any:
-        """What is in the place after the loop."""
-        item = self.wrap(values)
-        if isinstance(item, SymbolicVariable):
-            return staging.decided(item.value, ran, (item, self.initial), (None, self.initial))
-        return item
+        if self.is_truth:
+            self.capture.staging.truths.add(value)
+        return SymbolicScalar(self.capture, self.kind, value=value) if self.kind else SymbolicArray(self.capture, value)
 
     def values_of(self, item: Any) -> List[Value]:
         """The values of the graph for what is in the place; stops the capture where it is of another kind."""
         if self.kind and _number_kind(item) == self.kind:
             if type(item) is SymbolicScalar:
+                if self.capture.staging.is_inexact(item):
+                    self.capture.staging.truths.update(self.inside)
+                    self.is_truth = True
                 return [item.value]
             return [self.capture.builder.add(OPS["py_constant"], (), {"value": item}, name="number")[0]]
         alike = isinstance(self.initial, SymbolicVariable) == isinstance(item, SymbolicVariable)
@@ -344,22 +359,55 @@ class Slot:
         return [value]
 
 
+class VariableSlot(Slot):
+    """A place of a Variable: its value, and the number of the object that it is.
+
+    requires_grad, connected: of what is there at the start of an iteration.  among: the objects it may be there.
+    """
+
+    def __init__(self, capture: Any, initial: SymbolicVariable, name: str, requires_grad: bool, connected: bool,
+                 among: Dict[int, Any]):
+        super().__init__(capture, initial, name)
+        self.depth = capture.staging.depth
+        own = capture.staging.choices.of(initial, self.depth)
+        self.requires_grad, self.connected = requires_grad or initial.requires_grad, connected or initial.connected
+        self.among = {**own.among, **among}
+        self.is_open = Choice(0, self.among).is_open
+        if self.is_open:
+            self.inside.append(Value(python_scalar("py_int"), capture.builder.fresh("which")))
+
+    def wrap(self, values: Iterator[Value], *after: SymbolicVariable) -> SymbolicVariable:
+        """The Variable in the place, at the start of an iteration or, with what the body leaves there, after all."""
+        array = SymbolicArray(self.capture, next(values))
+        made = SymbolicVariable(self.capture, array, self.requires_grad, self.connected or self.is_open and self.requires_grad)
+        if self.is_open:
+            made.__dict__["choice"] = Choice(next(values), self.among)
+        origins = self.capture.staging.choices.origins((self.initial, *after), self.depth)
+        made.__dict__["origins"] = origins if after else {**origins, id(made): made}
+        return made
+
+    def values_of(self, item: Any) -> List[Value]:
+        """Its array and its number."""
+        found = super().values_of(item)
+        if self.is_open:
+            number = self.capture.staging.choices.of(item, self.depth).number
+            found.append(number if isinstance(number, Value) else
+                         self.capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0])
+        return found
+
+
 class MaybeSlot:
     """A place that may be unbound: its value, and whether it is bound."""
 
-    def __init__(self, capture: Any, initial: Maybe, name: str, requires_grad: bool, connected: bool):
-        self.initial, self.requires_grad, self.connected = initial, requires_grad, connected
-        self.value = Slot(capture, initial.value, name, requires_grad, connected)
-        self.bound = Slot(capture, initial.bound, name)
+    def __init__(self, capture: Any, initial: Maybe, name: str, flags: Tuple[bool, bool, Dict]):
+        self.initial = initial
+        self.value, self.bound = slot_of(capture, initial.value, name, flags), Slot(capture, initial.bound, name)
         self.inside = self.value.inside + self.bound.inside
 
-    def wrap(self, values: Iterator[Value]) -> Maybe:
+    def wrap(self, values: Iterator[Value], *after: Any) -> Maybe:
         """The symbolic form of the place's value."""
-        return Maybe(self.value.wrap(values), self.bound.wrap(values), self.initial.name)
-
-    def finish(self, staging: Staging, values: Iterator[Value], ran: Value) -> Maybe:
-        """What is in the place after the loop."""
-        return self.wrap(values)
+        there = [item.value if type(item) is Maybe else item for item in after]
+        return Maybe(self.value.wrap(values, *there), self.bound.wrap(values), self.initial.name)
 
     def values_of(self, item: Any) -> List[Value]:
         """The two values of the graph for what is in the place."""
@@ -398,31 +446,45 @@ class Trial:
             if key not in found:
                 found[key] = before.read(key) if isinstance(key, tuple) else results[key]
         for key, item in found.items():
-            slot = self.slots.get(key)
-            if slot is None or isinstance(item, SymbolicVariable) and isinstance(slot.initial, SymbolicVariable) and \
-                    (item.requires_grad > slot.requires_grad or item.connected > slot.connected):
+            if key not in self.slots or self._is_more(item, self.slots[key]):
                 self.found[key] = item
         return found
 
-    def wanted(self, after: Dict[Any, Any]) -> Dict[Any, Tuple[bool, bool]]:
-        """The places of the next guess, with whether Variables there require grad and have a creator."""
+    def _is_more(self, item: Any, slot: Any) -> bool:
+        """Whether a Variable has more about it than the slot was made for."""
+        item, slot = _present(item), _present(slot)
+        if not isinstance(item, SymbolicVariable) or not isinstance(slot, VariableSlot):
+            return False
+        among = self.capture.staging.choices.of(item, slot.depth).among
+        return item.requires_grad > slot.requires_grad or item.connected > (slot.connected or slot.is_open) or \
+            not slot.among.keys() >= among.keys()
+
+    def wanted(self, after: Dict[Any, Any]) -> Dict[Any, Tuple[bool, bool, Dict]]:
+        """The places of the next guess, with what Variables there are: with gradient, with a creator, which objects."""
         found = {}
         for key in {**self.slots, **self.found}:
-            sides = (self.slots.get(key), after[key])
-            found[key] = (any(getattr(x, "requires_grad", False) for x in sides),
-                          any(getattr(x, "connected", False) for x in sides))
+            slot, item = _present(self.slots.get(key)), _present(after[key])
+            sides = [x for x in (slot, item) if isinstance(x, (VariableSlot, SymbolicVariable))]
+            among = dict(slot.among) if isinstance(slot, VariableSlot) else {}
+            if isinstance(item, SymbolicVariable):
+                among.update(self.capture.staging.choices.of(item, self.capture.staging.depth).among)
+            found[key] = any(x.requires_grad for x in sides), any(x.connected for x in sides), among
         return found
 
-    def finish(self, staging: Staging, values: Sequence[Value], ran: Value, before: Snapshot) -> Tuple:
+    def finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot) -> Tuple:
         """The local names after the loop; writes what it left in objects."""
         state, rest = list(self.initial), iter(values)
         for key, slot in self.slots.items():
-            item = slot.finish(staging, rest, ran)
+            item = slot.wrap(rest, after[key])
             if isinstance(key, tuple):
                 before.write(key, item)
             else:
                 state[key] = item
         return tuple(state)
+
+
+def _present(item: Any) -> Any:
+    return item.value if type(item) in (Maybe, MaybeSlot) else item
 
 
 def _check_bound(bound: bool, name: str) -> None:
@@ -463,6 +525,12 @@ def _describe(value: Any) -> str:
 
 def _number_kind(value: Any) -> Optional[str]:
     return value.kind if type(value) is SymbolicScalar else _NUMBERS.get(type(value))
+
+
+def _is_truth(value: Any) -> bool:
+    if type(value) is SymbolicArray:
+        return value.is_scalar and value.dtype.kind == "b"
+    return _number_kind(value) == "py_bool"
 
 
 def free_values(nodes: Sequence[Node], outputs: Sequence[Value]) -> Tuple[Value, ...]:

@@ -1,11 +1,12 @@
 """What a NumPy call would give, learned from a run on arrays of the right types with made-up contents."""
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.types import Tensor, type_of
+from ..ir.types import Scalar, Tensor, type_of
 from ..lowering.host import fill
 from .values import SymbolicArray, SymbolicScalar
 
@@ -24,7 +25,18 @@ NEVER_RAISING = frozenset(("sum", "mean", "max", "min", "prod", "any", "all", "s
                            "empty", "full", "arange", "zeros_like", "ones_like", "empty_like", "full_like", "eye", "where",
                            "add", "sub", "mul", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "float", "bool", "dot",
                            "stack", "concatenate", "expand_dims", "broadcast_to", "array", "asarray", "clip", "cumsum",
-                           "argsort", "real", "imag", "swapaxes", "repeat", "tile"))
+                           "argsort", "real", "imag", "swapaxes", "repeat", "tile", "invert", "pos", "and_", "or_", "xor", "_negation"))
+
+
+def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
+    """Whether a call that ran on stand-ins may still raise, because of what arrays of those types hold."""
+    if isinstance(function, np.ufunc) or name in NEVER_RAISING:
+        return False
+    if function is operator.getitem:                    # the shape is known: only an index can be out of bounds
+        return len(operands) > 1
+    if name in ("mod", "floordiv", "truediv") and not all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands):
+        return False                                    # NumPy warns
+    return function is not int or operands[0].dtype.kind not in "iub"
 
 
 class Leaf:

@@ -278,7 +278,8 @@ class SymbolicVariable(chainer.Variable):
     def __init__(self, capture: Any, array: SymbolicArray, requires_grad: bool, connected: bool = False):
         # Variable.__init__ is not called: it would make a node and look at the contents.
         self.__dict__.update(capture=capture, _data=[array], _requires_grad=requires_grad, _layout=None,
-                             _has_chainerx_array=False, _device=None, connected=connected)
+                             _has_chainerx_array=False, _device=None, connected=connected,
+                             depth=capture.staging.depth)
 
     @property
     def value(self) -> Value:

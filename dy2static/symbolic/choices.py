@@ -1,0 +1,68 @@
+"""Which object a Variable is, where that depends on decisions: a number in the graph, and what the numbers mean."""
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Sequence, Tuple, Union
+
+from ..ir.graph import Value
+from .values import SymbolicArray, SymbolicVariable
+
+#: Numbers of Variables that are made under the decision: with a creator, without gradient, leaves with gradient.
+NEW, DETACHED, LEAF = range(3)
+
+KINDS = {NEW: "new", DETACHED: "detached", LEAF: "leaf"}
+
+
+class Choice(NamedTuple):
+    """The number of the object that a Variable is, and the objects: None for those that are made anew."""
+
+    number: Union[int, Value]
+    among: Dict[int, Any]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a run decides which object it is; Variables made anew in one way need not be told apart."""
+        return len(self.among) > 1 or not set(self.among).issubset(KINDS)
+
+
+class Choices:
+    """The numbers of the Variables of one capture."""
+
+    def __init__(self) -> None:
+        self._numbers: Dict[int, Tuple[int, SymbolicVariable]] = {}
+
+    def of(self, variable: SymbolicVariable, depth: int) -> Choice:
+        """Which object this is, for a decision at ``depth``: what was made deeper is new."""
+        own = variable.__dict__
+        if "choice" in own:
+            return own["choice"]
+        if "filler" in own:
+            among = self.of(own["filler"], depth).among
+            return Choice(min(among), among)
+        if "source" in own or not variable.connected and own["depth"] == 0 and not self.is_new(variable, depth):
+            number = self._numbers.setdefault(id(variable), (len(self._numbers) + len(KINDS), variable))[0]
+            return Choice(number, {number: variable})
+        kind = NEW if variable.connected else LEAF if variable.requires_grad else DETACHED
+        return Choice(kind, {kind: None})
+
+    def is_new(self, variable: SymbolicVariable, depth: int) -> bool:
+        """Whether a Variable was made under the decision."""
+        return variable.__dict__["depth"] > depth
+
+    def origins(self, variables: Sequence[SymbolicVariable], depth: int) -> Dict[int, SymbolicVariable]:
+        """The Variables made in the function, one of which a Variable is that is one of these."""
+        found: Dict[int, SymbolicVariable] = {}
+        for variable in variables:
+            if set(self.of(variable, depth).among) & set(KINDS):
+                found.update(variable.__dict__.get("origins") or {id(variable): variable})
+        return found
+
+    def variable(self, capture: Any, value: Value, choice: Choice, sides: Sequence[SymbolicVariable],
+                 depth: int) -> SymbolicVariable:
+        """The Variable that is one of several."""
+        requires_grad = any(v.requires_grad for v in sides)
+        connected = requires_grad if choice.is_open else any(v.connected for v in sides)
+        made = SymbolicVariable(capture, SymbolicArray(capture, value), requires_grad, connected)
+        if choice.is_open:
+            made.__dict__["choice"] = choice
+        made.__dict__["origins"] = self.origins(sides, depth)
+        return made
