@@ -1,7 +1,7 @@
 """Branches and loops in graphs: passes, gradients of every order, generated code."""
 import numpy as np
 import pytest
-from control_graphs import control_graphs, if_, number, region, repeat, unroll, while_
+from control_graphs import control_graphs, if_, number, repeat, unroll, while_
 from hypothesis import given, settings
 from random_graphs import arrays, build
 
@@ -110,14 +110,13 @@ def test_random_gradients_to_third_order(graph):
 class Compiled:
     """A graph compiled as a call would be: a forward, and backwards made on demand, each differentiable again."""
 
-    def __init__(self, graph, inputs, counter=None):
+    def __init__(self, graph, inputs):
         graph = passes.run(passes.CLEAN, graph)
         plan = SegmentPlan(graph, range(len(graph.inputs)))
         results, self.source = run_emitted(plan.graph, inputs, plan.saved)
         known = {**dict(zip(plan.graph.inputs, inputs)), **dict(zip((*plan.graph.outputs, *plan.saved), results))}
         self.outputs = results[:len(graph.outputs)]
         self.segment, self.held = Segment("f", plan), [known[v] for v in plan.held]
-        self.entering = list(inputs)
 
     def backward(self, given, again=False):
         """The gradients of all inputs (None where there is none), and with ``again`` the node of this backward."""
@@ -233,11 +232,10 @@ def test_gradients_against_finite_differences(name):
         rng = np.random.RandomState(2)
         directions = [rng.uniform(-1, 1, x.shape) for x in inputs]
 
-        def total(step):
-            results = run(graph, [x + step * d for x, d in zip(inputs, directions)])
-            return sum(np.sum(results[j] * w) for j, w in zip(floats(graph), weights))
+        sides = [run(graph, [x + step * d for x, d in zip(inputs, directions)]) for step in (1e-6, -1e-6)]
+        totals = [sum(np.sum(results[j] * w) for j, w in zip(floats(graph), weights)) for results in sides]
         gradients = run(joint, inputs + weights)
-        numerical = (total(1e-6) - total(-1e-6)) / 2e-6
+        numerical = (totals[0] - totals[1]) / 2e-6
         connected = [d for d, c in zip(directions, passes.autodiff(
             graph, range(len(graph.inputs)), floats(graph)).connected) if c is not False]
         np.testing.assert_allclose(sum(np.sum(g * d) for g, d in zip(gradients, connected)), numerical, rtol=1e-4)

@@ -21,7 +21,8 @@ def to_source(graph: Graph) -> str:
     """A Python function with NumPy that does what the graph does and returns the tuple of its outputs.
 
     Each node is an assignment with the type of its result, and the user's line where known, in a comment;
-    ``if_``, ``while_`` and ``scan`` are written as ``if``, ``while`` and ``for``.  Ops whose NumPy meaning is a callable appear as calls
+    ``if_``, ``while_`` and ``scan`` are written as ``if``, ``while`` and ``for``.
+    Ops whose NumPy meaning is a callable appear as calls
     of the op's name, with its attributes.
     """
     return _Printer(graph).function(graph)

@@ -40,7 +40,8 @@ def pull_back_branch(node: Node, found: Sequence[Optional[Cotangent]], active: S
     carved = [_side(node, region, back, found, given, [(t, captured[targets[t]]) for t in connected], asked)
               for region, back in zip(node.regions, backs)]
     operands = dict.fromkeys(side.outside[v] for side in carved for v in side.graph.inputs)
-    regions = [region_of(side.graph, tuple(operands), side.outside, name) for side, name in zip(carved, ("then", "orelse"))]
+    regions = [region_of(side.graph, tuple(operands), side.outside, name)
+               for side, name in zip(carved, ("then", "orelse"))]
     results = current().add(OPS["if_"], (node.inputs[0], *operands), {}, tuple(regions), name="g")
     flags = dict(zip(asked, results[len(connected):]))
     gradients: List[Optional[Cotangent]] = [None] * len(node.inputs)

@@ -39,10 +39,10 @@ def _sum(a: Cotangent, b: Cotangent) -> Value:
         a, b = b, a
     if b.present is True:
         return OPS["stack_add" if isinstance(a.value.type, Stack) else "add"](a.value, b.value)
-    flag = b.present
-    if a.present is True:
+    flag, other = as_value(b.present), a.present
+    if other is True:
         return _choose(flag, (a.value, b.value), lambda x, y: _sum(Cotangent(x, True), Cotangent(y, True)))
-    return _choose(flag, (a.value, b.value, a.present), lambda x, y, there: _sum(Cotangent(x, there),
+    return _choose(flag, (a.value, b.value, as_value(other)), lambda x, y, there: _sum(Cotangent(x, there),
                                                                                  Cotangent(y, True)))
 
 

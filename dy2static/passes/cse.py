@@ -18,7 +18,8 @@ def eliminate_common(graph: Graph) -> Graph:
     """Let nodes of the same op, operands and attributes be computed once.
 
     Linear in nodes + edges + bytes of the constants.  Nodes with effects, control flow and opaque nodes stay;
-    in their regions the same is done.  Two values that somebody outside can hold are never merged: a user who gets two arrays may write into one of them.
+    in their regions the same is done.
+    Two values that somebody outside can hold are never merged: a user who gets two arrays may write into one of them.
     """
     held = held_values(graph, graph.outputs)
     replaced: Dict[Value, Value] = {}

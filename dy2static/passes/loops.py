@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..ir.building import Builder, building, current
-from ..ir.graph import Graph, Node, Value
+from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..ops.control import Loop, loop_of, returns
@@ -112,10 +112,10 @@ class _Backward:
         seen = {i: self._flag(i, loop.stacks[i - n]) for i in items if sweep.connected[i] is not True}
         results = self._scan([sweep.gradients[i] for i in items])
         gradients: Dict[int, Optional[Cotangent]] = {}
-        for j, (value, flag) in zip(sweep.state, state):
-            gradients[j] = Cotangent(results[value], True if flag is None else results[flag])
-        for i, (value, flag) in summed.items():
-            gradients[i] = Cotangent(results[value], self._has_run() if flag is None else results[flag])
+        for j, (place, flag) in zip(sweep.state, state):
+            gradients[j] = Cotangent(results[place], True if flag is None else results[flag])
+        for i, (place, flag) in summed.items():
+            gradients[i] = Cotangent(results[place], self._has_run() if flag is None else results[flag])
         gradients.update((i, Cotangent(results[len(self.state) + k], results[seen[i]] if i in seen else True))
                          for k, i in enumerate(items))
         return gradients
@@ -169,7 +169,8 @@ class _Backward:
         known = {*entering, *stacks}
         invariants = list(dict.fromkeys(self.outside[v] for v in graph.inputs if v not in known))
         body = region_of(graph, [*entering, *stacks, *invariants], self.outside, "body")
-        operands = (self._count(), *(begin for _, begin, _ in self.state), *(self.stacks[v] for v in stacks), *invariants)
+        begins = [begin for _, begin, _ in self.state]
+        operands = (self._count(), *begins, *(self.stacks[v] for v in stacks), *invariants)
         attrs = {"carried": len(entering), "reads": len(stacks)}
         return self.outer.add(OPS["scan"], operands, attrs, (body,), name="g")
 

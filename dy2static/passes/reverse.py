@@ -13,6 +13,7 @@ from .branches import pull_back_branch
 from .cotangents import Activity, Cotangent, added, continue_graph, either
 from .loops import pull_back_loop
 
+
 @dataclass(frozen=True)
 class Reversed:
     """What `reverse` gives.

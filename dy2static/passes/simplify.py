@@ -105,7 +105,8 @@ class _Simplifier:
         self.replaced.update({loop.last[j]: loop.state[j] for j in still})
         outputs = tuple(loop.next[j] for j in moving) + loop.items
         return loop._replace(
-            state=tuple(loop.state[j] for j in moving), invariants=loop.invariants + tuple(loop.state[j] for j in still),
+            state=tuple(loop.state[j] for j in moving),
+            invariants=loop.invariants + tuple(loop.state[j] for j in still),
             test=None if loop.test is None else loop.test.with_(inputs=ordered(loop.test.inputs)),
             body=loop.body.with_(inputs=ordered(inputs), outputs=outputs),
             last=tuple(loop.last[j] for j in moving)).node(node)
