@@ -16,7 +16,7 @@ from .runtime.program import Program
 from .symbolic.capture import Capture
 from .symbolic.outcome import Outcome
 from .symbolic.patches import capturing
-from .symbolic.staging import HANDLERS, SYMBOLIC_TYPES
+from .symbolic import staging, texts
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
@@ -53,6 +53,6 @@ def install() -> None:
     """Give the run time its doors to the compiler."""
     hooks.convert = convert
     hooks.compile_backward = compile_backward
-    hooks.symbolic_types.update(SYMBOLIC_TYPES)
-    hooks.handlers.update(HANDLERS)
+    hooks.symbolic_types.update(staging.SYMBOLIC_TYPES)
+    hooks.handlers.update({**staging.HANDLERS, **texts.HANDLERS})
 

@@ -143,6 +143,8 @@ class Calls:
             return lambda *args: super(*[real_class(a) for a in args[:1]], *args[1:])
         if cls is type:
             return self._type
+        if issubclass(cls, BaseException) and cls.__module__ == "builtins":
+            return cls                                  # only holds its arguments, whatever they are
         if cls in _CONVERSIONS:
             return functools.partial(self._convert, cls)
         if cls in _TEXT:

@@ -1,0 +1,53 @@
+"""Texts made from symbolic values: the host makes them at every run, for `print`, messages and results."""
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Dict, Tuple
+
+from ..ir.types import Dynamic
+from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+
+_TEXT = (Dynamic(),)
+_CONVERSIONS = {"r": repr, "s": str, "a": ascii}
+
+
+def _format(value: Any, spec: str, conversion: str) -> str:
+    return format(_CONVERSIONS[conversion](value) if conversion else value, spec)
+
+
+def _join(*parts: str) -> str:
+    return "".join(parts)
+
+
+def _is_unknown(capture: Any, value: Any) -> bool:
+    """Whether the text of a value is known at run time only."""
+    if type(value) is SymbolicScalar:
+        return value.text is None
+    return type(value) in (SymbolicArray, SymbolicObject) and getattr(value, "value", None) not in capture.known or \
+        isinstance(value, SymbolicVariable)
+
+
+def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> Any:
+    """``f"{value!conversion:spec}"``."""
+    if not _is_unknown(capture, value):
+        return NotImplemented
+    return capture.host_call(_format, (value, spec, conversion), {}, _TEXT, name="format")
+
+
+def fstring(capture: Any, *parts: Any) -> Any:
+    """The parts of an f-string as one text."""
+    if not any(_is_unknown(capture, part) for part in parts):
+        return NotImplemented
+    return capture.host_call(_join, parts, {}, _TEXT, name="fstring")
+
+
+def percent(capture: Any, template: str, values: Any) -> Any:
+    """``template % values``."""
+    given: Tuple = values if type(values) is tuple else (values,)
+    if not any(_is_unknown(capture, value) for value in given):
+        return NotImplemented
+    return capture.host_call(operator.mod, (template, values), {}, _TEXT, name="percent")
+
+
+#: What takes over the functions of `dy` that make texts.
+HANDLERS: Dict[str, Callable[..., Any]] = {"format_": format_, "fstring": fstring, "percent": percent}
