@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import types
 from typing import Any, List, Tuple
 
@@ -29,6 +30,9 @@ class Converted:
 
 _converted: dict = {}
 
+#: Python 3.11 counts the depth of trees per process, not per thread: two conversions at once confuse it.
+_lock = threading.RLock()
+
 
 def conversion_of(function: types.FunctionType) -> Converted:
     """The conversion of a function, made on first use.
@@ -37,7 +41,9 @@ def conversion_of(function: types.FunctionType) -> Converted:
     """
     code = function.__code__
     found = _converted.get(code)
-    if found is None or found.loaded.function.__code__ is not code:
+    if found is not None and found.loaded.function.__code__ is code:
+        return found
+    with _lock:
         tree = transformers.apply(transformers.PIPELINE, parse(function), _log_after(function))
         found = _converted[code] = Converted(tree, load(tree, function))
     return found

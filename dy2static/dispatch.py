@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import random
 import threading
 import types
 import warnings
@@ -13,7 +12,15 @@ import chainer
 import numpy as np
 
 from . import config, pipeline
-from .errors import CaptureError, Dy2StaticError, FallbackWarning, InternalError, Location, SourceNotFoundError, UnsupportedSyntaxError
+from .errors import (
+    CaptureError,
+    Dy2StaticError,
+    FallbackWarning,
+    InternalError,
+    Location,
+    SourceNotFoundError,
+    UnsupportedSyntaxError,
+)
 from .explain import report
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
@@ -22,6 +29,7 @@ from .runtime.segment import Segment
 from .symbolic.aborts import CaptureAborted
 from .symbolic.locations import caller_depth, error_location
 from .symbolic.observe import observing
+from .symbolic.untouched import untouched_globals
 
 log = logging.getLogger("dy2static")
 
@@ -231,31 +239,6 @@ class Dispatcher:
         self.calls.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._warned):
             learned.clear()
-
-
-class untouched_globals:
-    """Checks that a capture left the random generators and ``chainer.config`` alone; puts them back if it did not."""
-
-    def __enter__(self) -> None:
-        self.numpy, self.python = np.random.get_state(), random.getstate()
-        self.config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        drawn = random.getstate() != self.python or not _same_state(np.random.get_state(), self.numpy)
-        if drawn:
-            np.random.set_state(self.numpy)
-            random.setstate(self.python)
-        changed = [(space, before) for space, before in self.config if space != before]
-        for space, before in changed:
-            space.clear()
-            space.update(before)
-        if error is None and (drawn or changed):
-            raise CaptureAborted("a library function draws random numbers while it is called" if drawn else
-                                 "chainer.config is changed for good")
-
-
-def _same_state(a: Tuple, b: Tuple) -> bool:
-    return a[2] == b[2] and a[3] == b[3] and a[4] == b[4] and np.array_equal(a[1], b[1])
 
 
 def coarse_signature(item: Any, depth: int = 0) -> Any:

@@ -13,10 +13,10 @@ from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .runtime import hooks
 from .runtime.program import Program
+from .symbolic import staging, texts
 from .symbolic.capture import Capture
 from .symbolic.outcome import Outcome
 from .symbolic.patches import capturing
-from .symbolic import staging, texts
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),

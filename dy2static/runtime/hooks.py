@@ -23,9 +23,10 @@ handlers: Dict[str, Callable[..., Any]] = {}
 
 
 class Staging(threading.local):
-    """The capture that runs on this thread, if any."""
+    """The capture that runs on this thread, or what takes down the functions it applies, if any."""
 
     capture: Optional[Any] = None
+    observer: Optional[Any] = None
 
 
 #: ``stage.capture`` is asked by `dy` for everything that may be symbolic.

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-
 #: The attribute that `not_to_static` sets.
 NOT_STATIC = "_dy2static_not_static"
 

@@ -18,6 +18,7 @@ from ..runtime.staticness import NOT_STATIC, StaticCallable
 from . import patches, stand_ins
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from .trust import is_converted, is_library
+from .untouched import random_states, set_random_states
 from .values import (
     ArrayMethod,
     BoundHostMethod,
@@ -310,12 +311,11 @@ class Calls:
     @contextlib.contextmanager
     def preserved_random_state(self) -> Iterator[None]:
         """Whatever draws inside leaves both global generators as they were."""
-        numpy_state, python_state = np.random.get_state(), random.getstate()
+        states = random_states()
         try:
             yield
         finally:
-            np.random.set_state(numpy_state)
-            random.setstate(python_state)
+            set_random_states(states)
 
     def outside(self) -> Any:
         """Run something with Chainer as it is."""

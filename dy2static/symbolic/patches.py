@@ -20,7 +20,10 @@ _init_variable = Variable._init_impl
 def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
     """``FunctionNode.apply`` on a capturing thread: always the capture's, also when all operands are real."""
     capture = stage.capture
-    return _apply(node, inputs) if capture is None else capture.apply(node, inputs)
+    if capture is not None:
+        return capture.apply(node, inputs)
+    observer = stage.observer
+    return _apply(node, inputs) if observer is None else observer.apply(_apply, node, inputs)
 
 
 def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: Any, grad_valid: bool,

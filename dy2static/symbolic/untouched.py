@@ -1,0 +1,62 @@
+"""What a capture must leave as it found it although no shadow stands before it: random generators and configuration."""
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from typing import Any, Dict, Iterator, Tuple
+
+import chainer
+import numpy as np
+
+from .aborts import CaptureAborted
+
+
+def random_states() -> Tuple[Any, Any]:
+    """The states of NumPy's and of Python's global generator."""
+    return np.random.get_state(), random.getstate()
+
+
+def set_random_states(states: Tuple[Any, Any]) -> bool:
+    """Put both generators back; whether they had moved."""
+    if not _moved(states):
+        return False
+    np.random.set_state(states[0])
+    random.setstate(states[1])
+    return True
+
+
+@contextlib.contextmanager
+def untouched_globals() -> Iterator[None]:
+    """Stop the capture if a library function drew or changed the configuration for good, after putting it back.
+
+    While other threads run, a generator that moved is not put back: it may have been them, and their numbers would
+    come twice.  The capture is given up then, and tried again at the next call.
+    """
+    before = random_states()
+    config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
+    failed = True
+    try:
+        yield
+        failed = False
+    finally:
+        alone = threading.active_count() == 1
+        drawn = set_random_states(before) if alone else _moved(before)
+        changed = [_put_back(space, kept) for space, kept in config if space != kept]
+        if not failed and drawn:
+            raise CaptureAborted("a library function draws random numbers while it is called", again=not alone)
+        if not failed and changed:
+            raise CaptureAborted("chainer.config is changed for good")
+
+
+def _moved(before: Tuple[Any, Any]) -> bool:
+    now = random_states()
+    return now[1] != before[1] or now[0][2:] != before[0][2:] or not np.array_equal(now[0][1], before[0][1])
+
+
+def _put_back(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:
+    for name in list(space):
+        if name not in kept:
+            del space[name]
+    space.update(kept)
+    return True
