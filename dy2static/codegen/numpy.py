@@ -18,7 +18,7 @@ from ..ir.template import attr_source, fills_out, numpy_source
 from ..ir.types import Tensor
 from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
-from ..passes.effects import has_effect
+from ..passes.effects import must_run
 from ..pyast.loader import compile_text
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
@@ -151,7 +151,7 @@ class _Emitter(BlockWriter):
         for value in block.results:
             uses[value] = uses.get(value, 0) + 2
         for step in reversed(block.steps):
-            if has_effect(step.node) or any(v in uses for v in step.node.outputs):
+            if must_run(step.node) or any(v in uses for v in step.node.outputs):
                 for inner in reversed(step.blocks):
                     self._count_in(inner, uses)
                 for value in self.operands[step.node]:
@@ -204,7 +204,7 @@ class _Emitter(BlockWriter):
 
     def _block(self, block: Block) -> None:
         for step in block.steps:
-            if has_effect(step.node) or any(self.uses.get(v) for v in step.node.outputs):
+            if must_run(step.node) or any(self.uses.get(v) for v in step.node.outputs):
                 self._step(step)
 
     def _step(self, step: Step) -> None:

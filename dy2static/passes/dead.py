@@ -6,11 +6,11 @@ from typing import Collection, Iterable, List, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
 from ..ops.control import Loop, loop_of, returns
-from .effects import has_effect
+from .effects import must_run
 
 
 def eliminate_dead(graph: Graph) -> Graph:
-    """Drop nodes that no output depends on.  Nodes with effects stay, and what they need.
+    """Drop nodes that no output depends on.  Nodes with effects, or that may raise, stay, and what they need.
 
     In branches and loops too; results, state, stacks and operands of those that nobody needs go.  Linear in nodes +
     edges, times the number of state variables that depend on each other in loops.  Inputs of the graph stay, also
@@ -18,7 +18,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     """
     live, kept = set(graph.outputs), []
     for node in reversed(graph.nodes):
-        if has_effect(node) or not live.isdisjoint(node.outputs):
+        if must_run(node) or not live.isdisjoint(node.outputs):
             node = _RULES[node.op.name](node, live) if node.op.name in _RULES else node
             live.update(node.inputs)
             kept.append(node)

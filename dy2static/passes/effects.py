@@ -13,3 +13,8 @@ def may_write(node: Node) -> bool:
     """Whether a node, or one in its regions, runs code that may write into any array."""
     return node.op.effect and callable(node.op.numpy) or \
         any(may_write(inner) for region in node.regions for inner in region.nodes)
+
+
+def must_run(node: Node) -> bool:
+    """Whether a node, or one inside it, runs although nobody needs its results: it has an effect, or may raise."""
+    return node.op.effect or node.op.may_raise or any(must_run(inner) for region in node.regions for inner in region.nodes)
