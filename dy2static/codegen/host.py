@@ -257,7 +257,7 @@ class Entry:
                     outputs.append((output[2], None, output[:2]))
                 else:
                     record = records[output[1]]
-                    early = -1 if record.early is None else position[record.early]
+                    early = None if record.early is None else position[record.early]
                     outputs.append((position[record.value], early, output))
             segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
         return SalvagePlan(self.forward.__code__, self.results, tuple(segments))

@@ -286,6 +286,7 @@ class Capture:
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
+        self._check_certain(inputs)
         node._input_layouts = (None,) * len(values)
         if chainer.config.type_check:
             node._check_data_type_forward(tuple([_Typed(v.type) for v in values]))
@@ -297,6 +298,12 @@ class Capture:
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
         return tuple([self._result(v, values, any(requires), connected) for v in outputs])
+
+    def _check_certain(self, inputs: Sequence[Any]) -> None:
+        """Stop where a run would decide whether the result of a function requires a gradient."""
+        required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
+        if required and all(x.__dict__.get("uncertain") for x in required):
+            self.abort("whether a Variable requires a gradient depends on a decision on array values")
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):

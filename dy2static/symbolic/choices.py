@@ -65,4 +65,10 @@ class Choices:
         if choice.is_open:
             made.__dict__["choice"] = choice
         made.__dict__["origins"] = self.origins(sides, depth)
+        made.__dict__["uncertain"] = is_uncertain(sides)
         return made
+
+
+def is_uncertain(sides: Sequence[SymbolicVariable]) -> bool:
+    """Whether a run decides if a Variable that is one of these requires a gradient."""
+    return len({v.requires_grad for v in sides}) > 1 or any(v.__dict__.get("uncertain") for v in sides)

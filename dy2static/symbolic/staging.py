@@ -2,18 +2,22 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import python_scalar
+from ..passes.effects import has_effect
 from ..passes.rewriting import with_inputs
 from ..runtime import dy
 from ..runtime.dy import Undefined, read
-from .choices import Choice, Choices
+from .choices import Choice, Choices, is_uncertain
+from .locations import error_location
 from .rollback import ABSENT, Place, Snapshot
-from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from .values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 
 _NUMBERS = {bool: "py_bool", int: "py_int", float: "py_float"}
 
@@ -41,10 +45,14 @@ class Staging:
     def cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
              others: Tuple = ()) -> Tuple:
         """``if`` on a symbolic test.  others: functions that the blocks call."""
+        return self._cond(test, then, orelse, state, names, others)
+
+    def _cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
+              others: Tuple = (), truth: bool = False) -> Tuple:
         predicate = self.predicate(test)
         before = Snapshot(self.capture, (state, then, orelse, *others))
         branches = [self._branch(block, state, before) for block in (then, orelse)]
-        return self._join(predicate, branches, before, names)
+        return self._join(predicate, branches, before, names, truth)
 
     def if_exp(self, test: Any, then: Callable, orelse: Callable) -> Any:
         """``a if test else b`` on a symbolic test."""
@@ -52,11 +60,11 @@ class Staging:
 
     def and_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first and …``: the rest is evaluated where the first is true."""
-        return self.if_exp(first, lambda: self._rest(rest, dy.and_), lambda: first)
+        return self._cond(first, lambda: (self._rest(rest, dy.and_),), lambda: (first,), (), truth=True)[0]
 
     def or_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first or …``: the rest is evaluated where the first is false."""
-        return self.if_exp(first, lambda: first, lambda: self._rest(rest, dy.or_))
+        return self._cond(first, lambda: (first,), lambda: (self._rest(rest, dy.or_),), (), truth=True)[0]
 
     def _rest(self, rest: Sequence[Callable[[], Any]], operator: Callable) -> Any:
         return operator(rest[0](), *rest[1:])
@@ -86,10 +94,21 @@ class Staging:
 
     def _branch(self, block: Callable, state: Tuple, before: Snapshot) -> Branch:
         with self.region() as nodes:
-            results = block(*state)
+            try:
+                results: Any = block(*state)
+            except Exception as error:
+                results = self._raise_at_run(error)
         branch = Branch(nodes, results, before.changes())
         before.restore()
         return branch
+
+    def _raise_at_run(self, error: Exception) -> None:
+        """Let the host raise what this block raises; what was written before has happened by then."""
+        if not (is_raised(error) and is_plain(error)):
+            self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
+        self.capture.store_writes()
+        self.capture.host_call(_raise, (type(error), *error.args), {}, (), None, name="raise")
+        self.capture.builder.nodes[-1] = replace(self.capture.builder.nodes[-1], loc=error_location(error))
 
     @contextlib.contextmanager
     def region(self) -> Iterator[List[Node]]:
@@ -131,7 +150,9 @@ class Staging:
                 if not self.capture.decides(decision):
                     self.capture.abort("the test of a loop stops depending on array values inside the loop")
                 predicate = self.predicate(decision)
-            trial.unchanged_by_test(before)
+            if trial.changed_by_test(before) or any(map(has_effect, test_nodes)):
+                before.restore()
+                return self._tested_in_body(again, test, body, state, names)
             with self.region() as body_nodes:
                 results = body(*trial.state)
                 after = trial.after(results, before)
@@ -141,6 +162,14 @@ class Staging:
             before.restore()
             slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
         return self.capture.abort("what a loop changes does not settle")
+
+    def _tested_in_body(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+        """A loop whose test has effects, once before the loop, where it was captured, and once after each iteration."""
+        def tested(*inner: Any) -> Tuple:
+            after = body(*inner[:-1])
+            return (*after, self.truth(test(*after)))
+        names = (*[names[i] if i < len(names) else "" for i in range(len(state))], "the test")
+        return self.while_(None, lambda *inner: inner[-1], tested, (*state, self.truth(again)), names)[:-1]
 
     def _slot(self, key: Any, flags: Tuple[bool, bool, Dict], before: Snapshot, state: Tuple, names: Sequence[str],
               item: Any) -> "Slot":
@@ -171,9 +200,14 @@ class Staging:
 
     # --- joining --------------------------------------------------------------------------------------------------------
 
-    def _join(self, predicate: Value, branches: List[Branch], before: Snapshot, names: Sequence[str]) -> Tuple:
-        then, orelse = branches
-        joined = [self._merge(a, b, branches, _name(names, i)) for i, (a, b) in enumerate(zip(then.results, orelse.results))]
+    def _join(self, predicate: Value, branches: List[Branch], before: Snapshot, names: Sequence[str],
+              truth: bool) -> Tuple:
+        then, orelse = self._with_an_end(branches)
+        if truth and _decide_unlike(*then.results, *orelse.results):
+            joined = [self._merge_truths(*then.results, *orelse.results, branches)]
+        else:
+            joined = [self._merge(a, b, branches, _name(names, i))
+                      for i, (a, b) in enumerate(zip(then.results, orelse.results))]
         places = {}
         for place in {**then.writes, **orelse.writes}:
             a, b = (branch.writes.get(place, _SAME) for branch in branches)
@@ -184,9 +218,24 @@ class Staging:
             before.write(place, merged(outputs))
         return tuple([merged(outputs) for merged in joined])
 
+    def _with_an_end(self, branches: List[Branch]) -> List[Branch]:
+        """The branches; one that raises gets results and writes that nobody will see."""
+        if all(branch.results is None for branch in branches):
+            self.capture.abort("both sides of a decision on array values raise")
+        for branch, other in zip(branches, reversed(branches)):
+            if branch.results is None:
+                branch.results = tuple([self._filler_of_name(item, branch) for item in other.results])
+                branch.writes = {place: self._filler_of_name(item, branch) for place, item in other.writes.items()}
+        return branches
+
+    def _filler_of_name(self, item: Any, branch: Branch) -> Any:
+        if type(item) is Maybe:
+            return Maybe(self._filler(item.value, branch), False, item.name)
+        return self._filler(item, branch)
+
     def _merge(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
         """How to make, from the outputs of the node, the value that is ``a`` or ``b``."""
-        if a is b or (type(a) is type(b) and type(a) in (bool, int, float, str, type(None)) and a == b):
+        if a is b or (type(a) is type(b) and type(a) in (bool, int, float, str, type(None)) and repr(a) == repr(b)):
             return lambda outputs: a
         if type(a) is Undefined and type(b) is Undefined:
             return lambda outputs: a
@@ -213,13 +262,13 @@ class Staging:
         """A bool of Python's or NumPy's: kept as its truth, which may decide, but must not leave the function."""
         values = []
         for item, branch in zip((a, b), branches):
-            if type(item) is SymbolicArray:
+            if _number_kind(item) != "py_bool":
                 with self.region() as nodes:
-                    item = self.capture.numpy_call(bool, (item,), {})
+                    item = self.capture.numpy_call(bool, (item,), {}) if self.capture.decides(item) else bool(item)
                 branch.nodes += nodes
             values.append(self._number(item, branch, "py_bool"))
         index = self._output(branches, *values)
-        exact = all(_number_kind(x) and not self.is_inexact(x) for x in (a, b))
+        exact = all(_number_kind(x) == "py_bool" and not self.is_inexact(x) for x in (a, b))
 
         def merged(outputs: Sequence[Value]) -> SymbolicScalar:
             if not exact:
@@ -384,6 +433,7 @@ class VariableSlot(Slot):
             made.__dict__["choice"] = Choice(next(values), self.among)
         origins = self.capture.staging.choices.origins((self.initial, *after), self.depth)
         made.__dict__["origins"] = origins if after else {**origins, id(made): made}
+        made.__dict__["uncertain"] = is_uncertain((self.initial, made, *after))
         return made
 
     def values_of(self, item: Any) -> List[Value]:
@@ -432,10 +482,9 @@ class Trial:
         """Whether the body changed something that was not carried, or a Variable came to require grad."""
         return bool(self.found)
 
-    def unchanged_by_test(self, before: Snapshot) -> None:
-        """Stop the capture if the test of the loop wrote something."""
-        if any(self.inside.get(place, _SAME) is not item for place, item in before.changes().items()):
-            self.capture.abort("the test of a loop on array values changes objects")
+    def changed_by_test(self, before: Snapshot) -> bool:
+        """Whether the test of the loop wrote something."""
+        return any(self.inside.get(place, _SAME) is not item for place, item in before.changes().items())
 
     def after(self, results: Tuple, before: Snapshot) -> Dict[Any, Any]:
         """What is in every carried place after the body; notes the places that should be carried too."""
@@ -492,6 +541,25 @@ def _check_bound(bound: bool, name: str) -> None:
         read(Undefined(name))
 
 
+def is_raised(error: Exception) -> bool:
+    """Whether a ``raise`` statement made the exception; others may come from what is symbolic."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and step.tb_frame.f_code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"] and \
+        not (error.args and type(error.args[0]) is str and error.args[0].startswith("exceptions must derive"))
+
+
+def is_plain(error: Exception) -> bool:
+    """Whether the exception is its class and arguments, and nothing more."""
+    own = [cls for cls in type(error).__mro__ if "__init__" in cls.__dict__ or "__new__" in cls.__dict__]
+    return own[0].__module__ == "builtins" and error.__cause__ is None and not error.__dict__
+
+
+def _raise(kind: type, *args: Any) -> None:
+    raise kind(*args)
+
+
 def _check(test: Any, message: Any) -> None:
     if not test:
         raise AssertionError if message is None else AssertionError(message)
@@ -531,6 +599,12 @@ def _is_truth(value: Any) -> bool:
     if type(value) is SymbolicArray:
         return value.is_scalar and value.dtype.kind == "b"
     return _number_kind(value) == "py_bool"
+
+
+def _decide_unlike(a: Any, b: Any) -> bool:
+    """Whether these are numbers of different types, which can only be joined as truths."""
+    kinds = [_number_kind(x) or (x.type if type(x) is SymbolicArray and x.size == 1 else None) for x in (a, b)]
+    return None not in kinds and kinds[0] != kinds[1]
 
 
 def free_values(nodes: Sequence[Node], outputs: Sequence[Value]) -> Tuple[Value, ...]:
@@ -591,4 +665,4 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 }
 
 #: The types that `dy` asks these for.
-SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, Maybe))
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe))
