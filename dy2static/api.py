@@ -175,7 +175,7 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         return _compile_class(target, options)
     if isinstance(target, chainer.Link):
         return _compile_link(target, options)
-    if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):
+    if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):    # noqa: B004
         return BoundStaticFunction(StaticFunction(type(target).__call__, **options), target)
     raise SignatureError(f"to_static takes a function, a method, a Chain class or a Link, not {type(target).__name__}",
                          hint="C functions and builtins have no source to compile")

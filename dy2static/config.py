@@ -26,7 +26,9 @@ class Flag:
             self.value = old
 
 
-CODE_LEVEL = Flag("DY2STATIC_CODE_LEVEL", "", "log the source after these transformers: `all`, a name, a number, or several with commas")
-VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0, "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
+CODE_LEVEL = Flag("DY2STATIC_CODE_LEVEL", "",
+                  "log the source after these transformers: `all`, a name, a number, or several with commas")
+VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0,
+                 "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
 VERIFY = Flag("DY2STATIC_VERIFY", 0, "1 checks every graph after every pass (always on in the tests)")
 ENABLED = Flag("DY2STATIC_ENABLED", 1, "0 runs every decorated function eagerly")

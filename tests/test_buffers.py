@@ -7,8 +7,8 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-
 from against_eager import floats_in, variable
+
 from dy2static import not_to_static, to_static
 
 KEPT = []

@@ -11,8 +11,8 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-
 from against_eager import array, check, variable
+
 from dy2static import not_to_static
 
 _count = [0]

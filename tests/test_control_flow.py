@@ -153,6 +153,7 @@ def check_compiled(graph, order):
     inputs = arrays(graph)
     node = Compiled(graph, inputs)
     assert_close(node.outputs, run(graph, inputs))
+    present = []
     for k, (differentiated, joint, values) in enumerate(check_gradients(graph, inputs, order)):
         given = [v for v in values[-len(floats(differentiated)):]] if floats(differentiated) else []
         if k:                                                  # the graph has those outputs whose gradient was there

@@ -2,9 +2,7 @@
 import collections
 import contextlib
 import functools
-import math
 import random
-import time
 import types
 import warnings
 
@@ -12,8 +10,8 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
+from against_eager import check, variable
 
-from against_eager import array, check, variable
 from dy2static import not_to_static
 
 LOG = []

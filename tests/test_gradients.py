@@ -4,8 +4,8 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-
 from against_eager import Picture, array, differences, variable
+
 from dy2static import to_static
 
 

@@ -6,7 +6,6 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-
 from against_eager import array, check, variable
 
 

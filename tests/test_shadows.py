@@ -10,8 +10,8 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-
 from against_eager import array, variable
+
 from dy2static import api, dispatch, pipeline
 from dy2static.symbolic import values
 from dy2static.symbolic.aborts import CaptureAborted

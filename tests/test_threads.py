@@ -5,8 +5,8 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
-
 from against_eager import array, variable
+
 from dy2static import to_static
 
 

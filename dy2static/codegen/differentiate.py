@@ -17,8 +17,9 @@ from .numpy import NumpyFunction, emit
 class SegmentPlan:
     """What is known of one FunctionNode before its backward is needed.
 
-    graph: what it computes, with what gradients read of its branches and loops.  targets: the inputs of the graph that are inputs of the node.  held: the values its
-    node keeps for backward, in order; those that are inputs of the graph are held by reference.
+    graph: what it computes, with what gradients read of its branches and loops.
+    targets: the inputs of the graph that are inputs of the node.
+    held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[int]):

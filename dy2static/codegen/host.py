@@ -413,12 +413,14 @@ def _has_equals_that_differ(value: Any) -> bool:
     return isinstance(value, (complex, np.complexfloating, range, set, frozenset))
 
 
+_NOTHING = object()
+
+
 def _is_empty(cell: Any) -> bool:
     try:
-        cell.cell_contents
+        return cell.cell_contents is _NOTHING
     except ValueError:
         return True
-    return False
 
 
 def _instance(cls: type, attributes: Mapping[str, Any]) -> Any:

@@ -20,8 +20,8 @@ from .aborts import CaptureAborted
 from .calls import HARMLESS, Calls, writable_cells
 from .locations import user_location
 from .materialise import Materialiser
-from .protection import is_protected
 from .outcome import Build, EscapingVariable, Event, Input, Outcome, Write
+from .protection import is_protected
 from .rollback import ABSENT, contents_of
 from .shadows import ShadowDict, ShadowList, ShadowSet
 from .sources import Source
@@ -258,7 +258,7 @@ class Capture:
         if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")
-        call = host.Call(function, template[0], template[1], _flat, name)
+        call = host.Call(function, template[0], template[1], _flat, name, structure is stand_ins.LEAF)
         op = host.checked_call if may_fail else host.numpy_call
         outputs = self.builder.add(op, tuple(operands), {"call": call, "types": found}, name=_identifier(name))
         if all(v in self.known for v in operands):
@@ -370,7 +370,7 @@ class Capture:
         if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
             with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"):
                 try:
-                    return call.probe([stand_ins.stand_in(t, 0) for t in types_])
+                    return call.probe([self._made_up(v) for v in operands])
                 except Exception as error:
                     reason = f"{name_of(node)} does not run on made-up arrays: {error}"
             self.abort(reason)
@@ -378,6 +378,11 @@ class Capture:
         if found is None:
             self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
         return found
+
+    def _made_up(self, value: Value) -> Any:
+        """Contents for a trial run: what the value holds, where that is static."""
+        known = self.known.get(value)
+        return stand_ins.stand_in(value.type, 0) if known is None else np.array(known)
 
     def changed_config(self) -> Dict[str, Any]:
         """Entries of ``chainer.config`` that differ from those at the start of the call."""
@@ -412,8 +417,8 @@ class Capture:
         if not trusted:
             self._note_changes(function, args, kwargs, name)
         call = host.Call(target, template[0], template[1], _flat if types_ is not None else _one, name)
-        outputs = self.builder.add(host.host_call, tuple(operands), {"call": call, "types": (Dynamic(),) if types_ is None else types_},
-                                   name=_identifier(name))
+        attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
+        outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=_identifier(name))
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 
     def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:
@@ -702,16 +707,16 @@ def _callable(function: Any) -> Tuple[str, Callable]:
 
 class _Method:
     def __init__(self, name: str):
-        self.name = name
+        self.method = name
 
     def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(owner, self.name)(*args, **kwargs)
+        return getattr(owner, self.method)(*args, **kwargs)
 
 
 class _Attribute:
     def __init__(self, name: str):
-        self.name = name
+        self.attribute = name
 
     def __call__(self, owner: Any) -> Any:
-        return getattr(owner, self.name)
+        return getattr(owner, self.attribute)
 

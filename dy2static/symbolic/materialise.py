@@ -152,7 +152,8 @@ class Materialiser:
         return None
 
     def _is_constant(self, item: Any) -> bool:
-        return (isinstance(item, _ATOMS) and not is_symbolic(item) or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
+        return (isinstance(item, _ATOMS) and not is_symbolic(item)
+                or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
                 or is_static_function(item) or callable(item) and is_library(type(item).__module__)
                 or type(item) in (slice, frozenset))
 

@@ -39,7 +39,8 @@ class Build:
 
     kinds: "const" (the object), "source" (a Source), "value" (a Value), "variable" (an EscapingVariable), "number"
     (text over bound numbers), "tuple" (type, parts), "list" (parts), "dict" (pairs), "set" (items), "object" (class,
-    pairs of attributes), "choice" (a number, pairs of number and build), "method" (function, self), "partial" (function, args, pairs).
+    pairs of attributes), "choice" (a number, pairs of number and build), "method" (function,
+    self), "partial" (function, args, pairs).
     """
 
     kind: str

@@ -62,7 +62,8 @@ class Guard:
     """Something a capture relied on, checked before every run of its program.
 
     test: "type" (``type(v) is expected``), "is", "eq" (same type and equal), "len", "keys" (all keys, in order),
-    "absent" (``expected not in v``), "lacks" (no attribute of this name), "array" (expected: shape and dtype), "variable" (expected: type, requires_grad,
+    "absent" (``expected not in v``), "lacks" (no attribute of this name), "array" (expected: shape and
+    dtype), "variable" (expected: type, requires_grad,
     shape, dtype), "same" (expected: another source), "distinct" (source None; expected: sources whose objects all
     differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell).
     """

@@ -25,7 +25,8 @@ NEVER_RAISING = frozenset(("sum", "mean", "max", "min", "prod", "any", "all", "s
                            "empty", "full", "arange", "zeros_like", "ones_like", "empty_like", "full_like", "eye", "where",
                            "add", "sub", "mul", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "float", "bool", "dot",
                            "stack", "concatenate", "expand_dims", "broadcast_to", "array", "asarray", "clip", "cumsum",
-                           "argsort", "real", "imag", "swapaxes", "repeat", "tile", "invert", "pos", "and_", "or_", "xor", "_negation"))
+                           "argsort", "real", "imag", "swapaxes", "repeat", "tile", "invert", "pos", "and_", "or_",
+                           "xor", "_negation"))
 
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
