@@ -46,6 +46,8 @@ def conversion_of(function: types.FunctionType) -> Converted:
     with _lock:
         tree = transformers.apply(transformers.PIPELINE, parse(function), _log_after(function))
         found = _converted[code] = Converted(tree, load(tree, function))
+    if config.VERBOSITY.value >= 2:
+        log.warning("converted %s (%s:%d)", function.__qualname__, code.co_filename, code.co_firstlineno)
     return found
 
 
