@@ -183,8 +183,12 @@ class Program:
     def augment(self, depth):
         kind = self.pick("V", "I", "R")
         name = self.name(kind)
-        if name:
-            self.add(depth, f"{name} += {getattr(self, kind)(1)}" if kind != "V" else f"{name} = {name} + {self.V(1)}")
+        if name is None:
+            self.add(depth, "pass")
+        elif kind == "V":
+            self.add(depth, f"{name} = {name} + {self.V(1)}")
+        else:
+            self.add(depth, f"{name} += {getattr(self, kind)(1)}")
 
     def output(self, depth):
         self.add(depth, f"print('{len(self.lines)}', {self.pick(self.I(1), self.name('B') or 'box.flag', 'box.n')})")

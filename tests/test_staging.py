@@ -1,5 +1,6 @@
 """Decisions and loops on array values: what is seen of a call is what the eager call shows, and it is compiled."""
-import textwrap
+import gc
+import threading
 
 import against_eager
 import chainer
@@ -8,6 +9,7 @@ import pytest
 from against_eager import array, variable
 
 import chainer.functions as F
+from dy2static import to_static
 
 
 class Box:
@@ -25,11 +27,6 @@ def signs(*more, count=3):
     """Calls with Variables of positive, negative and mixed contents."""
     return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high), *[m() for m in more])
             for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
-
-
-def program(function):
-    """A case: the factory of a function and its roots."""
-    return function
 
 
 # --- which object is it ----------------------------------------------------------------------------------------------
@@ -556,17 +553,275 @@ def without_backprop(compile):
     return compile(f), [w]
 
 
-CASES = [returned_input, returned_input_used_on, one_of_two_parameters, nested_inputs, state_kept_in_one_branch,
-         loop_that_keeps_the_object, loop_of_no_trips, previous_and_current,
+
+def sets_and_cells(compile):
+    box = Box(seen={1}, log=[])
+
+    def f(x):
+        total = 0
+
+        def add(k):
+            nonlocal total
+            total = total + k
+
+        if x.array[0] > 0:
+            add(2)
+        else:
+            add(3)
+        n = 0
+        while n < 2 and float(x.array.sum()) > 0:
+            add(n)
+            n += 1
+        return x * total
+    return compile(f), [box]
+
+
+def items_appended(compile):
+    box = Box(items=[])
+
+    def f(x):
+        if x.array[0] > 0:
+            box.items.append(x * 2)
+        return x * len(box.items)
+    return compile(f), [box]
+
+
+def deleted_in_a_branch(compile):
+    box = Box(d={"a": 1, "b": 2})
+
+    def f(x):
+        box.d["a"] = 1
+        if x.array[0] > 0:
+            del box.d["a"]
+        return x * 2
+    return compile(f), [box]
+
+
+def new_key_in_both(compile):
+    box = Box(d={"a": 1})
+
+    def f(x):
+        if x.array[0] > 0:
+            box.d["k"] = 2
+        else:
+            box.d["k"] = 3
+        return x * box.d["k"]
+    return compile(f), [box]
+
+
+def object_made_before(compile):
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+        def swap(self):
+            self.a, self.b = self.b, self.a
+
+    def f(x):
+        pair = Pair(x, x * 2)
+        if x.array[0] > 0:
+            pair.swap()
+        while float(pair.a.array.sum()) > 1:
+            pair.a = pair.a * 0.5
+            pair.swap()
+        return pair.a * 1, pair.b * 1
+    return compile(f), None
+
+
+def shared_list_in_two_objects(compile):
+    items = [1.0, 2.0]
+    box, other = Box(items=items), Box(items=items)
+
+    def f(x):
+        n = 0
+        while n < 3 and x.array[0] > 0:
+            box.items[0] += 1.0
+            n += 1
+            if x.array[1] > 0:
+                other.items[0] *= 2.0
+        return x * items[0]
+    return compile(f), [box, other]
+
+
+def containers_swapped(compile):
+    box = Box(a=[1], b=[2])
+
+    def f(x):
+        if x.array[0] > 0:
+            box.a, box.b = box.b, box.a
+        return x * box.a[0]
+    return compile(f), [box]
+
+
+def generators_and_zip(compile):
+    def f(x):
+        total = x
+        for a, b in zip(range(3), (x, x * 2, x * 3)):
+            if float(b.array.sum()) < a:
+                continue
+            total = total + b
+            if float(total.array.sum()) > 6:
+                break
+        else:
+            total = total * 2
+        return total
+    return compile(f), None
+
+
+def for_with_return(compile):
+    def f(x):
+        for i in range(4):
+            x = x * 0.5
+            if float(abs(x.array).max()) < 0.1 * i:
+                return x, i
+        return x * 3, -1
+    return compile(f), None
+
+
+def float_state(compile):
+    box = Box(r=-0.0, k=2)
+
+    def f(x):
+        if x.array[0] > 0:
+            box.r = 0.0
+        else:
+            box.r = -0.0
+        return x + box.r
+    return compile(f), [box]
+
+
+def kinds_of_numbers(compile):
+    box = Box(k=2)
+
+    def f(x):
+        box.k = 2
+        if x.array[0] > 0:
+            box.k = 2.0
+        return x * box.k
+    return compile(f), [box]
+
+
+def whole_numbers_grow(compile):
+    def f(x):
+        k = 1
+        while float(x.array.sum()) > -60:
+            k *= 3
+            x = x - 0.7
+        return x, k
+    return compile(f), None
+
+
+def random_python(compile):
+    import random
+
+    def f(x):
+        n = 0
+        while n < 5 and random.random() < 0.8:
+            if x.array[0] > 0 and random.random() < 0.5:
+                x = x * 1.5
+            n += 1
+        return x, n
+    return compile(f), None
+
+
+def division_in_the_test(compile):
+    box = Box(n=0)
+
+    def f(x):
+        n = int(x.array.sum() > 0)
+        box.n += 1
+        while 4 // (n - 1) != 0 and float(x.array.sum()) < 2:
+            box.n += 1
+            x = x + 0.5
+            n = 3
+        return x
+    return compile(f), [box]
+
+
+def asking_prints(compile):
+    def f(x):
+        def more(v):
+            print("asked", 1)
+            return float(v.array.sum()) > 0
+
+        while more(x):
+            x = x - 0.5
+        return x
+    return compile(f), None
+
+
+def asking_changes_state(compile):
+    box = Box(asked=0, h=None)
+
+    def f(x):
+        def more(v):
+            box.asked += 1
+            return float(v.array.sum()) > 0
+
+        while more(x):
+            x = x - 0.5
+        return x * box.asked
+    return compile(f), [box]
+
+
+def walrus_in_the_test(compile):
+    def f(x):
+        while (s := float(x.array.sum())) > 0:
+            x = x - 0.5
+        return x * s
+    return compile(f), None
+
+
+def leaf_in_a_branch(compile):
+    def f(x):
+        h = x
+        if x.array[0] > 0:
+            h = chainer.Variable(x.array * 2)
+        return F.sum(h * h)
+    return compile(f), None
+
+
+def leaves_in_a_loop(compile):
+    def f(x):
+        h = x * 2
+        n = 0
+        while n < 3 and float(h.array.sum()) > 0:
+            h = chainer.Variable(h.array - 0.5)
+            h = h * x
+            n += 1
+        return h
+    return compile(f), None
+
+
+def constant_or_input(compile):
+    c = chainer.Variable(np.ones(3, "f"), requires_grad=False)
+
+    def f(x):
+        h = c
+        while float(x.array.sum()) > 0.5:
+            h = h * x
+            x = x - 0.5
+        return h
+    return compile(f), [c]
+
+
+CASES = [returned_input, returned_input_used_on, one_of_two_parameters, nested_inputs,
+         state_kept_in_one_branch, loop_that_keeps_the_object, loop_of_no_trips, previous_and_current,
          two_names_of_one, aliases_in_objects, array_of_an_object_kept, array_of_the_caller, array_carried,
-         bound_in_one_branch, unbound_when_read, unbound_after_loop, bound_to_input_in_one_branch, guarded_division,
-         chained, walrus, bool_of_numpy_or_python, value_of_or, on_parameters, not_and_or_in_a_loop, prints_in_branches,
-         prints_in_loops, draws_in_branches, draws_decide, state_before_an_exception, exception_in_a_branch,
-         exception_in_a_loop, assertion_in_a_branch, fresh_objects, fresh_inside, written_before_read,
-         carried_on_objects, recursion, two_objects_of_a_class, convolution_in_branches]
+         bound_in_one_branch, unbound_when_read, unbound_after_loop, bound_to_input_in_one_branch,
+         guarded_division, chained, walrus, bool_of_numpy_or_python, value_of_or, on_parameters,
+         not_and_or_in_a_loop, prints_in_branches, prints_in_loops, draws_in_branches, draws_decide,
+         state_before_an_exception, exception_in_a_branch, exception_in_a_loop, assertion_in_a_branch,
+         fresh_objects, fresh_inside, written_before_read, carried_on_objects, recursion,
+         two_objects_of_a_class, convolution_in_branches, sets_and_cells, new_key_in_both, object_made_before,
+         shared_list_in_two_objects, generators_and_zip, for_with_return, float_state, whole_numbers_grow,
+         random_python, division_in_the_test, asking_prints, asking_changes_state, leaf_in_a_branch,
+         leaves_in_a_loop, constant_or_input]
 
 #: What runs eagerly, for now: the result must be the same.
-EAGER = [closure_variables, bool_of_mixed_kinds, many_elements, a_variable_decides, without_backprop, state_without_gradient_in_one_branch]
+EAGER = [closure_variables, bool_of_mixed_kinds, many_elements, a_variable_decides, without_backprop,
+         state_without_gradient_in_one_branch, items_appended, deleted_in_a_branch, containers_swapped,
+         kinds_of_numbers, walrus_in_the_test]
 
 
 def calls_of(case):
@@ -582,3 +837,128 @@ def test_compiled(case):
 @pytest.mark.parametrize("case", EAGER, ids=lambda case: case.__name__)
 def test_equal(case):
     against_eager.check(case, calls_of(case))
+
+
+# --- many calls -------------------------------------------------------------------------------------------------------
+
+
+def shrink_loop(x, w):
+    n = 0
+    while float((x * x).array.sum()) > 0.5 and n < 10:
+        x = F.tanh(x * w)
+        if float(x.array[0]) > 0.2:
+            x = x - 0.1
+        n += 1
+    return x, n
+
+
+@pytest.mark.parametrize("dtype", "efd")
+@pytest.mark.parametrize("shape", [(3,), (1,), (2, 2)])
+def test_dtypes(dtype, shape):
+    """Values, dtypes and gradients in half, single and double precision."""
+    def make_named(compile):
+        w = chainer.Parameter(np.full(shape, 0.75, dtype))
+
+        def f(x):
+            n = 0
+            while float((x * x).array.sum()) > 0.5 and n < 10:
+                x = F.tanh(x * w)
+                n += 1
+            if n > 2:
+                x = x * w
+            return x
+        return compile(f), [w]
+    calls = [lambda k=k: (variable(*shape, seed=k, dtype=dtype, low=-2, high=2),) for k in range(4)]
+    against_eager.check(make_named, calls, compiled=True)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3)])
+def test_sizes(shape):
+    """Arrays without axes and without elements."""
+    def make(compile):
+        def f(x):
+            while float(x.array.sum()) > 0.5:
+                x = x * 0.5
+            return F.sin(x) if x.array.sum() > 0 else F.sum(x)
+        return compile(f), None
+
+    def make_same_shape(compile):
+        def f(x):
+            while float(x.array.sum()) > 0.5:
+                x = x * 0.5
+            return F.sin(x) if x.array.sum() > 0 else x
+        return compile(f), None
+    calls = [lambda low=low: (variable(*shape, low=low, high=low + 2),) for low in (-2, 0, 1)]
+    against_eager.check(make, calls)
+    against_eager.check(make_same_shape, calls, compiled=True)
+
+
+def test_no_recapture():
+    """One program serves all branches and trip counts."""
+    w = param(0.5, 0.75, 0.9)
+    @to_static
+    def g(x):
+        return shrink_loop(x, w)[0]
+    for k in range(50):
+        g(variable(3, seed=k, low=-2, high=2))
+    assert g.stats()["captures"] == 1 and g.stats()["fallbacks"] == 0
+
+
+def test_many_calls_before_backward():
+    """Each call keeps the branches it took and what its loop saved."""
+    def total(compile):
+        w = param(0.5, 0.75, 0.9)
+
+        def step(x):
+            return shrink_loop(x, w)[0]
+        run = compile(step)
+        xs = [variable(3, seed=k, low=-2, high=2) for k in range(12)]
+        ys = [run(x) for x in xs]
+        gc.collect()
+        for k in (5, 3, 8):
+            ys[k].grad = np.ones(3, "f")
+            ys[k].backward()
+        against_eager.weighted_sum(ys).backward()
+        return [x.grad for x in xs] + [w.grad]
+    for a, b in zip(total(lambda f: f), total(to_static)):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_many_trips():
+    """A loop of many iterations, and its gradient."""
+    def run(compile):
+        def f(x):
+            n = 0
+            while n < 5000 and float(x.array.sum()) > -1e9:
+                x = x * 0.9999
+                n += 1
+            return x, n
+        x = variable(3, dtype="d")
+        y, n = compile(f)(x)
+        F.sum(y).backward()
+        return y.array, x.grad, n
+    for a, b in zip(run(lambda f: f), run(to_static)):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_threads():
+    """Calls of one program on several threads at once, each with its own branches."""
+    w = param(0.5, 0.75, 0.9)
+
+    def step(x):
+        return shrink_loop(x, w)[0]
+    run, failed = to_static(step), []
+    expected = {k: step(variable(3, seed=k, low=-2, high=2)).array for k in range(20)}
+    run(variable(3))
+
+    def work(first):
+        for k in range(first, 20, 2):
+            y = run(variable(3, seed=k, low=-2, high=2))
+            if not np.allclose(y.array, expected[k], rtol=2e-5):
+                failed.append(k)
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed

@@ -479,6 +479,8 @@ class Capture:
 
     def _check_decided(self) -> None:
         """Refuse results whose identity with each other depends on a decision."""
+        if not chainer.config.enable_backprop and any(record.connected for record in self.variables):
+            self.abort("a part of a function without backprop is differentiated")
         seen: Dict[int, SymbolicVariable] = {}
         for variable, _ in list(self._escaping.values()):
             for origin in variable.__dict__.get("origins") or (id(variable),):

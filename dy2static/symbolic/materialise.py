@@ -199,13 +199,13 @@ class Materialiser:
         """One of the objects that a Variable may be."""
         if known is not None:
             return self.build(known)
-        if kind == LEAF:
+        if kind == LEAF and chainer.config.enable_backprop:
             self.capture.abort("whether a result is a leaf of the graph depends on a decision on array values")
         if kind == NEW:
             return Build("variable", (self.capture.escaping(item),))
         if "detached" not in item.__dict__:
-            array = self.capture.new_variable(item._data[0], False)
-            item.__dict__["detached"] = SymbolicVariable(self.capture, array, False)
+            array = self.capture.new_variable(item._data[0], kind == LEAF)
+            item.__dict__["detached"] = SymbolicVariable(self.capture, array, kind == LEAF)
         return Build("variable", (self.capture.escaping(item.__dict__["detached"]),))
 
     def _compound(self, item: Any) -> Build:
