@@ -9,7 +9,7 @@ import pytest
 from against_eager import array, variable
 
 import chainer.functions as F
-from dy2static import to_static
+from dy2static import not_to_static, to_static
 
 
 class Box:
@@ -805,6 +805,213 @@ def constant_or_input(compile):
     return compile(f), [c]
 
 
+class Square(chainer.FunctionNode):
+    """A function of the user's: opaque."""
+
+    def forward(self, inputs):
+        self.retain_inputs((0,))
+        return inputs[0] * inputs[0],
+
+    def backward(self, indexes, gradients):
+        x, = self.get_retained_inputs()
+        return 2 * x * gradients[0],
+
+
+def user_function(compile):
+    def f(x):
+        n = 0
+        while n < 3 and float(x.array.sum()) > 0:
+            x = Square().apply((x,))[0] - 0.3
+            n += 1
+        if x.array[0] > 0:
+            x = Square().apply((x,))[0]
+        return x
+    return compile(f), None
+
+
+def host_in_loop(compile):
+    box, log = Box(n=0), []
+
+    @not_to_static
+    def say(text):
+        log.append(text)
+
+    def f(x):
+        n = 0
+        while float(x.array.sum()) > 0:
+            box.n += 1
+            say(n)
+            x = x - 0.5
+            n += 1
+        if x.array[0] < -0.3:
+            box.n += 5
+            say("low")
+        return x * box.n
+    return compile(f), [box, log]
+
+
+def written_before_a_call_that_may_fail(compile):
+    box = Box(h=param(1, 2, 3), n=0)
+
+    def f(x):
+        if x.array[0] > 0:
+            box.h = F.tanh(x)
+            print("wrote", box.n)
+            box.n += 1
+        np.linalg.inv(np.eye(2) * float(x.array.sum()))
+        return box.h * 2
+    return compile(f), [box]
+
+
+def state_of_an_lstm(compile):
+    lstm = chainer.links.LSTM(3, 3)
+
+    def f(x):
+        lstm.reset_state()
+        h = lstm(F.reshape(x, (1, 3)))
+        n = 0
+        while n < 4 and float(abs(h.array).sum()) > 0.05:
+            h = lstm(h)
+            n += 1
+        return h
+    return compile(f), [lstm]
+
+
+def statistics_in_branches(compile):
+    bn = chainer.links.BatchNormalization(3)
+
+    def f(x):
+        h = F.stack([x, x * 2])
+        if x.array[0] > 0:
+            h = bn(h)
+        n = 0
+        while n < 2 and float(x.array[1]) > 0:
+            h = bn(h + 1)
+            n += 1
+        return h
+    return compile(f), [bn]
+
+
+def list_of_states(compile):
+    def f(x):
+        out = []
+        for i in range(3):
+            if float(x.array.sum()) > 0:
+                x = x * 0.5
+            out.append(x)
+        return out
+    return compile(f), None
+
+
+def tuple_of_states(compile):
+    def f(x):
+        state = (x, x * 2)
+        while float(state[0].array.sum()) > 0:
+            a, b = state
+            state = (b - 1, a - 0.5)
+        return state[0] * 1, state[1] * 1
+    return compile(f), None
+
+
+def filled_when_none(compile):
+    box = Box(h=None)
+
+    def f(x):
+        if box.h is None:
+            box.h = x * 1
+        if x.array[0] > 0:
+            box.h = box.h * 0.5
+        return box.h
+    return compile(f), [box]
+
+
+def compared_by_is(compile):
+    def f(x):
+        y = x
+        if x.array[0] > 0:
+            y = x * 2
+        return x * 3 if y is x else y
+    return compile(f), None
+
+
+def gradient_through_kept_state(compile):
+    box = Box(h=param(1, 2, 3))
+
+    def f(x):
+        while float(x.array.sum()) > 0:
+            x = x * box.h - 1
+            box.h = box.h * 0.9
+        return x
+    return compile(f), [box]
+
+
+def arithmetic_on_ints(compile):
+    def f(x):
+        i = int(x.array[0] * 10)
+        j = i // 3 if i > 0 else -i % 3
+        return x * max(i, j), i, j, abs(i), -i, i / 2, i ** 2, min(i, 2), i << 1
+    return compile(f), None
+
+
+def bools_combined(compile):
+    def f(x):
+        a, b = x.array[0] > 0, x.array[1] > 0
+        c = a & b
+        d = bool(a) | bool(b)
+        if c or d:
+            x = x * 2
+        return x, c, d
+    return compile(f), None
+
+
+def none_or_a_variable(compile):
+    def f(x):
+        def search(v):
+            for i in range(3):
+                if float(v.array.sum()) > i:
+                    return v * 2
+                v = v + 0.1
+            return None
+
+        found = search(x)
+        return x if found is None else found
+    return compile(f), None
+
+
+def raised_in_a_loop(compile):
+    box = Box(n=0)
+
+    def f(x):
+        box.n += 1
+        for i in range(3):
+            if float(x.array.sum()) > 1.2 - i * 0.1:
+                box.n += 10
+                raise ValueError("too large", i)
+            x = x + 0.1
+        return x
+    return compile(f), [box]
+
+
+def deleted_name(compile):
+    def f(x):
+        y = x
+        if x.array[0] > 0:
+            del y
+        return y
+    return compile(f), None
+
+
+def written_while_iterating(compile):
+    box = Box(d={"a": 1.0, "b": 2.0})
+
+    def f(x):
+        for k in box.d:
+            if x.array[0] > 0:
+                box.d[k] = box.d[k] * 2
+        return x * sum(box.d.values())
+    return compile(f), [box]
+
+
 CASES = [returned_input, returned_input_used_on, one_of_two_parameters, nested_inputs,
          state_kept_in_one_branch, loop_that_keeps_the_object, loop_of_no_trips, previous_and_current,
          two_names_of_one, aliases_in_objects, array_of_an_object_kept, array_of_the_caller, array_carried,
@@ -816,12 +1023,15 @@ CASES = [returned_input, returned_input_used_on, one_of_two_parameters, nested_i
          two_objects_of_a_class, convolution_in_branches, sets_and_cells, new_key_in_both, object_made_before,
          shared_list_in_two_objects, generators_and_zip, for_with_return, float_state, whole_numbers_grow,
          random_python, division_in_the_test, asking_prints, asking_changes_state, leaf_in_a_branch,
-         leaves_in_a_loop, constant_or_input]
+         leaves_in_a_loop, constant_or_input, state_of_an_lstm, statistics_in_branches, filled_when_none,
+         gradient_through_kept_state, bools_combined, raised_in_a_loop, written_while_iterating]
 
 #: What runs eagerly, for now: the result must be the same.
 EAGER = [closure_variables, bool_of_mixed_kinds, many_elements, a_variable_decides, without_backprop,
          state_without_gradient_in_one_branch, items_appended, deleted_in_a_branch, containers_swapped,
-         kinds_of_numbers, walrus_in_the_test]
+         kinds_of_numbers, walrus_in_the_test, host_in_loop, written_before_a_call_that_may_fail,
+         list_of_states, tuple_of_states, compared_by_is, arithmetic_on_ints, none_or_a_variable,
+         deleted_name, user_function]
 
 
 def calls_of(case):
@@ -856,7 +1066,7 @@ def shrink_loop(x, w):
 @pytest.mark.parametrize("shape", [(3,), (1,), (2, 2)])
 def test_dtypes(dtype, shape):
     """Values, dtypes and gradients in half, single and double precision."""
-    def make_named(compile):
+    def make(compile):
         w = chainer.Parameter(np.full(shape, 0.75, dtype))
 
         def f(x):
@@ -869,7 +1079,7 @@ def test_dtypes(dtype, shape):
             return x
         return compile(f), [w]
     calls = [lambda k=k: (variable(*shape, seed=k, dtype=dtype, low=-2, high=2),) for k in range(4)]
-    against_eager.check(make_named, calls, compiled=True)
+    against_eager.check(make, calls, compiled=True)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3)])

@@ -523,8 +523,11 @@ class Trial:
     def finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot) -> Tuple:
         """The local names after the loop; writes what it left in objects."""
         state, rest = list(self.initial), iter(values)
+        alike: Dict[Tuple[int, int], SymbolicVariable] = {}
         for key, slot in self.slots.items():
             item = slot.wrap(rest, after[key])
+            if isinstance(item, SymbolicVariable):      # two places of one Variable, before and after each iteration
+                item = alike.setdefault((id(slot.initial), id(after[key])), item)
             if isinstance(key, tuple):
                 before.write(key, item)
             else:
