@@ -1,0 +1,174 @@
+"""What `FunctionNode.apply` does while a capture runs: the function becomes ops, or one opaque node."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import Scalar, Tensor
+from ..lowering import opaque
+from ..lowering.registry import lowering_of
+from . import stand_ins
+from .naming import identifier
+from .trust import is_library
+from .values import SymbolicArray, SymbolicVariable
+
+
+class Applying:
+    """Of a `Capture`: Chainer functions."""
+
+    def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
+        """What ``node.apply(inputs)`` does while this capture runs."""
+        self.check()
+        operands = [self._operand(x) for x in inputs]
+        requires = [r for _, r in operands]
+        values = [v for v, _ in operands]
+        self._check_certain(inputs)
+        node._input_layouts = (None,) * len(values)
+        if chainer.config.type_check:
+            node._check_data_type_forward(tuple([_Typed(v.type) for v in values]))
+        if node._n_local_function_hooks:
+            self.abort("a function with hooks of its own")
+        position, self.applied = self.applied, self.applied + 1
+        outputs = self._lower(node, values)
+        if outputs is None:
+            outputs = self._opaque(node, values, requires, position)
+        connected = any(requires) and chainer.config.enable_backprop
+        return tuple([self._result(v, values, any(requires), connected) for v in outputs])
+
+    def _check_certain(self, inputs: Sequence[Any]) -> None:
+        """Stop where a run would decide whether the result of a function requires a gradient."""
+        required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
+        if required and all(x.__dict__.get("uncertain") for x in required):
+            self.abort("whether a Variable requires a gradient depends on a decision on array values")
+
+    def _operand(self, x: Any) -> Tuple[Value, bool]:
+        if isinstance(x, chainer.Variable):
+            if isinstance(x, SymbolicVariable):
+                if "exposed" in x.__dict__:
+                    self.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it")
+                return x.value, x.requires_grad
+            array, requires_grad = x._data[0], x.requires_grad
+        else:
+            array, requires_grad = x, False
+        if type(array) is SymbolicArray:
+            if array.is_scalar:
+                self.abort("a NumPy scalar is given to a Chainer function")
+            return array.value, requires_grad
+        if type(array) is not np.ndarray or requires_grad:
+            self.abort(f"a {type(array).__name__} made inside a library function is differentiated")
+        return OPS["constant"](value=array), False
+
+    def _lower(self, node: chainer.FunctionNode, values: List[Value]) -> Optional[Tuple[Value, ...]]:
+        lowering = lowering_of(node)
+        if lowering is None:
+            return None
+        self.event("staged", type(node).__name__)
+        start = len(self.builder.nodes)
+        outputs = lowering(node, *values)
+        if outputs is None:
+            del self.builder.nodes[start:]
+            self.events.pop()
+            return None
+        if any(made.op.may_raise for made in self.builder.nodes[start:]):
+            self._store_writes_before(start)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def _store_writes_before(self, start: int) -> None:
+        """Nodes from ``start`` may raise: what was written so far must have happened by then."""
+        nodes = self.builder.nodes[start:]
+        del self.builder.nodes[start:]
+        self.store_writes()
+        self.builder.nodes.extend(nodes)
+
+    def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
+                position: int) -> Tuple[Value, ...]:
+        self.store_writes()
+        self.event("opaque", name_of(node))
+        operands = list(values)
+        pristine = opaque.copy_node(node)
+        holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
+        hidden = {name: self.template(value, operands) for name, value in holder.__dict__.items()
+                  if self.materialiser.holds_symbolic(value)}
+        # The copy must not hold anything symbolic: the program outlives the capture.
+        for name in hidden:
+            holder.__dict__[name] = None
+        call = opaque.OpaqueCall(pristine, hidden, requires, self.changed_config())
+        found = self._opaque_types(node, call, operands, position)
+        trap_attributes(node, call.written, self)
+        outputs = self.builder.add(opaque.opaque, tuple(operands), {"call": call, "types": found},
+                                   name=identifier(name_of(node)))
+        return outputs[:-1]
+
+    def _opaque_types(self, node: chainer.FunctionNode, call: opaque.OpaqueCall, operands: List[Value],
+                      position: int) -> Tuple:
+        implementation = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+        types_ = tuple(v.type for v in operands)
+        if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
+            with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"):
+                try:
+                    return call.probe([self._made_up(v) for v in operands])
+                except Exception as error:
+                    reason = f"{name_of(node)} does not run on made-up arrays: {error}"
+            self.abort(reason)
+        found = self.observed.get((type(implementation), position, types_[:len(call.requires)]))
+        if found is None:
+            self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
+        return found
+
+    def _made_up(self, value: Value) -> Any:
+        """Contents for a trial run: what the value holds, where that is static."""
+        known = self.known.get(value)
+        return stand_ins.stand_in(value.type, 0) if known is None else np.array(known)
+
+    def changed_config(self) -> Dict[str, Any]:
+        """Entries of ``chainer.config`` that differ from those at the start of the call."""
+        now = chainer.config._local.__dict__
+        return {k: v for k, v in now.items() if k not in self.start_config or self.start_config[k] != v}
+
+    def _result(self, value: Value, inputs: List[Value], requires_grad: bool, connected: bool) -> SymbolicVariable:
+        if not connected:
+            value = OPS["stop_gradient"](value)
+        elif value in inputs:
+            value = OPS["identity"](value)
+        return SymbolicVariable(self, SymbolicArray(self, value), requires_grad, connected)
+
+    def new_variable(self, array: Any, requires_grad: bool) -> SymbolicArray:
+        """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
+        return SymbolicArray(self, OPS["stop_gradient"](array.value))
+
+
+def name_of(node: chainer.FunctionNode) -> str:
+    """The class of a function; not its label, which may look at numbers that are symbolic."""
+    return type(node.function if isinstance(node, chainer.function.FunctionAdapter) else node).__name__
+
+
+def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Any) -> None:
+    """Stop the capture when somebody reads what ``forward`` would have left in the node: it has not run.
+
+    written: the attributes that it sets; None where that is not known, and then all of the node's own.
+    """
+    holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+    names = frozenset(holder.__dict__) if written is None else written
+
+    def read(trapped: Any, name: str) -> Any:
+        if name in names or (written is None and not name.startswith("_") and not hasattr(type(trapped), name)):
+            capture.abort(f"`.{name}` of {type(trapped).__name__} is read after it was applied")
+        return object.__getattribute__(trapped, name)
+    cls = type(holder)
+    holder.__class__ = type(cls.__name__, (cls,), {"__getattribute__": read, "__module__": cls.__module__})
+
+
+class _Typed:
+    """What Chainer's type check looks at in an array."""
+
+    def __init__(self, type_: Any):
+        self.shape, self.dtype, self.ndim = type_.shape, type_.dtype, len(type_.shape)
+        self.size = int(np.prod(type_.shape, dtype=int))
+
+    @property
+    def __class__(self) -> type:
+        return np.ndarray                               # it asserts that before it composes its message

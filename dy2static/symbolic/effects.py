@@ -1,0 +1,164 @@
+"""What a call does besides computing: host calls, writes to objects, Variables that leave it; in the order of effects."""
+from __future__ import annotations
+
+import types
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import chainer
+
+from ..ir.graph import Value
+from ..ir.types import Dynamic
+from ..lowering import host
+from ..runtime.node import make_variable
+from . import stand_ins
+from .calls import HARMLESS, writable_cells
+from .naming import identifier
+from .outcome import EscapingVariable, Write
+from .protection import is_protected
+from .shadows import ShadowDict, ShadowList, ShadowSet
+from .sources import Source
+from .trust import is_library
+from .values import BoundHostMethod, SymbolicObject, SymbolicVariable
+
+
+class Effects:
+    """Of a `Capture`: host calls, writes and escaping Variables."""
+
+    def host_call(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], types_: Optional[Tuple] = None,
+                  structure: Any = stand_ins.LEAF, name: str = "") -> Any:
+        """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
+        self.check()
+        trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
+        if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
+            self.store_writes(may_fail=not trusted)
+        name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
+        self.event("host", name)
+        operands: List[Value] = []
+        template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
+        target = self.materialiser.hand_over(function, operands)
+        if not trusted:
+            self._note_changes(function, args, kwargs, name)
+        call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name)
+        attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
+        outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
+        return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
+
+    def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:
+        """A host call of unknown code: what it may change is not read from here on, and it gets no new containers."""
+        given = (*args, *kwargs.values())
+        owner = function.owner if type(function) is BoundHostMethod else function
+        own = type(owner) if type(owner) is not SymbolicObject else type(owner.real)
+        code = function if isinstance(function, (types.FunctionType, type)) else own
+        is_users = not is_library(getattr(code, "__module__", None) or "") or isinstance(function, types.MethodType)
+        if is_users and any(self.materialiser.holds_new_container(item) for item in given):
+            self.abort(f"a list or dict that is made here is given to {name}, which may change or keep it")
+        if is_users or any(map(self.materialiser.exposes, given)):
+            self.world.stale = name
+        if isinstance(function, types.FunctionType):
+            for cell in writable_cells(function):
+                if id(cell) in self._cells:
+                    self.abort(f"{name} changes a closure variable that is used here")
+        for item in given if is_users else ():
+            if isinstance(item, SymbolicVariable):
+                item.__dict__["exposed"] = name
+
+    def store_writes(self, may_fail: bool = True) -> None:
+        """Put pending writes into the program here, before something that could look, or fail."""
+        if may_fail and is_protected(self.run.__func__.__code__):
+            self.abort("something that may fail at run time stands inside a `try` or `with`")
+        for container, kind, key, item in self._changes():
+            operands = [self.object_value(container)]
+            template = self.materialiser.hand_over(item, operands)
+            call = host.Call(_STORES[kind], (host.Hole(0), key, template), {}, _none, kind)
+            self.builder.add(host.host_call, tuple(operands), {"call": call, "types": ()}, name="write")
+
+    def _final_writes(self) -> Tuple[Write, ...]:
+        return tuple([Write(kind, container, key, None if kind == "delete" else self.materialiser.build(item))
+                      for container, kind, key, item in list(self._changes())])
+
+    def _changes(self) -> List[Tuple[Source, str, Any, Any]]:
+        found = []
+        for container in self.world.containers:
+            names = {ShadowDict: "", ShadowList: "list ", ShadowSet: "set "}[type(container)]
+            for kind, key, item in container.changes():
+                if key == "__builtins__":
+                    continue
+                found.append((container.source, names + kind, key, item))
+        for cell in self._cells.values():
+            found += cell.changes()
+        return found
+
+    def escaping(self, variable: SymbolicVariable) -> EscapingVariable:
+        """The record of a Variable made here that the user can get hold of."""
+        key = id(variable)
+        if key not in self._escaping:
+            if self.staging.depth:
+                self.abort("a Variable leaves the compiled function from inside a decision on array values")
+            record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
+            self._escaping[key] = variable, record
+            self.variables.append(record)
+        return self._escaping[key][1]
+
+    def _check_decided(self) -> None:
+        """Refuse results whose identity with each other depends on a decision."""
+        if not chainer.config.enable_backprop and any(record.connected for record in self.variables):
+            self.abort("a part of a function without backprop is differentiated")
+        seen: Dict[int, SymbolicVariable] = {}
+        for variable, _ in list(self._escaping.values()):
+            for origin in variable.__dict__.get("origins") or (id(variable),):
+                if seen.setdefault(origin, variable) is not variable:
+                    self.abort("whether two results are one Variable depends on a decision on array values")
+
+    def early_variable(self, variable: SymbolicVariable) -> Value:
+        """The Variable itself as a value of the graph, for a host call that sees it."""
+        record = self.escaping(variable)
+        if record.early is None:
+            call = host.Call(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable")
+            record.early, = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
+                                             name="variable")
+        return record.early
+
+
+def _store_item(container: Any, key: Any, value: Any) -> None:
+    container[key] = value
+
+
+def _delete_item(container: Any, key: Any, value: Any) -> None:
+    del container[key]
+
+
+def _extend(container: Any, key: Any, value: Any) -> None:
+    container.extend(value)
+
+
+def _assign(container: Any, key: Any, value: Any) -> None:
+    container[:] = value
+
+
+def _assign_set(container: Any, key: Any, value: Any) -> None:
+    container.clear()
+    container.update(value)
+
+
+def _store_cell(container: Any, key: Any, value: Any) -> None:
+    container.cell_contents = value
+
+
+def _delete_cell(container: Any, key: Any, value: Any) -> None:
+    del container.cell_contents
+
+
+_STORES = {"set": _store_item, "delete": _delete_item, "list extend": _extend, "list assign": _assign,
+           "set assign": _assign_set, "cell set": _store_cell, "cell delete": _delete_cell}
+
+
+def flat(result: Any) -> List[Any]:
+    return stand_ins.flatten(result)[1]
+
+
+def _one(result: Any) -> List[Any]:
+    return [result]
+
+
+def _none(result: Any) -> List[Any]:
+    return []

@@ -1,0 +1,60 @@
+"""Numbers that change from call to call: expressions over them, fixed under a guard where Python needs the value."""
+from __future__ import annotations
+
+from typing import Any, Callable, Tuple
+
+from .values import SymbolicScalar
+
+#: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
+_LONGEST_EXPRESSION = 400
+
+
+class Expressions:
+    """Of a `Capture`: what operators on symbolic numbers make."""
+
+    def guard_expression(self, text: str, value: Any) -> None:
+        """Fix the value of an expression over numbers."""
+        if (text, value) not in self._fixed:
+            self._fixed.add((text, value))
+            self.world.guard(None, "expr", (text, value))
+
+    def scalar_operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
+        """An operator on numbers at least one of which is symbolic."""
+        if not all(type(x) in (bool, int, float, SymbolicScalar) for x in operands):
+            if symbol in ("==", "!=") and any(isinstance(x, (type(None), str, bytes, tuple, list, dict)) for x in operands):
+                return symbol == "!="
+            return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
+        if symbol in ("**", "<<", ">>"):
+            operands = (operands[0], operands[1].fix() if type(operands[1]) is SymbolicScalar else operands[1])
+        if any(type(x) is SymbolicScalar and x.text is None for x in operands):
+            return self.numpy_call(function, operands, {})
+        result = function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
+        texts = [self._number_text(x) for x in operands]
+        if symbol == "abs":
+            return self.expression(f"abs({texts[0]})", result)
+        return self.expression(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+
+    def expression(self, text: str, hint: Any) -> Any:
+        """A symbolic number for an expression whose value in this call is ``hint``."""
+        kind = {bool: "py_bool", int: "py_int", float: "py_float"}.get(type(hint))
+        if kind is None:
+            self.abort(f"a number of type {type(hint).__name__}")
+        if kind == "py_bool" or len(text) > _LONGEST_EXPRESSION:
+            self.guard_expression(text, hint)
+            return hint
+        return SymbolicScalar(self, kind, text, hint)
+
+    def _number_text(self, operand: Any) -> str:
+        if type(operand) is SymbolicScalar:
+            return operand.text
+        if isinstance(operand, float) and (operand != operand or operand in (float("inf"), -float("inf"))):
+            return self.bind(operand, "number")
+        return f"({operand!r})" if operand < 0 else repr(operand)
+
+    def function_of_numbers(self, function: Callable, args: Tuple) -> Any:
+        """``math.exp(x)`` and its like on symbolic numbers that are expressions."""
+        result = function(*[x.hint if type(x) is SymbolicScalar else x for x in args])
+        if type(result) not in (bool, int, float):
+            return function(*[x.fix() if type(x) is SymbolicScalar else x for x in args])
+        name = self.bind(function, getattr(function, "__name__", "function"))
+        return self.expression(f"{name}({', '.join(self._number_text(x) for x in args)})", result)

@@ -1,0 +1,121 @@
+"""Converted functions bound to shadows of their globals, closure cells and defaults."""
+from __future__ import annotations
+
+import types
+from typing import Any, Callable, List, Tuple
+
+from ..runtime import dy, hooks
+from .rollback import ABSENT, contents_of
+from .shadows import ShadowDict
+from .sources import Source
+from .trust import is_library
+from .values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+from .world import World, real_class
+
+
+class StagedFunctions:
+    """Of a `Capture`: what calls in converted code run."""
+
+    def callee(self, function: Any) -> Callable:
+        """What to call for ``function``: a staged form, a native call, or a host call."""
+        self.check()
+        return self.calls.callee(function)
+
+    def decides(self, value: Any) -> bool:
+        """Whether the truth of a value is known at run time only."""
+        return type(value) is SymbolicArray and value.value not in self.known or \
+            type(value) is SymbolicScalar and value.text is None
+
+    def shadow_cells(self) -> List[ShadowCell]:
+        """The closure cells that staged functions share with the user's."""
+        return list(self._cells.values())
+
+    def identical(self, first: Any, second: Any) -> bool:
+        """``first is second`` of what they stand for."""
+        for item, other in ((first, second), (second, first)):
+            kind = type(item)
+            if first is not second and (
+                    kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
+                    or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
+                self.abort("`is` of a value that is known at run time only")
+        if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
+            self.abort("two arrays are compared by `is`")
+        if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \
+                any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
+            self.abort("`is` of Variables that depend on a decision on array values")
+        first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
+        return first is second
+
+    def staged(self, function: types.FunctionType) -> types.FunctionType:
+        """The converted form of a Python function, bound to shadows of its globals, cells and defaults."""
+        known = self._staged.get(id(function))
+        if known is None:
+            known = self._staged[id(function)] = (function, self._instantiate(function))
+        return known[1]
+
+    def _instantiate(self, function: types.FunctionType) -> types.FunctionType:
+        loaded = hooks.convert(function)
+        cells = {name: self._cell(cell, name) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
+        made = loaded.instantiate(self._shadow_globals(function.__globals__), cells, dy, function)
+        self.calls.staged_codes.add(made.__code__)
+        source = self.world.source("const", None, function)
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            defaults = getattr(function, name)
+            if not is_library(function.__module__ or ""):
+                test = "eq" if type(defaults) is dict else "is"
+                self.world.guard(self.world.source("attr", source, name), test, dict(defaults) if test == "eq" else defaults)
+            if name == "__code__":
+                continue
+            if defaults and not all(_is_atom(x) for x in (defaults.values() if isinstance(defaults, dict) else defaults)):
+                shadow = self.world.shadow(defaults, self.world.source("attr", source, name))
+                setattr(made, name, dict(shadow) if isinstance(shadow, dict) else shadow)
+        return made
+
+    def _shadow_globals(self, real: dict) -> ShadowDict:
+        known = self._globals.get(id(real))
+        if known is None:
+            if is_library(real.get("__name__", "")):
+                known = real
+            else:
+                known = ShadowDict(self.world, real, self.world.source("const", None, real))
+                for name in ("__builtins__", "__name__"):       # Python reads these past any subclass of dict
+                    if name in real:
+                        dict.__setitem__(known, name, real[name])
+                        known.loaded[name] = known.original[name] = real[name]
+                self.world.containers.append(known)
+            self._globals[id(real)] = known
+        return known
+
+    def _cell(self, cell: Any, name: str) -> Any:
+        if id(cell) not in self._cells:
+            self._cells[id(cell)] = ShadowCell(self.world, cell, name)
+        return self._cells[id(cell)].shadow
+
+
+class ShadowCell:
+    """The shadow of a closure cell."""
+
+    def __init__(self, world: World, real: Any, name: str):
+        self.real = real
+        self.source = world.source("const", None, real)
+        self.shadow = types.CellType()
+        contents = world.source("cell", self.source)
+        try:
+            value = real.cell_contents
+        except ValueError:
+            world.guard(self.source, "unbound")
+        else:
+            self.shadow.cell_contents = value if name == "__class__" else world.shadow(value, contents)
+        self.before = self.initial = contents_of(self.shadow)
+
+    def changes(self) -> List[Tuple[Source, str, Any, Any]]:
+        """The write to the cell since the last call, if any."""
+        now = contents_of(self.shadow)
+        if now is self.before:
+            return []
+        self.before = now
+        return [(self.source, "cell delete" if now is ABSENT else "cell set", None, now)]
+
+
+def _is_atom(value: Any) -> bool:
+    return value is None or type(value) in (bool, int, float, str, bytes)
