@@ -5,9 +5,8 @@ import linecache
 import random
 
 import chainer
-import numpy as np
-
 import chainer.functions as F
+import numpy as np
 
 _serial = itertools.count()
 
@@ -131,7 +130,7 @@ class Program:
         simple = [lambda: f"float({self.A(1)}.sum()) > {threshold}", lambda: f"{self.A(1)}[0] < {self.A(1)}[1]",
                   lambda: f"{self.A(1)}.sum() < {threshold}", lambda: f"{self.V(2)}.array.max() > {threshold}",
                   lambda: f"{self.name('B') or 'box.flag'}", lambda: f"{self.I(1)} > {self.I(1)}",
-                  lambda: f"{self.R(1)} < {threshold}", lambda: f"np.random.rand() < 0.5" if self.rare else "box.n % 2 == 0"]
+                  lambda: f"{self.R(1)} < {threshold}", lambda: "np.random.rand() < 0.5" if self.rare else "box.n % 2 == 0"]
         nested = [lambda: f"({self.test(depth + 1)} and {self.test(depth + 1)})",
                   lambda: f"({self.test(depth + 1)} or {self.test(depth + 1)})", lambda: f"not {self.test(depth + 1)}",
                   lambda: f"{threshold} < float({self.A(1)}.sum()) < {self.R(1)}"]

@@ -1,12 +1,12 @@
 """Random programs whose decisions depend on array values, against eager: all that is seen, and gradients of two orders."""
 import against_eager
 import chainer
+import chainer.functions as F
 import numpy as np
 import pytest
 import staged_programs
 from hypothesis import given, settings, strategies
 
-import chainer.functions as F
 from dy2static import to_static
 
 #: Gradients are checked by value: that two of them are one array is a matter of how Chainer adds them.

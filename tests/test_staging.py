@@ -4,11 +4,11 @@ import threading
 
 import against_eager
 import chainer
+import chainer.functions as F
 import numpy as np
 import pytest
 from against_eager import array, variable
 
-import chainer.functions as F
 from dy2static import not_to_static, to_static
 
 

@@ -17,7 +17,7 @@ from ..ir.types import type_of
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from . import patches, stand_ins
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
-from .trust import is_converted, is_library
+from .trust import is_converted, is_library, is_library_class
 from .untouched import random_states, set_random_states
 from .values import (
     ArrayMethod,
@@ -150,7 +150,7 @@ class Calls:
             return functools.partial(self._convert, cls)
         if cls in _TEXT:
             return functools.partial(self._text, cls)
-        if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library(cls.__module__):
+        if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library_class(cls):
             return lambda *args, **kwargs: self.capture.abort(f"a {cls.__name__} is made inside the compiled function")
         if cls in (np.errstate, contextlib.suppress):
             self.capture.abort(f"{cls.__name__} decides what happens when something fails at run time")
@@ -161,7 +161,7 @@ class Calls:
         if cls.__module__ in _PURE_MODULES or issubclass(cls, (BaseException, tuple, chainer.Variable, chainer.FunctionNode,
                                                                chainer.Function)):
             return self.native(cls)
-        if cls.__module__.startswith(("chainer.", "numpy")) or not is_library(cls.__module__):
+        if cls.__module__.startswith(("chainer.", "numpy")) or not is_library_class(cls):
             return self.native(cls)
         return self.host(cls)
 

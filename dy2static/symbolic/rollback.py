@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 import chainer
 
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
-from .trust import is_library
+from .trust import is_library_class
 from .values import is_symbolic
 
 #: Stands for "is not there" among contents.
@@ -191,7 +191,7 @@ def _container(item: Any) -> Any:
         return item
     if isinstance(item, ShadowBase):
         return object.__getattribute__(item, "__dict__")
-    if not is_library(type(item).__module__) and isinstance(getattr(item, "__dict__", None), dict):
+    if not is_library_class(type(item)) and isinstance(getattr(item, "__dict__", None), dict):
         return item.__dict__
     return None
 

@@ -7,6 +7,8 @@ import sysconfig
 import types
 from typing import Any
 
+import chainer
+
 #: Libraries whose module and class attributes are constants for us and whose functions are never converted …
 _LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scipy", "six", "dy2static", "gast", "astor",
               "hypothesis", "pytest", "_pytest")
@@ -36,3 +38,12 @@ def is_converted(function: types.FunctionType) -> bool:
     """Whether a Python function is converted: the user's, Chainer's links, and context managers of the user's."""
     name = function.__globals__.get("__name__", "")
     return _within(name, _CONVERTED) or not is_library(name)
+
+
+def is_library_class(cls: type) -> bool:
+    """Whether a class is a library's.  One that is made by calling a metaclass says the metaclass's module: look there."""
+    name = cls.__module__
+    if not is_library(name):
+        return False
+    found = getattr(sys.modules.get(name), cls.__qualname__.partition(".")[0], None)
+    return found is not None or name == "builtins" or not issubclass(cls, chainer.Link)

@@ -14,7 +14,7 @@ from ..runtime.staticness import is_static_function
 from .aborts import CaptureAborted
 from .shadows import _ABSENT, ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .sources import Guard, Source, Sources
-from .trust import is_library
+from .trust import is_library, is_library_class
 
 _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
@@ -184,7 +184,7 @@ class World:
 
     @staticmethod
     def _is_user_class(cls: type) -> bool:
-        return (not is_library(cls.__module__) and type(cls) in (type, abc.ABCMeta) and World._has_plain_instances(cls)
+        return (not is_library_class(cls) and type(cls) in (type, abc.ABCMeta) and World._has_plain_instances(cls)
                 and not issubclass(cls, _NOT_SHADOWED + (chainer.Variable,)))
 
     @staticmethod
@@ -197,7 +197,7 @@ class World:
         cls = type(real)
         return (isinstance(getattr(real, "__dict__", None), dict) and self._has_plain_instances(cls)
                 and not isinstance(real, _NOT_SHADOWED)
-                and (not is_library(cls.__module__) or cls.__module__.startswith("chainer.")))
+                and (not is_library_class(cls) or cls.__module__.startswith("chainer.")))
 
     def _object(self, real: Any, source: Source) -> ShadowBase:
         shadow = object.__new__(self.shadow_class(type(real)))
@@ -220,7 +220,7 @@ class World:
         """Staged versions of the special methods that Python itself calls (``__add__``, ``__enter__``, …)."""
         found: Dict[str, Callable] = {}
         for base in reversed(cls.__mro__):
-            if is_library(base.__module__):
+            if is_library_class(base):
                 continue
             for name, function in base.__dict__.items():
                 special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
@@ -252,7 +252,7 @@ class World:
             return value
         if found is not _ABSENT:
             return self._class_attribute(shadow, cls, name, found)
-        if not is_library(cls.__module__):
+        if not is_library_class(cls):
             self.guard(self.source("const", None, cls), "lacks", name)
         fallback = _lookup(cls, "__getattr__")
         if fallback is not _ABSENT:
@@ -282,7 +282,7 @@ class World:
             return found.__func__
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
-        if is_library(cls.__module__):
+        if is_library_class(cls):
             return found
         return self.shadow(found, self.source("attr", self.source("const", None, cls), name))
 
@@ -309,7 +309,7 @@ class World:
         return False
 
     def _guard_class(self, cls: type, name: str, found: Any) -> None:
-        if is_library(cls.__module__):
+        if is_library_class(cls):
             return
         source = self.source("attr", self.source("const", None, cls), name)
         if isinstance(found, classmethod):
