@@ -130,7 +130,7 @@ class Applying:
         return {k: v for k, v in now.items() if k not in self.start_config or self.start_config[k] != v}
 
     def _result(self, value: Value, inputs: List[Value], requires_grad: bool, connected: bool) -> SymbolicVariable:
-        if not connected:
+        if requires_grad and not connected and self.differentiates:
             value = OPS["stop_gradient"](value)
         elif value in inputs:
             value = OPS["identity"](value)

@@ -54,6 +54,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.known: Dict[Value, Any] = {}
         self.failed: Optional[CaptureAborted] = None
         self.applied = 0
+        self.differentiates = bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}
         self._staged: Dict[int, Tuple[types.FunctionType, types.FunctionType]] = {}
         self._globals: Dict[int, ShadowDict] = {}
