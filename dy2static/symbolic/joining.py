@@ -1,0 +1,185 @@
+"""Joining what two branches leave behind: one node, and one value for each name and place that they write."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from ..ir.building import building
+from ..ir.graph import Node, Value
+from ..ir.op import OPS
+from ..runtime.dy import Undefined
+from .choices import Choice
+from .kinds import decides_unlike, describe, is_truth, name_at, number_kind
+from .regions import close, free_values
+from .rollback import Place, Snapshot
+from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+
+_SAME = object()
+
+
+class Branch:
+    """One captured block: its nodes, what it returned and what it wrote."""
+
+    def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any]):
+        self.nodes, self.results, self.writes = list(nodes), results, writes
+        self.outputs: List[Value] = []
+        self.merged: Dict[Tuple[int, int], Callable] = {}
+
+
+class Joins:
+    """Of a `Staging`: the join of two captured branches."""
+
+    def _join(self, predicate: Value, branches: List[Branch], before: Snapshot, names: Sequence[str],
+              truth: bool) -> Tuple:
+        then, orelse = self._with_an_end(branches)
+        if truth and decides_unlike(*then.results, *orelse.results):
+            joined = [self._merge_truths(*then.results, *orelse.results, branches)]
+        else:
+            joined = [self._merge(a, b, branches, name_at(names, i))
+                      for i, (a, b) in enumerate(zip(then.results, orelse.results))]
+        places = {}
+        for place in {**then.writes, **orelse.writes}:
+            a, b = (branch.writes.get(place, _SAME) for branch in branches)
+            a, b = (before.read(place) if side is _SAME else side for side in (a, b))
+            places[place] = self._merge(a, b, branches, str(place[1]))
+        outputs = self._emit(predicate, branches)
+        for place, merged in places.items():
+            before.write(place, merged(outputs))
+        return tuple([merged(outputs) for merged in joined])
+
+    def _with_an_end(self, branches: List[Branch]) -> List[Branch]:
+        """The branches; one that raises gets results and writes that nobody will see."""
+        if all(branch.results is None for branch in branches):
+            self.capture.abort("both sides of a decision on array values raise")
+        for branch, other in zip(branches, reversed(branches)):
+            if branch.results is None:
+                branch.results = tuple([self._filler_of_name(item, branch) for item in other.results])
+                branch.writes = {place: self._filler_of_name(item, branch) for place, item in other.writes.items()}
+        return branches
+
+    def _filler_of_name(self, item: Any, branch: Branch) -> Any:
+        if type(item) is Maybe:
+            return Maybe(self._filler(item.value, branch), False, item.name)
+        return self._filler(item, branch)
+
+    def _merge(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+        """How to make, from the outputs of the node, the value that is ``a`` or ``b``."""
+        if a is b or (type(a) is type(b) and type(a) in (bool, int, float, str, type(None)) and repr(a) == repr(b)):
+            return lambda outputs: a
+        if type(a) is Undefined and type(b) is Undefined:
+            return lambda outputs: a
+        if any(type(x) in (Undefined, Maybe) for x in (a, b)):
+            return self._merge_maybe(a, b, branches, name)
+        if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
+            return self._merge_variables(a, b, branches, name)
+        if type(a) is SymbolicArray and type(b) is SymbolicArray and a.type == b.type:
+            index = self._output(branches, a.value, b.value)
+            return lambda outputs: SymbolicArray(self.capture, outputs[index])
+        kinds = [number_kind(x) for x in (a, b)]
+        if all(is_truth(x) for x in (a, b)):
+            return self._merge_truths(a, b, branches)
+        if kinds[0] is not None and kinds[0] == kinds[1]:
+            index = self._output(branches, *[self._number(x, branch, kinds[0]) for x, branch in zip((a, b), branches)])
+            return lambda outputs: SymbolicScalar(self.capture, kinds[0], value=outputs[index])
+        if type(a) is tuple and type(b) is tuple and len(a) == len(b):
+            parts = [self._merge(x, y, branches, name) for x, y in zip(a, b)]
+            return lambda outputs: tuple([part(outputs) for part in parts])
+        self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
+                           hint="let both branches give the same kind of value")
+
+    def _merge_truths(self, a: Any, b: Any, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
+        """A bool of Python's or NumPy's: kept as its truth, which may decide, but must not leave the function."""
+        values = []
+        for item, branch in zip((a, b), branches):
+            if number_kind(item) != "py_bool":
+                with self.region() as nodes:
+                    item = self.capture.numpy_call(bool, (item,), {}) if self.capture.decides(item) else bool(item)
+                branch.nodes += nodes
+            values.append(self._number(item, branch, "py_bool"))
+        index = self._output(branches, *values)
+        exact = all(number_kind(x) == "py_bool" and not self.is_inexact(x) for x in (a, b))
+
+        def merged(outputs: Sequence[Value]) -> SymbolicScalar:
+            if not exact:
+                self.truths.add(outputs[index])
+            return SymbolicScalar(self.capture, "py_bool", value=outputs[index])
+        return merged
+
+    def _merge_maybe(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+        """A name that may be unbound: its value where it is bound, and whether it is."""
+        there = [x.value if type(x) is Maybe else x for x in (a, b)]
+        filled = [self._filler(there[1 - i], branch) if type(x) is Undefined else x
+                  for i, (x, branch) in enumerate(zip(there, branches))]
+        value = self._merge(*filled, branches, name)
+        bound = self._merge(*[x.bound if type(x) is Maybe else type(x) is not Undefined for x in (a, b)], branches, name)
+        label = next(x.name for x in (a, b) if type(x) in (Undefined, Maybe))
+        return lambda outputs: Maybe(value(outputs), bound(outputs), label)
+
+    def _filler(self, item: Any, branch: Branch) -> Any:
+        """Something of the same kind, for where a name is unbound."""
+        if type(item) is tuple:
+            return tuple([self._filler(part, branch) for part in item])
+        kind = number_kind(item)
+        if kind is not None:
+            return {"py_bool": False, "py_int": 0, "py_float": 0.0}[kind]
+        if not isinstance(item, SymbolicVariable) and type(item) is not SymbolicArray:
+            return item
+        builder = self.capture.builder.region()
+        with building(builder):
+            zeros = OPS["full"](shape=item.shape, value=0, dtype=item.dtype)
+        branch.nodes += builder.nodes
+        array = SymbolicArray(self.capture, zeros)
+        if not isinstance(item, SymbolicVariable):
+            return array
+        filler = SymbolicVariable(self.capture, array, item.requires_grad, item.connected)
+        filler.__dict__["filler"] = item
+        return filler
+
+    def _merge_variables(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+        if a.value.type != b.value.type:
+            self.capture.abort(f"{name} is {a.value.type} or {b.value.type}, by a decision on array values")
+        known = branches[0].merged.get((id(a), id(b)))
+        if known is not None:                           # two names of one Variable in both branches
+            return known
+        index = self._output(branches, a.value, b.value)
+        sides = [self.choices.of(v, self.depth) for v in (a, b)]
+        among = {**sides[0].among, **sides[1].among}
+        number: Any = min(among)
+        position = None
+        if Choice(number, among).is_open:
+            position = self._output(branches, *[self._selector(side, branch) for side, branch in zip(sides, branches)])
+        made: List[SymbolicVariable] = []
+
+        def merged(outputs: Sequence[Value]) -> SymbolicVariable:
+            if not made:
+                choice = Choice(number if position is None else outputs[position], among)
+                made.append(self.choices.variable(self.capture, outputs[index], choice, (a, b), self.depth))
+            return made[0]
+        branches[0].merged[id(a), id(b)] = merged
+        return merged
+
+    def _selector(self, choice: Choice, branch: Branch) -> Value:
+        return choice.number if isinstance(choice.number, Value) else self._number(choice.number, branch, "py_int")
+
+    def _output(self, branches: List[Branch], a: Value, b: Value) -> int:
+        pair = branches[0].outputs, branches[1].outputs
+        for index, found in enumerate(zip(*pair)):
+            if found[0] is a and found[1] is b:
+                return index
+        pair[0].append(a)
+        pair[1].append(b)
+        return len(pair[0]) - 1
+
+    def _number(self, number: Any, branch: Branch, kind: str) -> Value:
+        if type(number) is SymbolicScalar:
+            return number.value
+        builder = self.capture.builder.region()
+        value, = builder.add(OPS["py_constant"], (), {"value": number}, name="number")
+        branch.nodes += builder.nodes
+        return value
+
+    def _emit(self, predicate: Value, branches: List[Branch]) -> Tuple[Value, ...]:
+        captured = free_values([node for b in branches for node in b.nodes], [v for b in branches for v in b.outputs])
+        regions = tuple(close(self.capture.builder, b.nodes, b.outputs, captured, name)
+                        for b, name in zip(branches, ("then", "orelse")))
+        self.capture.event("staged", "if")
+        return self.capture.builder.add(OPS["if_"], (predicate, *captured), {}, regions, name="joined")

@@ -1,0 +1,42 @@
+"""What kind of thing a value is, for joins and loops: numbers, truths, and words for messages."""
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+from ..runtime.dy import Undefined
+from .rollback import ABSENT
+from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
+
+_NUMBERS = {bool: "py_bool", int: "py_int", float: "py_float"}
+
+
+def name_at(names: Sequence[str], index: int) -> str:
+    return f"`{names[index]}`" if index < len(names) else "a value"
+
+
+def describe(value: Any) -> str:
+    if type(value) is Undefined:
+        return "unbound"
+    if value is ABSENT:
+        return "absent"
+    if isinstance(value, SymbolicVariable):
+        return f"a Variable {value.value.type}"
+    if type(value) is SymbolicArray:
+        return f"an array {value.type}"
+    return repr(value) if value is None or type(value) in (bool, int, float, str) else f"a {type(value).__name__}"
+
+
+def number_kind(value: Any) -> Optional[str]:
+    return value.kind if type(value) is SymbolicScalar else _NUMBERS.get(type(value))
+
+
+def is_truth(value: Any) -> bool:
+    if type(value) is SymbolicArray:
+        return value.is_scalar and value.dtype.kind == "b"
+    return number_kind(value) == "py_bool"
+
+
+def decides_unlike(a: Any, b: Any) -> bool:
+    """Whether these are numbers of different types, which can only be joined as truths."""
+    kinds = [number_kind(x) or (x.type if type(x) is SymbolicArray and x.size == 1 else None) for x in (a, b)]
+    return None not in kinds and kinds[0] != kinds[1]

@@ -1,0 +1,190 @@
+"""Loops on symbolic values: the body is captured until it is clear what the loop carries."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+from ..ir.graph import Node, Value
+from ..ir.op import OPS
+from ..passes.effects import has_effect
+from ..runtime.dy import Undefined
+from .joining import Branch
+from .kinds import name_at
+from .regions import close, free_values
+from .rollback import Snapshot
+from .slots import MaybeSlot, Slot, VariableSlot, slot_of
+from .values import Maybe, SymbolicVariable
+
+_SAME = object()
+
+#: So many times the body of a loop is captured before it must be clear what it carries.
+_MOST_TRIALS = 8
+
+
+class Loops:
+    """Of a `Staging`: ``while``, and ``for`` whose end is symbolic."""
+
+    def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
+                 stop: Callable) -> Tuple:
+        """The rest of a ``for`` over Python values that ends where an array value says so."""
+        return Rest(self, iterator, body, names, stop).unless(done, state)
+
+    def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
+        """``while`` whose test of the present state is symbolic.
+
+        What the body changes becomes state of the loop: found by capturing it until nothing new changes.
+        """
+        before = Snapshot(self.capture, (state, test, body))
+        slots: Dict[Any, Slot] = {}
+        for _ in range(_MOST_TRIALS):
+            trial = Trial(self, before, state, slots, names)
+            with self.region() as test_nodes:
+                decision = test(*trial.state)
+                if not self.capture.decides(decision):
+                    self.capture.abort("the test of a loop stops depending on array values inside the loop")
+                predicate = self.predicate(decision)
+            if trial.changed_by_test(before) or any(map(has_effect, test_nodes)):
+                before.restore()
+                return self._tested_in_body(again, test, body, state, names)
+            with self.region() as body_nodes:
+                results = body(*trial.state)
+                after = trial.after(results, before)
+            if not trial.found_more:
+                return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
+            wanted = trial.wanted(after)
+            before.restore()
+            slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
+        return self.capture.abort("what a loop changes does not settle")
+
+    def _tested_in_body(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+        """A loop whose test has effects, once before the loop, where it was captured, and once after each iteration."""
+        def tested(*inner: Any) -> Tuple:
+            after = body(*inner[:-1])
+            return (*after, self.truth(test(*after)))
+        names = (*[names[i] if i < len(names) else "" for i in range(len(state))], "the test")
+        return self.while_(None, lambda *inner: inner[-1], tested, (*state, self.truth(again)), names)[:-1]
+
+    def _slot(self, key: Any, flags: Tuple[bool, bool, Dict], before: Snapshot, state: Tuple, names: Sequence[str],
+              item: Any) -> "Slot":
+        initial = before.read(key) if isinstance(key, tuple) else state[key]
+        if type(initial) is Undefined:
+            builder = Branch((), (), {})
+            initial = Maybe(self._filler(item.value if type(item) is Maybe else item, builder), False, initial.name)
+            self.capture.builder.nodes.extend(builder.nodes)
+        if type(initial) is Maybe:
+            return MaybeSlot(self.capture, initial, name_at(names, key), flags)
+        return slot_of(self.capture, initial, str(key[1]) if isinstance(key, tuple) else name_at(names, key), flags)
+
+    def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
+        capture, slots = self.capture, list(trial.slots.values())
+        with self.region() as closing:
+            results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
+        before.restore()
+        initial = [v for slot in slots for v in slot.values_of(slot.initial)]
+        own = [v for slot in slots for v in slot.inside]
+        nodes, outputs = [*body, *closing], results
+        free = free_values([*test[0], *nodes], [*test[1], *outputs])
+        invariants = [v for v in free if v not in own]
+        regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
+                        for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
+        capture.event("staged", "while")
+        made = capture.builder.add(OPS["while_"], (*initial, *invariants), {"carried": len(own)}, regions, name="loop")
+        return trial.finish(made, after, before)
+
+
+class Trial:
+    """One capture of a loop's test and body with a guess at what the loop carries."""
+
+    def __init__(self, staging: Any, before: Snapshot, state: Tuple, slots: Dict[Any, Slot], names: Sequence[str]):
+        self.capture, self.initial, self.slots, self.names = staging.capture, state, slots, names
+        self.inside = {key: slot.wrap(iter(slot.inside)) for key, slot in slots.items()}
+        self.state = tuple([self.inside.get(i, item) for i, item in enumerate(state)])
+        for key, item in self.inside.items():
+            if isinstance(key, tuple):
+                before.write(key, item)
+        self.found: Dict[Any, Any] = {}
+
+    @property
+    def found_more(self) -> bool:
+        """Whether the body changed something that was not carried, or a Variable came to require grad."""
+        return bool(self.found)
+
+    def changed_by_test(self, before: Snapshot) -> bool:
+        """Whether the test of the loop wrote something."""
+        return any(self.inside.get(place, _SAME) is not item for place, item in before.changes().items())
+
+    def after(self, results: Tuple, before: Snapshot) -> Dict[Any, Any]:
+        """What is in every carried place after the body; notes the places that should be carried too."""
+        found: Dict[Any, Any] = {i: item for i, item in enumerate(results)
+                                 if i in self.slots or item is not self.state[i]}
+        found.update(before.changes())
+        for key in self.slots:
+            if key not in found:
+                found[key] = before.read(key) if isinstance(key, tuple) else results[key]
+        for key, item in found.items():
+            if key not in self.slots or self._is_more(item, self.slots[key]):
+                self.found[key] = item
+        return found
+
+    def _is_more(self, item: Any, slot: Any) -> bool:
+        """Whether a Variable has more about it than the slot was made for."""
+        item, slot = _present(item), _present(slot)
+        if not isinstance(item, SymbolicVariable) or not isinstance(slot, VariableSlot):
+            return False
+        among = self.capture.staging.choices.of(item, slot.depth).among
+        return item.requires_grad > slot.requires_grad or item.connected > (slot.connected or slot.is_open) or \
+            not slot.among.keys() >= among.keys()
+
+    def wanted(self, after: Dict[Any, Any]) -> Dict[Any, Tuple[bool, bool, Dict]]:
+        """The places of the next guess, with what Variables there are: with gradient, with a creator, which objects."""
+        found = {}
+        for key in {**self.slots, **self.found}:
+            slot, item = _present(self.slots.get(key)), _present(after[key])
+            sides = [x for x in (slot, item) if isinstance(x, (VariableSlot, SymbolicVariable))]
+            among = dict(slot.among) if isinstance(slot, VariableSlot) else {}
+            if isinstance(item, SymbolicVariable):
+                among.update(self.capture.staging.choices.of(item, self.capture.staging.depth).among)
+            found[key] = any(x.requires_grad for x in sides), any(x.connected for x in sides), among
+        return found
+
+    def finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot) -> Tuple:
+        """The local names after the loop; writes what it left in objects."""
+        state, rest = list(self.initial), iter(values)
+        alike: Dict[Tuple[int, int], SymbolicVariable] = {}
+        for key, slot in self.slots.items():
+            item = slot.wrap(rest, after[key])
+            if isinstance(item, SymbolicVariable):      # two places of one Variable, before and after each iteration
+                item = alike.setdefault((id(slot.initial), id(after[key])), item)
+            if isinstance(key, tuple):
+                before.write(key, item)
+            else:
+                state[key] = item
+        return tuple(state)
+
+
+def _present(item: Any) -> Any:
+    return item.value if type(item) in (Maybe, MaybeSlot) else item
+
+
+class Rest:
+    """The iterations that are left of a loop whose end is symbolic: each under the decision before it."""
+
+    def __init__(self, staging: Any, iterator: Iterator, body: Callable, names: Sequence[str], stop: Callable):
+        self.staging, self.iterator, self.body, self.names, self.stop = staging, iterator, body, names, stop
+
+    def unless(self, done: Any, state: Tuple) -> Tuple:
+        """The local names after the loop, if it goes on unless ``done``."""
+        return self.staging.cond(done, _keep, self, state, self.names, (self.body, self.stop))
+
+    def __call__(self, *state: Any) -> Tuple:
+        for item in self.iterator:
+            state = self.body(item, *state)
+            done = self.stop(*state)
+            if self.staging.capture.decides(done):
+                return self.unless(done, state)
+            if done:
+                break
+        return state
+
+
+def _keep(*state: Any) -> Tuple:
+    return state

@@ -1,0 +1,36 @@
+"""Exceptions under a decision: the host makes them again when the program runs."""
+from __future__ import annotations
+
+import dis
+from typing import Any
+
+from ..runtime.dy import Undefined, read
+
+
+def is_raised(error: Exception) -> bool:
+    """Whether a ``raise`` statement made the exception; others may come from what is symbolic."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and step.tb_frame.f_code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"] and \
+        not (error.args and type(error.args[0]) is str and error.args[0].startswith("exceptions must derive"))
+
+
+def is_plain(error: Exception) -> bool:
+    """Whether the exception is its class and arguments, and nothing more."""
+    own = [cls for cls in type(error).__mro__ if "__init__" in cls.__dict__ or "__new__" in cls.__dict__]
+    return own[0].__module__ == "builtins" and error.__cause__ is None and not error.__dict__
+
+
+def raise_again(kind: type, *args: Any) -> None:
+    raise kind(*args)
+
+
+def check(test: Any, message: Any) -> None:
+    if not test:
+        raise AssertionError if message is None else AssertionError(message)
+
+
+def check_bound(bound: bool, name: str) -> None:
+    if not bound:
+        read(Undefined(name))

@@ -1,0 +1,112 @@
+"""The places that a loop carries, and their values in its regions."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Tuple
+
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import python_scalar
+from .choices import Choice, is_uncertain
+from .kinds import describe, number_kind
+from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+
+
+def slot_of(capture: Any, initial: Any, name: str, flags: Tuple[bool, bool, Dict]) -> Any:
+    """The slot for a place that has this before a loop."""
+    return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
+        Slot(capture, initial, name)
+
+
+class Slot:
+    """One place that a loop carries.  initial: what is there before.  inside: the value in the regions."""
+
+    def __init__(self, capture: Any, initial: Any, name: str):
+        self.capture, self.initial, self.name = capture, initial, name
+        self.kind = number_kind(initial)
+        self.is_truth = capture.staging.is_inexact(initial)
+        if self.kind is None and not isinstance(initial, (SymbolicArray, SymbolicVariable)):
+            capture.abort(f"{name} is {describe(initial)} before a loop on array values and changes in it",
+                          hint="give it its first value of the same kind before the loop")
+        type_ = python_scalar(self.kind) if self.kind else initial._data[0].type if isinstance(initial, SymbolicVariable) \
+            else initial.type
+        self.inside = [Value(type_, capture.builder.fresh("carried"))]
+
+    def wrap(self, values: Iterator[Value], *_: Any) -> Any:
+        """The symbolic form of the place's value."""
+        value = next(values)
+        if self.is_truth:
+            self.capture.staging.truths.add(value)
+        return SymbolicScalar(self.capture, self.kind, value=value) if self.kind else SymbolicArray(self.capture, value)
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The values of the graph for what is in the place; stops the capture where it is of another kind."""
+        if self.kind and number_kind(item) == self.kind:
+            if type(item) is SymbolicScalar:
+                if self.capture.staging.is_inexact(item):
+                    self.capture.staging.truths.update(self.inside)
+                    self.is_truth = True
+                return [item.value]
+            return [self.capture.builder.add(OPS["py_constant"], (), {"value": item}, name="number")[0]]
+        alike = isinstance(self.initial, SymbolicVariable) == isinstance(item, SymbolicVariable)
+        value = getattr(item, "value", None) if alike and not self.kind and number_kind(item) is None else None
+        if not isinstance(value, Value) or value.type != self.inside[0].type:
+            self.capture.abort(f"{self.name} is {describe(self.initial)} before a loop on array values and becomes "
+                               f"{describe(item)} in it")
+        return [value]
+
+
+class VariableSlot(Slot):
+    """A place of a Variable: its value, and the number of the object that it is.
+
+    requires_grad, connected: of what is there at the start of an iteration.  among: the objects it may be there.
+    """
+
+    def __init__(self, capture: Any, initial: SymbolicVariable, name: str, requires_grad: bool, connected: bool,
+                 among: Dict[int, Any]):
+        super().__init__(capture, initial, name)
+        self.depth = capture.staging.depth
+        own = capture.staging.choices.of(initial, self.depth)
+        self.requires_grad, self.connected = requires_grad or initial.requires_grad, connected or initial.connected
+        self.among = {**own.among, **among}
+        self.is_open = Choice(0, self.among).is_open
+        if self.is_open:
+            self.inside.append(Value(python_scalar("py_int"), capture.builder.fresh("which")))
+
+    def wrap(self, values: Iterator[Value], *after: SymbolicVariable) -> SymbolicVariable:
+        """The Variable in the place, at the start of an iteration or, with what the body leaves there, after all."""
+        array = SymbolicArray(self.capture, next(values))
+        made = SymbolicVariable(self.capture, array, self.requires_grad, self.connected or self.is_open and self.requires_grad)
+        if self.is_open:
+            made.__dict__["choice"] = Choice(next(values), self.among)
+        origins = self.capture.staging.choices.origins((self.initial, *after), self.depth)
+        made.__dict__["origins"] = origins if after else {**origins, id(made): made}
+        made.__dict__["uncertain"] = is_uncertain((self.initial, made, *after))
+        return made
+
+    def values_of(self, item: Any) -> List[Value]:
+        """Its array and its number."""
+        found = super().values_of(item)
+        if self.is_open:
+            number = self.capture.staging.choices.of(item, self.depth).number
+            found.append(number if isinstance(number, Value) else
+                         self.capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0])
+        return found
+
+
+class MaybeSlot:
+    """A place that may be unbound: its value, and whether it is bound."""
+
+    def __init__(self, capture: Any, initial: Maybe, name: str, flags: Tuple[bool, bool, Dict]):
+        self.initial = initial
+        self.value, self.bound = slot_of(capture, initial.value, name, flags), Slot(capture, initial.bound, name)
+        self.inside = self.value.inside + self.bound.inside
+
+    def wrap(self, values: Iterator[Value], *after: Any) -> Maybe:
+        """The symbolic form of the place's value."""
+        there = [item.value if type(item) is Maybe else item for item in after]
+        return Maybe(self.value.wrap(values, *there), self.bound.wrap(values), self.initial.name)
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The two values of the graph for what is in the place."""
+        parts = (item.value, item.bound) if type(item) is Maybe else (item, True)
+        return self.value.values_of(parts[0]) + self.bound.values_of(parts[1])
