@@ -4,19 +4,19 @@ from __future__ import annotations
 import functools
 import itertools
 import types
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
 
 from ..ir.graph import Value
 from ..pyast.loader import compile_text
-from ..runtime.node import connect, connect_nowhere, make_variable
+from ..runtime.node import connect, connect_nowhere, connect_some, make_variable
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
-from ..symbolic.outcome import Build, Outcome, Write, walk
+from ..symbolic.outcome import Build, End, Outcome, Write, walk
 from ..symbolic.sources import Guard, Source
 
 _serial = itertools.count()
@@ -50,7 +50,8 @@ class Entry:
         self.forward, self.pool = forward, pool
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
-            "make_variable": make_variable, "connect": connect, "connect_nowhere": connect_nowhere, "salvage": salvage,
+            "make_variable": make_variable, "connect": connect, "connect_nowhere": connect_nowhere, "connect_some": connect_some,
+            "salvage": salvage,
             "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
@@ -193,15 +194,29 @@ class Entry:
         self.lines = []
         arguments = [self._operand(i) for i in self.outcome.inputs]
         self._forward(arguments)
-        self._variables()
-        self._writes()
-        result = self.expression(self.outcome.result)
-        body = lines + self.lines + [f"return {result}"]
+        for end in self.outcome.ends if len(self.outcome.ends) > 1 else ():     # all ends know the names of paths
+            for source in [w.container for w in end.writes] + end.sources():
+                self.path(source)
+        body = lines + self.lines
+        for end in self.outcome.ends:
+            tests = " and ".join([f"{'' if side else 'not '}{self.values[v]}" for v, side in end.decisions])
+            inner = self._end(end)
+            body += inner if end is self.outcome.ends[-1] else [f"if {tests}:"] + [f"    {line}" for line in inner]
         return "def call(args, kwargs):\n" + "".join(f"    {line}\n" for line in body)
+
+    def _end(self, end: End) -> List[str]:
+        """The lines of one end: its Variables, its writes and its result."""
+        self.lines = []
+        if end.result is None:
+            return ["raise AssertionError"]
+        self._variables(end)
+        self._writes(end)
+        result = self.expression(end.result)
+        return [*self.lines, f"return {result}"]
 
     def _computed_numbers(self) -> List[str]:
         """Lines that compute the expressions over numbers: before anything happens, because they may raise."""
-        builds = [self.outcome.result, *(w.built for w in self.outcome.writes if w.built is not None)]
+        builds = [whole for end in self.outcome.ends for whole in end.builds]
         texts = [item.text for item in self.outcome.inputs if item.kind == "number"]
         texts += [part.parts[0] for whole in builds for part in walk(whole) if part.kind == "number"]
         self.computed = {text: f"number_{i}" for i, text in enumerate(dict.fromkeys(texts)) if not text.isidentifier()}
@@ -262,34 +277,45 @@ class Entry:
             segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
         return SalvagePlan(self.forward.__code__, self.results, tuple(segments))
 
-    def _variables(self) -> None:
+    def _variables(self, end: End) -> None:
         self.variable_names = {}
-        for k, record in enumerate(self.outcome.variables):
-            name = f"v{k}"
-            self.variable_names[id(record)] = name
-            made = self.values[record.early] if record.early is not None else \
-                f"make_variable({self.values[record.value]}, {record.requires_grad})"
-            self.lines.append(f"{name} = {made}")
-        for use in self.uses:
-            self._connect(use)
+        records = self.outcome.variables
+        present, uses = self._needed({k for k, record in enumerate(records) if record in end.variables})
+        for k in sorted(present):
+            self.variable_names[id(records[k])] = f"v{k}"
+            made = self.values[records[k].early] if records[k].early is not None else \
+                f"make_variable({self.values[records[k].value]}, {records[k].requires_grad})"
+            self.lines.append(f"v{k} = {made}")
+        for use in uses:
+            self._connect(use, present)
         made = {output[1] for use in self.uses for output in use.outputs if output[0] == "variable"}
-        for k, record in enumerate(self.outcome.variables):
-            if record.connected and record.requires_grad and k not in made and record.value.type.dtype.kind == "f":
+        for k in sorted(present - made):
+            if records[k].connected and records[k].requires_grad and records[k].value.type.dtype.kind == "f":
                 self.lines.append(f"connect_nowhere(v{k})")
 
-    def _connect(self, use: SegmentUse) -> None:
+    def _needed(self, present: Set[int]) -> Tuple[Set[int], List[SegmentUse]]:
+        """The Variables and the segments that these Variables need, themselves included."""
+        wanted, uses = {("variable", k) for k in present}, []
+        for use in reversed(self.uses):
+            if not wanted.isdisjoint(output[:2] for output in use.outputs):
+                uses.insert(0, use)
+                wanted.update(item for item in use.inputs if item[0] != "input")
+        return {k for kind, k in wanted if kind == "variable"}, uses
+
+    def _connect(self, use: SegmentUse, present: Set[int]) -> None:
         inputs = [self._segment_input(item) for item in use.inputs]
         held = [self._held(item) for item in use.held]
         variables = []
         for output in use.outputs:
             if output[0] == "variable":
-                variables.append(f"v{output[1]}")
+                variables.append(f"v{output[1]}" if output[1] in present else "None")
             else:
                 self.lines.append(f"h{output[1]} = make_variable(r{output[2]}, True)")
                 variables.append(f"h{output[1]}")
         segment = self.constant(use.segment, "segment")
         lease = "lease" if self.keep_arena and self.pool is not None else "None"
-        self.lines.append(f"connect({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), "
+        connect = "connect_some" if "None" in variables else "connect"
+        self.lines.append(f"{connect}({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), "
                           f"{lease}, {bool(chainer.config.lazy_grad_sum)})")
 
     def _segment_input(self, item: Tuple) -> str:
@@ -311,15 +337,15 @@ class Entry:
 
     # --- results and writes -------------------------------------------------------------------------------------------
 
-    def _writes(self) -> None:
+    def _writes(self, end: End) -> None:
         self.made: Dict[int, str] = {}
-        self.shared = self._shared_builds()
-        for write in self.outcome.writes:
+        self.shared = self._shared_builds(end)
+        for write in end.writes:
             self.lines.append(self._write(write))
 
-    def _shared_builds(self) -> set:
+    def _shared_builds(self, end: End) -> set:
         seen, shared = set(), set()
-        for whole in [self.outcome.result, *(w.built for w in self.outcome.writes if w.built is not None)]:
+        for whole in end.builds:
             for build in walk(whole):
                 (shared if id(build) in seen else seen).add(id(build))
         return shared

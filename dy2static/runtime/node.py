@@ -6,7 +6,7 @@ or stand behind guards.  What is written here is exactly what ``apply`` would ha
 from __future__ import annotations
 
 import weakref
-from typing import Any, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import chainer
 from chainer.variable import Variable, VariableNode
@@ -127,6 +127,22 @@ def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Vari
         "segment": segment, "held": held, "lease": lease, "rank": rank, "inputs": nodes,
         "outputs": tuple([weakref.ref(v._node) for v in outputs]), "_output_count": len(outputs),
         "lazy_grad_sum": lazy_grad_sum}
+
+
+def connect_some(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Optional[Variable]],
+                 held: Tuple[Any, ...], lease: Any, lazy_grad_sum: bool = False) -> None:
+    """`connect` where some of the outputs (None) were not made in this call."""
+    there = [v for v in outputs if v is not None]
+    connect(segment, inputs, there, held, lease, lazy_grad_sum)
+    if there:
+        node: CompiledFunction = there[0]._node._creator_node
+        references = iter(node.outputs)
+        node.outputs = tuple([_gone if v is None else next(references) for v in outputs])
+        node._output_count = len(outputs)
+
+
+def _gone() -> None:
+    """A reference to an output that was never made."""
 
 
 class HiddenLeaves(CompiledFunction):

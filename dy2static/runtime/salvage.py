@@ -1,12 +1,11 @@
 """After a call failed half-way: the Variables that it had handed out by then get their graph, as eager would have left them."""
 from __future__ import annotations
 
-import weakref
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from chainer.variable import VariableNode
 
-from .node import CompiledFunction, connect, make_variable
+from .node import connect_some, make_variable
 from .segment import ArenaLease, Segment
 
 
@@ -54,7 +53,11 @@ def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, l
             made[key] = variable
             variables.append(variable)
         if any(v is not None for v in variables) and all(x is not None for x in entering):
-            _connect_some(segment, entering, variables, tuple([value(part) for part in held]), lease)
+            parts = tuple([value(part) for part in held])
+            for part in parts:
+                if isinstance(part, VariableNode) and part._data is None and part.get_variable_or_none() is not None:
+                    part.retain_data()
+            connect_some(segment, entering, variables, parts, lease)
 
 
 def _forward_locals(error: BaseException, code: Any) -> Mapping[str, Any]:
@@ -64,20 +67,3 @@ def _forward_locals(error: BaseException, code: Any) -> Mapping[str, Any]:
             return traceback.tb_frame.f_locals
         traceback = traceback.tb_next
     return {}
-
-
-def _connect_some(segment: Segment, inputs: Sequence[Any], variables: Sequence[Any], held: Tuple[Any, ...],
-                  lease: Optional[ArenaLease]) -> None:
-    there = [v for v in variables if v is not None]
-    for part in held:
-        if isinstance(part, VariableNode) and part._data is None and part.get_variable_or_none() is not None:
-            part.retain_data()
-    connect(segment, inputs, there, held, lease)
-    node: CompiledFunction = there[0]._node._creator_node
-    references = iter([weakref.ref(v._node) for v in there])
-    node.outputs = tuple([_gone if v is None else next(references) for v in variables])
-
-
-def _gone() -> None:
-    """A reference to an output that was never made."""
-

@@ -17,10 +17,12 @@ from .applying import Applying
 from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
+from .forks import Forks, Leaf, Path
 from .locations import user_location
 from .materialise import Materialiser
 from .naming import identifier, readable
-from .outcome import Build, EscapingVariable, Event, Input, Outcome, Write
+from .outcome import End, EscapingVariable, Event, Input, Outcome
+from .rollback import Snapshot
 from .shadows import ShadowDict
 from .sources import Source
 from .staged_functions import ShadowCell, StagedFunctions
@@ -72,23 +74,49 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         Raises `CaptureAborted`, or whatever the user's code raises.
         """
         world = self.world
+        start = Snapshot(self, ())
         shadows = [world.shadow(arg, world.source("arg", None, i)) for i, arg in enumerate(args)]
         keywords = {name: world.shadow(arg, world.source("kwarg", None, name)) for name, arg in kwargs.items()}
-        with building(self.builder):
-            result = self.callee(function)(*shadows, **keywords)
-            self.check()
-            writes = self._final_writes()
-            built = self.materialiser.build(result)
-            self._check_decided()
-            self.materialiser.check_handed()
-            world.finish()
-        return self._outcome(built, writes, tuple(kwargs))
 
-    def _outcome(self, result: Build, writes: Tuple[Write, ...], keywords: Tuple[str, ...]) -> Outcome:
-        outputs = self.materialiser.outputs(result, [w.built for w in writes if w.built is not None], self.variables)
-        graph = self.root.build(outputs)
-        return Outcome(graph, tuple(self.inputs), tuple(self.world.guards), tuple(self.variables), writes, result,
-                       tuple(self.named), tuple(self.bound), self.start_config, tuple(self.events), keywords)
+        def call(path: Path) -> Leaf:
+            if path.sides:
+                self._start_again(start)
+            self.staging.path = path
+            return self._leaf(lambda: self.callee(function)(*shadows, **keywords))
+        with building(self.builder):
+            ends = Forks(self, call).ends()
+            world.finish()
+        inputs = {item.value for item in self.inputs}
+        outputs = tuple(dict.fromkeys(v for end in ends for v in end.values() if v not in inputs))
+        return Outcome(self.root.build(outputs), tuple(self.inputs), tuple(world.guards), ends, tuple(self.named),
+                       tuple(self.bound), self.start_config,
+                       tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs))
+
+    def _leaf(self, call: Callable[[], Any]) -> Leaf:
+        """Call the function once and take down what it leaves behind."""
+        path, nodes = self.staging.path, self.root.nodes
+        try:
+            result = call()
+        except Exception as error:
+            self.check()
+            if not path.sides:
+                raise
+            self.staging.raise_at_run(error)
+            return Leaf(path, nodes, End((), (), (), None))
+        self.check()
+        writes = self._final_writes()
+        built = self.materialiser.build(result)
+        self._check_decided()
+        self.materialiser.check_handed()
+        return Leaf(path, nodes, End((), tuple(self.variables), writes, built))
+
+    def _start_again(self, start: Snapshot) -> None:
+        """As before the function was called, but for what has been read: that keeps its shadows and its inputs."""
+        start.restore()
+        self.world.stale = self.failed = None
+        self.builder, self.root.nodes = self.root, []
+        self.materialiser, self.staging = Materialiser(self), Staging(self)
+        self.variables, self._escaping, self.applied = [], {}, 0
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""

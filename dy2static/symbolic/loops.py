@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..passes.effects import has_effect
+from ..runtime import dy
 from ..runtime.dy import Undefined
 from .joining import Branch
 from .kinds import name_at
@@ -31,8 +32,18 @@ class Loops:
     def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
         """``while`` whose test of the present state is symbolic.
 
-        What the body changes becomes state of the loop: found by capturing it until nothing new changes.
+        What the body changes becomes state of the loop: found by capturing it until nothing new changes.  Where that
+        cannot be carried, because it is of another kind before the loop, the first iteration is taken out of it.
         """
+        if self.depth:
+            return self._carried(again, test, body, state, names)
+        side = self.path.side(self.predicate(again), self.capture.builder.nodes)
+        if side is not None:
+            return dy.while_(test, body, body(*state), names=names) if side else state
+        with self.path.joining():
+            return self._carried(again, test, body, state, names)
+
+    def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
         before = Snapshot(self.capture, (state, test, body))
         slots: Dict[Any, Slot] = {}
         for _ in range(_MOST_TRIALS):
@@ -61,7 +72,7 @@ class Loops:
             after = body(*inner[:-1])
             return (*after, self.truth(test(*after)))
         names = (*[names[i] if i < len(names) else "" for i in range(len(state))], "the test")
-        return self.while_(None, lambda *inner: inner[-1], tested, (*state, self.truth(again)), names)[:-1]
+        return self._carried(None, lambda *inner: inner[-1], tested, (*state, self.truth(again)), names)[:-1]
 
     def _slot(self, key: Any, flags: Tuple[bool, bool, Dict], before: Snapshot, state: Tuple, names: Sequence[str],
               item: Any) -> "Slot":

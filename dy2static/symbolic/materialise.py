@@ -4,7 +4,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Tuple
 
 import chainer
 import numpy as np
@@ -13,7 +13,7 @@ from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
 from .choices import LEAF, NEW
-from .outcome import Build, EscapingVariable, walk
+from .outcome import Build
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .trust import is_library
 from .values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
@@ -241,21 +241,6 @@ class Materialiser:
             pairs = tuple([(name, self.build(part)) for name, part in attributes_of(item).items()])
             return Build("object", (kind._dy2static_class, pairs))
         return self.capture.abort(f"an object of type {kind.__name__} that is made here leaves the compiled function")
-
-    # --- outputs of the graph -----------------------------------------------------------------------------------------
-
-    def outputs(self, result: Build, writes: Sequence[Build], variables: Sequence[EscapingVariable]) -> Tuple[Value, ...]:
-        """The values that the program must give, each once: arrays of escaping Variables first."""
-        found: Dict[Value, None] = {}
-        for record in variables:
-            found[record.value] = None
-            if record.early is not None:
-                found[record.early] = None
-        inputs = {i.value for i in self.capture.inputs}
-        for build in [part for whole in (result, *writes) for part in walk(whole)]:
-            if build.kind == "value" and build.parts[0] not in inputs:
-                found[build.parts[0]] = None
-        return tuple(found)
 
 
 def _contents(item: Any) -> Tuple[Any, ...]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..errors import Location
 from ..ir.graph import Graph, Value
@@ -58,6 +58,42 @@ class Write:
     built: Optional[Build]
 
 
+@dataclass(frozen=True, eq=False)
+class End:
+    """How the function ends after some decisions that could not be joined; without any, there is one end.
+
+    decisions: values that decide, and what they must be.  result: None if this end raises.
+    """
+
+    decisions: Tuple[Tuple[Value, bool], ...]
+    variables: Tuple[EscapingVariable, ...]
+    writes: Tuple[Write, ...]
+    result: Optional[Build]
+
+    @property
+    def builds(self) -> List[Build]:
+        """The result and everything that is written."""
+        found = [] if self.result is None else [self.result]
+        return found + [w.built for w in self.writes if w.built is not None]
+
+    def sources(self) -> List[Source]:
+        """The objects of the user's that are given back or stored."""
+        return [part.parts[0] for whole in self.builds for part in walk(whole) if part.kind == "source"]
+
+    def values(self) -> Tuple[Value, ...]:
+        """What is read of the graph, each once: the arrays of Variables first."""
+        found: Dict[Value, None] = {}
+        for record in self.variables:
+            found[record.value] = None
+            if record.early is not None:
+                found[record.early] = None
+        for build in [part for whole in self.builds for part in walk(whole)]:
+            if build.kind == "value":
+                found[build.parts[0]] = None
+        found.update(dict.fromkeys(v for v, _ in self.decisions))
+        return tuple(found)
+
+
 @dataclass(frozen=True)
 class Event:
     """What became of one operation, for `explain`: kind "staged", "opaque", "host" or "python"."""
@@ -71,21 +107,26 @@ class Event:
 class Outcome:
     """The result of one capture.
 
+    ends: one for each way in which decisions that cannot be joined may turn out; their decisions are those of a tree
+        whose true sides come first.
     named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
-    entries of ``chainer.config`` at the start.
+        entries of ``chainer.config`` at the start.
     """
 
     graph: Graph
     inputs: Tuple[Input, ...]
     guards: Tuple[Guard, ...]
-    variables: Tuple[EscapingVariable, ...]
-    writes: Tuple[Write, ...]
-    result: Build
+    ends: Tuple[End, ...]
     named: Tuple[Tuple[str, Source], ...]
     bound: Tuple[Tuple[str, Any], ...]
     config: Mapping[str, Any]
     events: Tuple[Event, ...]
     keywords: Tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> Tuple[EscapingVariable, ...]:
+        """The Variables of all ends."""
+        return tuple(dict.fromkeys(record for end in self.ends for record in end.variables))
 
 
 def walk(build: Build) -> List[Build]:

@@ -9,6 +9,7 @@ from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..runtime import dy
 from .choices import Choices
+from .forks import Path
 from .joining import Branch, Joins
 from .locations import error_location
 from .loops import Loops
@@ -25,6 +26,7 @@ class Staging(Joins, Loops):
         self.choices = Choices()
         self.truths: Set[Value] = set()                 # stand for a bool of Python's or NumPy's, who knows
         self.depth = 0
+        self.path = Path({})
 
     # --- what converted code calls ------------------------------------------------------------------------------------
 
@@ -36,6 +38,16 @@ class Staging(Joins, Loops):
     def _cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
               others: Tuple = (), truth: bool = False) -> Tuple:
         predicate = self.predicate(test)
+        if self.depth:
+            return self._joined(predicate, then, orelse, state, names, others, truth)
+        side = self.path.side(predicate, self.capture.builder.nodes)
+        if side is not None:
+            return (then if side else orelse)(*state)
+        with self.path.joining():
+            return self._joined(predicate, then, orelse, state, names, others, truth)
+
+    def _joined(self, predicate: Value, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str],
+                others: Tuple, truth: bool) -> Tuple:
         before = Snapshot(self.capture, (state, then, orelse, *others))
         branches = [self._branch(block, state, before) for block in (then, orelse)]
         return self._join(predicate, branches, before, names, truth)
@@ -96,12 +108,12 @@ class Staging(Joins, Loops):
             try:
                 results: Any = block(*state)
             except Exception as error:
-                results = self._raise_at_run(error)
+                results = self.raise_at_run(error)
         branch = Branch(nodes, results, before.changes())
         before.restore()
         return branch
 
-    def _raise_at_run(self, error: Exception) -> None:
+    def raise_at_run(self, error: Exception) -> None:
         """Let the host raise what this block raises; what was written before has happened by then."""
         if not (is_raised(error) and is_plain(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
