@@ -280,41 +280,49 @@ class Entry:
     def _variables(self, end: End) -> None:
         self.variable_names = {}
         records = self.outcome.variables
-        present, uses = self._needed({k for k, record in enumerate(records) if record in end.variables})
+        wanted, uses = self._needed({("variable", k) for k, record in enumerate(records) if record in end.variables})
+        present = {k for kind, k in wanted if kind == "variable"}
+        optional = {("variable", k) for k in present if records[k] not in end.variables}
         for k in sorted(present):
             self.variable_names[id(records[k])] = f"v{k}"
+            text = self.values[records[k].value]
             made = self.values[records[k].early] if records[k].early is not None else \
-                f"make_variable({self.values[records[k].value]}, {records[k].requires_grad})"
-            self.lines.append(f"v{k} = {made}")
+                f"make_variable({text}, {records[k].requires_grad})"
+            self.lines.append(f"v{k} = {made}{f' if {text} is not None else None' if ('variable', k) in optional else ''}")
         for use in uses:
-            self._connect(use, present)
+            self._connect(use, wanted, optional)
         made = {output[1] for use in self.uses for output in use.outputs if output[0] == "variable"}
         for k in sorted(present - made):
             if records[k].connected and records[k].requires_grad and records[k].value.type.dtype.kind == "f":
                 self.lines.append(f"connect_nowhere(v{k})")
 
-    def _needed(self, present: Set[int]) -> Tuple[Set[int], List[SegmentUse]]:
-        """The Variables and the segments that these Variables need, themselves included."""
-        wanted, uses = {("variable", k) for k in present}, []
+    def _needed(self, wanted: Set[Tuple]) -> Tuple[Set[Tuple], List[SegmentUse]]:
+        """The Variables, also hidden ones, and the segments that these Variables need, themselves included."""
+        uses: List[SegmentUse] = []
         for use in reversed(self.uses):
             if not wanted.isdisjoint(output[:2] for output in use.outputs):
                 uses.insert(0, use)
                 wanted.update(item for item in use.inputs if item[0] != "input")
-        return {k for kind, k in wanted if kind == "variable"}, uses
+        return wanted, uses
 
-    def _connect(self, use: SegmentUse, present: Set[int]) -> None:
+    def _connect(self, use: SegmentUse, wanted: Set[Tuple], optional: Set[Tuple]) -> None:
         inputs = [self._segment_input(item) for item in use.inputs]
         held = [self._held(item) for item in use.held]
         variables = []
         for output in use.outputs:
-            if output[0] == "variable":
-                variables.append(f"v{output[1]}" if output[1] in present else "None")
+            if output[:2] not in wanted:
+                variables.append("None")
+            elif output[0] == "variable":
+                variables.append(f"v{output[1]}")
             else:
-                self.lines.append(f"h{output[1]} = make_variable(r{output[2]}, True)")
+                missing = f" if r{output[2]} is not None else None" if len(self.outcome.ends) > 1 else ""
+                self.lines.append(f"h{output[1]} = make_variable(r{output[2]}, True){missing}")
                 variables.append(f"h{output[1]}")
+                optional |= {output[:2]} if missing else set()
         segment = self.constant(use.segment, "segment")
         lease = "lease" if self.keep_arena and self.pool is not None else "None"
-        connect = "connect_some" if "None" in variables else "connect"
+        parts = [*use.inputs, *(output[:2] for output in use.outputs)]
+        connect = "connect_some" if "None" in variables or not optional.isdisjoint(parts) else "connect"
         self.lines.append(f"{connect}({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), "
                           f"{lease}, {bool(chainer.config.lazy_grad_sum)})")
 

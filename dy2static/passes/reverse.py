@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Callable, Collection, Dict, List, Optional, Sequence, Tuple
 
 from ..errors import InternalError
-from ..ir.building import building
+from ..ir.building import building, current
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import python_scalar
 from .active import active_values
@@ -42,34 +42,46 @@ def reverse(graph: Graph, targets: Sequence[int], given: Sequence[int], maybe: C
     wanted = [graph.inputs[i] for i in targets]
     active = active_values(graph, wanted)
     cotangents: Dict[Value, Cotangent] = {}
-
-    def accumulate(value: Value, part: Cotangent) -> None:
-        before = cotangents.get(value)
-        cotangents[value] = part if before is None else added(before, part)
-
     with building(builder):
         outputs = [graph.outputs[index] for index in given]
         arriving = [builder.input(output.type, f"g{output.name}") for output in outputs]
         flags = {k: builder.input(python_scalar("py_bool"), f"has_{outputs[k].name}") for k in sorted(maybe)}
         for k, (output, gradient) in enumerate(zip(outputs, arriving)):
             if output in active:
-                accumulate(output, Cotangent(gradient, flags.get(k, True)))
-        for node in reversed(graph.nodes):
-            found = tuple(cotangents.get(v) for v in node.outputs)
-            if active.isdisjoint(node.outputs) or not any(found):
-                continue
-            builder.loc = node.loc
-            rule = _CONTROL.get(node.op.name)
-            parts = _pull_back(node, found) if rule is None else rule(node, found, active, reverse)
-            for value, part in zip(node.inputs, parts):
-                if part is not None and value in active:
-                    accumulate(value, part)
+                accumulate(cotangents, output, Cotangent(gradient, flags.get(k, True)))
+        sweep(graph.nodes, active, cotangents)
     ends = [cotangents.get(v) for v in wanted]
     connected = tuple(False if end is None else end.present for end in ends)
     gradients = tuple(None if end is None else end.value for end in ends)
     bools = tuple(dict.fromkeys(c for c in connected if isinstance(c, Value)))
     joint = builder.build(tuple(g for g in gradients if g is not None) + bools).with_(name=f"{graph.name}_backward")
     return Reversed(joint, connected, gradients, tuple(arriving), flags)
+
+
+def accumulate(cotangents: Dict[Value, Cotangent], value: Value, part: Cotangent) -> None:
+    """Add a part to the gradient of a value."""
+    before = cotangents.get(value)
+    cotangents[value] = part if before is None else added(before, part)
+
+
+def sweep(nodes: Sequence[Node], active: Collection[Value], cotangents: Dict[Value, Cotangent],
+          stops: Collection[Value] = (), ends: Collection[Value] = ()) -> None:
+    """Add to ``cotangents`` the gradients of the active operands of nodes, the last node first.
+
+    The nodes that compute them go to the current builder.  No gradient goes on at the values in ``stops``, and only
+    those that are ``ends``, too, get one.
+    """
+    builder = current()
+    for node in reversed(nodes):
+        found = tuple(None if v in stops else cotangents.get(v) for v in node.outputs)
+        if not any(found) or not any(v in active for v in node.outputs):
+            continue
+        builder.loc = node.loc
+        rule = _CONTROL.get(node.op.name)
+        parts = _pull_back(node, found) if rule is None else rule(node, found, active, reverse)
+        for value, part in zip(node.inputs, parts):
+            if part is not None and value in active and (value not in stops or value in ends):
+                accumulate(cotangents, value, part)
 
 
 def _pull_back(node: Node, found: Tuple[Optional[Cotangent], ...]) -> List[Optional[Cotangent]]:

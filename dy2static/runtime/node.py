@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Optional, Sequence, Tuple
 
 import chainer
+import numpy as np
 from chainer.variable import Variable, VariableNode
 
 from . import hooks
@@ -129,16 +130,21 @@ def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Vari
         "lazy_grad_sum": lazy_grad_sum}
 
 
-def connect_some(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Optional[Variable]],
+def connect_some(segment: Segment, inputs: Sequence[Optional[Variable]], outputs: Sequence[Optional[Variable]],
                  held: Tuple[Any, ...], lease: Any, lazy_grad_sum: bool = False) -> None:
-    """`connect` where some of the outputs (None) were not made in this call."""
+    """`connect` where some of the inputs and outputs (None) were not made in this call."""
     there = [v for v in outputs if v is not None]
-    connect(segment, inputs, there, held, lease, lazy_grad_sum)
     if there:
+        entering = [make_variable(_NO_ARRAY, False) if v is None else v for v in inputs]
+        connect(segment, entering, there, held, lease, lazy_grad_sum)
         node: CompiledFunction = there[0]._node._creator_node
         references = iter(node.outputs)
         node.outputs = tuple([_gone if v is None else next(references) for v in outputs])
         node._output_count = len(outputs)
+
+
+#: Of inputs that were not made in a call.
+_NO_ARRAY = np.empty((0,), np.float32)
 
 
 def _gone() -> None:

@@ -43,7 +43,7 @@ class Applying:
         """Stop where a run would decide whether the result of a function requires a gradient."""
         required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
         if required and all(x.__dict__.get("uncertain") for x in required):
-            self.abort("whether a Variable requires a gradient depends on a decision on array values")
+            self.abort("whether a Variable requires a gradient depends on a decision on array values", because=required[0])
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):

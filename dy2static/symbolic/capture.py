@@ -123,10 +123,11 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if self.failed is not None:
             raise self.failed
 
-    def abort(self, reason: str, hint: Optional[str] = None, **kind: bool) -> Any:
-        """Stop the capture; the call runs eagerly."""
+    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, **kind: bool) -> Any:
+        """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``."""
         if self.failed is None:
             self.failed = CaptureAborted(reason, user_location(), hint, **kind)
+            self.failed.fork = getattr(because, "__dict__", {}).get("decision")
         raise self.failed
 
     def abort_decision(self) -> Any:

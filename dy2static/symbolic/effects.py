@@ -106,8 +106,10 @@ class Effects:
         seen: Dict[int, SymbolicVariable] = {}
         for variable, _ in list(self._escaping.values()):
             for origin in variable.__dict__.get("origins") or (id(variable),):
-                if seen.setdefault(origin, variable) is not variable:
-                    self.abort("whether two results are one Variable depends on a decision on array values")
+                known = seen.setdefault(origin, variable)
+                if known is not variable:
+                    decided = variable if variable.__dict__.get("decision") is not None else known
+                    self.abort("whether two results are one Variable depends on a decision on array values", because=decided)
 
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""

@@ -28,12 +28,13 @@ _FIXED = ("const", "source", "number")
 class Path:
     """The decisions outside of any block in one call of the function, numbered as they come.
 
-    sides: how the forked ones are settled.  marks: per forked one, how many nodes stand before it, what decides, and
-    the user's line.
+    sides: how the forked ones are settled.  joined: the one that is being joined.  marks: per forked one, how many nodes
+    stand before it, what decides, and the user's line.
     """
 
     def __init__(self, sides: Dict[int, bool]):
         self.sides, self.count = sides, 0
+        self.joined: Optional[int] = None
         self.marks: Dict[int, Tuple[int, Value, Optional[Location]]] = {}
         self._settled: Dict[Value, bool] = {}
 
@@ -51,9 +52,10 @@ class Path:
     @contextlib.contextmanager
     def joining(self) -> Iterator[None]:
         """What cannot be captured inside the last decision may be where the decision is settled."""
-        number = self.count - 1
+        number = self.joined = self.count - 1
         try:
             yield
+            self.joined = None
         except CaptureAborted as stop:
             if stop.fork is None and not stop.again:
                 stop.fork = number
@@ -93,7 +95,6 @@ class Forks:
         tree = self._explore({})
         if isinstance(tree, Leaf):
             return (tree.end,)
-        self._check_independent(tree)
         names: Dict[int, Dict[Value, Value]] = {id(leaf): {} for leaf in leaves(tree)}
         self._unify(tree, 0, names)
         self.capture.builder, self.capture.root.nodes = self.capture.root, []
@@ -107,11 +108,21 @@ class Forks:
         try:
             return self.call(Path(sides))
         except CaptureAborted as stop:
-            if stop.fork is None or stop.fork in sides or self.count >= _MOST_ENDS:
-                stop.fork = None
-                raise
-            number, self.count = stop.fork, self.count + 1
-        return Fork(number, self._explore({**sides, number: True}), self._explore({**sides, number: False}))
+            reason = stop
+        while self._is_next(reason, sides):
+            number, self.count = reason.fork, self.count + 1
+            try:
+                return Fork(number, self._explore({**sides, number: True}), self._explore({**sides, number: False}))
+            except CaptureAborted as stop:      # a decision before this one must be settled first
+                reason = stop
+        raise reason
+
+    def _is_next(self, stop: CaptureAborted, sides: Dict[int, bool]) -> bool:
+        """Whether to go on after settling the decision that the capture stopped at."""
+        if stop.fork is None or stop.fork in sides or self.count >= _MOST_ENDS:
+            stop.fork = None
+            return False
+        return all(stop.fork > number for number in sides)
 
     def _unify(self, tree: Tree, start: int, names: Dict[int, Dict[Value, Value]]) -> None:
         """What the leaves of a fork have in common gets the names of the first of them."""
@@ -131,20 +142,6 @@ class Forks:
 
     def _differs(self) -> None:
         self.capture.abort("the function does something else when it is captured again")
-
-    def _check_independent(self, tree: Fork) -> None:
-        """Refuse Variables that leave from behind a fork and depend on each other: the user could cut between them."""
-        for leaf in leaves(tree):
-            begin = min(place for place, _, _ in leaf.path.marks.values())
-            behind = {v for node in leaf.nodes[begin:] for v in node.outputs}
-            ends = {r.value for r in leaf.end.variables if r.requires_grad and r.value in behind}
-            reached = set(ends)
-            for node in reversed(leaf.nodes[begin:]):
-                if not reached.isdisjoint(node.outputs):
-                    reached.update(node.inputs)
-                    if not ends.isdisjoint(node.inputs):
-                        self.capture.abort("Variables that leave the function after a decision on array values depend on "
-                                           "each other, and the two sides cannot be joined")
 
 
 def leaves(tree: Tree) -> List[Leaf]:
@@ -173,32 +170,29 @@ class _Merged:
         for side in (tree.then, tree.orelse):
             with self.capture.staging.region() as nodes:
                 ends = self.emit(side, place)
-            sides.append((nodes, ends, _wanted(nodes, ends)))
+            sides.append(_Side(nodes, ends))
         builder.loc = leaf.path.marks[tree.number][2]
-        made = self._branch(predicate, sides)
-        ends = []
-        for (_, inner, wanted), taken in zip(sides, (True, False)):
-            outside = {v: made.pop(0) for v in wanted}
-            ends += [renamed(end, outside, self.records, ((predicate, taken),)) for end in inner]
-        return ends
+        for step in range(max(len(side.chunks) for side in sides)):
+            self._branch(predicate, sides, step)
+        return [renamed(end, side.outside, self.records, ((predicate, taken),))
+                for side, taken in zip(sides, (True, False)) for end in side.ends]
 
-    def _branch(self, predicate: Value, sides: List[Tuple[List[Node], List[End], List[Value]]]) -> List[Value]:
-        results: List[List[Value]] = []
-        for k, (nodes, _, _) in enumerate(sides):
-            outputs: List[Value] = []
-            for j, (_, _, wanted) in enumerate(sides):
-                for value in wanted:
-                    if j != k:
-                        with self.capture.staging.region() as extra:
-                            value = OPS["nothing"](type=value.type)
-                        nodes += extra
-                    outputs.append(value)
-            results.append(outputs)
-        captured = free_values([n for nodes, _, _ in sides for n in nodes], [v for part in results for v in part])
+    def _branch(self, predicate: Value, sides: Sequence["_Side"], step: int) -> None:
+        """One ``if_`` with a chunk of each side; what the other side does not have, it leaves open."""
+        parts = [side.nodes(step) for side in sides]
+        wanted = [side.wanted(step) for side in sides]
+        results = []
+        for part, own in zip(parts, wanted):
+            with self.capture.staging.region() as extra:
+                results.append([v if values is own else OPS["nothing"](type=v.type) for values in wanted for v in values])
+            part += extra
+        captured = free_values([node for part in parts for node in part], [v for values in results for v in values])
         builder = self.capture.builder
-        regions = tuple(close(builder, nodes, part, captured, name)
-                        for (nodes, _, _), part, name in zip(sides, results, ("then", "orelse")))
-        return list(builder.add(OPS["if_"], (predicate, *captured), {}, regions, name="forked"))
+        regions = tuple(close(builder, part, values, captured, name)
+                        for part, values, name in zip(parts, results, ("then", "orelse")))
+        made = iter(builder.add(OPS["if_"], (predicate, *captured), {}, regions, name="forked"))
+        for side, values in zip(sides, wanted):
+            side.outside.update(zip(values, made))
 
     def _nodes(self, leaf: Leaf, start: int, end: int) -> List[Node]:
         names = self.names[id(leaf)]
@@ -208,10 +202,39 @@ class _Merged:
         return renamed(leaf.end, self.names[id(leaf)], self.records)
 
 
-def _wanted(nodes: Sequence[Node], ends: Sequence[End]) -> List[Value]:
-    """The values made by these nodes that the ends read."""
-    made = {v for node in nodes for v in node.outputs}
-    return list(dict.fromkeys(v for end in ends for v in end.values() if v in made))
+class _Side:
+    """One side of a fork, in chunks: a Variable that leaves the function, and on which another one depends, ends a chunk,
+    because the user can cut the graph there.
+
+    outside: what the values of earlier chunks are called outside.
+    """
+
+    def __init__(self, nodes: List[Node], ends: List[End]):
+        self.ends, self.chunks = ends, [[]]      # type: ignore[var-annotated]
+        self.outside: Dict[Value, Value] = {}
+        leaving = {r.value for end in ends for r in end.variables if r.requires_grad}
+        reached, cuts = set(leaving), set()
+        for node in reversed(nodes):
+            if not reached.isdisjoint(node.outputs):
+                reached.update(node.inputs)
+                cuts |= leaving.intersection(node.inputs)
+        for node in nodes:
+            self.chunks[-1].append(node)
+            if not cuts.isdisjoint(node.outputs):
+                self.chunks.append([])
+
+    def nodes(self, step: int) -> List[Node]:
+        """The nodes of a chunk."""
+        chunk = self.chunks[step] if step < len(self.chunks) else []
+        return [with_inputs(node, tuple([self.outside.get(v, v) for v in node.inputs])) for node in chunk]
+
+    def wanted(self, step: int) -> List[Value]:
+        """The values made in a chunk that later ones, or the ends, read."""
+        if step >= len(self.chunks):
+            return []
+        made = {v for node in self.chunks[step] for v in node.outputs}
+        read = [v for chunk in self.chunks[step + 1:] for node in chunk for v in node.inputs]
+        return list(dict.fromkeys(v for v in [*read, *(v for end in self.ends for v in end.values())] if v in made))
 
 
 def renamed(end: End, names: Dict[Value, Value], records: Dict[Tuple, EscapingVariable],

@@ -81,7 +81,7 @@ class Materialiser:
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
             if "choice" in item.__dict__:
-                self.capture.abort("a host call gets a Variable that depends on a decision on array values")
+                self.capture.abort("a host call gets a Variable that depends on a decision on array values", because=item)
             value = self.capture.early_variable(item) if source is None else self.capture.object_value(source)
             return self._hole(value, operands)
         if kind is BoundHostMethod:
@@ -200,7 +200,7 @@ class Materialiser:
         if known is not None:
             return self.build(known)
         if kind == LEAF and chainer.config.enable_backprop:
-            self.capture.abort("whether a result is a leaf of the graph depends on a decision on array values")
+            self.capture.abort("whether a result is a leaf of the graph depends on a decision on array values", because=item)
         if kind == NEW:
             return Build("variable", (self.capture.escaping(item),))
         if "detached" not in item.__dict__:

@@ -42,7 +42,8 @@ class StagedFunctions:
             self.abort("two arrays are compared by `is`")
         if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \
                 any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
-            self.abort("`is` of Variables that depend on a decision on array values")
+            decided = first if "decision" in first.__dict__ else second
+            self.abort("`is` of Variables that depend on a decision on array values", because=decided)
         first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
         return first is second
 
