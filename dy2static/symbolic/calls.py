@@ -188,7 +188,12 @@ class Calls:
         return cls(*args, **kwargs)
 
     def _text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        if any(type(x) in (SymbolicArray, SymbolicObject) or isinstance(x, SymbolicVariable) for x in args):
+        if getattr(function, "__name__", "") == "join" and args:
+            args = (list(args[0]),)
+            found: Any = args[0]
+        else:
+            found = (*args, *kwargs.values())
+        if any(is_symbolic(x) and not (type(x) is SymbolicScalar and x.text is not None) for x in found):
             return self.capture.host_call(function, args, kwargs)
         return function(*args, **kwargs)
 
