@@ -1,0 +1,393 @@
+"""Decisions whose sides cannot be joined: the rest of the function is compiled once for each side, and is one program."""
+import random
+
+import against_eager
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import variable
+
+from dy2static import FallbackWarning, to_static
+
+
+class Box:
+    """A plain object with state."""
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def param(*values):
+    return chainer.Parameter(np.array(values, "f"))
+
+
+def signs(count=3):
+    """Calls with Variables of positive, negative and mixed contents."""
+    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high),)
+            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
+
+
+# --- what is returned -------------------------------------------------------------------------------------------------
+
+
+def shapes(compile):
+    def f(x):
+        if float(x.array.sum()) > 0:
+            return F.relu(x)
+        return F.sum(x * x)
+    return compile(f), None
+
+
+def dtypes(compile):
+    def f(x):
+        y = x if x.array[0] > 0 else F.cast(x, "float64")
+        return F.sum(y * y)
+    return compile(f), None
+
+
+def structures(compile):
+    def f(x):
+        if x.array[0] > 0:
+            return {"h": x * 2, "n": 1}
+        if x.array[1] > 0:
+            return [x, None, "second"]
+        return F.exp(x), (x * 3, x.array.sum())
+    return compile(f), None
+
+
+def nothing_or_something(compile):
+    def f(x):
+        best = None
+        if x.array.max() > 0.5:
+            best = F.max(x)
+        if best is None:
+            return x * 0.5
+        return best * x
+    return compile(f), None
+
+
+def texts(compile):
+    def f(x):
+        kind = "positive" if x.array.sum() > 0 else "negative"
+        return {kind: x * 2}, f"it is {kind}", len(kind)
+    return compile(f), None
+
+
+def functions(compile):
+    def f(x):
+        act = F.relu if x.array.sum() > 0 else (lambda v: v * 0.1)
+        return act(x) + act(x * 2)
+    return compile(f), None
+
+
+def classes_of_numbers(compile):
+    def f(x):
+        k = 2 if x.array[0] > 0 else 2.5
+        return x * k, k, type(k).__name__
+    return compile(f), None
+
+
+def lists_that_grow(compile):
+    def f(x):
+        hs = [x]
+        if x.array[0] > 0:
+            hs.append(x * 2)
+        if x.array[1] > 0:
+            hs.extend([F.tanh(x), x])
+        return F.concat(hs, axis=0), len(hs)
+    return compile(f), None
+
+
+def sets_and_deleted_keys(compile):
+    def f(x):
+        seen, kept = {"a"}, {"u": 1, "v": 2}
+        if x.array[0] > 0:
+            seen.add("b")
+            del kept["u"]
+        return x * len(seen), sorted(seen), kept
+    return compile(f), None
+
+
+def an_iterator_goes_on(compile):
+    def f(x):
+        numbers = iter([1.0, 2.0, 3.0])
+        y = x * next(numbers)
+        if y.array.sum() > 0:
+            y = y * next(numbers)
+        return y * next(numbers)
+    return compile(f), None
+
+
+# --- Variables and the graph ----------------------------------------------------------------------------------------
+
+
+def depends_on_each_other(compile):
+    def f(x):
+        if x.array.sum() > 0:
+            h = F.tanh(x)
+            loss = F.sum(h * h)
+            return h, loss, loss * 2
+        h = F.exp(x)
+        return {"h": h, "y": h * x}
+    return compile(f), None
+
+
+def leaf_made_behind(compile):
+    def f(x):
+        if x.array.sum() > 0:
+            v = chainer.Variable(x.array * 2)
+            return v, F.sum(v * x)
+        return F.sum(x)
+    return compile(f), None
+
+
+def leaf_or_not(compile):
+    def f(x):
+        y = x * 2
+        if x.array.sum() > 0:
+            y = chainer.Variable(y.array)
+        return y
+    return compile(f), None
+
+
+def with_or_without_gradient(compile):
+    w = param(1, 2, 3)
+
+    def f(x):
+        if x.array[0] > 0:
+            with chainer.no_backprop_mode():
+                y = x * w
+        else:
+            y = x * w
+        return F.sum(y * y)
+    return compile(f), [w]
+
+
+def uses_one_parameter(compile):
+    w, v = param(1, 2, 3), param(4, 5, 6)
+
+    def f(x):
+        h = F.sigmoid(x * w)
+        if h.array.sum() > 1.5:
+            return F.sum(h * v)
+        return h
+    return compile(f), [w, v]
+
+
+def one_object_or_another(compile):
+    def f(x):
+        a, b = x * 2, x * 3
+        c = a if x.array.sum() > 0 else b
+        return a, b, c
+    return compile(f), None
+
+
+def compared_by_identity(compile):
+    def f(x):
+        a, b = x * 2, x * 3
+        c = a if x.array.sum() > 0 else b
+        return c * 2 if c is a else c * 5
+    return compile(f), None
+
+
+# --- effects -----------------------------------------------------------------------------------------------------------
+
+
+def printed_on_each_side(compile):
+    def f(x):
+        print("begin")
+        if x.array.sum() > 0:
+            print("positive", x.shape)
+            result = x * 2
+        else:
+            result = [x]
+        print("end", type(result).__name__)
+        return result
+    return compile(f), None
+
+
+def state_of_two_kinds(compile):
+    box = Box(last=None, n=0)
+
+    def f(x):
+        box.n += 1
+        if x.array.sum() > 0:
+            box.last = x * 2
+        else:
+            box.last = "none"
+            box.extra = box.n
+        return x * box.n
+    return compile(f), [box]
+
+
+def list_of_the_user(compile):
+    log = []
+
+    def f(x):
+        if x.array.sum() > 0:
+            log.append("up")
+            log.append(float(x.array[0]))
+        return x * len(log)
+    return compile(f), [log]
+
+
+def random_after_the_decision(compile):
+    def f(x):
+        y = x * random.random()
+        if y.array.sum() > 0:
+            return F.dropout(y, 0.5), np.random.rand()
+        return y * random.random()
+    return compile(f), None
+
+
+def raises_on_one_side(compile):
+    box = Box(n=0)
+
+    def f(x):
+        box.n += 1
+        kind = None
+        if x.array.sum() > 0:
+            kind = "positive"
+        if kind is None:
+            box.failed = True
+            raise ValueError("not " + str(kind))
+        box.n += 10
+        return x
+    return compile(f), [box]
+
+
+def caught_inside(compile):
+    def f(x):
+        try:
+            if x.array.sum() > 0:
+                raise KeyError("big")
+            y = x * 2
+        except KeyError as error:
+            return x, str(error)
+        finally:
+            print("done")
+        return y
+    return compile(f), None
+
+
+# --- loops -------------------------------------------------------------------------------------------------------------
+
+
+def none_before_the_loop(compile):
+    def f(x):
+        total, n = None, 0
+        while float(F.sum(x * x).array) > 0.1:
+            total = x if total is None else total + x
+            x, n = x * 0.5, n + 1
+        return (x, n) if total is None else (total, n)
+    return compile(f), None
+
+
+def int_before_the_loop(compile):
+    def f(x):
+        total = 0
+        while float(F.sum(x * x).array) > 0.1:
+            total = total + x
+            x = x * 0.5
+        return total
+    return compile(f), None
+
+
+def other_shape_before_the_loop(compile):
+    def f(x):
+        h = np.zeros((1, 3), "f")
+        y = F.expand_dims(x, 0)
+        while float(abs(h).sum()) < 3 and float(y.array.sum()) > 0.1:
+            h = y.array + np.zeros((2, 3), "f")
+            y = y * 0.7
+        return y, h
+    return compile(f), None
+
+
+def ends_in_python_loop(compile):
+    def f(x):
+        outs = []
+        for k in range(3):
+            x = x * 0.8
+            outs.append(x)
+            if x.array.max() < 0.4:
+                return outs, k
+        return outs, "all"
+    return compile(f), None
+
+
+CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
+         sets_and_deleted_keys, an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
+         with_or_without_gradient, uses_one_parameter, one_object_or_another, compared_by_identity, printed_on_each_side,
+         state_of_two_kinds, list_of_the_user, random_after_the_decision, raises_on_one_side, caught_inside,
+         none_before_the_loop, int_before_the_loop, other_shape_before_the_loop, ends_in_python_loop]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_compiled(case):
+    """Values, gradients, identity, state, output and exceptions are those of the eager program."""
+    against_eager.check(case, signs(), compiled=True)
+
+
+def gradients(function, first, second):
+    """The results of a call, gradients between them, and gradients of these gradients, as far as there are any."""
+    x = variable(3, seed=1, low=first, high=second)
+    h, y = function(x)
+    y = F.sum(y * y)
+    between, = chainer.grad([y], [h], enable_double_backprop=True)
+    whole, = chainer.grad([y], [x], enable_double_backprop=True)
+    twice, = chainer.grad([F.sum(whole * whole)], [x])
+    h.unchain()
+    y.backward()
+    return [None if v is None else v.array for v in (h, y, between, whole, twice, x.grad_var, h.grad_var)]
+
+
+@pytest.mark.parametrize("low, high", [(0.1, 1), (-1, -0.1)])
+def test_cuts_behind_a_fork(low, high):
+    """A Variable that leaves from behind a fork can be asked for its gradient, and cut off."""
+    def f(x):
+        if x.array.sum() > 0:
+            h = F.tanh(x * x)
+            return h, F.exp(h) * x
+        h = x * 2
+        return [h, F.sum(h * h * h)]
+    compiled = to_static(f, strict=True)
+    for _ in range(2):
+        for a, b in zip(gradients(f, low, high), gradients(compiled, low, high)):
+            assert (a is None) == (b is None)
+            if a is not None:
+                np.testing.assert_allclose(a, b, rtol=1e-5)
+    assert compiled.stats()["programs"] == 1
+
+
+def test_one_program_for_all_sides():
+    """Whatever the data decide later, nothing is captured again."""
+    compiled = to_static(structures(lambda f: f)[0], strict=True)
+    for k in range(50):
+        compiled(variable(3, seed=k))
+    assert compiled.stats()["captures"] == 1
+
+
+def test_too_many_ends():
+    """With more ends than one function may have, the call runs eagerly, and says why."""
+    def f(x):
+        found = []
+        for k in range(6):
+            if x.array[k] > 0:
+                found.append(str(k))
+        return x * len(found), "".join(found)
+    compiled = to_static(f)
+    x = variable(6, seed=3)
+    with pytest.warns(FallbackWarning, match="a list grows or shrinks"):
+        y, text = compiled(x)
+    assert text == f(x)[1]
+    np.testing.assert_array_equal(y.array, f(x)[0].array)
+
+
+def test_the_code_shows_the_decision():
+    """The generated function has one ``if`` with the rest of the function on each side."""
+    compiled = to_static(shapes(lambda f: f)[0], strict=True)
+    code = compiled.program(variable(3)).code
+    assert code.count("if ") == 1 and code.count("else:") == 1
+    assert "relu" in code or "maximum" in code
