@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.graph import Value
 from ..pyast.loader import compile_text
-from ..runtime.node import connect, connect_nowhere, connect_some, make_variable
+from ..runtime.node import connect, connect_nowhere, connect_some, make_variable, store_gradient
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
@@ -50,8 +50,8 @@ class Entry:
         self.forward, self.pool = forward, pool
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
-            "make_variable": make_variable, "connect": connect, "connect_nowhere": connect_nowhere, "connect_some": connect_some,
-            "salvage": salvage,
+            "make_variable": make_variable, "store_gradient": store_gradient, "connect": connect,
+            "connect_nowhere": connect_nowhere, "connect_some": connect_some, "salvage": salvage,
             "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
@@ -365,7 +365,8 @@ class Entry:
                 "list extend": f"{container}.extend({value})", "list assign": f"{container}[:] = {value}",
                 "set assign": f"{container}.clear(); {container}.update({value})",
                 "cell set": f"{container}.cell_contents = {value}",
-                "cell delete": f"del {container}.cell_contents"}[write.kind]
+                "cell delete": f"del {container}.cell_contents",
+                "gradient": f"store_gradient({container}, {key}, {value})"}[write.kind]
 
     def expression(self, build: Build) -> str:
         """Text that makes the object; objects that are used twice get a name."""

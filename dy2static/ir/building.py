@@ -31,6 +31,7 @@ class Builder:
         self.inputs: List[Value] = []
         self.nodes: List[Node] = []
         self.loc: Optional[Location] = None
+        self.outer: Optional[Builder] = None
         self._taken: Dict[str, int] = {}
 
     def fresh(self, hint: str) -> str:
@@ -40,9 +41,9 @@ class Builder:
         return hint if count == 0 else self.fresh(f"{hint}_{count}")
 
     def region(self) -> "Builder":
-        """A builder for a region inside: it shares the names, and where nodes come from."""
+        """A builder for a region inside, whose ``outer`` is this one: it shares the names, and where nodes come from."""
         inner = Builder(f"{self.name}_region")
-        inner._taken, inner.loc = self._taken, self.loc
+        inner._taken, inner.loc, inner.outer = self._taken, self.loc, self
         return inner
 
     def input(self, type: Type, name: str = "x") -> Value:

@@ -33,6 +33,16 @@ def make_variable(array: Any, requires_grad: bool) -> Variable:
     return variable
 
 
+def store_gradient(variable: Variable, marks: Tuple[bool, bool], gradient: Optional[Variable]) -> None:
+    """Let a Variable have this gradient.  marks: whether it was cleared, and whether `backward` has been there."""
+    cleared, differentiated = marks
+    variable._set_grad_var_without_check(gradient)
+    if cleared:
+        variable._grad_valid = True
+    if differentiated:
+        variable._loss_scale = None
+
+
 class CompiledFunction(chainer.FunctionNode):
     """One segment of a compiled call in Chainer's graph.
 

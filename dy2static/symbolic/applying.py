@@ -37,7 +37,10 @@ class Applying:
         if outputs is None:
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
-        return tuple([self._result(v, values, any(requires), connected) for v in outputs])
+        results = tuple([self._result(v, values, any(requires), connected) for v in outputs])
+        for variable in results:
+            variable.__dict__["siblings"] = results
+        return results
 
     def _check_certain(self, inputs: Sequence[Any]) -> None:
         """Stop where a run would decide whether the result of a function requires a gradient."""
@@ -57,6 +60,8 @@ class Applying:
         if type(array) is SymbolicArray:
             if array.is_scalar:
                 self.abort("a NumPy scalar is given to a Chainer function")
+            if array is x and array.value in self.gradients.variables:      # `h.array`, which is not `h`
+                return OPS["stop_gradient"](array.value), False
             return array.value, requires_grad
         if type(array) is not np.ndarray or requires_grad:
             self.abort(f"a {type(array).__name__} made inside a library function is differentiated")

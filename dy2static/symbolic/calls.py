@@ -375,7 +375,7 @@ def _host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any)
 
 
 _HANDLERS: Dict[Any, Callable] = {
-    chainer.grad: _refuse("chainer.grad is called inside the compiled function"),
+    chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _host_without_result,
     np.seterr: _refuse("NumPy's error handling is changed"),

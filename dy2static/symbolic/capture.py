@@ -18,6 +18,7 @@ from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
 from .forks import Forks, Leaf, Path
+from .gradients import Gradients
 from .locations import user_location
 from .materialise import Materialiser
 from .naming import identifier, readable
@@ -46,6 +47,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.world = World(self, varying)
         self.calls = Calls(self)
         self.materialiser = Materialiser(self)
+        self.gradients = Gradients(self)
         self.staging = Staging(self)
         self.observed, self.start_config = observed, dict(start_config)
         self.inputs: List[Input] = []
@@ -117,6 +119,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.builder, self.root.nodes = self.root, []
         self.materialiser, self.staging = Materialiser(self), Staging(self)
         self.variables, self._escaping, self.applied = [], {}, 0
+        self.gradients.start_again()
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""

@@ -9,7 +9,7 @@ import chainer
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
-from ..runtime.node import make_variable
+from ..runtime.node import make_variable, store_gradient
 from . import stand_ins
 from .calls import HARMLESS, writable_cells
 from .naming import identifier
@@ -86,11 +86,12 @@ class Effects:
                 found.append((container.source, names + kind, key, item))
         for cell in self._cells.values():
             found += cell.changes()
-        return found
+        return found + self.gradients.changes()
 
     def escaping(self, variable: SymbolicVariable) -> EscapingVariable:
         """The record of a Variable made here that the user can get hold of."""
         key = id(variable)
+        self._check_gradient(variable)
         if key not in self._escaping:
             if self.staging.depth:
                 self.abort("a Variable leaves the compiled function from inside a decision on array values")
@@ -105,11 +106,20 @@ class Effects:
             self.abort("a part of a function without backprop is differentiated")
         seen: Dict[int, SymbolicVariable] = {}
         for variable, _ in list(self._escaping.values()):
+            self._check_gradient(variable)
             for origin in variable.__dict__.get("origins") or (id(variable),):
                 known = seen.setdefault(origin, variable)
                 if known is not variable:
                     decided = variable if variable.__dict__.get("decision") is not None else known
                     self.abort("whether two results are one Variable depends on a decision on array values", because=decided)
+
+    def is_escaping(self, variable: SymbolicVariable) -> bool:
+        """Whether the user can get hold of a Variable made here already."""
+        return id(variable) in self._escaping
+
+    def _check_gradient(self, variable: SymbolicVariable) -> None:
+        if self.gradients.keeps(variable):
+            self.abort("a Variable that is made here leaves the compiled function with a gradient")
 
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
@@ -151,7 +161,8 @@ def _delete_cell(container: Any, key: Any, value: Any) -> None:
 
 
 _STORES = {"set": _store_item, "delete": _delete_item, "list extend": _extend, "list assign": _assign,
-           "set assign": _assign_set, "cell set": _store_cell, "cell delete": _delete_cell}
+           "set assign": _assign_set, "cell set": _store_cell, "cell delete": _delete_cell,
+           "gradient": store_gradient}
 
 
 def flat(result: Any) -> List[Any]:

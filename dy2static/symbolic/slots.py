@@ -81,6 +81,7 @@ class VariableSlot(Slot):
         origins = self.capture.staging.choices.origins((self.initial, *after), self.depth)
         made.__dict__["origins"] = origins if after else {**origins, id(made): made}
         made.__dict__["uncertain"] = is_uncertain((self.initial, made, *after))
+        self.capture.gradients.join(made, (self.initial, *after), known=bool(after))
         made.__dict__["decision"] = self.capture.staging.path.joined
         return made
 

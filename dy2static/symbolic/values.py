@@ -286,22 +286,36 @@ class SymbolicVariable(chainer.Variable):
         return self._data[0].value
 
     def __setattr__(self, name: str, item: Any) -> None:
+        capture.gradients.note(self)
         if name == "_device":
             self.__dict__[name] = item
-            return
-        self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
+        elif name in ("grad", "grad_var"):
+            self.capture.gradients.assign(self, name, item)
+        else:
+            self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
 
     def _outside(self, *_: Any, **__: Any) -> Any:
         self.capture.abort("the gradient or graph of a Variable is used inside the compiled function")
 
-    backward = unchain = unchain_backward = cleargrad = zerograd = addgrad = copydata = retain_data = _outside
+    def backward(self, retain_grad: bool = False, enable_double_backprop: bool = False, loss_scale: Any = None) -> None:
+        self.capture.gradients.backward(self, retain_grad, enable_double_backprop, loss_scale)
+
+    def cleargrad(self) -> None:
+        self.capture.gradients.set(self, None, cleared=True)
+
+    def unchain(self) -> None:
+        self.capture.gradients.unchain(self)
+
+    def unchain_backward(self) -> None:
+        self.capture.gradients.unchain_backward(self)
+
+    zerograd = addgrad = copydata = retain_data = _outside
     set_creator = set_creator_node = to_device = to_cpu = to_gpu = to_chx = from_chx = debug_print = _outside
-    grad = property(_outside, _outside)
-    grad_var = property(_outside, _outside)
+    grad = property(lambda self: self.capture.gradients.array(self))
+    grad_var = property(lambda self: self.capture.gradients.get(self))
     node = property(_outside)
     _node = property(_outside)
-    creator = property(_outside, _outside)
-    creator_node = property(_outside, _outside)
+    creator = creator_node = property(lambda self: self.capture.gradients.creator(self))
     rank = property(_outside)
     label = property(_outside)
     name = property(_outside, _outside)

@@ -336,6 +336,10 @@ class World:
             raise TypeError(f"{cls.__name__}() takes no arguments")
         return shadow
 
+    def real_of(self, made: Any) -> Any:
+        """The object of the user's that a shadow or a symbolic value stands for."""
+        return next(real for real, known, _ in self._memo.values() if known is made)
+
     # --- at the end ---------------------------------------------------------------------------------------------
 
     def finish(self) -> None:

@@ -1,0 +1,307 @@
+"""Gradients that the function itself asks for: `chainer.grad`, `backward`, and what Variables keep in ``grad_var``."""
+from __future__ import annotations
+
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from ..errors import CaptureError
+from ..ir.building import Builder
+from ..ir.graph import Graph, Node, Value
+from ..ir.op import OPS
+from ..passes.active import active_values
+from ..passes.within import ancestors, differentiate_within
+from .kept_gradients import KeptGradients
+from .values import SymbolicArray, SymbolicVariable
+
+_CROSSES = "a gradient is taken of something that was computed outside of the decision or loop where it is taken"
+
+
+class _Reach(NamedTuple):
+    """What gradients of some outputs may go through.
+
+    nodes: of the present builder.  values: all values that the outputs depend on, up to leaves.  stops: where no gradient
+    goes on.
+    """
+
+    nodes: List[Node]
+    values: Set[Value]
+    stops: Set[Value]
+
+
+class Gradients(KeptGradients):
+    """Of one `Capture`: the Variables it knows, and gradients between them.
+
+    variables: by value.  stops: the values of those without a creator.
+    """
+
+    def __init__(self, capture: Any):
+        super().__init__(capture)
+        self.variables: Dict[Value, SymbolicVariable] = {}
+        self.stops: Set[Value] = set()
+
+    def note(self, variable: SymbolicVariable) -> None:
+        """Know a new Variable."""
+        variable.__dict__["serial"] = len(self.variables)
+        self.variables[variable.value] = variable
+        if not variable.connected:
+            self.stops.add(variable.value)
+
+    # --- what user code calls ---------------------------------------------------------------------------------------------
+
+    def grad(self, outputs: Any, inputs: Any, grad_outputs: Any = None, grad_inputs: Any = None, set_grad: Any = False,
+             retain_grad: Any = False, enable_double_backprop: Any = False, loss_scale: Any = None) -> List[Any]:
+        """`chainer.grad`."""
+        capture = self.capture
+        for name, items in (("outputs", outputs), ("inputs", inputs)):
+            if not isinstance(items, (tuple, list)):
+                raise TypeError(f"{name} must be a tuple or a list, not {type(items)}.")
+        outputs, inputs = list(outputs), list(inputs)
+        self._check((*outputs, *inputs))
+        if retain_grad:
+            capture.abort("chainer.grad with retain_grad is called inside the compiled function")
+        seeds: Dict[Value, SymbolicVariable] = {}
+        for items, given in ((outputs, grad_outputs), (inputs, grad_inputs)):
+            given = [None] * len(items) if given is None else list(given)
+            if len(given) != len(items):
+                raise ValueError("there must be as many gradients as Variables")
+            for variable, seed in zip(items, given):
+                if seed is None and items is outputs:
+                    seed = self._ones(variable, False, 1 if loss_scale is None else loss_scale)
+                if seed is not None:
+                    self._check_seed(variable, seed)
+                    seeds[variable.value] = seed
+        reach = self._reach(outputs, inputs)
+        wanted = {v.value for v in inputs if v.requires_grad and v.value in reach.values}
+        if any(v.dtype.kind != "f" for v in wanted):
+            capture.abort("the gradient with respect to integers")
+        found = self._differentiate(seeds, wanted, reach, bool(enable_double_backprop), "grad")
+        results = [found.get(v.value, seeds.get(v.value)) for v in inputs]
+        if set_grad:
+            for variable, gradient in zip(inputs, results):
+                self.set(variable, gradient)
+        return results
+
+    def backward(self, variable: SymbolicVariable, retain_grad: Any = False, enable_double_backprop: Any = False,
+                 loss_scale: Any = None) -> None:
+        """`Variable.backward`."""
+        capture = self.capture
+        self._check((variable,))
+        if retain_grad or loss_scale is not None:
+            capture.abort("backward with retain_grad or loss_scale is called inside the compiled function")
+        seed = self.get(variable)
+        if seed is None:
+            if variable.ndim:
+                capture.abort("backward is called inside the compiled function, on what is no scalar and has no gradient",
+                              hint="call it on the sum or the mean")
+            seed = self._ones(variable, True)
+        else:
+            self._check_seed(variable, seed)
+            self.set(variable, None)
+        if not variable.connected:
+            self._check_leaf(variable)
+            self.set(variable, seed, cleared=True, differentiated=True)
+            return
+        reach = self._reach([variable], None)
+        leaves = [v for v in map(self.variables.get, reach.values & self.stops) if v is not None and v.requires_grad
+                  and v.dtype.kind == "f"]
+        leaves.sort(key=lambda v: v.__dict__["serial"])
+        found = self._differentiate({variable.value: seed}, {v.value for v in leaves}, reach,
+                                    bool(enable_double_backprop), "backward")
+        for leaf in leaves:
+            if leaf.value in found:
+                self._check_leaf(leaf)
+                gradient, before = found[leaf.value], self.get(leaf)
+                if before is not None:
+                    gradient = self._sum(before, gradient, bool(enable_double_backprop))
+                self.set(leaf, gradient, differentiated=True)
+
+    def unchain(self, variable: SymbolicVariable) -> None:
+        """`Variable.unchain`: it is a leaf from now on, also for what was computed from it before."""
+        self._check((variable,))
+        if not variable.connected:
+            self._check_leaf(variable)
+            return
+        self._cut(variable)
+
+    def unchain_backward(self, variable: SymbolicVariable) -> None:
+        """`Variable.unchain_backward`."""
+        self._check((variable,))
+        if not variable.connected:
+            self._check_leaf(variable)
+            return
+        nodes, values = ancestors(self.capture.builder.nodes, [variable.value], self.stops)
+        if self.capture.staging.depth or any(node.regions for node in nodes):
+            self.capture.abort("unchain_backward goes through a decision on array values")
+        reached = [v for v in map(self.variables.get, values) if v is not None]
+        for other in reached:
+            if not other.connected:
+                self._check_leaf(other)
+        for other in reached:
+            for sibling in other.__dict__.get("siblings", (other,)):
+                if sibling.connected:
+                    self._cut(sibling)
+
+    def creator(self, variable: SymbolicVariable) -> None:
+        """`Variable.creator`, where that is None."""
+        self._check((variable,))
+        if variable.connected:
+            self.capture.abort("the creator of a Variable is used inside the compiled function")
+        self._check_leaf(variable)
+
+    # --- checks ------------------------------------------------------------------------------------------------------------
+
+    def _check(self, variables: Iterable[Any]) -> None:
+        self.capture.check()
+        for variable in variables:
+            if not isinstance(variable, SymbolicVariable):
+                self.capture.abort(f"the gradient of a {type(variable).__name__} is asked inside the compiled function")
+            if "exposed" in variable.__dict__:
+                self.capture.abort(f"a Variable is used after {variable.__dict__['exposed']}, which may have changed it")
+            if variable.__dict__.get("uncertain"):
+                self.capture.abort("whether a Variable requires a gradient depends on a decision on array values",
+                                   because=variable)
+
+    def _check_seed(self, variable: SymbolicVariable, seed: Any) -> None:
+        self._check((seed,))
+        if seed.value.type != variable.value.type or variable.dtype.kind != "f":
+            self.capture.abort(f"a gradient {seed.value.type} is given for a Variable {variable.value.type}")
+
+    def _check_leaf(self, variable: SymbolicVariable) -> None:
+        """Guard that a Variable of the user's has no creator: a gradient would go on there."""
+        source = variable.__dict__.get("source")
+        if source is not None:
+            if self.real(variable).creator_node is not None:
+                self.capture.abort("a gradient inside the compiled function reaches what was computed before the call")
+            world = self.capture.world
+            world.guard(world.source("attr", source, "creator_node"), "is", None)
+
+    # --- what leads to what ------------------------------------------------------------------------------------------------
+
+    def _reach(self, outputs: Sequence[SymbolicVariable], inputs: Optional[Sequence[SymbolicVariable]]) -> _Reach:
+        """What gradients of the outputs go through; inputs: with respect to these only."""
+        builder = self.capture.builder
+        nodes = [node for part in _chain(builder) for node in part.nodes]
+        found, values = ancestors(nodes, [v.value for v in outputs], self.stops)
+        own = set(builder.nodes)
+        local = [node for node in found if node in own]
+        made = {v for node in local for v in node.outputs}
+        entering = {v for v in values if v not in made and v in self.variables}
+        if inputs is None:
+            if any(self.variables[v].connected for v in entering):
+                self.capture.abort(_CROSSES)
+        else:
+            self._check_crossing(entering, made, inputs, values)
+            self._check_identity(nodes, values, outputs, inputs)
+        return _Reach(local, values, self.stops | entering)
+
+    def _check_crossing(self, entering: Set[Value], made: Set[Value], inputs: Sequence[SymbolicVariable],
+                        values: Set[Value]) -> None:
+        """Stop where a way to one of the inputs may lead out of this region, or out of the call."""
+        outer = [v for v in inputs if v.requires_grad and v.value not in made and v.value in values]
+        for value in entering:
+            variable = self.variables[value]
+            if variable.requires_grad and any(v is not variable for v in outer):
+                if variable.connected:
+                    self.capture.abort(_CROSSES)
+                self._check_leaf(variable)
+
+    def _check_identity(self, nodes: Sequence[Node], values: Set[Value], outputs: Sequence[SymbolicVariable],
+                        inputs: Sequence[SymbolicVariable]) -> None:
+        """Stop where a decision says which of the Variables that the outputs depend on is one of the inputs."""
+        targets = {id(v): v for v in inputs}
+        produced = {v for node in nodes for v in node.outputs}
+        for variable in [self.variables[v] for v in values if v in self.variables and v not in produced]:
+            if any(id(other) in targets for other in _alternatives(variable)):
+                self._abort_identity(variable)
+        others = [(v, other) for v in inputs for other in _alternatives(v)]
+        if others:
+            past = ancestors(nodes, [v.value for v in outputs], self.stops.union(v.value for v in inputs))[1]
+            for variable, other in others:
+                if other.value in past and id(other) not in targets:
+                    self._abort_identity(variable)
+
+    def _abort_identity(self, variable: SymbolicVariable) -> None:
+        self.capture.abort("with respect to which Variable a gradient is taken depends on a decision on array values",
+                           because=variable)
+
+    # --- gradients as nodes --------------------------------------------------------------------------------------------------
+
+    def _differentiate(self, seeds: Mapping[Value, SymbolicVariable], wanted: Collection[Value], reach: _Reach,
+                       double: bool, name: str) -> Dict[Value, SymbolicVariable]:
+        """The gradients of the wanted values that there are."""
+        capture, builder = self.capture, self.capture.builder
+        capture.event("staged", name)
+        given = {v: seed.value for v, seed in seeds.items() if v in reach.values}
+        at, start = builder.loc, len(builder.nodes)
+        try:
+            found, nodes = differentiate_within(builder, reach.nodes, given, wanted, reach.stops)
+        except CaptureError as error:
+            capture.abort(str(error.args[0]))
+        finally:
+            builder.loc = at
+        if any(node.op.may_raise or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
+            capture._store_writes_before(start)
+        requiring = [v for v, variable in self.variables.items() if variable.requires_grad]
+        active = active_values(Graph((), (), tuple(nodes)), requiring)
+        known = {seed.value: seed for seed in seeds.values()}
+        results = {}
+        for value in wanted:
+            gradient = found.get(value)
+            if gradient is None:
+                continue
+            if gradient.present is not True:
+                capture.abort("whether a gradient is None depends on a decision on array values")
+            if gradient.value not in known:
+                known[gradient.value] = self._variable(gradient.value, gradient.value in active, double)
+            results[value] = known[gradient.value]
+        return results
+
+    def _variable(self, value: Value, requires_grad: bool, double: bool) -> SymbolicVariable:
+        """A gradient as a Variable: what its gradients go through only with ``double``."""
+        if requires_grad and not double and self.capture.differentiates:
+            value = OPS["stop_gradient"](value)
+        elif value in self.variables:
+            value = OPS["identity"](value)
+        return SymbolicVariable(self.capture, SymbolicArray(self.capture, value), requires_grad, requires_grad and double)
+
+    def _sum(self, a: SymbolicVariable, b: SymbolicVariable, double: bool) -> SymbolicVariable:
+        self._check_seed(b, a)
+        return self._variable(OPS["add"](a.value, b.value), a.requires_grad or b.requires_grad, double)
+
+    def _ones(self, variable: SymbolicVariable, requires_grad: bool, value: Any = 1) -> SymbolicVariable:
+        """The gradient that an output has if none is given."""
+        if variable.dtype.kind != "f" or not isinstance(value, (int, float, np.floating)):
+            self.capture.abort(f"a gradient of a Variable {variable.value.type} is asked inside the compiled function")
+        made = OPS["full"](shape=variable.shape, value=float(value), dtype=variable.dtype)
+        return SymbolicVariable(self.capture, SymbolicArray(self.capture, made), requires_grad)
+
+    def _cut(self, variable: SymbolicVariable) -> None:
+        """Let no gradient through to what a Variable was computed from."""
+        capture, value, nodes = self.capture, variable.value, self.capture.builder.nodes
+        if capture.is_escaping(variable):
+            capture.abort("a Variable that a host call has seen is unchained")
+        place = next((i for i, node in enumerate(nodes) if value in node.outputs), None)
+        if place is None or "origins" in variable.__dict__:
+            capture.abort("a Variable is unchained that a decision on array values decides on, or inside of one",
+                          because=variable)
+        node = nodes[place]
+        inner = Value(value.type, f"{value.name}_chained")
+        outputs = tuple([inner if v is value else v for v in node.outputs])
+        nodes[place:place + 1] = [Node(node.op, node.inputs, outputs, node.attrs, node.regions, node.loc),
+                                  Node(OPS["stop_gradient"], (inner,), (value,), {}, (), node.loc)]
+        variable.__dict__["connected"] = False
+        self.stops.add(value)
+
+
+def _chain(builder: Builder) -> List[Builder]:
+    """The builders around this one, the outermost first, and itself."""
+    return [builder] if builder.outer is None else [*_chain(builder.outer), builder]
+
+
+def _alternatives(variable: SymbolicVariable) -> List[SymbolicVariable]:
+    """The Variables one of which this one may be, by decisions of the run."""
+    own = variable.__dict__
+    among = own["choice"].among.values() if "choice" in own else ()
+    found: Tuple[Any, ...] = (*(own.get("origins") or {}).values(), *among)
+    return [other for other in found if other is not None and other is not variable]
