@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
 from ..ir.graph import Graph, Node, Value
@@ -11,6 +11,7 @@ from ..passes.active import active_values, has_gradient
 from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from ..symbolic.outcome import Outcome
+from .extents import extents_of
 from .numpy import NumpyFunction, emit
 
 
@@ -19,18 +20,20 @@ class SegmentPlan:
 
     graph: what it computes, with what gradients read of its branches and loops.
     targets: the inputs of the graph that are inputs of the node.
+    extents: per symbol in its sizes, the value that hands it on to the backward.
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
     """
 
-    def __init__(self, graph: Graph, targets: Sequence[int]):
+    def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None):
         self.targets = tuple(targets)
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
         gradients = passes.autodiff(graph, self.targets, given)
         self.graph = graph = gradients.forward
         parts = passes.split(gradients.graph, graph)
-        self.saved = parts.saved
+        self.extents = extents_of(graph) if extents is None else extents
+        self.saved = parts.saved + tuple(self.extents.values())
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
-            parts.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
+            self.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
 
 
 class PlannedSegment:
@@ -110,12 +113,14 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     following = None
     extras: Tuple[Value, ...] = ()
     if again and joint.outputs:
-        following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))])
+        following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))],
+                                plan.extents)
         extras = tuple(v for v in following.held if v not in plan.held and v not in arriving)
     conditions = gradients.conditions
     count = len(joint.outputs) - len(conditions)
     wanted = (joint if following is None else following.graph).with_(outputs=joint.outputs + extras)
     backward = extract(wanted, (*plan.held, *arriving), functools.partial(passes.run, passes.CLEAN))
+    backward = backward.with_(inputs=(*backward.inputs, *plan.extents.values()))
     function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]))
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})

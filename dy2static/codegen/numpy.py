@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
-from ..ir.types import Tensor
+from ..ir.types import Extent, Tensor
 from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
@@ -23,6 +23,7 @@ from ..pyast.loader import compile_text
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
 from .calls import call_text
+from .extents import made_in_regions, made_symbol, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
 from .names import Names
 from .placement import Placement
@@ -107,7 +108,7 @@ class _Emitter(BlockWriter):
         self.placement = Placement(self.block, escaping, self.uses, self.operands)
         self.held = self.placement.held
         self.plan = plan(self.block, self.placement, self.returned, self._overwritable, self._as_view)
-        self.symbols = _symbols(graph)
+        self.symbols = symbols_in(graph)
         self.names = Names({*reserved, *self.symbols})
         self.constants: Dict[Any, np.ndarray] = {}
         self.texts: Dict[Value, str] = {}
@@ -121,6 +122,7 @@ class _Emitter(BlockWriter):
         self.texts.update(zip(self.graph.inputs, params))
         self._bind_symbols()
         self._block(self.block)
+        self.texts.update((v, v.type.symbol) for v in self.returned if isinstance(v.type, Extent))
         results = tuple(self.texts[v] for v in self.returned)
         arena = tuple(self.slot_names[i] for i in range(len(self.plan.slots)))
         return NumpyFunction(name, params, arena, tuple(self.lines), results, self.names.namespace, self.plan)
@@ -230,6 +232,8 @@ class _Emitter(BlockWriter):
             self._fresh(node)
         elif node.op.numpy is not None:
             self._call(node)
+            if made_symbol(node):
+                self._line(f"{made_symbol(node)} = len({self.texts[node.inputs[0]]})", node)
         else:
             raise InternalError(f"{node.op.name} has no NumPy form", node.loc)
 
@@ -353,13 +357,12 @@ class _Emitter(BlockWriter):
         return self.names.bind(name, attr)
 
     def _bind_symbols(self) -> None:
-        """Let each unknown size be read from the first input that shows it."""
-        unknown = set(self.symbols)
-        for value in self.graph.inputs:
-            for axis, size in enumerate(value.shape if isinstance(value.type, Tensor) else ()):
-                if isinstance(size, Dim) and str(size) in unknown:
-                    unknown.discard(str(size))
-                    self._line(f"{size} = {self.texts[value]}.shape[{axis}]")
+        """Let each unknown size be read from an input; those that a branch finds out have a number in any case."""
+        for symbol, value, axis in symbol_sources(self.graph):
+            text = self.texts[value]
+            self._line(f"{symbol} = {text}" if axis < 0 else f"{symbol} = {text}.shape[{axis}]")
+        for symbol in made_in_regions(self.graph):
+            self._line(f"{symbol} = 0")
 
 
 def _matmul(node: Node, operands: Sequence[str], out: str) -> Optional[str]:
@@ -443,16 +446,6 @@ def _constant_hint(array: np.ndarray, name: str) -> str:
         return name or "constant"
     text = f"{array.item()}".replace("-", "m").replace("+", "")
     return f"c{text[:-2] if text.endswith('.0') else text}"
-
-
-def _symbols(graph: Graph) -> Tuple[str, ...]:
-    """The symbols in the shapes of the inputs."""
-    found: Set[str] = set()
-    for value in graph.inputs:
-        for size in value.shape if isinstance(value.type, Tensor) else ():
-            if isinstance(size, Dim):
-                found.update(size.symbols)
-    return tuple(sorted(found))
 
 
 def _tuple(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """The executable meaning of a graph, with NumPy, node by node."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -36,16 +36,18 @@ def bind_sizes(types: Sequence[Type], arrays: Sequence[Any]) -> Dict[str, int]:
     return sizes
 
 
-def _run(graph: Graph, inputs: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _run(graph: Graph, inputs: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
     values: Dict[Value, Any] = dict(zip(graph.inputs, inputs))
     for node in graph.nodes:
         operands = [values[v] for v in node.inputs]
         rule = _CONTROL.get(node.op.name, _primitive)
         values.update(zip(node.outputs, rule(node, operands, sizes)))
+        if node.op.name == "list_stack":
+            sizes[str(node.attrs["extent"])] = len(operands[0])
     return tuple(values[v] for v in graph.outputs)
 
 
-def _primitive(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _primitive(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
     op, result = node.op, node.outputs[0].type
     if callable(op.numpy):
         results = op.numpy(*operands, **node.attrs)
@@ -64,12 +66,12 @@ def _primitive(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) ->
     return (value,) if len(node.outputs) == 1 else value
 
 
-def _if(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _if(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
     region = node.regions[0 if operands[0] else 1]
     return _run(region, operands[1:], sizes)
 
 
-def _while(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _while(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
     test, body = node.regions
     carried, count = node.attrs["carried"], 0
     state, invariants = tuple(operands[:carried]), tuple(operands[carried:])
@@ -80,7 +82,7 @@ def _while(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tup
     return state + tuple(stacks) + ((count,) if node.attrs["counted"] else ())
 
 
-def _scan(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _scan(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
     (body,), (count, *rest) = node.regions, operands
     carried, invariants = node.attrs["carried"], tuple(rest[node.attrs["carried"] + node.attrs["reads"]:])
     state, read = tuple(rest[:carried]), rest[carried:carried + node.attrs["reads"]]
@@ -97,7 +99,7 @@ def _pushed(results: Tuple[Any, ...], carried: int, stacks: Sequence[List[Any]])
     return results[:carried]
 
 
-def _raise(node: Node, operands: Sequence[Any], sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _raise(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
     raise make_exception(node.attrs["exception"], node.attrs["message"], operands)
 
 

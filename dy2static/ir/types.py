@@ -80,6 +80,16 @@ class List:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """The number that the symbol of a size stands for: how a program hands a size on to another."""
+
+    symbol: str
+
+    def __str__(self) -> str:
+        return f"size {self.symbol}"
+
+
+@dataclass(frozen=True)
 class Stack:
     """What a loop saves for its backward: pushed in order, popped in reverse."""
 
@@ -126,7 +136,7 @@ class Token:
         return "token"
 
 
-Type = _Union[Tensor, Scalar, List, Stack, Union, Never, Dynamic, Token]
+Type = _Union[Tensor, Scalar, List, Extent, Stack, Union, Never, Dynamic, Token]
 
 
 def type_of(value: Any) -> Type:

@@ -9,6 +9,7 @@ from . import (
     control,
     creation,
     elementwise,
+    lists,
     loss,
     movement,
     parts,
@@ -18,7 +19,7 @@ from . import (
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
-__all__ = ["activation", "broadcasting", "contraction", "control", "creation", "elementwise", "loss", "movement",
+__all__ = ["activation", "broadcasting", "contraction", "control", "creation", "elementwise", "lists", "loss", "movement",
            "normal_index", "ones_like", "parts", "reduction", "scalar", "zeros_like"]
 
 

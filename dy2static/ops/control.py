@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare, sample
-from ..ir.types import Dynamic, List, Never, Scalar, Stack, Tensor, Type, Union, python_scalar
+from ..ir.types import Dynamic, Never, Scalar, Stack, Tensor, Type, Union, python_scalar
 
 # Branches and loops ---------------------------------------------------------------------------------------------
 
@@ -190,48 +190,13 @@ raise_ = declare(
     infer=lambda *values, exception, message: Never(),
 )
 
-# Lists ----------------------------------------------------------------------------------------------------------
-
-
-def _list_infer(*items: Type, elem: Any) -> List:
-    elem = items[0] if elem is None and items else elem
-    if elem is None or any(item != elem for item in items):
-        raise TypeError(f"items of a list must have one type: {_show(items)}")
-    return List(elem)
+# Stacks ---------------------------------------------------------------------------------------------------------
 
 
 def _need(type: Type, kind: Any, what: str) -> Any:
     if not isinstance(type, kind):
         raise TypeError(f"{what} is needed, not {type}")
     return type
-
-
-def _append_infer(xs: Type, item: Type) -> Type:
-    if _need(xs, List, "a list").elem != item:
-        raise TypeError(f"{item} does not fit into {xs}")
-    return xs
-
-
-#: A list of the operands; ``elem`` names the item type of an empty one.
-list_new = declare(
-    "list_new", "*items", {"elem": None}, kind="control", infer=_list_infer, numpy="[{items}]",
-    samples=(sample((2,), (2,)), sample(1.5, 2.5), sample(elem=python_scalar("py_int"))),
-)
-list_append = declare("list_append", "xs item", kind="control", infer=_append_infer, numpy="{xs} + [{item}]")
-list_get = declare(
-    "list_get", "xs index", kind="control", infer=lambda xs, index: _need(xs, List, "a list").elem,
-    numpy="{xs}[{index}]",
-)
-
-
-def _list_len_infer(xs: Type) -> Scalar:
-    _need(xs, List, "a list")
-    return python_scalar("py_int")
-
-
-list_len = declare("list_len", "xs", kind="control", infer=_list_len_infer, numpy="len({xs})")
-
-# Stacks ---------------------------------------------------------------------------------------------------------
 
 
 def _push_infer(stack: Type, item: Type) -> Type:

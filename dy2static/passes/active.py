@@ -5,13 +5,16 @@ from typing import Callable, Dict, Iterable, List, Set
 
 from ..errors import CaptureError
 from ..ir.graph import Graph, Node, Value
+from ..ir.types import List as ListType
 from ..ir.types import Never, Scalar, Stack, Tensor, Token, Type
 from ..ops.control import loop_of, returns
 
 
 def has_gradient(type: Type) -> bool:
-    """Whether values of this type can have a gradient: floating-point tensors, and stacks of them."""
-    return isinstance(type, Tensor) and type.dtype.kind in "fc" or isinstance(type, Stack) and has_gradient(type.elem)
+    """Whether values of this type can have a gradient: floating-point tensors, stacks and lists of them."""
+    if isinstance(type, (Stack, ListType)):
+        return has_gradient(type.elem)
+    return isinstance(type, Tensor) and type.dtype.kind in "fc"
 
 
 def active_values(graph: Graph, sources: Iterable[Value]) -> Set[Value]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Iterable, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
+from ..ir.types import List, Stack
 from ..ops.control import loop_of
 
 
@@ -18,6 +19,8 @@ def exposed_operands(node: Node) -> Tuple[Value, ...]:
     """The operands that code we do not know sees, and may keep."""
     if node.op.kind in ("opaque", "effect"):
         return node.inputs
+    if any(isinstance(v.type, (List, Stack)) for v in node.outputs) and not node.regions:
+        return node.inputs                                     # its items outlive any plan
     exposed: Set[Value] = set()
     for region in node.regions:
         held = held_values(region, ())

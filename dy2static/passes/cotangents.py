@@ -7,10 +7,14 @@ from ..errors import CaptureError
 from ..ir.building import Builder, building, current
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
+from ..ir.types import List as ListType
 from ..ir.types import Stack, Tensor, Type
 
 #: Whether a gradient is there: known now, or a bool of the graph.
 Activity = Union[bool, Value]
+
+#: The ops that add two gradients, for types of values that are no arrays.
+_ADDITIONS = {Stack: "stack_add", ListType: "list_add"}
 
 
 class Cotangent(NamedTuple):
@@ -38,7 +42,7 @@ def _sum(a: Cotangent, b: Cotangent) -> Value:
     if b.present is True:
         a, b = b, a
     if b.present is True:
-        return OPS["stack_add" if isinstance(a.value.type, Stack) else "add"](a.value, b.value)
+        return OPS[_ADDITIONS.get(type(a.value.type), "add")](a.value, b.value)
     flag, other = as_value(b.present), a.present
     if other is True:
         return _choose(flag, (a.value, b.value), lambda x, y: _sum(Cotangent(x, True), Cotangent(y, True)))
@@ -66,6 +70,8 @@ def zeros(type: Type) -> Value:
     """A gradient of this type that adds nothing; of a stack, one without items: only for a side that has no other."""
     if isinstance(type, Stack):
         return OPS["new_stack"](elem=type.elem)
+    if isinstance(type, ListType):
+        return OPS["list_zeros"](elem=type.elem)
     if not isinstance(type, Tensor):
         raise CaptureError(f"a gradient of {type} cannot be computed yet")
     return OPS["full"](shape=type.shape, value=0, dtype=type.dtype)

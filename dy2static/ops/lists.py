@@ -1,0 +1,229 @@
+"""Lists whose length only the run knows, and arrays made of their items.
+
+A list is a value like any other: ``list_append`` gives a new one.  The gradient of a list is a list of gradients of the
+same length, in which None stands for zeros; an empty one is zeros of any length.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List as Items, Optional, Sequence
+
+import numpy as np
+
+from ..ir.dims import Dim
+from ..ir.op import OpDef, declare
+from ..ir.types import List, Scalar, Tensor, Type, python_scalar
+from .rules import normal_axis
+
+
+def _need_list(type: Type) -> List:
+    if not isinstance(type, List):
+        raise TypeError(f"a list is needed, not {type}")
+    return type
+
+
+def _same_list(xs: Type, *_: Type, **attrs: Any) -> List:
+    return _need_list(xs)
+
+
+def _need_tensor(type: Type) -> Tensor:
+    if not isinstance(type, Tensor):
+        raise TypeError(f"an array is needed, not {type}")
+    return type
+
+
+def _zeros(elem: Tensor) -> np.ndarray:
+    return np.zeros(elem.shape, elem.dtype)
+
+
+# Making and reading ---------------------------------------------------------------------------------------------
+
+
+def _new_infer(*items: Type, elem: Any) -> List:
+    elem = items[0] if elem is None and items else elem
+    if elem is None or any(item != elem for item in items):
+        raise TypeError(f"items of a list must have one type: ({', '.join(map(str, items))})")
+    return List(elem)
+
+
+def _append_infer(xs: Type, item: Type) -> Type:
+    if _need_list(xs).elem != item:
+        raise TypeError(f"{item} does not fit into {xs}")
+    return xs
+
+
+def _length_infer(xs: Type) -> Scalar:
+    _need_list(xs)
+    return python_scalar("py_int")
+
+
+def _without_last(xs: Sequence[Any]) -> Items[Any]:
+    if not xs:
+        raise IndexError("pop from empty list")
+    return list(xs[:-1])
+
+
+#: A list of the operands; ``elem`` names the item type of an empty one.
+list_new: OpDef = declare(
+    "list_new", "*items", {"elem": None}, kind="control", infer=_new_infer, numpy="[{items}]",
+    vjp=lambda g, y, *items, elem: tuple([list_part(g, item, index=i, count=len(items)) for i, item in enumerate(items)]),
+)
+
+list_append: OpDef = declare(
+    "list_append", "xs item", kind="control", infer=_append_infer, numpy="{xs} + [{item}]",
+    vjp=lambda g, y, xs, item: (list_rest(g), list_last(g, item)),
+)
+
+list_get: OpDef = declare(
+    "list_get", "xs index", kind="control", may_raise=True, infer=lambda xs, index: _need_list(xs).elem,
+    numpy="{xs}[{index}]",
+    vjp=lambda g, y, xs, index: (list_put(g, xs, index), None),
+)
+
+list_len: OpDef = declare("list_len", "xs", kind="control", infer=_length_infer, numpy="len({xs})")
+
+#: The list without its last item, which there must be.
+list_pop: OpDef = declare(
+    "list_pop", "xs", kind="control", may_raise=True, infer=_same_list, numpy=_without_last,
+    vjp=lambda g, y, xs: (list_grown(g),),
+)
+
+# Gradients of lists ---------------------------------------------------------------------------------------------
+
+
+def _part(xs: Sequence[Any], like: Any, *, index: int, count: int) -> Any:
+    item = xs[index] if xs else None
+    return np.zeros_like(like) if item is None else item
+
+
+def _alone(item: Any, *, index: int, count: int) -> Items[Any]:
+    found: Items[Any] = [None] * count
+    found[index] = item
+    return found
+
+
+def _last(xs: Sequence[Any], like: Any) -> Any:
+    return np.zeros_like(like) if not xs or xs[-1] is None else xs[-1]
+
+
+def _as_last(item: Any, xs: Sequence[Any]) -> Items[Any]:
+    return [None] * (len(xs) - 1) + [item] if xs else []
+
+
+def _put(item: Any, xs: Sequence[Any], index: int) -> Items[Any]:
+    found: Items[Any] = [None] * len(xs)
+    if xs:
+        found[index] = item
+    return found
+
+
+def _taken(gs: Sequence[Any], like: Any, index: int) -> Any:
+    item = gs[index] if gs else None
+    return np.zeros_like(like) if item is None else item
+
+
+def _add(a: Sequence[Any], b: Sequence[Any]) -> Sequence[Any]:
+    if not a or not b:
+        return a or b
+    return [y if x is None else x if y is None else x + y for x, y in zip(a, b)]
+
+
+def _item_type(xs: Type, like: Type, *_: Type, **attrs: Any) -> Type:
+    if _need_list(xs).elem != like:
+        raise TypeError(f"{like} is no item of {xs}")
+    return like
+
+
+#: No gradient for any item.
+list_zeros: OpDef = declare("list_zeros", "", {"elem": None}, kind="control", infer=lambda *, elem: List(elem), numpy="[]")
+
+#: One item of a gradient whose length is known; ``like`` has its type.
+list_part: OpDef = declare(
+    "list_part", "xs like", {"index": 0, "count": 1}, kind="control", infer=_item_type, numpy=_part,
+    vjp=lambda g, y, xs, like, *, index, count: (list_alone(g, index=index, count=count), None),
+)
+list_alone: OpDef = declare(
+    "list_alone", "item", {"index": 0, "count": 1}, kind="control", infer=lambda item, **attrs: List(item), numpy=_alone,
+    vjp=lambda g, y, item, *, index, count: (list_part(g, item, index=index, count=count),),
+)
+
+#: A gradient without that of the last item, and that alone.
+list_rest: OpDef = declare(
+    "list_rest", "xs", kind="control", infer=_same_list, numpy="{xs}[:-1]", vjp=lambda g, y, xs: (list_grown(g),))
+list_last: OpDef = declare(
+    "list_last", "xs like", kind="control", infer=_item_type, numpy=_last,
+    vjp=lambda g, y, xs, like: (list_as_last(g, xs), None),
+)
+list_as_last: OpDef = declare(
+    "list_as_last", "item xs", kind="control", infer=lambda item, xs: _need_list(xs), numpy=_as_last,
+    vjp=lambda g, y, item, xs: (list_last(g, item), None),
+)
+
+#: A gradient with zeros for one item more.
+list_grown: OpDef = declare(
+    "list_grown", "xs", kind="control", infer=_same_list, numpy=lambda xs: [*xs, None] if xs else [],
+    vjp=lambda g, y, xs: (list_rest(g),),
+)
+
+#: The gradient of a list of which one item has one; ``xs`` has the length.  And that item of a gradient.
+list_put: OpDef = declare(
+    "list_put", "item xs index", kind="control", infer=lambda item, xs, index: _need_list(xs), numpy=_put,
+    vjp=lambda g, y, item, xs, index: (list_taken(g, item, index), None, None),
+)
+list_taken: OpDef = declare(
+    "list_taken", "gs like index", kind="control", infer=_item_type, numpy=_taken,
+    vjp=lambda g, y, gs, like, index: (list_put(g, gs, index), None, None),
+)
+
+list_add: OpDef = declare("list_add", "a b", kind="control", infer=_same_list, numpy=_add, vjp=lambda g, y, a, b: (g, g))
+
+# Arrays of all items --------------------------------------------------------------------------------------------
+
+
+def _stack_canonical(xs: Type, *, axis: int, extent: Any, refuse: Any) -> Dict[str, Any]:
+    return {"axis": normal_axis(axis, _need_tensor(_need_list(xs).elem).ndim + 1)}
+
+
+def _stacked(elem: Tensor, axis: int, extent: Any) -> Tensor:
+    return Tensor((*elem.shape[:axis], extent, *elem.shape[axis:]), elem.dtype)
+
+
+def _stack(xs: Sequence[np.ndarray], *, axis: int, extent: Dim, refuse: Optional[Callable[[], Any]]) -> np.ndarray:
+    if not xs and refuse is not None:
+        refuse()
+    return np.stack(xs, axis=axis)
+
+
+def _parts(x: np.ndarray, *, axis: int) -> Items[np.ndarray]:
+    return list(x if axis == 0 else np.moveaxis(x, axis, 0))
+
+
+def _joined(xs: Sequence[Any], like: np.ndarray, *, axis: int) -> np.ndarray:
+    if any(x is not None for x in xs) and None not in [x if x is None else 0 for x in xs]:
+        return np.stack(xs, axis=axis)
+    result = np.zeros(like.shape, like.dtype)
+    parts = np.moveaxis(result, axis, 0)
+    for i, x in enumerate(xs):
+        if x is not None:
+            parts[i] = x
+    return result
+
+
+#: The items along a new axis.  From here on ``extent`` is the length of the list.  refuse: raises what an empty list
+#: raises.
+list_stack: OpDef = declare(
+    "list_stack", "xs", {"axis": 0, "extent": None, "refuse": None}, kind="control", may_raise=True,
+    canonical=_stack_canonical,
+    infer=lambda xs, *, axis, extent, refuse: _stacked(_need_tensor(_need_list(xs).elem), axis, extent),
+    numpy=_stack, vjp=lambda g, y, xs, *, axis, extent, refuse: (list_unstack(g, axis=axis),),
+)
+
+#: Every ``x[..., i, ...]`` along ``axis``, which goes; and the array of such a list, with zeros for what is None.
+list_unstack: OpDef = declare(
+    "list_unstack", "x", {"axis": 0}, kind="control",
+    infer=lambda x, *, axis: List(Tensor(x.shape[:axis] + x.shape[axis + 1:], x.dtype)), numpy=_parts,
+    vjp=lambda g, y, x, *, axis: (list_join(g, x, axis=axis),),
+)
+list_join: OpDef = declare(
+    "list_join", "xs like", {"axis": 0}, kind="control", infer=lambda xs, like, *, axis: _need_tensor(like),
+    numpy=_joined, vjp=lambda g, y, xs, like, *, axis: (list_unstack(g, axis=axis), None),
+)
