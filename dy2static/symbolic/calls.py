@@ -206,6 +206,8 @@ class Calls:
             return functools.partial(self._inspect, function)
         if function in _HOST_BUILTINS:
             return self.host(function)
+        if function in (max, min):
+            return functools.partial(self._extreme, function)
         if function in _CLOCKS:
             return lambda *args, **kwargs: self.capture.host_call(
                 function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")
@@ -235,6 +237,14 @@ class Calls:
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only")
         return self.native(function)(*args, **kwargs)
+
+    def _extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """``max`` and ``min``: of Python's numbers of one type, part of the graph."""
+        items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+        kinds = {x.python_type if type(x) is SymbolicScalar else type(x) for x in items}
+        if len(items) > 1 and not kwargs and len(kinds) == 1 and any(type(x) is SymbolicScalar and x.text is None for x in items):
+            return self.capture.numpy_call(function, tuple(items), {})
+        return function(*args, **kwargs)
 
     def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         symbolic = [x for x in args if type(x) is SymbolicScalar]

@@ -32,6 +32,8 @@ class Kept(NamedTuple):
     loaded: Any = None
     original: Any = None
     whole: bool = False
+    removed: Any = ()
+    dropped: Any = ()
 
 
 class Snapshot:
@@ -76,9 +78,10 @@ class Snapshot:
                 _assign(item, before)
             kept = self.kept.get(key)
             if isinstance(item, ShadowDict):
-                if item.removed:
-                    self.capture.abort("a key or attribute is deleted under a decision on array values")
-                item.loaded = {**item.original, **kept.loaded} if kept else dict(item.original)
+                known = kept.original if kept else {}
+                item.loaded = {k: v for k, v in item.original.items() if k not in known}
+                item.loaded.update(kept.loaded if kept else {})
+                item.removed, item.dropped = (set(kept.removed), list(kept.dropped)) if kept else (set(), [])
             elif isinstance(item, ShadowList):
                 item.before = item.originals + (kept.loaded[len(item.originals):] if kept else [])
         for cell in self.capture.shadow_cells():
@@ -170,7 +173,7 @@ def _same(now: Any, before: Any) -> bool:
 
 def _keep(item: Any, now: Any) -> Kept:
     if isinstance(item, ShadowDict):
-        return Kept(item, now, dict(item.loaded), dict(item.original))
+        return Kept(item, now, dict(item.loaded), dict(item.original), False, frozenset(item.removed), tuple(item.dropped))
     if isinstance(item, ShadowList):
         return Kept(item, now, list(item.before), whole=item.whole)
     return Kept(item, now)

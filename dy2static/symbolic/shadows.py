@@ -96,7 +96,8 @@ class ShadowDict(dict):
     def __delitem__(self, key: Any) -> None:
         if key not in self:
             raise KeyError(key)
-        dict.__delitem__(self, key)
+        self.load(key)                                  # one that was only written may be there, too
+        dict.pop(self, key, None)
         self.removed.add(key)
         self.dropped.append(key)
 
@@ -319,7 +320,7 @@ class ShadowBase:
             return
         attributes = object.__getattribute__(self, "__dict__")
         if isinstance(attributes, ShadowDict):
-            attributes.get(name)
+            attributes.load(name)                       # one that was only written may be there, too
             attributes.removed.add(name)
             attributes.dropped.append(name)
         super().__delattr__(name)

@@ -82,6 +82,16 @@ class Staging(Joins, Loops):
         truth = self.truth(value)
         return self.capture.numpy_call(_negation, (truth,), {}) if type(truth) is SymbolicScalar else not truth
 
+    def settled(self, predicate: Value) -> bool:
+        """The truth of a value, for Python itself: what follows is captured once for each."""
+        if not self.depth:
+            side = self.path.side(predicate, self.capture.builder.nodes)
+            if side is not None:
+                return side
+            with self.path.joining():
+                self.capture.abort_decision()
+        return bool(self.capture.abort_decision())
+
     def predicate(self, test: Any) -> Value:
         """The value of the graph that decides."""
         if type(test) is SymbolicArray and test.size != 1:

@@ -113,6 +113,12 @@ class SymbolicArray:
         known = self.capture.known.get(self.value)
         return self.capture.abort_decision() if known is None else known
 
+    def __bool__(self) -> bool:
+        known = self.capture.known.get(self.value)
+        if known is None and self.size == 1:
+            return self.capture.staging.settled(self.value)
+        return bool(self.contents())
+
     def __array__(self, *_: Any, **__: Any) -> Any:
         self.capture.abort_decision()
 
@@ -170,7 +176,7 @@ class SymbolicScalar:
         return self.hint
 
     def __bool__(self) -> bool:
-        return bool(self.fix())
+        return self.capture.staging.settled(self.value) if self.text is None else bool(self.fix())
 
     def __index__(self) -> int:
         return operator.index(self.fix())
@@ -365,7 +371,7 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//"
 
 
 def _contents_operator(name: str) -> Callable:
-    function = {"__int__": int, "__float__": float, "__complex__": complex, "__bool__": bool, "__str__": str,
+    function = {"__int__": int, "__float__": float, "__complex__": complex, "__str__": str,
                 "__repr__": repr, "__format__": format, "__index__": operator.index,
                 "__contains__": operator.contains}[name]
 
@@ -375,7 +381,7 @@ def _contents_operator(name: str) -> Callable:
 
 
 def _install_operators() -> None:
-    for name in ("__int__", "__float__", "__complex__", "__bool__", "__str__", "__repr__", "__format__", "__index__",
+    for name in ("__int__", "__float__", "__complex__", "__str__", "__repr__", "__format__", "__index__",
                  "__contains__"):
         setattr(SymbolicArray, name, _contents_operator(name))
     for name in _BINARY + _COMPARE:
