@@ -74,7 +74,7 @@ def sweep(nodes: Sequence[Node], active: Collection[Value], cotangents: Dict[Val
     builder = current()
     for node in reversed(nodes):
         found = tuple(None if v in stops else cotangents.get(v) for v in node.outputs)
-        if not any(found) or not any(v in active for v in node.outputs):
+        if not any(found) or not any(v in active for v in node.inputs):
             continue
         builder.loc = node.loc
         rule = _CONTROL.get(node.op.name)

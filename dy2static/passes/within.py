@@ -33,20 +33,22 @@ def ancestors(nodes: Sequence[Node], outputs: Collection[Value], stops: Collecti
     return found[::-1], reached
 
 
-def differentiate_within(builder: Builder, nodes: Sequence[Node], seeds: Mapping[Value, Value], wanted: Collection[Value],
-                         stops: Collection[Value]) -> Tuple[Dict[Value, Cotangent], List[Node]]:
+def differentiate_within(builders: Sequence[Builder], nodes: Sequence[Node], seeds: Mapping[Value, Value],
+                         wanted: Collection[Value], stops: Collection[Value]) -> Tuple[Dict[Value, Cotangent], List[Node]]:
     """The gradients of some values of a graph that is being built, and the nodes they are computed from.
 
-    nodes: nodes of the builder, in order: what leads to the values in ``seeds``, whose gradients are given.  Branches and
-        loops among them are replaced in the builder by such as give what their gradients read.
+    builders: the present one last, before it those of the regions around it.
+    nodes: nodes of these, in order: what leads to the values in ``seeds``, whose gradients are given.  Branches and loops
+        among them are replaced in their builders by such as give what their gradients read.
     stops: values where no gradient goes on; those that are wanted, too, get one.
 
-    The gradient nodes are added to the builder, which must be the current one.  Raises `CaptureError` as `augment` does.
+    The gradient nodes are added to the present builder.  Raises `CaptureError` as `augment` does.
     """
     graph = augment(Graph((), (), tuple(nodes)), wanted)
     replaced = {old: new for old, new in zip(nodes, graph.nodes) if old is not new}
-    if replaced:
+    for builder in builders if replaced else ():
         builder.nodes[:] = [replaced.get(node, node) for node in builder.nodes]
+    builder = builders[-1]
     start = len(builder.nodes)
     cotangents: Dict[Value, Cotangent] = {}
     for value, seed in seeds.items():

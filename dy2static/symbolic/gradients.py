@@ -14,14 +14,14 @@ from ..passes.within import ancestors, differentiate_within
 from .kept_gradients import KeptGradients
 from .values import SymbolicArray, SymbolicVariable
 
-_CROSSES = "a gradient is taken of something that was computed outside of the decision or loop where it is taken"
+_CROSSES = "a gradient inside a loop on array values leads through earlier iterations"
 
 
 class _Reach(NamedTuple):
     """What gradients of some outputs may go through.
 
-    nodes: of the present builder.  values: all values that the outputs depend on, up to leaves.  stops: where no gradient
-    goes on.
+    nodes: what leads to the outputs, in order.  values: all values that they depend on, up to leaves.  stops: where no
+    gradient goes on.
     """
 
     nodes: List[Node]
@@ -72,7 +72,9 @@ class Gradients(KeptGradients):
                     self._check_seed(variable, seed)
                     seeds[variable.value] = seed
         reach = self._reach(outputs, inputs)
-        wanted = {v.value for v in inputs if v.requires_grad and v.value in reach.values}
+        if any(v.value in reach.values and not v.requires_grad for v in inputs):
+            capture.abort("a gradient with respect to a Variable that requires none is asked inside the compiled function")
+        wanted = {v.value for v in inputs if v.value in reach.values}
         if any(v.dtype.kind != "f" for v in wanted):
             capture.abort("the gradient with respect to integers")
         found = self._differentiate(seeds, wanted, reach, bool(enable_double_backprop), "grad")
@@ -145,7 +147,7 @@ class Gradients(KeptGradients):
     def creator(self, variable: SymbolicVariable) -> None:
         """`Variable.creator`, where that is None."""
         self._check((variable,))
-        if variable.connected:
+        if variable.connected or "siblings" in variable.__dict__ and not variable.requires_grad:
             self.capture.abort("the creator of a Variable is used inside the compiled function")
         self._check_leaf(variable)
 
@@ -180,12 +182,9 @@ class Gradients(KeptGradients):
 
     def _reach(self, outputs: Sequence[SymbolicVariable], inputs: Optional[Sequence[SymbolicVariable]]) -> _Reach:
         """What gradients of the outputs go through; inputs: with respect to these only."""
-        builder = self.capture.builder
-        nodes = [node for part in _chain(builder) for node in part.nodes]
+        nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
         found, values = ancestors(nodes, [v.value for v in outputs], self.stops)
-        own = set(builder.nodes)
-        local = [node for node in found if node in own]
-        made = {v for node in local for v in node.outputs}
+        made = {v for node in found for v in node.outputs}
         entering = {v for v in values if v not in made and v in self.variables}
         if inputs is None:
             if any(self.variables[v].connected for v in entering):
@@ -193,11 +192,11 @@ class Gradients(KeptGradients):
         else:
             self._check_crossing(entering, made, inputs, values)
             self._check_identity(nodes, values, outputs, inputs)
-        return _Reach(local, values, self.stops | entering)
+        return _Reach(found, values, self.stops | entering)
 
     def _check_crossing(self, entering: Set[Value], made: Set[Value], inputs: Sequence[SymbolicVariable],
                         values: Set[Value]) -> None:
-        """Stop where a way to one of the inputs may lead out of this region, or out of the call."""
+        """Stop where a way to one of the inputs may lead through earlier iterations of a loop, or out of the call."""
         outer = [v for v in inputs if v.requires_grad and v.value not in made and v.value in values]
         for value in entering:
             variable = self.variables[value]
@@ -235,7 +234,7 @@ class Gradients(KeptGradients):
         given = {v: seed.value for v, seed in seeds.items() if v in reach.values}
         at, start = builder.loc, len(builder.nodes)
         try:
-            found, nodes = differentiate_within(builder, reach.nodes, given, wanted, reach.stops)
+            found, nodes = differentiate_within(_chain(builder), reach.nodes, given, wanted, reach.stops)
         except CaptureError as error:
             capture.abort(str(error.args[0]))
         finally:
