@@ -1,7 +1,6 @@
 """`chainer.grad`, `backward` and what goes with them, called inside the compiled function: as eagerly, and in the graph."""
 import chainer
 import chainer.functions as F
-import chainer.links as L
 import numpy as np
 import pytest
 from chainer import Variable

@@ -286,13 +286,13 @@ class SymbolicVariable(chainer.Variable):
         self.__dict__.update(capture=capture, _data=[array], _requires_grad=requires_grad, _layout=None,
                              _has_chainerx_array=False, _device=None, connected=connected,
                              depth=capture.staging.depth)
+        capture.gradients.note(self)
 
     @property
     def value(self) -> Value:
         return self._data[0].value
 
     def __setattr__(self, name: str, item: Any) -> None:
-        capture.gradients.note(self)
         if name == "_device":
             self.__dict__[name] = item
         elif name in ("grad", "grad_var"):
