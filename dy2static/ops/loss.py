@@ -65,7 +65,7 @@ def _refuse(x: np.ndarray, *, message: str) -> np.ndarray:
 
 #: Raises RuntimeError with this message when it runs.
 refuse = declare(
-    "refuse", "x", {"message": ""}, kind="effect", effect=True, infer=same_as_input,
+    "refuse", "x", {"message": ""}, kind="effect", may_raise=True, infer=same_as_input,
     vjp=lambda g, y, x, *, message: (g,), numpy=_refuse,
 )
 
