@@ -139,7 +139,10 @@ def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tupl
     again = chainer.config.enable_backprop
     gradients = tuple([chainer.Variable(array) for array in arrays[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
-    found = chainer.grad([tape.outputs[i] for i in given], list(wanted), list(gradients), enable_double_backprop=again)
+    pairs = [(tape.outputs[i], g) for i, g in zip(given, gradients) if tape.outputs[i] is not None]
+    found = [None] * len(wanted)
+    if pairs:
+        found = chainer.grad([y for y, _ in pairs], list(wanted), [g for _, g in pairs], enable_double_backprop=again)
     results = [np.zeros(t.shape, t.dtype) if gx is None else gx.array for gx, t in zip(found, types)]
     return results + [Tape(wanted + gradients, tuple([gx for gx in found]))]
 
