@@ -74,11 +74,18 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
     unknown = [name for name in attrs if name not in op.attrs]
     if unknown:
         raise TypeError(f"{op.name} has no attribute {unknown[0]!r}")
-    full = {**op.attrs, **attrs}
+    full = {**op.attrs, **{name: _plain(attr) for name, attr in attrs.items()}}
     if op.canonical is not None:
         full = {**full, **op.canonical(*types, **full)}
     results = op.infer(*types, **full, **({"regions": regions} if op.regions or regions else {}))
     return full, results if isinstance(results, tuple) else (results,)
+
+
+def _plain(attr: Any) -> Any:
+    """The attribute with sizes that are nothing but sizes."""
+    if type(attr) is tuple:
+        return tuple([_plain(part) for part in attr])
+    return attr.plain if isinstance(attr, Dim) else attr
 
 
 @contextlib.contextmanager

@@ -54,6 +54,11 @@ class Dim:
         self._hash = hash(terms)
 
     @property
+    def plain(self) -> "Dim":
+        """The size itself; of one that knows more, without that."""
+        return self
+
+    @property
     def symbols(self) -> Tuple[str, ...]:
         """The names this size depends on, sorted."""
         names = set()

@@ -5,7 +5,8 @@ same length, in which None stands for zeros; an empty one is zeros of any length
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List as Items, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence
+from typing import List as Items
 
 import numpy as np
 

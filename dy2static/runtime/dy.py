@@ -171,6 +171,15 @@ def not_(value: Any) -> Any:
     return not value
 
 
+def list_(items: list) -> list:
+    """The list of a display that is assigned; a capture gets one of its own kind."""
+    if stage.capture is not None:
+        result = _staged("list_", items)
+        if result is not NotImplemented:
+            return result
+    return items
+
+
 def is_(first: Any, second: Any) -> bool:
     """``first is second``; a capture knows which objects are stand-ins of one and the same."""
     capture = stage.capture

@@ -16,6 +16,7 @@ import numpy as np
 from ..ir.types import type_of
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from . import patches, stand_ins
+from .lists import FUNCTIONS, Range, StagedList, length
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from .trust import is_converted, is_library, is_library_class
 from .untouched import random_states, set_random_states
@@ -45,7 +46,7 @@ _NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
 _CONVERSIONS = {float: "py_float", int: "py_int", bool: "py_bool"}
 
 #: Stand-ins of ours: their methods do the right thing already.
-_OWN = (ShadowDict, ShadowList, ShadowSet, SymbolicArray, SymbolicScalar)
+_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar)
 
 #: What functions with a clock give.
 _CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
@@ -148,6 +149,8 @@ class Calls:
             return cls                                  # only holds its arguments, whatever they are
         if cls in _CONVERSIONS:
             return functools.partial(self._convert, cls)
+        if cls is range:
+            return self._range
         if cls in _TEXT:
             return functools.partial(self._text, cls)
         if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library_class(cls):
@@ -168,7 +171,8 @@ class Calls:
     def _type(self, value: Any, *rest: Any) -> Any:
         if rest:
             return type(value, *rest)
-        kinds = {ShadowList: list, ShadowDict: dict, ShadowSet: set, SymbolicVariable: chainer.Variable}
+        kinds = {ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
+                 SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:
             self.capture.abort("type() of an object that is known at run time only")
@@ -177,6 +181,10 @@ class Calls:
         if is_symbolic(value):
             return chainer.Parameter if isinstance(value, chainer.Parameter) else value.__class__
         return value.__class__ if isinstance(value, ShadowBase) else kind
+
+    def _range(self, *bounds: Any) -> Any:
+        unknown = any(type(x) is SymbolicScalar and x.text is None for x in bounds)
+        return Range(self.capture, *bounds) if unknown else range(*bounds)
 
     def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and type(args[0]) is SymbolicArray:
@@ -202,6 +210,8 @@ class Calls:
     def _builtin(self, function: Any) -> Callable:
         if function in _TEXT:
             return functools.partial(self._text, function)
+        if function is len:
+            return functools.partial(length, self, function)
         if function in _INSPECTING:
             return functools.partial(self._inspect, function)
         if function in _HOST_BUILTINS:
@@ -391,4 +401,5 @@ _HANDLERS: Dict[Any, Callable] = {
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.seterrcall: _refuse("NumPy's error handling is changed"),
 }
+_HANDLERS.update(FUNCTIONS)
 _HANDLERS.update({function: _host_without_result for function in (logging.info, logging.debug, logging.warning, logging.error)})

@@ -9,6 +9,7 @@ from ..ir.op import OPS
 from ..runtime.dy import Undefined
 from .choices import Choice
 from .kinds import decides_unlike, describe, is_truth, name_at, number_kind
+from .lists import Contents, kind_of
 from .regions import close, free_values
 from .rollback import Place, Snapshot
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -31,6 +32,7 @@ class Joins:
     def _join(self, predicate: Value, branches: List[Branch], before: Snapshot, names: Sequence[str],
               truth: bool) -> Tuple:
         then, orelse = self._with_an_end(branches)
+        before.take_lists_whole([branch.writes for branch in branches])
         if truth and decides_unlike(*then.results, *orelse.results):
             joined = [self._merge_truths(*then.results, *orelse.results, branches)]
         else:
@@ -67,6 +69,8 @@ class Joins:
             return lambda outputs: a
         if type(a) is Undefined and type(b) is Undefined:
             return lambda outputs: a
+        if type(a) is Contents and type(b) is Contents:
+            return self._merge_lists(a, b, branches)
         if any(type(x) in (Undefined, Maybe) for x in (a, b)):
             return self._merge_maybe(a, b, branches, name)
         if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
@@ -85,6 +89,21 @@ class Joins:
             return lambda outputs: tuple([part(outputs) for part in parts])
         self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
+
+    def _merge_lists(self, a: Contents, b: Contents, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
+        """What a list holds: item by item where its length is the same, else as a list of the graph."""
+        if a.symbolic is None and b.symbolic is None and len(a.items) == len(b.items):
+            parts = [self._merge(x, y, branches, "an item of a list") for x, y in zip(a.items, b.items)]
+            return lambda outputs: Contents([part(outputs) for part in parts])
+        if not self.depth and a.symbolic is None and b.symbolic is None:
+            self.capture.abort("a list grows or shrinks under a decision on array values")
+        like, found = kind_of(self.capture, (a, b)), []
+        for side, branch in zip((a, b), branches):
+            with self.region() as nodes:
+                found.append(side.as_items(self.capture, like))
+            branch.nodes += nodes
+        index = self._output(branches, found[0].value, found[1].value)
+        return lambda outputs: Contents([found[0].joined(found[1], outputs[index])])
 
     def _merge_truths(self, a: Any, b: Any, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
         """A bool of Python's or NumPy's: kept as its truth, which may decide, but must not leave the function."""
@@ -118,6 +137,13 @@ class Joins:
         """Something of the same kind, for where a name is unbound."""
         if type(item) is tuple:
             return tuple([self._filler(part, branch) for part in item])
+        if type(item) is Contents and item.symbolic is None:
+            return Contents([self._filler(part, branch) for part in item.items])
+        if type(item) is Contents:
+            with self.region() as nodes:
+                nothing = OPS["nothing"](type=item.symbolic.value.type)
+            branch.nodes += nodes
+            return Contents([item.symbolic.replaced(nothing)])
         kind = number_kind(item)
         if kind is not None:
             return {"py_bool": False, "py_int": 0, "py_float": 0.0}[kind]

@@ -4,8 +4,10 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from ..runtime.dy import Undefined
-from .rollback import ABSENT
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
+
+#: Stands for "is not there" among contents.
+ABSENT = object()
 
 _NUMBERS = {bool: "py_bool", int: "py_int", float: "py_float"}
 

@@ -1,7 +1,9 @@
 """Loops on symbolic values: the body is captured until it is clear what the loop carries."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+import contextlib
+import functools
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
@@ -10,8 +12,9 @@ from ..runtime import dy
 from ..runtime.dy import Undefined
 from .joining import Branch
 from .kinds import name_at
+from .lists import Contents, ListSlot, flags_of, known_length
 from .regions import close, free_values
-from .rollback import Snapshot
+from .rollback import WHOLE, Snapshot
 from .slots import MaybeSlot, Slot, VariableSlot, slot_of
 from .values import Maybe, SymbolicVariable
 
@@ -22,12 +25,20 @@ _MOST_TRIALS = 8
 
 
 class Loops:
-    """Of a `Staging`: ``while``, and ``for`` whose end is symbolic."""
+    """Of a `Staging`: ``while``, and ``for`` whose end is symbolic.  in_loop: how many loops what is captured now is in."""
+
+    in_loop = 0
 
     def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
                  stop: Callable) -> Tuple:
         """The rest of a ``for`` over Python values that ends where an array value says so."""
         return Rest(self, iterator, body, names, stop).unless(done, state)
+
+    def for_(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],
+             stop: Optional[Callable[..., Any]]) -> Tuple:
+        """``for`` over something of which only the run knows the length: a ``while`` over the places."""
+        test, step = functools.partial(_has_more, sequence, stop), functools.partial(_step, sequence, body)
+        return dy.while_(test, step, (0, *state), names=("the place in a list", *names))[1:]
 
     def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
         """``while`` whose test of the present state is symbolic.
@@ -56,21 +67,29 @@ class Loops:
             if trial.changed_by_test(before) or any(map(has_effect, test_nodes)):
                 before.restore()
                 return self._tested_in_body(again, test, body, state, names)
-            with self.region() as body_nodes:
+            with self.region() as body_nodes, self._iteration():
                 results = body(*trial.state)
                 after = trial.after(results, before)
             if not trial.found_more:
                 return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
             wanted = trial.wanted(after)
             before.restore()
+            if any((key[0], WHOLE) in wanted for key in wanted if isinstance(key, tuple) and key[1] != WHOLE):
+                self.capture.abort("a loop on array values both changes the length of a list and assigns to its items")
             slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
         return self.capture.abort("what a loop changes does not settle")
 
+    @contextlib.contextmanager
+    def _iteration(self) -> Iterator[None]:
+        self.in_loop += 1
+        try:
+            yield
+        finally:
+            self.in_loop -= 1
+
     def _tested_in_body(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
         """A loop whose test has effects, once before the loop, where it was captured, and once after each iteration."""
-        def tested(*inner: Any) -> Tuple:
-            after = body(*inner[:-1])
-            return (*after, self.truth(test(*after)))
+        tested = functools.partial(_and_tested, self.truth, test, body)
         names = (*[names[i] if i < len(names) else "" for i in range(len(state))], "the test")
         return self._carried(None, lambda *inner: inner[-1], tested, (*state, self.truth(again)), names)[:-1]
 
@@ -83,7 +102,8 @@ class Loops:
             self.capture.builder.nodes.extend(builder.nodes)
         if type(initial) is Maybe:
             return MaybeSlot(self.capture, initial, name_at(names, key), flags)
-        return slot_of(self.capture, initial, str(key[1]) if isinstance(key, tuple) else name_at(names, key), flags)
+        name = str(key[1]) if isinstance(key, tuple) else name_at(names, key)
+        return slot_of(self.capture, initial, name, flags, item)
 
     def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
         capture, slots = self.capture, list(trial.slots.values())
@@ -121,7 +141,7 @@ class Trial:
 
     def changed_by_test(self, before: Snapshot) -> bool:
         """Whether the test of the loop wrote something."""
-        return any(self.inside.get(place, _SAME) is not item for place, item in before.changes().items())
+        return any(not _is_same(self.inside.get(place, _SAME), item) for place, item in before.changes().items())
 
     def after(self, results: Tuple, before: Snapshot) -> Dict[Any, Any]:
         """What is in every carried place after the body; notes the places that should be carried too."""
@@ -139,6 +159,9 @@ class Trial:
     def _is_more(self, item: Any, slot: Any) -> bool:
         """Whether a Variable has more about it than the slot was made for."""
         item, slot = _present(item), _present(slot)
+        if isinstance(slot, ListSlot) and type(item) is Contents:
+            requires_grad, connected = flags_of(item)
+            return requires_grad > slot.requires_grad or connected > slot.connected
         if not isinstance(item, SymbolicVariable) or not isinstance(slot, VariableSlot):
             return False
         among = self.capture.staging.choices.of(item, slot.depth).among
@@ -154,6 +177,10 @@ class Trial:
             among = dict(slot.among) if isinstance(slot, VariableSlot) else {}
             if isinstance(item, SymbolicVariable):
                 among.update(self.capture.staging.choices.of(item, self.capture.staging.depth).among)
+            if type(item) is Contents:
+                flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
+                found[key] = any(r for r, _ in flags), any(c for _, c in flags), {}
+                continue
             found[key] = any(x.requires_grad for x in sides), any(x.connected for x in sides), among
         return found
 
@@ -170,6 +197,24 @@ class Trial:
             else:
                 state[key] = item
         return tuple(state)
+
+
+def _has_more(sequence: Any, stop: Any, place: Any, *state: Any) -> Any:
+    more = place < known_length(sequence)
+    return more if stop is None else dy.and_(more, lambda: dy.not_(stop(*state)))
+
+
+def _step(sequence: Any, body: Callable, place: Any, *state: Any) -> Tuple:
+    return (place + 1, *body(sequence[place], *state))
+
+
+def _and_tested(truth: Callable, test: Callable, body: Callable, *state: Any) -> Tuple:
+    after = body(*state[:-1])
+    return (*after, truth(test(*after)))
+
+
+def _is_same(item: Any, other: Any) -> bool:
+    return item.same(other) if type(item) is Contents else item is other
 
 
 def _present(item: Any) -> Any:

@@ -13,6 +13,7 @@ from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
 from .choices import LEAF, NEW
+from .lists import StagedList
 from .outcome import Build
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .trust import is_library
@@ -56,7 +57,7 @@ class Materialiser:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
             self.capture.abort("a Variable is an operand of NumPy")
-        if type(item) in (ShadowList, list):
+        if type(item) in (ShadowList, list, StagedList):
             return [self.template(part, operands) for part in item]
         if type(item) in (ShadowDict, dict):
             return {key: self.template(part, operands) for key, part in item.items()}
@@ -89,6 +90,9 @@ class Materialiser:
         source = self._source_of(item)
         if source is not None:
             return self._hole(self.capture.object_value(source), operands)
+        if kind is StagedList:
+            self._check_known(item)
+            kind = list
         if kind in (list, dict):
             if id(item) in self._made:
                 self.capture.abort("an object that is made here is handed to two host calls")
@@ -114,6 +118,11 @@ class Materialiser:
             self.capture.abort("a bool is one of Python's or of NumPy's, by a decision on array values",
                                hint="write `bool(...)` around what is compared")
 
+    def _check_known(self, item: StagedList) -> None:
+        if item.symbolic is not None and (item.symbolic.kind == "variable"):
+            self.capture.abort("a list whose length depends on array values leaves the compiled function with Variables in it",
+                               because=item.symbolic)
+
     def check_handed(self) -> None:
         """Stop if a list or dict that a host call got, as a copy, was changed since."""
         for item, contents in self._handed.values():
@@ -125,13 +134,13 @@ class Materialiser:
         """Whether the item is, or holds, a list, dict or set that was made during the capture."""
         if type(item) is tuple:
             return any(map(self.holds_new_container, item))
-        return type(item) in (list, dict, set)
+        return type(item) in (list, dict, set, StagedList)
 
     def exposes(self, item: Any) -> bool:
         """Whether code that gets this object could change an object of the user's that this capture reads."""
         if isinstance(item, (ShadowBase, ShadowDict, ShadowList, ShadowSet, ShadowModule)):
             return True
-        if type(item) in (tuple, list):
+        if type(item) in (tuple, list, StagedList):
             return any(map(self.exposes, item))
         if type(item) is dict:
             return any(map(self.exposes, item.values()))
@@ -224,9 +233,12 @@ class Materialiser:
 
     def _parts(self, item: Any) -> Build:
         kind = type(item)
+        if kind is StagedList and item.symbolic is not None:
+            self._check_known(item)
+            return Build("value", (item.symbolic.value,))
         if kind is tuple or isinstance(item, tuple) and hasattr(kind, "_fields"):
             return Build("tuple", (kind, tuple([self.build(part) for part in item])))
-        if kind is list:
+        if kind is list or kind is StagedList:
             return Build("list", tuple([self.build(part) for part in item]))
         if kind is dict:
             return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in item.items()]))
@@ -245,4 +257,4 @@ class Materialiser:
 
 def _contents(item: Any) -> Tuple[Any, ...]:
     """What a list or dict holds, flat."""
-    return tuple(item) if type(item) is list else tuple(part for pair in item.items() for part in pair)
+    return tuple(item) if isinstance(item, list) else tuple(part for pair in item.items() for part in pair)

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import dis
-from typing import Any
+from typing import Any, Tuple
+
+from chainer.utils.type_check import InvalidType
 
 from ..runtime.dy import Undefined, read
 
@@ -18,8 +20,15 @@ def is_raised(error: Exception) -> bool:
 
 def is_plain(error: Exception) -> bool:
     """Whether the exception is its class and arguments, and nothing more."""
+    if type(error) is InvalidType:
+        return all(type(part) is str for part in arguments_of(error))
     own = [cls for cls in type(error).__mro__ if "__init__" in cls.__dict__ or "__new__" in cls.__dict__]
     return own[0].__module__ == "builtins" and error.__cause__ is None and not error.__dict__
+
+
+def arguments_of(error: Exception) -> Tuple[Any, ...]:
+    """What the class is called with to make the exception again."""
+    return (error.expect, error.actual, *error.args) if type(error) is InvalidType else error.args
 
 
 def raise_again(kind: type, *args: Any) -> None:

@@ -8,12 +8,14 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 import chainer
 
+from .kinds import ABSENT
+from .lists import Contents, Items, StagedList
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
 from .trust import is_library_class
 from .values import is_symbolic
 
-#: Stands for "is not there" among contents.
-ABSENT = object()
+#: The key of the place that is everything in a list whose length changes.
+WHOLE = "all items"
 
 #: A place that code can write: the id of a container and a key (index of a list, key of a dict, None for a cell).
 Place = Tuple[int, Any]
@@ -57,14 +59,17 @@ class Snapshot:
         found: Dict[Place, Any] = {}
         for key, (item, before) in self._bases().items():
             now = contents_of(item)
-            if isinstance(now, list):
+            if type(item) is StagedList and (item.symbolic is not None or len(before) != len(now)):
+                if not Contents(now).same(Contents(before)):
+                    found[key, WHOLE] = Contents(now)
+            elif isinstance(item, list):
                 if len(before) != len(now):
                     self.capture.abort("a list grows or shrinks under a decision on array values")
                 found.update({(key, i): b for i, (a, b) in enumerate(zip(before, now)) if a is not b})
-            elif isinstance(now, dict):
+            elif isinstance(item, dict):
                 found.update({(key, name): now.get(name, ABSENT) for name in {**before, **now}
                               if before.get(name, ABSENT) is not now.get(name, ABSENT)})
-            elif isinstance(now, set):
+            elif isinstance(item, set):
                 if before != now:
                     self.capture.abort("a set changes under a decision on array values")
             elif before is not now:
@@ -92,7 +97,9 @@ class Snapshot:
     def write(self, place: Place, value: Any) -> None:
         """Change one place, as both branches together do."""
         item, key = self._bases()[place[0]][0], place[1]
-        if isinstance(item, list):
+        if key == WHOLE:
+            _assign(item, value.items)
+        elif isinstance(item, list):
             list.__setitem__(item, key, value)
         elif isinstance(item, dict):
             if value is ABSENT:
@@ -108,9 +115,23 @@ class Snapshot:
         if isinstance(item, ShadowDict):
             return item.get(place[1], ABSENT)
         now = contents_of(item)
-        if isinstance(now, list):
+        if place[1] == WHOLE:
+            return Contents(now)
+        if isinstance(item, list):
             return now[place[1]]
-        return now.get(place[1], ABSENT) if isinstance(now, dict) else now
+        return now.get(place[1], ABSENT) if isinstance(item, dict) else now
+
+    def take_lists_whole(self, sides: List[Dict[Place, Any]]) -> None:
+        """Where one side changes the length of a list, let no side write single items of it."""
+        whole = {place[0] for writes in sides for place in writes if place[1] == WHOLE}
+        for writes in sides:
+            for key in whole:
+                places = [place for place in writes if place[0] == key and place[1] != WHOLE]
+                if places:
+                    items = contents_of(self._bases()[key][0])
+                    for place in places:
+                        items[place[1]] = writes.pop(place)
+                    writes[key, WHOLE] = Contents(items)
 
     def _bases(self) -> Dict[int, Tuple[Any, Any]]:
         """Every container with its contents at the time of the snapshot, what was only read since included."""
@@ -134,7 +155,7 @@ class Snapshot:
         seen = set()
         while waiting:
             item = waiting.pop()
-            if id(item) in seen or type(item) is Unread or item is _BUILTINS:
+            if id(item) in seen or type(item) in (Unread, Items) or item is _BUILTINS:
                 continue
             seen.add(id(item))
             if type(item).__name__ in _ITERATORS:
@@ -164,6 +185,10 @@ class Snapshot:
 
 def _same(now: Any, before: Any) -> bool:
     """Whether contents are the same objects in the same places."""
+    if now is before:
+        return True
+    if type(now) is StagedList:
+        return False                                    # what a cell holds
     if isinstance(now, dict):
         return list(now) == list(before) and all(now[k] is before[k] for k in now)
     if isinstance(now, list):

@@ -8,11 +8,14 @@ from ..ir.op import OPS
 from ..ir.types import python_scalar
 from .choices import Choice, is_uncertain
 from .kinds import describe, number_kind
+from .lists import Contents, ListSlot
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
-def slot_of(capture: Any, initial: Any, name: str, flags: Tuple[bool, bool, Dict]) -> Any:
+def slot_of(capture: Any, initial: Any, name: str, flags: Tuple[bool, bool, Dict], after: Any = None) -> Any:
     """The slot for a place that has this before a loop."""
+    if type(initial) is Contents:
+        return ListSlot(capture, initial, "a list", flags, after)
     return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
         Slot(capture, initial, name)
 

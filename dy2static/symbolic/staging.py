@@ -11,9 +11,10 @@ from ..runtime import dy
 from .choices import Choices
 from .forks import Path
 from .joining import Branch, Joins
+from .lists import Range, StagedList, symbolic_items, truth_of
 from .locations import error_location
 from .loops import Loops
-from .raising import check, check_bound, is_plain, is_raised, raise_again
+from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
 from .rollback import Snapshot
 from .values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 
@@ -128,7 +129,7 @@ class Staging(Joins, Loops):
         if not (is_raised(error) and is_plain(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()
-        self.capture.host_call(raise_again, (type(error), *error.args), {}, (), None, name="raise")
+        self.capture.host_call(raise_again, (type(error), *arguments_of(error)), {}, (), None, name="raise")
         self.capture.builder.nodes[-1] = replace(self.capture.builder.nodes[-1], loc=error_location(error))
 
     @contextlib.contextmanager
@@ -152,19 +153,36 @@ def _negation(value: Any) -> bool:
 def _handler(method: Callable[..., Any]) -> Callable[..., Any]:
     """A handler of `dy` whose first argument decides: left to Python where its truth is known."""
     def handle(capture: Any, decision: Any, *arguments: Any) -> Any:
+        if type(decision) is StagedList and decision.symbolic is not None and method in _OF_TRUTHS:
+            decision = truth_of(decision)
         if capture is None or not capture.decides(decision):
             return NotImplemented
         return method(capture.staging, decision, *arguments)
     return handle
 
 
+def _list(capture: Any, items: list) -> Any:
+    return NotImplemented if capture is None else StagedList(capture, items)
+
+
+def _for(capture: Any, iterable: Any, body: Callable, state: Tuple, names: Sequence[str],
+         stop: Optional[Callable[..., Any]]) -> Any:
+    if capture is None or type(iterable) is not Range and symbolic_items(iterable) is None:
+        return NotImplemented
+    return capture.staging.for_(iterable, body, state, names, stop)
+
+
+#: The decisions that ask a list of unknown length whether it holds anything.
+_OF_TRUTHS = (Staging.cond, Staging.if_exp, Staging.not_, Staging.while_, Staging.assert_)
+
 #: What takes over the functions of `dy` where a symbolic value decides.
 HANDLERS: Dict[str, Callable[..., Any]] = {
     "cond": _handler(Staging.cond), "if_exp": _handler(Staging.if_exp), "and_": _handler(Staging.and_),
     "or_": _handler(Staging.or_), "not_": _handler(Staging.not_), "while_": _handler(Staging.while_),
     "for_rest": _handler(Staging.for_rest), "assert_": _handler(Staging.assert_),
+    "list_": _list, "for_": _for,
     "read": lambda capture, maybe: capture.staging.read(maybe) if type(maybe) is Maybe else NotImplemented,
 }
 
 #: The types that `dy` asks these for.
-SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe))
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe, StagedList, Range))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.graph import Value
 from ..ir.types import Scalar, Tensor
+from .sizes import sizes
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and_", "or_", "xor")
 _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -49,7 +50,7 @@ class SymbolicArray:
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        return self.value.type.shape
+        return sizes(self.capture, self.value.type.shape)
 
     @property
     def dtype(self) -> np.dtype:
@@ -61,7 +62,7 @@ class SymbolicArray:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
+        return sizes(self.capture, (Tensor(self.value.type.shape, self.dtype).size,))[0]
 
     @property
     def nbytes(self) -> int:

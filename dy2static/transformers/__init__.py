@@ -19,6 +19,7 @@ from dy2static.transformers.conditional_expressions import ConditionalExpression
 from dy2static.transformers.early_return import EarlyReturn
 from dy2static.transformers.f_strings import FStrings
 from dy2static.transformers.if_else import IfElse
+from dy2static.transformers.list_displays import ListDisplays
 from dy2static.transformers.loops import Loops
 from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unbound_names import UnboundNames
@@ -37,6 +38,7 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     BooleanOperators,
     Comparisons,
     FStrings,
+    ListDisplays,  # on the user's assignments and those of blocks alike
     Calls,  # last: whatever calls the others left or moved
 )
 

@@ -9,7 +9,7 @@ def f(n):
     return [g() for g in fs]
 # after
 def f(n):
-    fs = []
+    fs = _dy.list_([])
     for i in _dy.call(range)(n):
         k = i
 

@@ -25,7 +25,7 @@ def f(n):
 # after
 def f(n):
     k = _dy.Undefined('k')
-    out = []
+    out = _dy.list_([])
 
     def body_0(i, k):
 

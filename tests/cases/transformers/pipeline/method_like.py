@@ -28,7 +28,8 @@ def f(x, xs=None, *, scale=2):
     def else_0(h):
 
         def then_2(h):
-            y = [i for i in _dy.call(range)(3) if _dy.and_(i, lambda : i != x)]
+            y = _dy.list_([i for i in _dy.call(range)(3) if _dy.and_(i, lambda
+                : i != x)])
             h = _dy.call(len)(y)
             return h,
 

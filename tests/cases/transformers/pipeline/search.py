@@ -16,7 +16,7 @@ def f(xs, wanted):
     """Returns the first place of a number, or what was seen."""
     return_value_0 = _dy.Undefined('return_value_0')
     did_return_0 = False
-    seen = []
+    seen = _dy.list_([])
 
     def body_0(item_0, did_return_0, return_value_0):
         i, x = item_0

@@ -1,0 +1,416 @@
+"""Lists that converted code makes, whose length may come to depend on array values.
+
+Then the list object stays what it is, and holds one `Items`: what the graph knows of its contents.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import chainer
+import chainer.functions as F
+
+from ..ir.dims import Dim
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import List as ListType
+from ..ir.types import Tensor, Type, python_scalar
+from .kinds import describe, number_kind
+from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
+
+
+class Items:
+    """The contents of a list of which the length is not known: a value of the graph, and what its items are.
+
+    kind: "variable", "array", or that of Python numbers.  requires_grad, connected: of some item.  uncertain: items
+    differ in that.  origins: Variables made in the function that are in the list.  is_new: there are no others.
+    """
+
+    def __init__(self, capture: Any, value: Value, kind: str, requires_grad: bool = False, connected: bool = False,
+                 uncertain: bool = False, origins: Optional[Dict[int, Any]] = None, is_new: bool = True):
+        self.capture, self.value, self.kind = capture, value, kind
+        self.requires_grad, self.connected, self.uncertain = requires_grad, connected, uncertain
+        self.origins, self.is_new = dict(origins or {}), is_new
+        self.decision = capture.staging.path.joined
+
+    @property
+    def elem(self) -> Type:
+        return self.value.type.elem
+
+    def replaced(self, value: Value, **changes: Any) -> "Items":
+        """Items like these with another value."""
+        parts = {name: getattr(self, name) for name in ("requires_grad", "connected", "uncertain", "origins", "is_new")}
+        return Items(self.capture, value, self.kind, **{**parts, **changes})
+
+    def joined(self, other: "Items", value: Value) -> "Items":
+        """The items of this list or of the other one, or of both."""
+        differ = self.requires_grad != other.requires_grad
+        return self.replaced(value, requires_grad=self.requires_grad or other.requires_grad,
+                             connected=self.connected or other.connected,
+                             uncertain=self.uncertain or other.uncertain or differ,
+                             origins={**self.origins, **other.origins}, is_new=self.is_new and other.is_new)
+
+    @property
+    def length(self) -> SymbolicScalar:
+        return self.capture.wrap(self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")[0])
+
+    def item(self, index: Any) -> Any:
+        """One item; a run raises IndexError where there is none."""
+        capture = self.capture
+        if number_kind(index) not in ("py_int", "py_bool"):
+            capture.abort(f"a list whose length depends on array values is indexed by {describe(index)}")
+        if self.kind == "variable" and not self.is_new:
+            capture.abort("a Variable is read from a list that also holds Variables from elsewhere, and whose length depends "
+                          "on array values", because=self)
+        capture.store_writes()
+        value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), {}, name="item")
+        return self.wrapped(value)
+
+    def wrapped(self, value: Value) -> Any:
+        """An item that is this value of the graph."""
+        if self.kind != "variable":
+            return self.capture.wrap(value)
+        made = SymbolicVariable(self.capture, SymbolicArray(self.capture, value), self.requires_grad, self.connected)
+        made.__dict__.update(origins=self.origins, uncertain=self.uncertain, decision=self.decision)
+        return made
+
+
+class Contents:
+    """All that a list holds, as one thing that decisions join and loops carry."""
+
+    def __init__(self, items: Iterable[Any]):
+        self.items = list(items)
+
+    @property
+    def symbolic(self) -> Optional[Items]:
+        """The `Items`, if the length is not known."""
+        return self.items[0] if len(self.items) == 1 and type(self.items[0]) is Items else None
+
+    def same(self, other: Any) -> bool:
+        """Whether these are the same objects."""
+        return type(other) is Contents and len(self.items) == len(other.items) and \
+            all(a is b for a, b in zip(self.items, other.items))
+
+    def as_items(self, capture: Any, like: Items) -> Items:
+        """The contents as a value of the graph; its nodes go to the current builder."""
+        found = self.symbolic
+        if found is None:
+            parts = [describe_item(capture, item) for item in self.items]
+            value, = capture.builder.add(OPS["list_new"], tuple([p.value for p in parts]), {"elem": like.elem}, name="items") \
+                if all(p.kind == like.kind and p.elem == like.elem for p in parts) else (None,)
+            if value is None:
+                other = next(p for p in parts if p.kind != like.kind or p.elem != like.elem)
+                refuse_mixed(capture, like, other)
+            found = like.replaced(value, requires_grad=False, connected=False, uncertain=False, origins={}, is_new=True)
+            for i, part in enumerate(parts):
+                found = part.joined(part, value) if i == 0 else found.joined(part, value)
+            if not parts:                               # what an empty list holds does not differ from anything
+                found = like.replaced(value)
+        if found.kind != like.kind or found.elem != like.elem:
+            refuse_mixed(capture, like, found)
+        return found
+
+
+class Single(Items):
+    """What one object would be as an item; ``value`` is that of the item."""
+
+    @property
+    def elem(self) -> Type:
+        return self.value.type
+
+
+def describe_item(capture: Any, item: Any) -> Single:
+    """One object as an item of a list."""
+    kind = number_kind(item)
+    if kind is not None:
+        if capture.staging.is_inexact(item):
+            capture.abort("a bool that is one of Python's or of NumPy's becomes an item of a list whose length depends on "
+                          "array values")
+        return Single(capture, number_value(capture, item), kind)
+    if type(item) is SymbolicArray:
+        return Single(capture, item.value, "array")
+    if not isinstance(item, SymbolicVariable):
+        capture.abort(f"a list grows or shrinks under a decision on array values, and holds {describe(item)}")
+    choices, depth = capture.staging.choices, capture.staging.depth
+    is_new = not choices.of(item, depth).is_open and "source" not in item.__dict__
+    return Single(capture, item.value, "variable", item.requires_grad, item.connected,
+                  bool(item.__dict__.get("uncertain")), choices.origins((item,), depth), is_new)
+
+
+def number_value(capture: Any, number: Any) -> Value:
+    """A number as a value of the graph."""
+    if type(number) is SymbolicScalar:
+        return number.value
+    return capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0]
+
+
+def refuse_mixed(capture: Any, items: Items, other: Items) -> None:
+    """Stop: a list of the graph holds items of one type."""
+    capture.abort(f"a list whose length depends on array values holds {items.kind} {items.elem} and {other.kind} {other.elem}",
+                  because=items)
+
+
+class StagedList(list):
+    """A list made by converted code: a list, until a decision on array values makes its length unknown."""
+
+    def __init__(self, capture: Any, items: Iterable[Any]):
+        super().__init__(items)
+        self.capture = capture
+
+    @property
+    def symbolic(self) -> Optional[Items]:
+        """The contents, where the length is not known."""
+        first = list.__getitem__(self, 0) if list.__len__(self) == 1 else None
+        return first if type(first) is Items else None
+
+    def hold(self, items: Items) -> None:
+        """Let these be the contents."""
+        list.__setitem__(self, slice(None), [items])
+
+    def append(self, item: Any) -> None:
+        items = self.symbolic
+        if items is None:
+            list.append(self, item)
+            return
+        part = describe_item(self.capture, item)
+        if part.kind != items.kind or part.elem != items.elem:
+            refuse_mixed(self.capture, items, part)
+        value, = self.capture.builder.add(OPS["list_append"], (items.value, part.value), {}, name="items")
+        self.hold(items.joined(part, value))
+
+    def extend(self, other: Iterable[Any]) -> None:
+        if self.symbolic is None and getattr(other, "symbolic", None) is None:
+            list.extend(self, other)
+        elif self.symbolic is not None and type(other) in (list, tuple, StagedList) and getattr(other, "symbolic", None) is None:
+            for item in list(other):
+                self.append(item)
+        else:
+            self._refuse("extended")
+
+    def __iadd__(self, other: Iterable[Any]) -> "StagedList":
+        self.extend(other)
+        return self
+
+    def pop(self, *index: Any) -> Any:
+        items = self.symbolic
+        if items is None:
+            return list.pop(self, *index)
+        if index and index != (-1,):
+            self._refuse("popped from anywhere but the end")
+        item = items.item(-1)
+        value, = self.capture.builder.add(OPS["list_pop"], (items.value,), {}, name="items")
+        self.hold(items.replaced(value))
+        return item
+
+    def clear(self) -> None:
+        list.clear(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        items = self.symbolic
+        return list.__getitem__(self, index) if items is None else items.item(index)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.symbolic is not None:
+            self._refuse("copied")
+        return list, (list.copy(self),)
+
+    __hash__ = None
+
+    def _refuse(self, what: str) -> Any:
+        return self.capture.abort(f"a list whose length depends on array values is {what}", because=self.symbolic)
+
+
+def _unless_symbolic(name: str, what: str) -> Callable:
+    method = getattr(list, name)
+
+    def guarded(self: StagedList, *args: Any, **kwargs: Any) -> Any:
+        if self.symbolic is not None or any(type(x) is StagedList and x.symbolic is not None for x in args):
+            self._refuse(what)
+        return method(self, *args, **kwargs)
+    guarded.__name__ = name
+    return guarded
+
+
+for _name, _what in (("__setitem__", "assigned to"), ("__delitem__", "deleted from"), ("__len__", "used by a library"),
+                     ("__iter__", "iterated over by a library"), ("__contains__", "searched"), ("__reversed__", "reversed"),
+                     ("__eq__", "compared"), ("__ne__", "compared"), ("__lt__", "compared"), ("__le__", "compared"),
+                     ("__gt__", "compared"), ("__ge__", "compared"), ("__add__", "added to"), ("__mul__", "repeated"),
+                     ("__rmul__", "repeated"), ("__imul__", "repeated"), ("__repr__", "printed"), ("index", "searched"),
+                     ("count", "searched"), ("insert", "inserted into"), ("remove", "searched"), ("reverse", "reversed"),
+                     ("sort", "sorted"), ("copy", "copied")):
+    setattr(StagedList, _name, _unless_symbolic(_name, _what))
+
+
+def _radd(self: StagedList, other: Any) -> Any:
+    if self.symbolic is not None:
+        self._refuse("added to")
+    return list.__add__(other, list.copy(self)) if isinstance(other, list) else NotImplemented
+
+
+StagedList.__radd__ = _radd     # type: ignore[attr-defined]
+
+
+class Range:
+    """``range`` whose bounds only the run knows."""
+
+    def __init__(self, capture: Any, *bounds: Any):
+        self.capture = capture
+        start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
+        if type(step) is not int or step == 0 or any(number_kind(x) not in ("py_int", "py_bool") for x in (start, stop)):
+            capture.abort("`range` of these depends on array values")
+        self.start, self.stop, self.step = start, stop, step
+
+    @property
+    def length(self) -> Any:
+        """Not below zero only where there are items: enough for a loop."""
+        if self.step == 1:
+            return self.stop if type(self.start) is int and self.start == 0 else self.stop - self.start
+        return (self.stop - self.start + (self.step - 1 if self.step > 0 else self.step + 1)) // self.step
+
+    def __getitem__(self, place: Any) -> Any:
+        return place if self.step == 1 and type(self.start) is int and self.start == 0 else self.start + place * self.step
+
+    def _refuse(self, *_: Any) -> Any:
+        return self.capture.abort("a `range` that depends on array values is used other than in a `for` statement")
+
+    __iter__ = __len__ = __contains__ = __bool__ = __reversed__ = __repr__ = __eq__ = _refuse
+    __hash__ = None
+
+
+def symbolic_items(value: Any) -> Optional[Items]:
+    """The contents of a list of unknown length; None for anything else."""
+    return value.symbolic if type(value) is StagedList else None
+
+
+def known_length(sequence: Any) -> Any:
+    """How many items a list, or a range of unknown length, has."""
+    items = symbolic_items(sequence)
+    return items.length if items is not None else sequence.length if type(sequence) is Range else len(sequence)
+
+
+def truth_of(value: Any) -> Any:
+    """What decides in place of a list of unknown length."""
+    items = symbolic_items(value)
+    return value if items is None else items.length > 0
+
+
+# What functions make of a list of unknown length -----------------------------------------------------------------
+
+
+def length(calls: Any, function: Callable, value: Any) -> Any:
+    """``len``."""
+    items = symbolic_items(value)
+    if items is not None:
+        return items.length
+    if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
+        return value.shape[0].number
+    return function(value)
+
+
+def stack(calls: Any, function: Callable, xs: Any, axis: int = 0) -> Any:
+    """``F.stack``."""
+    items = symbolic_items(xs)
+    return calls.native(function)(xs, axis) if items is None else _joined(items, axis, function, False)
+
+
+def concat(calls: Any, function: Callable, xs: Any, axis: int = 1) -> Any:
+    """``F.concat``."""
+    items = symbolic_items(xs)
+    return calls.native(function)(xs, axis=axis) if items is None else _joined(items, axis, function, True)
+
+
+def _joined(items: Items, axis: Any, function: Callable, along: bool) -> Any:
+    """The items along a new axis, or along one that they have."""
+    capture = items.capture
+    elem = items.elem
+    ndim = elem.ndim if isinstance(elem, Tensor) and items.kind in ("variable", "array") else -1
+    if type(axis) is not int or not -ndim - (not along) <= axis < ndim + (not along) or items.uncertain:
+        capture.abort(f"{function.__name__} of a list whose length depends on array values", because=items)
+    axis %= ndim + (not along)
+    value = stacked(items, axis, function)
+    if along:
+        shape = list(elem.shape)
+        shape[axis] = value.shape[axis] * elem.shape[axis]
+        value = OPS["reshape"](value, shape=tuple(shape))
+    connected = items.requires_grad and bool(chainer.config.enable_backprop)
+    return capture._result(value, [], items.requires_grad, connected)
+
+
+def stacked(items: Items, axis: int, function: Callable) -> Value:
+    """All items as one array; what the symbol in its shape means is known from there on."""
+    capture = items.capture
+    if capture.staging.in_loop:
+        capture.abort("a list whose length depends on array values is made an array inside a loop on array values")
+    capture.store_writes()
+    extent = Dim(capture.builder.fresh("length"))
+    capture.event("staged", function.__name__)
+    value, = capture.builder.add(OPS["list_stack"], (items.value,), {
+        "axis": axis, "extent": extent, "refuse": EmptyCall(function)}, name="stacked")
+    return value
+
+
+class EmptyCall:
+    """Calls a function of lists on an empty one: it raises what it raises."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __call__(self) -> None:
+        self.function([])
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is EmptyCall and self.function is other.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+
+#: What is called in place of functions that get a list: ``handler(calls, function, *args)``.
+FUNCTIONS: Dict[Any, Callable] = {F.stack: stack, F.concat: concat}
+
+
+# Joins and loops --------------------------------------------------------------------------------------------------
+
+
+class ListSlot:
+    """A list that a loop carries.  like: what its items are."""
+
+    def __init__(self, capture: Any, initial: Contents, name: str, flags: Tuple[bool, bool, Dict], after: Any):
+        self.capture, self.initial, self.name = capture, initial, name
+        self.requires_grad, self.connected = flags[:2]
+        self.like = kind_of(capture, (initial, after))
+        self.inside = [Value(ListType(self.like.elem), capture.builder.fresh("items"))]
+
+    def wrap(self, values: Any, *after: Any) -> Contents:
+        """The list at the start of an iteration or, with what the body leaves there, after all."""
+        parts = [found for found in (self.initial.symbolic, *(x.symbolic for x in after)) if found is not None]
+        plain = [describe_item(self.capture, x) for x in self.initial.items if type(x) is not Items]
+        made = self.like.replaced(next(values), requires_grad=self.requires_grad, connected=self.connected)
+        for part in (*parts, *plain):
+            made = made.joined(part, made.value)
+        return Contents([made])
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The value of the graph for what is in the list."""
+        if type(item) is not Contents:
+            self.capture.abort(f"{self.name} is a list before a loop on array values and becomes something else in it")
+        return [item.as_items(self.capture, self.like).value]
+
+
+def kind_of(capture: Any, sides: Sequence[Any]) -> Items:
+    """What the items of these lists are, all taken together."""
+    found: Optional[Items] = None
+    for side in sides:
+        for item in side.items if type(side) is Contents else ():
+            part = item if type(item) is Items else describe_item(capture, item)
+            if found is None:
+                found = Items(capture, Value(ListType(part.elem), "items"), part.kind, part.requires_grad, part.connected,
+                              part.uncertain, part.origins, part.is_new)
+            found = found.joined(part, found.value)
+    return Items(capture, Value(ListType(python_scalar("py_int")), "items"), "py_int") if found is None else found
+
+
+def flags_of(contents: Contents) -> Tuple[bool, bool]:
+    """Whether an item requires a gradient, and whether one has a creator."""
+    found = [contents.symbolic] if contents.symbolic is not None else [
+        x for x in contents.items if isinstance(x, SymbolicVariable)]
+    return any(x.requires_grad for x in found), any(x.connected for x in found)

@@ -1,0 +1,40 @@
+"""Lists that are assigned: they may come to grow under a decision on array values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from dy2static.transformers.base import Transformer
+
+
+class ListDisplays(Transformer):
+    """Make lists that a statement assigns known to ``_dy``; a capture can then follow their length.
+
+    Before:
+        rest, n = [], [a, b]
+        c = [x * 2 for x in rest]
+    After:
+        rest, n = _dy.list_([]), _dy.list_([a, b])
+        c = _dy.list_([x * 2 for x in rest])
+    """
+
+    changes = (gast.Assign, gast.AnnAssign)
+
+    def visit_Assign(self, node: gast.Assign) -> Any:
+        self.generic_visit(node)
+        node.value = self._known(node.value)
+        return node
+
+    def visit_AnnAssign(self, node: gast.AnnAssign) -> Any:
+        super().visit_AnnAssign(node)
+        node.value = node.value and self._known(node.value)
+        return node
+
+    def _known(self, value: gast.AST) -> gast.AST:
+        if isinstance(value, gast.Tuple):
+            value.elts = [self._known(item) for item in value.elts]
+        if isinstance(value, (gast.List, gast.ListComp)):
+            return self.quote("_dy.list_(items)", items=value)
+        return value
