@@ -109,6 +109,47 @@ def sets_and_deleted_keys(compile):
     return compile(f), None
 
 
+def deleted_after_a_write(compile):
+    table, box = {"a": 1, "b": 2}, Box(u=1, v=2)
+
+    def f(x):
+        table["a"] = box.u = 5
+        if x.array.sum() > 0:
+            del box.u
+            table.pop("a")
+        else:
+            table["a"], table["c"], box.w = 1, 7, 7
+        box.u = table["a"] = 1
+        return x * len(table)
+    return compile(f), [table, box]
+
+
+def asked_by_python(compile):
+    def f(x):
+        rows = sorted([x[0], x[1]], key=lambda v: float(v.array))
+        kept = [v for v in (x, x - 0.5) if float(v.array.sum()) > 0]
+        return rows, len(kept)
+    return compile(f), None
+
+
+def decided_in_with(compile):
+    def f(x):
+        with chainer.using_config("train", False):
+            if x.array.sum() > 0:
+                y = F.dropout(x)
+            else:
+                y = None
+        return x * 2 if y is None else y
+    return compile(f), None
+
+
+def greatest_number(compile):
+    def f(x):
+        values = [float(v.array) for v in x]
+        return x * max(values) - min(values[0], values[1])
+    return compile(f), None
+
+
 def an_iterator_goes_on(compile):
     def f(x):
         numbers = iter([1.0, 2.0, 3.0])
@@ -317,11 +358,111 @@ def ends_in_python_loop(compile):
     return compile(f), None
 
 
+# --- forks inside of blocks --------------------------------------------------------------------------------------------
+
+
+def none_in_a_branch(compile):
+    def f(x):
+        if x.array[0] > 0:
+            y = x * 2 if x.array[1] > 0 else None
+            z = F.sum(x) if y is None else F.sum(y * y)
+        else:
+            z = F.max(x)
+        return z * 2
+    return compile(f), None
+
+
+def kinds_in_a_body(compile):
+    def f(x):
+        n, s = 0, 0.0
+        while x.array.sum() > 0.2 and n < 4:
+            kind = "a" if x.array[0] > 0.5 else "b"
+            x = (F.tanh if kind == "a" else F.sin)(x) * 0.7
+            if kind == "b" and x.array[1] > 0.1:
+                y = [x, x]
+            else:
+                y = [x]
+            s, n = s + float(sum(float(v.array[0]) for v in y)), n + 1
+        return x, n, s
+    return compile(f), None
+
+
+def effects_in_a_body(compile):
+    box = Box(n=0, log=[0])
+
+    def f(x):
+        n = 0
+        while x.array.sum() > 0.2 and n < 4:
+            found = None
+            if x.array[0] > 0.5:
+                print("big", n)
+                box.n += 1
+                found = x
+            if found is None:
+                x = x - 0.1
+                print("small", n)
+                box.log[0] = n
+            else:
+                x = found * 0.5
+            n += 1
+        return x
+    return compile(f), [box]
+
+
+def raises_in_a_body(compile):
+    box = Box(n=0)
+
+    def f(x):
+        while x.array.sum() > 0.2:
+            name = None
+            if x.array.max() > 0.95:
+                name = "top"
+            box.n += 1
+            if name is not None:
+                raise ValueError(f"{name} after {box.n}")
+            x = x * 0.8
+        return x
+    return compile(f), [box]
+
+
+def caught_in_a_body(compile):
+    def f(x):
+        n = 0
+        while x.array.sum() > 0.2:
+            try:
+                if x.array.max() > 0.5:
+                    raise KeyError("large")
+                x = x * 0.5
+            except KeyError:
+                x, n = x - 0.2, n + 1
+        return x, n
+    return compile(f), None
+
+
+def branch_of_a_branch_in_a_loop(compile):
+    w = param(0.5, 0.6, 0.7)
+
+    def f(x):
+        n = 0
+        while x.array.sum() > 0.2 and n < 5:
+            n += 1
+            if x.array[0] > 0.3:
+                pair = (x * w, "w") if x.array[1] > 0.3 else (x * 0.5,)
+                x = pair[0] if len(pair) == 1 else pair[0] * 0.9
+            else:
+                x = x * 0.7
+        return x, n
+    return compile(f), [w]
+
+
 CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
-         sets_and_deleted_keys, an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
+         sets_and_deleted_keys, deleted_after_a_write, asked_by_python, decided_in_with, greatest_number,
+         an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
          with_or_without_gradient, uses_one_parameter, one_object_or_another, compared_by_identity, printed_on_each_side,
          state_of_two_kinds, list_of_the_user, random_after_the_decision, raises_on_one_side, caught_inside,
-         none_before_the_loop, int_before_the_loop, other_shape_before_the_loop, ends_in_python_loop]
+         none_before_the_loop, int_before_the_loop, other_shape_before_the_loop, ends_in_python_loop,
+         none_in_a_branch, kinds_in_a_body, effects_in_a_body, raises_in_a_body, caught_in_a_body,
+         branch_of_a_branch_in_a_loop]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -286,8 +286,10 @@ class Entry:
         for k in sorted(present):
             self.variable_names[id(records[k])] = f"v{k}"
             text = self.values[records[k].value]
-            made = self.values[records[k].early] if records[k].early is not None else \
-                f"make_variable({text}, {records[k].requires_grad})"
+            made = f"make_variable({text}, {records[k].requires_grad})"
+            if records[k].early is not None:
+                early = self.values[records[k].early]
+                made = early if len(self.outcome.ends) == 1 else f"{early} if {early} is not None else {made}"
             self.lines.append(f"v{k} = {made}{f' if {text} is not None else None' if ('variable', k) in optional else ''}")
         for use in uses:
             self._connect(use, wanted, optional)

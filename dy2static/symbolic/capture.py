@@ -57,6 +57,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.named: List[Tuple[str, Source]] = []
         self.known: Dict[Value, Any] = {}
         self.failed: Optional[CaptureAborted] = None
+        self.forks = 0
         self.applied = 0
         self.differentiates = bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}
@@ -104,7 +105,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             if not path.sides:
                 raise
             self.staging.raise_at_run(error)
-            return Leaf(path, nodes, End((), (), (), None))
+            return Leaf(path, nodes, End((), tuple(self.variables), (), None))
         self.check()
         writes = self._final_writes()
         built = self.materialiser.build(result)
@@ -130,7 +131,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``."""
         if self.failed is None:
             self.failed = CaptureAborted(reason, user_location(), hint, **kind)
-            self.failed.fork = getattr(because, "__dict__", {}).get("decision")
+            decision = getattr(because, "__dict__", {}).get("decision")
+            if decision is not None and self.staging.path.is_on(decision[0]):
+                self.failed.fork = decision
         raise self.failed
 
     def abort_decision(self) -> Any:

@@ -67,7 +67,7 @@ class Choices:
         made.__dict__["origins"] = self.origins(sides, depth)
         made.__dict__["uncertain"] = is_uncertain(sides)
         capture.gradients.join(made, sides)
-        made.__dict__["decision"] = capture.staging.path.joined
+        made.__dict__["decision"] = capture.staging.path.decision
         return made
 
 

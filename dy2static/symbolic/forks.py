@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import Location
 from ..ir.graph import Node, Value
@@ -26,17 +26,18 @@ _FIXED = ("const", "source", "number")
 
 
 class Path:
-    """The decisions outside of any block in one call of the function, numbered as they come.
+    """The decisions of one call of the function, or of one block of it, numbered as they come.
 
-    sides: how the forked ones are settled.  joined: the one that is being joined.  marks: per forked one, how many nodes
-    stand before it, what decides, and the user's line.
+    sides: how the forked ones are settled.  outer: the path that the block lies on.  frame: stands for the block, in
+    all the calls of it.  joined: the decision that is being joined.  marks: per forked one, how many nodes stand before
+    it, what decides, and the user's line.
     """
 
-    def __init__(self, sides: Dict[int, bool]):
-        self.sides, self.count = sides, 0
+    def __init__(self, sides: Mapping[int, bool], outer: Optional["Path"] = None, frame: Any = None):
+        self.sides, self.outer, self.frame, self.count = sides, outer, frame, 0
         self.joined: Optional[int] = None
         self.marks: Dict[int, Tuple[int, Value, Optional[Location]]] = {}
-        self._settled: Dict[Value, bool] = {}
+        self._settled: Dict[Value, bool] = {} if outer is None else dict(outer._settled)
 
     def side(self, predicate: Value, nodes: Sequence[Node]) -> Optional[bool]:
         """How the next decision is settled; None if it is not."""
@@ -57,9 +58,40 @@ class Path:
             yield
             self.joined = None
         except CaptureAborted as stop:
-            if stop.fork is None and not stop.again:
-                stop.fork = number
+            if not stop.again and (stop.fork is None or not self.is_on(stop.fork[0])):
+                stop.fork = self, number
             raise
+
+    @property
+    def decision(self) -> Optional[Tuple["Path", int]]:
+        """The decision that is being joined."""
+        return None if self.joined is None else (self, self.joined)
+
+    def is_on(self, other: "Path") -> bool:
+        """Whether this path is the other one or lies on it."""
+        return self is other or self.outer is not None and self.outer.is_on(other)
+
+
+def number_of(stop: CaptureAborted, frame: Any, sides: Mapping[int, bool]) -> Optional[int]:
+    """The decision of this frame to settle next, after the capture stopped; None if there is none."""
+    if stop.fork is None or stop.fork[0].frame is not frame or stop.fork[1] in sides:
+        return None
+    return stop.fork[1] if all(stop.fork[1] > number for number in sides) else None
+
+
+def common(first: Sequence[Node], other: Sequence[Node], start: int, end: int, capture: Any) -> Dict[Value, Value]:
+    """The names in ``first`` of the values that these nodes make, by their names in ``other``."""
+    names: Dict[Value, Value] = {}
+    if len(other) < end:
+        capture.abort(_DIFFERS)
+    for node, again in zip(first[start:end], other[start:end]):
+        if node.op is not again.op or [v.type for v in node.outputs] != [v.type for v in again.outputs]:
+            capture.abort(_DIFFERS)
+        names.update(zip(again.outputs, node.outputs))
+    return names
+
+
+_DIFFERS = "a part of the function does something else when it is captured again"
 
 
 class Leaf(NamedTuple):
@@ -99,30 +131,29 @@ class Forks:
         self._unify(tree, 0, names)
         self.capture.builder, self.capture.root.nodes = self.capture.root, []
         ends = _Merged(self.capture, names).emit(tree, 0)
-        records = {record.value: record for end in ends for record in end.variables}
-        if any(record is not records[record.value] for end in ends for record in end.variables):
-            self.capture.abort("whether a Variable requires a gradient depends on a decision on array values")
-        return tuple(ends)
+        shared: Dict[Value, EscapingVariable] = {}
+        for record in [record for end in ends for record in end.variables]:
+            known = shared.setdefault(record.value, record)
+            early = {v for v in (known.early, record.early) if v is not None}
+            if (known.requires_grad, known.connected) != (record.requires_grad, record.connected) or len(early) > 1:
+                self.capture.abort("whether a Variable requires a gradient depends on a decision on array values")
+            known.early = known.early or record.early
+        return tuple([renamed(end, {}, shared=shared) for end in ends])
 
     def _explore(self, sides: Dict[int, bool]) -> Tree:
         try:
             return self.call(Path(sides))
         except CaptureAborted as stop:
             reason = stop
-        while self._is_next(reason, sides):
-            number, self.count = reason.fork, self.count + 1
+        number = number_of(reason, None, sides)
+        while number is not None and self.count < _MOST_ENDS:
+            self.count += 1
             try:
                 return Fork(number, self._explore({**sides, number: True}), self._explore({**sides, number: False}))
             except CaptureAborted as stop:      # a decision before this one must be settled first
                 reason = stop
+            number = number_of(reason, None, sides)
         raise reason
-
-    def _is_next(self, stop: CaptureAborted, sides: Dict[int, bool]) -> bool:
-        """Whether to go on after settling the decision that the capture stopped at."""
-        if stop.fork is None or stop.fork in sides or self.count >= _MOST_ENDS:
-            stop.fork = None
-            return False
-        return all(stop.fork > number for number in sides)
 
     def _unify(self, tree: Tree, start: int, names: Dict[int, Dict[Value, Value]]) -> None:
         """What the leaves of a fork have in common gets the names of the first of them."""
@@ -131,17 +162,9 @@ class Forks:
         first, *others = leaves(tree)
         end = first.path.marks[tree.number][0]
         for leaf in others:
-            if leaf.path.marks[tree.number][0] != end:
-                self._differs()
-            for node, other in zip(first.nodes[start:end], leaf.nodes[start:end]):
-                if node.op is not other.op or [v.type for v in node.outputs] != [v.type for v in other.outputs]:
-                    self._differs()
-                names[id(leaf)].update(zip(other.outputs, node.outputs))
+            names[id(leaf)].update(common(first.nodes, leaf.nodes, start, end, self.capture))
         self._unify(tree.then, end, names)
         self._unify(tree.orelse, end, names)
-
-    def _differs(self) -> None:
-        self.capture.abort("the function does something else when it is captured again")
 
 
 def leaves(tree: Tree) -> List[Leaf]:
@@ -154,7 +177,6 @@ class _Merged:
 
     def __init__(self, capture: Any, names: Dict[int, Dict[Value, Value]]):
         self.capture, self.names = capture, names
-        self.records: Dict[Tuple, EscapingVariable] = {}
 
     def emit(self, tree: Tree, start: int) -> List[End]:
         """Add the nodes from ``start``; gives the ends, in values that can be read where the nodes stand."""
@@ -174,7 +196,7 @@ class _Merged:
         builder.loc = leaf.path.marks[tree.number][2]
         for step in range(max(len(side.chunks) for side in sides)):
             self._branch(predicate, sides, step)
-        return [renamed(end, side.outside, self.records, ((predicate, taken),))
+        return [renamed(end, side.outside, ((predicate, taken),))
                 for side, taken in zip(sides, (True, False)) for end in side.ends]
 
     def _branch(self, predicate: Value, sides: Sequence["_Side"], step: int) -> None:
@@ -199,12 +221,12 @@ class _Merged:
         return [with_inputs(node, tuple([names.get(v, v) for v in node.inputs])) for node in leaf.nodes[start:end]]
 
     def _end(self, leaf: Leaf) -> End:
-        return renamed(leaf.end, self.names[id(leaf)], self.records)
+        return renamed(leaf.end, self.names[id(leaf)])
 
 
 class _Side:
-    """One side of a fork, in chunks: a Variable that leaves the function, and on which another one depends, ends a chunk,
-    because the user can cut the graph there.
+    """One side of a fork, in chunks.  A Variable that leaves the function, and on which another one depends, ends a chunk,
+    because the user can cut the graph there; so does one that the host has seen, because what follows may fail.
 
     outside: what the values of earlier chunks are called outside.
     """
@@ -213,7 +235,7 @@ class _Side:
         self.ends, self.chunks = ends, [[]]      # type: ignore[var-annotated]
         self.outside: Dict[Value, Value] = {}
         leaving = {r.value for end in ends for r in end.variables if r.requires_grad}
-        reached, cuts = set(leaving), set()
+        reached, cuts = set(leaving), {r.early for end in ends for r in end.variables if r.early is not None}
         for node in reversed(nodes):
             if not reached.isdisjoint(node.outputs):
                 reached.update(node.inputs)
@@ -237,18 +259,21 @@ class _Side:
         return list(dict.fromkeys(v for v in [*read, *(v for end in self.ends for v in end.values())] if v in made))
 
 
-def renamed(end: End, names: Dict[Value, Value], records: Dict[Tuple, EscapingVariable],
-            decisions: Tuple[Tuple[Value, bool], ...] = ()) -> End:
-    """The end in other names, after further decisions; one record for each Variable, also of several ends."""
+def renamed(end: End, names: Mapping[Value, Value], decisions: Tuple[Tuple[Value, bool], ...] = (),
+            shared: Mapping[Value, EscapingVariable] = {}) -> End:
+    """The end in other names, after further decisions, with one record for each Variable.  shared: of all ends."""
     made: Dict[int, Any] = {}
+    records: Dict[int, EscapingVariable] = {}
     keep: List[Any] = []
 
     def value(old: Optional[Value]) -> Any:
         return None if old is None else names.get(old, old)
 
     def record(old: EscapingVariable) -> EscapingVariable:
-        new = EscapingVariable(value(old.value), old.requires_grad, old.connected, value(old.early))
-        return records.setdefault((new.value, new.requires_grad, new.connected, new.early), new)
+        if id(old) not in records:
+            new = EscapingVariable(value(old.value), old.requires_grad, old.connected, value(old.early))
+            records[id(old)] = shared.get(new.value, new)
+        return records[id(old)]
 
     def part(old: Any) -> Any:
         if isinstance(old, Build):

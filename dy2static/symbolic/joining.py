@@ -1,11 +1,12 @@
 """Joining what two branches leave behind: one node, and one value for each name and place that they write."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
+from ..passes.rewriting import with_inputs
 from ..runtime.dy import Undefined
 from .choices import Choice
 from .kinds import decides_unlike, describe, is_truth, name_at, number_kind
@@ -18,10 +19,14 @@ _SAME = object()
 
 
 class Branch:
-    """One captured block: its nodes, what it returned and what it wrote."""
+    """One captured block: its nodes, what it returned and what it wrote.
 
-    def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any]):
-        self.nodes, self.results, self.writes = list(nodes), results, writes
+    marks: of the path through it.  names: what some values are called outside.
+    """
+
+    def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any], marks: Mapping = {},
+                 names: Mapping[Value, Value] = {}):
+        self.nodes, self.results, self.writes, self.marks, self.names = list(nodes), results, writes, marks, names
         self.outputs: List[Value] = []
         self.merged: Dict[Tuple[int, int], Callable] = {}
 
@@ -204,6 +209,10 @@ class Joins:
         return value
 
     def _emit(self, predicate: Value, branches: List[Branch]) -> Tuple[Value, ...]:
+        for b in branches:
+            if b.names:
+                b.nodes = [with_inputs(node, tuple([b.names.get(v, v) for v in node.inputs])) for node in b.nodes]
+                b.outputs = [b.names.get(v, v) for v in b.outputs]
         captured = free_values([node for b in branches for node in b.nodes], [v for b in branches for v in b.outputs])
         regions = tuple(close(self.capture.builder, b.nodes, b.outputs, captured, name)
                         for b, name in zip(branches, ("then", "orelse")))

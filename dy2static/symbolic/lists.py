@@ -30,7 +30,7 @@ class Items:
         self.capture, self.value, self.kind = capture, value, kind
         self.requires_grad, self.connected, self.uncertain = requires_grad, connected, uncertain
         self.origins, self.is_new = dict(origins or {}), is_new
-        self.decision = capture.staging.path.joined
+        self.decision = capture.staging.path.decision
 
     @property
     def elem(self) -> Type:

@@ -46,8 +46,6 @@ class Loops:
         What the body changes becomes state of the loop: found by capturing it until nothing new changes.  Where that
         cannot be carried, because it is of another kind before the loop, the first iteration is taken out of it.
         """
-        if self.depth:
-            return self._carried(again, test, body, state, names)
         side = self.path.side(self.predicate(again), self.capture.builder.nodes)
         if side is not None:
             return dy.while_(test, body, body(*state), names=names) if side else state
@@ -59,8 +57,9 @@ class Loops:
         slots: Dict[Any, Slot] = {}
         for _ in range(_MOST_TRIALS):
             trial = Trial(self, before, state, slots, names)
+            start = Snapshot(self.capture, (trial.state, test, body))
             with self.region() as test_nodes:
-                decision = test(*trial.state)
+                (decision,), _ = self.run_block(lambda *inner: (test(*inner),), trial.state, start)
                 if not self.capture.decides(decision):
                     self.capture.abort("the test of a loop stops depending on array values inside the loop")
                 predicate = self.predicate(decision)
@@ -68,7 +67,7 @@ class Loops:
                 before.restore()
                 return self._tested_in_body(again, test, body, state, names)
             with self.region() as body_nodes, self._iteration():
-                results = body(*trial.state)
+                results, _ = self.run_block(body, trial.state, start)
                 after = trial.after(results, before)
             if not trial.found_more:
                 return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)

@@ -85,7 +85,7 @@ class VariableSlot(Slot):
         made.__dict__["origins"] = origins if after else {**origins, id(made): made}
         made.__dict__["uncertain"] = is_uncertain((self.initial, made, *after))
         self.capture.gradients.join(made, (self.initial, *after), known=bool(after))
-        made.__dict__["decision"] = self.capture.staging.path.joined
+        made.__dict__["decision"] = self.capture.staging.path.decision
         return made
 
     def values_of(self, item: Any) -> List[Value]:

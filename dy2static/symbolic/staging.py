@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..runtime import dy
+from .aborts import CaptureAborted
 from .choices import Choices
-from .forks import Path
+from .forks import Path, common, number_of
 from .joining import Branch, Joins
 from .lists import Range, StagedList, symbolic_items, truth_of
 from .locations import error_location
@@ -17,6 +18,9 @@ from .loops import Loops
 from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
 from .rollback import Snapshot
 from .values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+
+#: So often a block of a function is captured anew because a decision in it cannot be joined.
+_MOST_FORKS = 32
 
 
 class Staging(Joins, Loops):
@@ -39,8 +43,6 @@ class Staging(Joins, Loops):
     def _cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
               others: Tuple = (), truth: bool = False) -> Tuple:
         predicate = self.predicate(test)
-        if self.depth:
-            return self._joined(predicate, then, orelse, state, names, others, truth)
         side = self.path.side(predicate, self.capture.builder.nodes)
         if side is not None:
             return (then if side else orelse)(*state)
@@ -85,13 +87,11 @@ class Staging(Joins, Loops):
 
     def settled(self, predicate: Value) -> bool:
         """The truth of a value, for Python itself: what follows is captured once for each."""
-        if not self.depth:
-            side = self.path.side(predicate, self.capture.builder.nodes)
-            if side is not None:
-                return side
+        side = self.path.side(predicate, self.capture.builder.nodes)
+        if side is None:
             with self.path.joining():
                 self.capture.abort_decision()
-        return bool(self.capture.abort_decision())
+        return bool(side)
 
     def predicate(self, test: Any) -> Value:
         """The value of the graph that decides."""
@@ -114,15 +114,58 @@ class Staging(Joins, Loops):
 
     # --- capturing blocks -----------------------------------------------------------------------------------------------
 
-    def _branch(self, block: Callable, state: Tuple, before: Snapshot) -> Branch:
-        with self.region() as nodes:
+    def _branch(self, block: Callable, state: Tuple, before: Snapshot, sides: Mapping[int, bool] = {},
+                frame: Any = None) -> Branch:
+        """One block, or one side of a fork in it, with everything undone that it did."""
+        def ending(*inner: Any) -> Any:
             try:
-                results: Any = block(*state)
+                return block(*inner)
             except Exception as error:
-                results = self.raise_at_run(error)
-        branch = Branch(nodes, results, before.changes())
+                return self.raise_at_run(error)
+        with self.region() as nodes:
+            results, marks = self.run_block(ending, state, before, sides, frame)
+        branch = Branch(nodes, results, before.changes(), marks)
         before.restore()
         return branch
+
+    def run_block(self, block: Callable, state: Tuple, before: Snapshot, sides: Mapping[int, bool] = {},
+                  frame: Any = None) -> Tuple[Any, Mapping]:
+        """What a block gives, in the present region, which must be new; and the marks of the path through it.
+
+        Where it makes a decision that cannot be joined, the block is captured once for each side, and these are joined.
+        before: the state of things at its start.
+        """
+        frame = object() if frame is None else frame
+        outer, self.path = self.path, Path(sides, self.path, frame)
+        try:
+            return block(*state), self.path.marks
+        except CaptureAborted as stop:
+            reason = stop
+        finally:
+            self.path = outer
+        number = number_of(reason, frame, sides)
+        while number is not None and self.capture.forks < _MOST_FORKS:
+            self.capture.forks += 1
+            self.capture.failed = None
+            self.capture.builder.nodes.clear()
+            before.restore()
+            try:
+                then, orelse = [self._branch(block, state, before, {**sides, number: side}, frame) for side in (True, False)]
+                return self._join_tails(number, then, orelse, before), then.marks
+            except CaptureAborted as stop:
+                reason = stop
+            number = number_of(reason, frame, sides)
+        raise reason
+
+    def _join_tails(self, number: int, then: Branch, orelse: Branch, before: Snapshot) -> Tuple:
+        """Both sides of a fork, with what they have in common before it."""
+        place, predicate, loc = then.marks[number]
+        names = common(then.nodes, orelse.nodes, 0, place, self.capture)
+        self.capture.builder.nodes.extend(then.nodes[:place])
+        self.capture.builder.loc = loc
+        sides = [Branch(then.nodes[place:], then.results, then.writes, {}),
+                 Branch(orelse.nodes[place:], orelse.results, orelse.writes, {}, names)]
+        return self._join(predicate, sides, before, (), False)
 
     def raise_at_run(self, error: Exception) -> None:
         """Let the host raise what this block raises; what was written before has happened by then."""
