@@ -1,6 +1,7 @@
 """`chainer.grad`, `backward` and what goes with them, called inside the compiled function: as eagerly, and in the graph."""
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 from chainer import Variable
@@ -100,14 +101,6 @@ def of_itself(x, z):
 def nothing(x, z):
     gx, gz = chainer.grad([F.sum(x * 2.0)], [x, z])
     return gx, gz, gz is None
-
-
-def not_required(x, z):
-    c = Variable(z.array, requires_grad=False)
-    h = c * 2.0
-    y = x * h
-    gx, gc = chainer.grad([F.sum(y)], [x, c])
-    return gx, gc is None, h.requires_grad
 
 
 def constant_gradient(x, z):
@@ -283,7 +276,7 @@ def many_functions(w, b, x):
 COMPILED = [
     (maml, three), (maml_of_two_steps, three), (first_order, three), (gradient_penalty, three), (newton, one),
     (third_order, one), (intermediate, pair), (several_outputs, pair), (given_gradients, pair), (of_itself, pair),
-    (nothing, pair), (not_required, pair), (constant_gradient, pair), (detached, pair), (without_backprop, pair),
+    (nothing, pair), (constant_gradient, pair), (detached, pair), (without_backprop, pair),
     (unchained, pair), (unchained_backward, pair), (scaled, one), (set_inside, one), (backward_of_leaf, one), (cleared, one),
     (backward_of_inputs, pair), (accumulated, pair), (backward_twice_differentiable, pair), (backward_with_gradient, one),
     (through_branch, pair), (through_loop, pair), (state_through_loop, pair), (newton_in_loop, one),
@@ -312,3 +305,182 @@ def test_second_outer_gradients(program, inputs):
         found.append([None if g is None else against_eager.Values(g.array) for g in (*first, *second)])
     for eager, compiled in zip(*found):
         assert eager == compiled
+
+
+# --- programs with parameters, and series of calls -----------------------------------------------------------------------
+
+class Critic(chainer.Chain):
+    """WGAN with gradient penalty."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Linear(3, 4, initialW=array(4, 3))
+            self.l2 = L.Linear(4, 1, initialW=array(1, 4, seed=1))
+
+    def score(self, x):
+        return self.l2(F.leaky_relu(self.l1(x)))
+
+    def forward(self, real, fake):
+        mixed = Variable(real * np.float32(0.3) + fake * np.float32(0.7))
+        g, = chainer.grad([self.score(mixed)], [mixed], enable_double_backprop=True)
+        penalty = F.mean_squared_error(F.sqrt(F.batch_l2_norm_squared(g)), np.ones(len(real), "f"))
+        return F.mean(self.score(fake)) - F.mean(self.score(real)) + 10 * penalty
+
+
+class Meta(chainer.Chain):
+    """MAML: one inner step per task, and the gradient through it."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Linear(3, 4, initialW=array(4, 3))
+            self.l2 = L.Linear(4, 1, initialW=array(1, 4, seed=1))
+
+    def net(self, p, x):
+        return F.linear(F.relu(F.linear(x, p[0], p[1])), p[2], p[3])
+
+    def forward(self, xs, ys):
+        p = [self.l1.W, self.l1.b, self.l2.W, self.l2.b]
+        total = 0
+        for x, y in zip(xs, ys):
+            loss = F.mean_squared_error(self.net(p, x), y)
+            fast = [a - 0.1 * g for a, g in zip(p, chainer.grad([loss], p, enable_double_backprop=True))]
+            total += F.mean_squared_error(self.net(fast, y * x), y)
+        return total / len(xs)
+
+
+class Trained(chainer.Chain):
+    """Clears its gradients and computes them itself; says what they are."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Linear(3, 4, initialW=array(4, 3))
+            self.unused = L.Linear(3, 4, initialW=array(4, 3))
+        self.norm = None
+
+    def forward(self, x):
+        self.cleargrads()
+        loss = F.sum(F.tanh(self.l1(x)) ** 2)
+        loss.backward()
+        self.norm = sum([float((p.grad ** 2).sum()) for p in self.params() if p.grad is not None])
+        print(self.l1.W.grad)
+        return loss
+
+
+class Accumulating(Trained):
+    """Adds to the gradients that are there."""
+
+    def forward(self, x):
+        loss = F.sum(self.l1(x) ** 2)
+        loss.backward()
+        return loss, self.l1.W.grad * 2
+
+
+@pytest.mark.parametrize("cls, call", [
+    (Critic, lambda: (array(5, 3), array(5, 3, seed=4))), (Meta, lambda: (array(2, 5, 3), array(2, 5, 1, seed=4))),
+    (Trained, lambda: (array(5, 3),))])
+def test_links(cls, call):
+    """Parameters: the gradients of the losses, and those that the function writes itself."""
+    def make(compile):
+        model = cls()
+        model.cleargrads()
+        return compile(model), [model]
+    against_eager.check(make, [call] * 2, compiled=True)
+
+
+def test_gradients_that_were_there():
+    """Whether a Parameter has a gradient before the call decides which program runs; NaN is one, too."""
+    def make(compile):
+        model = Accumulating()
+        return compile(model), [model]
+
+    def set_gradients(roots):
+        for p in roots[0].params():
+            p.grad = np.ones_like(p.array)
+        return array(5, 3),
+
+    def connected(roots):
+        roots[0].l1.W.grad_var = F.exp(roots[0].l1.W)
+        return array(5, 3),
+    against_eager.check(make, [lambda: (array(5, 3),), set_gradients, lambda: (array(5, 3, seed=1),), connected], compiled=True)
+
+
+# --- what is not captured ------------------------------------------------------------------------------------------------
+
+def not_required(x, z):
+    c = Variable(z.array, requires_grad=False)
+    h = c * 2.0
+    gx, gc, gh = chainer.grad([F.sum(x * h)], [x, c, h])
+    return gx, gc is None, gh is None
+
+
+def with_retain_grad(x, z):
+    h = x * z
+    F.sum(h * h).backward(retain_grad=True)
+    return h.grad
+
+
+def kept_by_what_leaves(x, z):
+    v = Variable(x.array)
+    F.sum(v * v).backward()
+    return v
+
+
+def backward_in_branch(x, z):
+    if x.array.sum() > 0:
+        F.sum(x * z).backward()
+    return x * 2.0
+
+
+def through_iterations(x, z):
+    h = x
+    while h.array.sum() < 20:
+        h = h * z + x
+        g, = chainer.grad([F.sum(h)], [x])
+    return g
+
+
+def only_in_one_branch(x, z):
+    y = x * x if x.array.sum() > 0 else x * z
+    return chainer.grad([F.sum(y)], [x, z])
+
+
+def one_of_two(x, z):
+    y = x if x.array.sum() > 0 else z
+    return chainer.grad([F.sum(y * x)], [y])
+
+
+def outside(x, z):
+    h = chainer.Variable(x.array)
+    h.zerograd()
+    return h.grad
+
+
+@pytest.mark.parametrize("program", [backward_in_branch, one_of_two, only_in_one_branch], ids=lambda x: x.__name__)
+def test_decided_by_forks(program):
+    """Where a gradient cannot be joined, the rest of the function is captured for each side."""
+    signs = [pair, lambda: (variable(3, low=-2, high=-1), variable(3, seed=1))]
+    against_eager.check(lambda compile: compile(program), signs * 2)
+
+
+@pytest.mark.parametrize("program", [not_required, with_retain_grad, kept_by_what_leaves,
+                                     through_iterations, only_in_one_branch, outside], ids=lambda x: x.__name__)
+def test_refused(program):
+    """Run eagerly."""
+    against_eager.check(lambda compile: compile(program), [pair] * 2, compiled=False)
+
+
+def test_gradient_of_what_was_computed_before():
+    """An input with a creator: eagerly, `backward` goes on to what it was computed from."""
+    def f(h):
+        F.sum(h * h).backward()
+        return h * 2.0
+    for function in (f, to_static(f)):
+        x = variable(3)
+        for h, expected in ((x * 2.0, 8 * x.array), (Variable(x.array), None)):
+            function(h)
+            assert (x.grad is None) if expected is None else np.allclose(x.grad, expected)
+            assert (h.grad is None) is (expected is not None)
+            x.cleargrad()

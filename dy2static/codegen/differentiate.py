@@ -7,9 +7,11 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tup
 
 from .. import passes
 from ..ir.graph import Graph, Node, Value
+from ..ir.types import Tensor
 from ..passes.active import active_values, has_gradient
 from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
+from ..symbolic.aborts import CaptureAborted
 from ..symbolic.outcome import Outcome
 from .extents import extents_of
 from .numpy import NumpyFunction, emit
@@ -76,28 +78,28 @@ def differentiate(outcome: Outcome, graph: Graph) -> Differentiation:
                                  if not r.connected and r.requires_grad))
     inputs = [graph.inputs[i] for i, item in enumerate(outcome.inputs) if item.requires_grad]
     active = active_values(graph, [*inputs, *leaves])
+    inside = {v: Value(v.type, f"{v.name}_inside") for v in leaves}
     cut = graph.with_(inputs=graph.inputs + leaves, nodes=tuple(
-        _without(node, leaves) for node in graph.nodes if not node.outputs or not set(leaves).issuperset(node.outputs)))
+        _renamed(node, inside) for node in graph.nodes if not node.outputs or not set(leaves).issuperset(node.outputs)))
     planned = [PlannedSegment(part, active) for part in passes.segments(cut, escaping, active)]
+    if any(k is None and not isinstance(v.type, Tensor) for item in planned
+           for k, v in zip(item.part.outputs, item.part.graph.outputs)):
+        raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "
+                             "which leaves the compiled function, too")
     saved = dict.fromkeys(v for item in planned for v in (*item.plan.saved, *item.part.graph.outputs, *item.borrowed))
-    return Differentiation(_augmented(graph, planned), leaves, planned, tuple(saved))
+    return Differentiation(_augmented(graph, planned, {new: old for old, new in inside.items()}), leaves, planned, tuple(saved))
 
 
-def _without(node: Node, leaves: Sequence[Value]) -> Node:
-    """The node, if some of its outputs are leaves, with other values for these."""
-    if not any(v in leaves for v in node.outputs):
-        return node
-    return replace(node, outputs=tuple(Value(v.type, f"{v.name}_inside") if v in leaves else v for v in node.outputs))
+def _renamed(node: Node, names: Mapping[Value, Value]) -> Node:
+    """The node with other values for some of its outputs."""
+    return replace(node, outputs=tuple(names.get(v, v) for v in node.outputs)) if names.keys() & set(node.outputs) else node
 
 
-def _augmented(graph: Graph, planned: Sequence[PlannedSegment]) -> Graph:
-    """The graph with the branches and loops that the segments need."""
-    new = {v: node for item in planned for node in item.plan.graph.nodes if node.regions for v in node.outputs}
-    nodes = []
-    for node in graph.nodes:
-        made = next((new[v] for v in node.outputs if v in new), node)
-        nodes.append(node if made is node else replace(made, outputs=node.outputs + made.outputs[len(node.outputs):]))
-    return graph.with_(nodes=tuple(nodes))
+def _augmented(graph: Graph, planned: Sequence[PlannedSegment], names: Mapping[Value, Value]) -> Graph:
+    """The graph with the branches and loops that the segments need.  names: the values of the graph for some of theirs."""
+    new = {names.get(v, v): node for item in planned for node in item.plan.graph.nodes if node.regions for v in node.outputs}
+    return graph.with_(nodes=tuple(_renamed(next((new[v] for v in node.outputs if v in new), node), names)
+                                   for node in graph.nodes))
 
 
 def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> BackwardProgram:

@@ -33,16 +33,18 @@ class OpaqueCall:
     attributes: those of the node's attributes that hold operands, as templates.
     requires: per input, whether its Variable requires grad.
     connected: per input, whether backward gives it a gradient.
+    nonlinear: per input, whether its gradient depends on the inputs, too; None where that is not known.
     config: the entries of ``chainer.config`` that were set where it was applied.
     written: the attributes that ``forward`` sets on the node; None where that is not known.
     """
 
-    __slots__ = ("node", "attributes", "requires", "connected", "config", "written")
+    __slots__ = ("node", "attributes", "requires", "connected", "nonlinear", "config", "written")
 
     def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
                  config: Mapping[str, Any]):
         self.node, self.attributes, self.requires, self.config = node, dict(attributes), tuple(requires), dict(config)
         self.connected: Tuple[bool, ...] = self.requires
+        self.nonlinear: Optional[Tuple[bool, ...]] = None
         self.written: Optional[frozenset] = None
 
     def __repr__(self) -> str:
@@ -79,7 +81,9 @@ class OpaqueCall:
             targets = [x for x in tape.inputs if x.requires_grad]
             given = [y for y in tape.outputs if y.dtype.kind == "f"]
             gradients = iter(chainer.grad(given, targets) if given else [None] * len(targets))
-            self.connected = tuple(bool(x.requires_grad and next(gradients) is not None) for x in tape.inputs)
+            found = [next(gradients) if x.requires_grad else None for x in tape.inputs]
+            self.connected = tuple(gx is not None for gx in found)
+            self.nonlinear = tuple(gx is not None and gx.requires_grad for gx in found)
         return tuple(type_of(y.array) for y in tape.outputs)
 
 
@@ -119,23 +123,24 @@ def _run(*operands: Any, call: OpaqueCall, types: Tuple) -> List[Any]:
 def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Value, call: OpaqueCall,
                 types: Tuple) -> Tuple[Optional[Value], ...]:
     count = len(call.requires)
-    return _emit_vjp(g[:-1], y[-1], operands[:count], call.connected) + (None,) * (len(operands) - count)
+    return _emit_vjp(g[:-1], y[-1], operands[:count], call.connected, call.nonlinear) + (None,) * (len(operands) - count)
 
 
 def _emit_vjp(g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value],
-              connected: Sequence[bool]) -> Tuple[Optional[Value], ...]:
+              connected: Sequence[bool], nonlinear: Optional[Tuple[bool, ...]] = None) -> Tuple[Optional[Value], ...]:
     given = tuple(i for i, gradient in enumerate(g) if gradient is not None)
     targets = tuple(i for i, used in enumerate(connected) if used)
     if not targets or not given:
         return (None,) * len(inputs)
     wanted = [inputs[i] for i in targets]
     results = tape_vjp(tape, *[g[i] for i in given], *wanted, given=given, targets=targets,
-                       types=tuple(Tensor(x.shape, x.dtype) for x in wanted))
+                       types=tuple(Tensor(x.shape, x.dtype) for x in wanted),
+                       nonlinear=None if nonlinear is None else tuple(nonlinear[i] for i in targets))
     gradients: Dict[int, Value] = dict(zip(targets, results))
     return tuple(gradients.get(i) for i in range(len(inputs)))
 
 
-def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tuple) -> List[Any]:
+def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tuple, nonlinear: Any) -> List[Any]:
     again = chainer.config.enable_backprop
     gradients = tuple([chainer.Variable(array) for array in arrays[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
@@ -148,7 +153,7 @@ def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tupl
 
 
 def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, given: Tuple,
-                targets: Tuple, types: Tuple) -> Tuple[Optional[Value], ...]:
+                targets: Tuple, types: Tuple, nonlinear: Any) -> Tuple[Optional[Value], ...]:
     gradients, wanted = operands[:len(given)], operands[len(given):]
     found = _emit_vjp(g[:-1], y[-1], wanted + gradients, (True,) * len(operands))
     return (None,) + found[len(wanted):] + found[:len(wanted)]
@@ -159,5 +164,6 @@ opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaqu
                  vjp=_opaque_vjp, effect=True)
 
 #: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets``, then their own tape.
-tape_vjp = declare("tape_vjp", "tape *operands", {"given": (), "targets": (), "types": ()}, kind="opaque", infer=_types,
-                   numpy=_run_vjp, vjp=_vjp_of_vjp)
+#: nonlinear: per gradient, whether it depends on more than the given gradients; None where that is not known.
+tape_vjp = declare("tape_vjp", "tape *operands", {"given": (), "targets": (), "types": (), "nonlinear": None}, kind="opaque",
+                   infer=_types, numpy=_run_vjp, vjp=_vjp_of_vjp)

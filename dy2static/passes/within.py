@@ -1,14 +1,19 @@
 """Gradients inside a graph that is still being built: `chainer.grad` and `backward` of the user's own code."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
-from ..ir.building import Builder
+from ..ir.building import Builder, infer
 from ..ir.graph import Graph, Node, Value
-from .active import active_values
+from ..ir.op import OPS
+from ..ir.types import Tensor
+from ..ops.control import returns
+from .active import active_values, has_gradient
 from .augment import augment
 from .cotangents import Cotangent
 from .reverse import accumulate, sweep
+from .rewriting import with_regions
 
 #: Ops that leave Chainer's graph: their operands are arrays.
 _ENDS = ("stop_gradient", "numpy_call", "checked_call", "host_call")
@@ -45,6 +50,8 @@ def differentiate_within(builders: Sequence[Builder], nodes: Sequence[Node], see
     The gradient nodes are added to the present builder.  Raises `CaptureError` as `augment` does.
     """
     graph = augment(Graph((), (), tuple(nodes)), wanted)
+    graph = graph.with_(nodes=tuple([new if old is new else with_regions(new, _without_gaps)
+                                     for old, new in zip(nodes, graph.nodes)]))
     replaced = {old: new for old, new in zip(nodes, graph.nodes) if old is not new}
     for builder in builders if replaced else ():
         builder.nodes[:] = [replaced.get(node, node) for node in builder.nodes]
@@ -55,3 +62,38 @@ def differentiate_within(builders: Sequence[Builder], nodes: Sequence[Node], see
         accumulate(cotangents, value, Cotangent(seed, True))
     sweep(graph.nodes, active_values(graph, wanted), cotangents, stops, wanted)
     return cotangents, [*graph.nodes, *builder.nodes[start:]]
+
+
+def required(nodes: Sequence[Node], sources: Collection[Value], certainly: bool) -> Set[Value]:
+    """The values that eager would mark ``requires_grad``, where it marks the sources.
+
+    certainly: only those that it marks whichever way branches go; otherwise also those that it may mark.
+    """
+    active = {v for v in sources if has_gradient(v.type)}
+    for node in nodes:
+        if active.isdisjoint(node.inputs):
+            continue
+        if node.op.name == "if_":
+            sides = [(region, required(region.nodes, [v for v, x in zip(region.inputs, node.inputs[1:]) if x in active],
+                                       certainly)) for region in node.regions if returns(region)]
+            choose = all if certainly else any
+            active.update(y for k, y in enumerate(node.outputs) if choose(region.outputs[k] in found for region, found in sides))
+        elif node.op.name == "tape_vjp" and active.isdisjoint(node.inputs[1:1 + len(node.attrs["given"])]):
+            known = node.attrs["nonlinear"] or (not certainly,) * len(node.outputs)
+            active.update(y for y, is_active in zip(node.outputs, known) if is_active and has_gradient(y.type))
+        else:
+            active |= active_values(Graph((), (), (node,)), active)
+    return active
+
+
+def _without_gaps(region: Graph) -> Graph:
+    """The region with zeros for what only another side has: what has gradients may become the input of a FunctionNode."""
+    return region.with_(nodes=tuple([_filled(with_regions(node, _without_gaps)) for node in region.nodes]))
+
+
+def _filled(node: Node) -> Node:
+    type = node.attrs.get("type") if node.op is OPS["nothing"] else None
+    if not isinstance(type, Tensor) or not has_gradient(type) or not all(isinstance(n, int) for n in type.shape):
+        return node
+    attrs, _ = infer(OPS["full"], (), {"shape": type.shape, "value": 0, "dtype": type.dtype})
+    return replace(node, op=OPS["full"], attrs=attrs)

@@ -7,10 +7,9 @@ import numpy as np
 
 from ..errors import CaptureError
 from ..ir.building import Builder
-from ..ir.graph import Graph, Node, Value
+from ..ir.graph import Node, Value
 from ..ir.op import OPS
-from ..passes.active import active_values
-from ..passes.within import ancestors, differentiate_within
+from ..passes.within import ancestors, differentiate_within, required
 from .kept_gradients import KeptGradients
 from .values import SymbolicArray, SymbolicVariable
 
@@ -72,8 +71,7 @@ class Gradients(KeptGradients):
                     self._check_seed(variable, seed)
                     seeds[variable.value] = seed
         reach = self._reach(outputs, inputs)
-        if any(v.value in reach.values and not v.requires_grad for v in inputs):
-            capture.abort("a gradient with respect to a Variable that requires none is asked inside the compiled function")
+        self._check_required(outputs, inputs)
         wanted = {v.value for v in inputs if v.value in reach.values}
         if any(v.dtype.kind != "f" for v in wanted):
             capture.abort("the gradient with respect to integers")
@@ -164,6 +162,16 @@ class Gradients(KeptGradients):
                 self.capture.abort("whether a Variable requires a gradient depends on a decision on array values",
                                    because=variable)
 
+    def _check_required(self, outputs: Sequence[SymbolicVariable], inputs: Sequence[SymbolicVariable]) -> None:
+        """Stop at inputs that require no gradient: eagerly they may get one, since results of them have creators, too."""
+        idle = [v for v in inputs if not v.requires_grad]
+        if idle:
+            nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
+            values = ancestors(nodes, [v.value for v in outputs], ())[1]
+            if any(v.value in values for v in idle):
+                self.capture.abort("the gradient with respect to a Variable that requires none is asked inside the compiled "
+                                   "function")
+
     def _check_seed(self, variable: SymbolicVariable, seed: Any) -> None:
         self._check((seed,))
         if seed.value.type != variable.value.type or variable.dtype.kind != "f":
@@ -242,7 +250,7 @@ class Gradients(KeptGradients):
         if any(node.op.may_raise or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
             capture._store_writes_before(start)
         requiring = [v for v, variable in self.variables.items() if variable.requires_grad]
-        active = active_values(Graph((), (), tuple(nodes)), requiring)
+        active, certain = (required(nodes, requiring, certainly) for certainly in (False, True))
         known = {seed.value: seed for seed in seeds.values()}
         results = {}
         for value in wanted:
@@ -251,6 +259,9 @@ class Gradients(KeptGradients):
                 continue
             if gradient.present is not True:
                 capture.abort("whether a gradient is None depends on a decision on array values")
+            if gradient.value in active and gradient.value not in certain:
+                capture.abort("whether a gradient requires a gradient is known at run time only",
+                              hint="a decision on array values, or a function of the user's own, decides")
             if gradient.value not in known:
                 known[gradient.value] = self._variable(gradient.value, gradient.value in active, double)
             results[value] = known[gradient.value]
@@ -258,7 +269,7 @@ class Gradients(KeptGradients):
 
     def _variable(self, value: Value, requires_grad: bool, double: bool) -> SymbolicVariable:
         """A gradient as a Variable: what its gradients go through only with ``double``."""
-        if requires_grad and not double and self.capture.differentiates:
+        if not (requires_grad and double) and self.capture.differentiates:
             value = OPS["stop_gradient"](value)
         elif value in self.variables:
             value = OPS["identity"](value)
