@@ -18,6 +18,7 @@ from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
 from ..symbolic.outcome import Build, End, Outcome, Write, walk
 from ..symbolic.sources import Guard, Source
+from ..symbolic.writes import overlap
 
 _serial = itertools.count()
 
@@ -108,6 +109,9 @@ class Entry:
         if test == "distinct":
             ids = ", ".join(f"id({self.path(s)})" for s in expected)
             return f"len({{{ids}}}) != {len(expected)}"
+        if test == "apart":
+            written, others = [f"({_commas([self.path(s) for s in sources])})" for sources in expected]
+            return f"{self.constant(overlap, 'overlap')}({written}, {others})"
         if test == "expr":
             if _has_equals_that_differ(expected[1]):
                 return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"
@@ -368,6 +372,7 @@ class Entry:
                 "set assign": f"{container}.clear(); {container}.update({value})",
                 "cell set": f"{container}.cell_contents = {value}",
                 "cell delete": f"del {container}.cell_contents",
+                "array": f"{container}[...] = {value}",
                 "gradient": f"store_gradient({container}, {key}, {value})"}[write.kind]
 
     def expression(self, build: Build) -> str:

@@ -24,6 +24,7 @@ class Applying:
     def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
         """What ``node.apply(inputs)`` does while this capture runs."""
         self.check()
+        self._keep_by_reference(inputs)
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
@@ -38,6 +39,7 @@ class Applying:
         if outputs is None:
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
+        self.array_writes.applied(node, inputs, connected, self._may_view(outputs, values))
         results = tuple([self._result(v, values, any(requires), connected) for v in outputs])
         for variable in results:
             variable.__dict__["siblings"] = results
@@ -48,6 +50,22 @@ class Applying:
         required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
         if required and all(x.__dict__.get("uncertain") for x in required):
             self.abort("whether a Variable requires a gradient depends on a decision on array values", because=required[0])
+
+    def _keep_by_reference(self, inputs: Sequence[Any]) -> None:
+        """What backward will read is the array itself, if it is one of the user's that was written."""
+        if not chainer.config.enable_backprop or not any(isinstance(x, chainer.Variable) and x.requires_grad for x in inputs):
+            return
+        for x in inputs:
+            array = x._data[0] if isinstance(x, chainer.Variable) else x
+            if array is not x and x.requires_grad and "source" in x.__dict__ and self.array_writes.is_written(array):
+                self.abort("a Variable is differentiated whose array was changed in place",
+                           hint="change arrays of Variables behind what is differentiated")
+            self.array_writes.by_reference(array)
+
+    def _may_view(self, outputs: Sequence[Value], values: Sequence[Value]) -> bool:
+        """Whether a result of what was just lowered may share memory with an operand."""
+        viewing = {v for node in self.builder.nodes if node.op.view or node.op is opaque.opaque for v in node.outputs}
+        return any(v in values or v in viewing for v in outputs)
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):
@@ -61,9 +79,9 @@ class Applying:
         if type(array) is SymbolicArray:
             if array.is_scalar:
                 self.abort("a NumPy scalar is given to a Chainer function")
-            if array is x and array.value in self.gradients.variables:      # `h.array`, which is not `h`
-                return OPS["stop_gradient"](array.value), False
-            return array.value, requires_grad
+            if array is x and array.now() in self.gradients.variables:      # `h.array`, which is not `h`
+                return OPS["stop_gradient"](array.now()), False
+            return array.now(), requires_grad
         if type(array) is not np.ndarray or requires_grad:
             self.abort(f"a {type(array).__name__} made inside a library function is differentiated")
         return OPS["constant"](value=array), False
@@ -144,6 +162,7 @@ class Applying:
 
     def new_variable(self, array: Any, requires_grad: bool) -> SymbolicArray:
         """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
+        self.array_writes.by_reference(array)
         return SymbolicArray(self, OPS["stop_gradient"](array.value))
 
 

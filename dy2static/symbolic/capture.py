@@ -30,6 +30,7 @@ from .staged_functions import ShadowCell, StagedFunctions
 from .staging import Staging
 from .values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
 from .world import World
+from .writes import ArrayWrites
 
 _MOST_NODES = 200_000
 
@@ -48,6 +49,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.calls = Calls(self)
         self.materialiser = Materialiser(self)
         self.gradients = Gradients(self)
+        self.array_writes = ArrayWrites(self)
         self.staging = Staging(self)
         self.observed, self.start_config = observed, dict(start_config)
         self.inputs: List[Input] = []
@@ -89,6 +91,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         with building(self.builder):
             ends = Forks(self, call).ends()
             world.finish()
+            self.array_writes.check_apart()
         inputs = {item.value for item in self.inputs}
         outputs = tuple(dict.fromkeys(v for end in ends for v in end.values() if v not in inputs))
         return Outcome(self.root.build(outputs), tuple(self.inputs), tuple(world.guards), ends, tuple(self.named),
@@ -121,6 +124,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.materialiser, self.staging = Materialiser(self), Staging(self)
         self.variables, self._escaping, self.applied = [], {}, 0
         self.gradients.start_again()
+        self.array_writes.start_again()
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""
@@ -164,7 +168,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.world.guard(source, "variable", (type(real), real.requires_grad, array.shape, array.dtype))
         value = self._input("variable", type_of(array), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
-        variable = kind(self, SymbolicArray(self, value), real.requires_grad)
+        whole = self.array_writes.entered(SymbolicArray(self, value), self.world.source("attr", source, "array"), array)
+        variable = kind(self, whole, real.requires_grad)
         variable.__dict__["source"] = source
         return variable
 
@@ -172,7 +177,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         """The symbolic form of an array of the user's."""
         self._check_array(real)
         self.world.guard(source, "array", (real.shape, real.dtype))
-        return SymbolicArray(self, self._input("array", type_of(real), source))
+        array = SymbolicArray(self, self._input("array", type_of(real), source))
+        return self.array_writes.entered(array, source, real)
 
     def input_object(self, real: Any, source: Source) -> SymbolicObject:
         """The symbolic form of an object that only the host can use."""
@@ -221,13 +227,14 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     def numpy_call(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """A call of NumPy on symbolic arrays; ``("method", name)`` and ``("attribute", name)`` are of the first operand."""
         self.check()
+        done = self.array_writes.intercept(function, args, kwargs)
+        if done is not NotImplemented:
+            return done
         name, function = _callable(function)
         if name in stand_ins.REFUSED:
             self.abort(f"numpy {name} on an array of the graph")
         if name in stand_ins.OF_TYPES:
             return function(*stand_ins.typed(args), **stand_ins.typed(kwargs))
-        if "out" in kwargs:
-            self.abort(f"numpy {name} writes into an array (`out=`)")
         operands: List[Value] = []
         template = (self.template(tuple(args), operands), self.template(dict(kwargs), operands))
         try:
@@ -246,7 +253,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if all(v in self.known for v in operands):
             # Computed from nothing but what is static: Python may decide on it.
             self.known.update(zip(outputs, call(*[self.known[v] for v in operands])))
-        return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
+        results = [self.wrap(v) for v in outputs]
+        self.array_writes.called(function, args, kwargs, results)
+        return stand_ins.unflatten(structure, results)
 
     def wrap(self, value: Value) -> Any:
         """The symbolic value that user code gets for a value of the graph."""
@@ -264,23 +273,5 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
 def _callable(function: Any) -> Tuple[str, Callable]:
     if isinstance(function, tuple):
         kind, name = function
-        if kind == "method":
-            return name, _Method(name)
-        return name, _Attribute(name)
+        return name, stand_ins.Method(name) if kind == "method" else stand_ins.Attribute(name)
     return getattr(function, "__name__", type(function).__name__), function
-
-
-class _Method:
-    def __init__(self, name: str):
-        self.method = name
-
-    def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(owner, self.method)(*args, **kwargs)
-
-
-class _Attribute:
-    def __init__(self, name: str):
-        self.attribute = name
-
-    def __call__(self, owner: Any) -> Any:
-        return getattr(owner, self.attribute)

@@ -31,11 +31,13 @@ class Effects:
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
         if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
             self.store_writes(may_fail=not trusted)
+        self.array_writes.harmless = trusted
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name)
         operands: List[Value] = []
         template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
         target = self.materialiser.hand_over(function, operands)
+        self.array_writes.harmless = False
         if not trusted:
             self._note_changes(function, args, kwargs, name)
         call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name)
@@ -86,7 +88,7 @@ class Effects:
                 found.append((container.source, names + kind, key, item))
         for cell in self._cells.values():
             found += cell.changes()
-        return found + self.gradients.changes()
+        return found + self.gradients.changes() + list(self.array_writes.changes())
 
     def escaping(self, variable: SymbolicVariable) -> EscapingVariable:
         """The record of a Variable made here that the user can get hold of."""
@@ -104,6 +106,8 @@ class Effects:
         """Refuse results whose identity with each other depends on a decision."""
         if not chainer.config.enable_backprop and any(record.connected for record in self.variables):
             self.abort("a part of a function without backprop is differentiated")
+        if any(record.connected and record.requires_grad for record in self.variables):
+            self.array_writes.check_backward()
         seen: Dict[int, SymbolicVariable] = {}
         for variable, _ in list(self._escaping.values()):
             self._check_gradient(variable)
@@ -160,9 +164,13 @@ def _delete_cell(container: Any, key: Any, value: Any) -> None:
     del container.cell_contents
 
 
+def _write_array(container: Any, key: Any, value: Any) -> None:
+    container[...] = value
+
+
 _STORES = {"set": _store_item, "delete": _delete_item, "list extend": _extend, "list assign": _assign,
            "set assign": _assign_set, "cell set": _store_cell, "cell delete": _delete_cell,
-           "gradient": store_gradient}
+           "gradient": store_gradient, "array": _write_array}
 
 
 def flat(result: Any) -> List[Any]:

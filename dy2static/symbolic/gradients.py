@@ -153,6 +153,7 @@ class Gradients(KeptGradients):
 
     def _check(self, variables: Iterable[Any]) -> None:
         self.capture.check()
+        self.capture.array_writes.check_backward()
         for variable in variables:
             if not isinstance(variable, SymbolicVariable):
                 self.capture.abort(f"the gradient of a {type(variable).__name__} is asked inside the compiled function")

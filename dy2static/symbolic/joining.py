@@ -21,14 +21,22 @@ _SAME = object()
 class Branch:
     """One captured block: its nodes, what it returned and what it wrote.
 
-    marks: of the path through it.  names: what some values are called outside.
+    marks: of the path through it.  names: what some values are called outside.  values: what arrays in it held at its end.
     """
 
     def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any], marks: Mapping = {},
-                 names: Mapping[Value, Value] = {}):
+                 names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Value]] = {}):
         self.nodes, self.results, self.writes, self.marks, self.names = list(nodes), results, writes, marks, names
+        self.values = values
         self.outputs: List[Value] = []
         self.merged: Dict[Tuple[int, int], Callable] = {}
+
+
+    def value_of(self, item: Any) -> Value:
+        """What an array or Variable held at the end."""
+        array = item._data[0] if isinstance(item, SymbolicVariable) else item
+        now = array.value
+        return self.values[id(item)][1] if id(item) in self.values else now
 
 
 class Joins:
@@ -81,7 +89,7 @@ class Joins:
         if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
             return self._merge_variables(a, b, branches, name)
         if type(a) is SymbolicArray and type(b) is SymbolicArray and a.type == b.type:
-            index = self._output(branches, a.value, b.value)
+            index = self._output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
             return lambda outputs: SymbolicArray(self.capture, outputs[index])
         kinds = [number_kind(x) for x in (a, b)]
         if all(is_truth(x) for x in (a, b)):
@@ -171,7 +179,7 @@ class Joins:
         known = branches[0].merged.get((id(a), id(b)))
         if known is not None:                           # two names of one Variable in both branches
             return known
-        index = self._output(branches, a.value, b.value)
+        index = self._output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
         sides = [self.choices.of(v, self.depth) for v in (a, b)]
         among = {**sides[0].among, **sides[1].among}
         number: Any = min(among)

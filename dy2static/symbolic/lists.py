@@ -132,7 +132,7 @@ def describe_item(capture: Any, item: Any) -> Single:
         capture.abort(f"a list grows or shrinks under a decision on array values, and holds {describe(item)}")
     choices, depth = capture.staging.choices, capture.staging.depth
     is_new = not choices.of(item, depth).is_open and "source" not in item.__dict__
-    return Single(capture, item.value, "variable", item.requires_grad, item.connected,
+    return Single(capture, item._data[0].value, "variable", item.requires_grad, item.connected,
                   bool(item.__dict__.get("uncertain")), choices.origins((item,), depth), is_new)
 
 

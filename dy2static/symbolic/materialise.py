@@ -51,9 +51,9 @@ class Materialiser:
 
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
-        if isinstance(item, (SymbolicArray, SymbolicObject)) and type(item) in (SymbolicArray, SymbolicObject):
-            return self._hole(item.value, operands)
-        if type(item) is SymbolicScalar:
+        if type(item) is SymbolicArray:
+            return self._hole(item.now(), operands)
+        if type(item) is SymbolicScalar or type(item) is SymbolicObject:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
             self.capture.abort("a Variable is an operand of NumPy")
@@ -77,7 +77,9 @@ class Materialiser:
         """Like `template`, for the host: it gets real objects, Variables with their identity, and fresh containers."""
         kind = type(item)
         self._check_exact(item)
-        if kind is SymbolicArray or kind is SymbolicScalar or kind is SymbolicObject:
+        if kind is SymbolicArray:
+            return self._hole(self.capture.array_writes.handed(item), operands)
+        if kind is SymbolicScalar or kind is SymbolicObject:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
@@ -183,7 +185,9 @@ class Materialiser:
         if kind is SymbolicScalar:
             self._check_exact(item)
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
-        if kind is SymbolicArray or kind is SymbolicObject:
+        if kind is SymbolicArray:
+            return self.capture.array_writes.built(item)
+        if kind is SymbolicObject:
             return Build("value", (item.value,))
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")

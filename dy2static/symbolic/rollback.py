@@ -13,6 +13,7 @@ from .lists import Contents, Items, StagedList
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
 from .trust import is_library_class
 from .values import is_symbolic
+from .writes import Memory
 
 #: The key of the place that is everything in a list whose length changes.
 WHOLE = "all items"
@@ -49,6 +50,8 @@ class Snapshot:
         self.capture = capture
         self.kept: Dict[int, Kept] = {}
         self.cells = [(cell, cell.before) for cell in capture.shadow_cells()]
+        self.serial = capture.array_writes.serial
+        self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
         self._reach([*roots, *capture.world.containers, *[cell.shadow for cell, _ in self.cells]])
 
     def changes(self) -> Dict[Place, Any]:
@@ -93,6 +96,8 @@ class Snapshot:
             cell.before = cell.initial
         for cell, before in self.cells:
             cell.before = before
+        for memory in self.capture.array_writes.memories:
+            memory.stored = self.memories[id(memory)][2] if id(memory) in self.memories else memory.initial
 
     def write(self, place: Place, value: Any) -> None:
         """Change one place, as both branches together do."""
@@ -140,6 +145,10 @@ class Snapshot:
             found.setdefault(id(item), (item, _initial(item)))
         for cell in self.capture.shadow_cells():
             found.setdefault(id(cell.shadow), (cell.shadow, cell.initial))
+        found.update({key: (memory, contents) for key, (memory, contents, _) in self.memories.items()})
+        for memory in self.capture.array_writes.memories:
+            if memory.serial <= self.serial:
+                found.setdefault(id(memory), (memory, memory.initial))
         return found
 
     def _base(self, kept: Kept) -> Any:
@@ -232,6 +241,8 @@ def contents_of(item: Any) -> Any:
         return dict(dict.items(item))
     if isinstance(item, set):
         return set(item)
+    if isinstance(item, Memory):
+        return item.contents
     try:
         return item.cell_contents
     except ValueError:
@@ -248,6 +259,8 @@ def _assign(item: Any, contents: Any) -> None:
     elif isinstance(item, set):
         set.clear(item)
         set.update(item, contents)
+    elif isinstance(item, Memory):
+        item.contents = contents
     elif contents is not ABSENT:
         item.cell_contents = contents
     elif contents_of(item) is not ABSENT:

@@ -43,6 +43,8 @@ class Slot:
 
     def values_of(self, item: Any) -> List[Value]:
         """The values of the graph for what is in the place; stops the capture where it is of another kind."""
+        if isinstance(item, SymbolicVariable):
+            item._data[0].shared = "kept"
         if self.kind and number_kind(item) == self.kind:
             if type(item) is SymbolicScalar:
                 if self.capture.staging.is_inexact(item):

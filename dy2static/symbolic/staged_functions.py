@@ -23,7 +23,7 @@ class StagedFunctions:
 
     def decides(self, value: Any) -> bool:
         """Whether the truth of a value is known at run time only."""
-        return type(value) is SymbolicArray and value.value not in self.known or \
+        return type(value) is SymbolicArray and value.now() not in self.known or \
             type(value) is SymbolicScalar and value.text is None
 
     def shadow_cells(self) -> List[ShadowCell]:

@@ -18,6 +18,7 @@ from .loops import Loops
 from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
 from .rollback import Snapshot
 from .values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+from .writes import kept_values
 
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32
@@ -72,7 +73,7 @@ class Staging(Joins, Loops):
 
     def truth(self, value: Any) -> Any:
         """``bool(value)``, symbolic for symbolic values."""
-        if type(value) is SymbolicArray and value.value not in self.capture.known:
+        if type(value) is SymbolicArray and value.now() not in self.capture.known:
             return self.capture.numpy_call(bool, (value,), {})
         return value if type(value) is SymbolicScalar and value.text is None else bool(value)
 
@@ -97,7 +98,7 @@ class Staging(Joins, Loops):
         """The value of the graph that decides."""
         if type(test) is SymbolicArray and test.size != 1:
             self.capture.abort("the truth of an array with more than one element")
-        return test.value
+        return test.now() if type(test) is SymbolicArray else test.value
 
     def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
         """``assert`` on a symbolic test: checked by the host at every run."""
@@ -124,7 +125,9 @@ class Staging(Joins, Loops):
                 return self.raise_at_run(error)
         with self.region() as nodes:
             results, marks = self.run_block(ending, state, before, sides, frame)
-        branch = Branch(nodes, results, before.changes(), marks)
+            writes = before.changes()
+            values = kept_values(results, tuple(writes.values()))
+        branch = Branch(nodes, results, writes, marks, values=values)
         before.restore()
         return branch
 
@@ -163,8 +166,8 @@ class Staging(Joins, Loops):
         names = common(then.nodes, orelse.nodes, 0, place, self.capture)
         self.capture.builder.nodes.extend(then.nodes[:place])
         self.capture.builder.loc = loc
-        sides = [Branch(then.nodes[place:], then.results, then.writes, {}),
-                 Branch(orelse.nodes[place:], orelse.results, orelse.writes, {}, names)]
+        sides = [Branch(then.nodes[place:], then.results, then.writes, {}, values=then.values),
+                 Branch(orelse.nodes[place:], orelse.results, orelse.writes, {}, names, orelse.values)]
         return self._join(predicate, sides, before, (), False)
 
     def raise_at_run(self, error: Exception) -> None:

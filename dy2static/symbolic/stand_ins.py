@@ -11,8 +11,8 @@ from ..lowering.host import fill
 from .values import SymbolicArray, SymbolicScalar
 
 #: Functions that write into their operands, draw, or do input and output: never called on arrays of a graph.
-REFUSED = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "save", "savetxt", "savez",
-                     "tofile", "dump", "dumps", "nditer", "ndenumerate", "shuffle", "at", "tobytes", "tostring",
+REFUSED = frozenset(("save", "savetxt", "savez",
+                     "tofile", "dump", "dumps", "nditer", "ndenumerate", "shuffle", "tobytes", "tostring",
                      "view", "newbyteorder", "getfield", "require", "may_share_memory", "shares_memory"))
 
 #: Functions that look at types and shapes only: answered at capture.
@@ -26,7 +26,7 @@ NEVER_RAISING = frozenset(("sum", "mean", "max", "min", "prod", "any", "all", "s
                            "add", "sub", "mul", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "float", "bool", "dot",
                            "stack", "concatenate", "expand_dims", "broadcast_to", "array", "asarray", "clip", "cumsum",
                            "argsort", "real", "imag", "swapaxes", "repeat", "tile", "invert", "pos", "and_", "or_",
-                           "xor", "_negation"))
+                           "xor", "_negation", "_write"))
 
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
@@ -38,6 +38,26 @@ def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) 
     if name in ("mod", "floordiv", "truediv") and not all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands):
         return False                                    # NumPy warns
     return function is not int or operands[0].dtype.kind not in "iub"
+
+
+class Method:
+    """A method as a function of its object."""
+
+    def __init__(self, name: str):
+        self.name = self.__name__ = name
+
+    def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(owner, self.name)(*args, **kwargs)
+
+
+class Attribute:
+    """An attribute as a function of its object."""
+
+    def __init__(self, name: str):
+        self.name = self.__name__ = name
+
+    def __call__(self, owner: Any) -> Any:
+        return getattr(owner, self.name)
 
 
 class Leaf:
@@ -107,6 +127,9 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     found = []
     for filling in (0, 1):
         values = [stand_in(t, filling) for t in types]
+        for array in values:
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False           # what writes into an operand is not a call but a write
         with np.errstate(all="ignore"):
             structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
         found.append((structure, tuple(map(type_of, leaves))))

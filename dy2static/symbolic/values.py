@@ -20,7 +20,7 @@ _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 _UNARY = ("neg", "pos", "abs", "invert")
 
 #: ndarray methods that write into the array; everything else goes through `Capture.numpy_call`.
-_WRITING = frozenset(("fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags", "byteswap"))
+_WRITING = frozenset(("itemset", "resize", "setfield", "setflags", "byteswap"))
 _UNREADABLE = frozenset(("ctypes", "base", "flags", "strides", "data", "flat", "__array_interface__", "__array_struct__"))
 
 
@@ -30,31 +30,47 @@ def is_symbolic(value: Any) -> bool:
 
 
 class SymbolicArray:
-    """An ndarray (or NumPy scalar, by its type) of a graph: knows shape and dtype, not contents."""
+    """An ndarray (or NumPy scalar, by its type) of a graph: knows shape and dtype, not contents.
 
-    __slots__ = ("capture", "value", "__weakref__")
+    memory: what it shares with its views, once one of them is written; steps: how it is made from the whole of it;
+    seen, where: for which contents, and in which region, its value was made.  shared: None, "kept" if something else may
+    hold it by now, "retained" if a backward may read it.
+    """
+
+    __slots__ = ("capture", "_value", "memory", "steps", "seen", "where", "shared", "__weakref__")
     __array_priority__ = 150
     __hash__ = None
 
     def __init__(self, capture: Any, value: Value):
-        self.capture, self.value = capture, value
+        self.capture, self._value = capture, value
+        self.memory = self.steps = self.seen = self.where = self.shared = None
+
+    @property
+    def value(self) -> Value:
+        """What it holds now, for one who keeps it: from then on the array is not written."""
+        self.shared = "kept"
+        return self.now()
+
+    def now(self) -> Value:
+        """What it holds now, for one who only reads it."""
+        return self._value if self.memory is None else self.capture.array_writes.read(self)
 
     @property
     def type(self) -> Any:
-        return self.value.type
+        return self._value.type
 
     @property
     def is_scalar(self) -> bool:
         """Whether this is a NumPy scalar, not an array."""
-        return isinstance(self.value.type, Scalar)
+        return isinstance(self._value.type, Scalar)
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        return sizes(self.capture, self.value.type.shape)
+        return sizes(self.capture, self._value.type.shape)
 
     @property
     def dtype(self) -> np.dtype:
-        return self.value.type.dtype
+        return self._value.type.dtype
 
     @property
     def ndim(self) -> int:
@@ -62,7 +78,7 @@ class SymbolicArray:
 
     @property
     def size(self) -> int:
-        return sizes(self.capture, (Tensor(self.value.type.shape, self.dtype).size,))[0]
+        return sizes(self.capture, (Tensor(self._value.type.shape, self.dtype).size,))[0]
 
     @property
     def nbytes(self) -> int:
@@ -90,7 +106,7 @@ class SymbolicArray:
         return self.capture.numpy_call(operator.getitem, (self, key), {})
 
     def __setitem__(self, key: Any, item: Any) -> None:
-        self.capture.abort("an array is written in place", hint="compute a new array instead of assigning to items")
+        self.capture.array_writes.write(self, operator.setitem, (key, item), {})
 
     def __getattr__(self, name: str) -> Any:
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
@@ -111,22 +127,17 @@ class SymbolicArray:
 
     def contents(self) -> Any:
         """What the array holds, where that is static; stops the capture otherwise."""
-        known = self.capture.known.get(self.value)
+        known = self.capture.known.get(self.now())
         return self.capture.abort_decision() if known is None else known
 
     def __bool__(self) -> bool:
-        known = self.capture.known.get(self.value)
+        known = self.capture.known.get(self.now())
         if known is None and self.size == 1:
-            return self.capture.staging.settled(self.value)
+            return self.capture.staging.settled(self.now())
         return bool(self.contents())
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         self.capture.abort_decision()
-
-    def _in_place(self, other: Any) -> Any:
-        if self.is_scalar:
-            return NotImplemented
-        self.capture.abort("an array is changed in place", hint="write `a = a + b` instead of `a += b`")
 
 
 class ArrayMethod:
@@ -291,13 +302,15 @@ class SymbolicVariable(chainer.Variable):
 
     @property
     def value(self) -> Value:
-        return self._data[0].value
+        return self._data[0].now()
 
     def __setattr__(self, name: str, item: Any) -> None:
         if name == "_device":
             self.__dict__[name] = item
         elif name in ("grad", "grad_var"):
             self.capture.gradients.assign(self, name, item)
+        elif name in ("array", "data") and item is self._data[0]:
+            return                                      # of ``v.array += a``
         else:
             self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
 
@@ -353,6 +366,17 @@ def _array_operator(name: str) -> Callable:
     return forward, backward
 
 
+def _in_place_operator(name: str) -> Callable:
+    function = getattr(operator, f"i{name.rstrip('_')}")
+
+    def in_place(self: SymbolicArray, other: Any) -> Any:
+        if self.is_scalar:
+            return NotImplemented
+        self.capture.array_writes.write(self, function, (other,), {})
+        return self
+    return in_place
+
+
 def _scalar_operator(name: str, symbol: str) -> Callable:
     function = getattr(operator, name)
 
@@ -391,7 +415,7 @@ def _install_operators() -> None:
         setattr(SymbolicArray, f"__{plain}__", forward)
         if name in _BINARY:
             setattr(SymbolicArray, f"__r{plain}__", backward)
-            setattr(SymbolicArray, f"__i{plain}__", SymbolicArray._in_place)
+            setattr(SymbolicArray, f"__i{plain}__", _in_place_operator(name))
         if name in _SYMBOLS:
             forward, backward = _scalar_operator(name, _SYMBOLS[name])
             setattr(SymbolicScalar, f"__{plain}__", forward)

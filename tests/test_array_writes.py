@@ -1,0 +1,471 @@
+"""Writes into arrays: what is seen of a call, memory that is shared included, is what the eager call shows."""
+import against_eager
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import variable
+from chainer import Variable
+
+from dy2static import to_static
+
+
+class Box:
+    """A plain object with state."""
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def floats(*shape, seed=0):
+    return np.random.RandomState(seed).uniform(-1, 1, shape).astype("f")
+
+
+def mixed(*more):
+    """Calls with Variables of positive, negative and mixed contents."""
+    return [lambda low=low, high=high, k=k: (variable(4, seed=k, low=low, high=high), *[m() for m in more])
+            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
+
+
+# --- arrays made in the function ----------------------------------------------------------------------------------------
+
+
+def items(x):
+    m = np.zeros(x.shape, "f")
+    m[0] = 1.0
+    m[-1] += 0.5
+    m[1:3] = x.array[:2]
+    return x * m, m
+
+
+def masks(x):
+    m = x.array * 2
+    m[m > 0] = 0.25
+    m[[0, 2]] -= 1
+    return x * m
+
+
+def operators(x):
+    m = x.array.copy()
+    m += 1
+    m -= x.array
+    m *= 3
+    m /= 2
+    m **= 2
+    k = np.arange(4)
+    k //= 2
+    k |= 4
+    k <<= 1
+    return x + m, m, k
+
+
+def functions(x):
+    m, k = np.empty((2, 4), "f"), np.empty(4, "f")
+    m.fill(2)
+    np.copyto(m[0], x.array)
+    np.add(m, 1, out=m)
+    np.multiply(x.array, x.array, k)
+    y = m.sum(axis=0, out=k) if False else np.sum(m, axis=0, out=k)
+    np.add.at(k, [0, 0, 1], 1)
+    k.sort()
+    return x * m[1], k, y is k, m
+
+
+def views(x):
+    m = np.zeros((2, 2), "f")
+    t, flat, row = m.T, m.reshape(-1), m[1]
+    row[0] = 5
+    t[0, 1] += 1
+    flat[:2] = x.array[:2]
+    np.asarray(m)[1, 1] = 3
+    m.ravel()[0] = 9
+    return x * flat, m, t, flat, row
+
+
+def view_of_a_view(x):
+    m = np.zeros((3, 4), "f")
+    v = m[1:][:, ::2]
+    w = v[0]
+    m[:] = x.array
+    w += 10
+    v[1, 1] = -1
+    return m, v, w
+
+
+def overlapping(x):
+    m = x.array.copy()
+    m[1:] += m[:-1]
+    m[::-1] = m
+    return x * m
+
+
+def copies_are_not_views(x):
+    m = np.zeros((2, 2), "f")
+    a, b, c, d = m + 0, m.copy(), m.flatten(), m[[0, 1]]
+    m += 1
+    return a, b, c, d, m, x * m.ravel()
+
+
+def aliases(x):
+    a = np.zeros(4, "f")
+    b = a
+    b += x.array
+    box = [a, b]
+    box[0][1] = 3
+    return x * a, box
+
+
+def scalars(x):
+    s = x.array.sum()
+    r = s
+    s += 1
+    n = 3
+    n += 1
+    return x * s, r, n
+
+
+def number_as_index(x):
+    m = np.zeros((4, 4), "f")
+    i = int(x.array.argmax())
+    m[i] = 1
+    m[:, i] += 2
+    return x * m[i]
+
+
+def kept_on_an_object(compile):
+    box = Box(log=None)
+
+    def f(x):
+        m = np.zeros(4, "f")
+        box.log = m
+        m[0] = 1
+        box.log[1] = 2
+        return x * m
+    return compile(f), box
+
+
+def reshape_of_unknown(x):
+    m = (x.array.reshape(2, 2).T + 1)
+    m.reshape(-1)[0] = 5                                # a view or a copy, as the strides are
+    return m, x * 2
+
+
+def out_of_bounds(x):
+    m = np.zeros(4, "f")
+    m[int(x.array[0] * 100) * 0 + (9 if False else 3)] = 1
+    return x * m
+
+
+def wrong_cast(x):
+    k = np.arange(4)
+    k += x.array
+    return k
+
+
+def read_only(x):
+    m = np.broadcast_to(x.array, (2, 4))
+    m[0] = 1
+    return m
+
+
+LOCAL = [(f, True) for f in (items, masks, operators, functions, views, view_of_a_view, overlapping, copies_are_not_views,
+                             aliases, scalars, number_as_index, out_of_bounds)]
+LOCAL += [(wrong_cast, None), (read_only, None), (reshape_of_unknown, None)]
+
+
+@pytest.mark.parametrize("function, compiled", LOCAL, ids=lambda x: getattr(x, "__name__", str(x)))
+def test_arrays_made_inside(function, compiled):
+    against_eager.check(lambda compile: compile(function), mixed(), compiled=compiled)
+
+
+def test_array_on_an_object():
+    against_eager.check(kept_on_an_object, mixed(), compiled=True)
+
+
+# --- under decisions ------------------------------------------------------------------------------------------------------
+
+
+def under_if(x):
+    m = np.zeros(4, "f")
+    v = m[1:]
+    for i in range(4):
+        if x.array[i] > 0:
+            m[i] = 1.0
+        else:
+            v[i - 1] -= 0.5
+    return x * m, m, v
+
+
+def view_of_one_branch(x):
+    m = np.zeros(4, "f")
+    if x.array.sum() > 0:
+        m[0] = 1
+        k = m[:2] + 1
+    else:
+        k = m[2:] + 2
+    m[1] = 7
+    return m, k, x * 2
+
+
+def either_array(x):
+    a, b = np.zeros(4, "f"), np.ones(4, "f")
+    c = a if x.array.sum() > 0 else b
+    c[0] = 5
+    return a, b, c
+
+
+def read_either(x):
+    a, b = np.zeros(4, "f"), np.ones(4, "f")
+    a[1] = 2
+    if x.array.sum() > 0:
+        a[2] = 4
+        c = a
+    else:
+        c = b
+    return x * c
+
+
+def under_while(x):
+    m = np.zeros(4, "f")
+    v = m[::2]
+    t = 0
+    while m.sum() < 6:
+        m[t] += 1 + abs(x.array[0])
+        v *= 1.5
+        t = (t + 1) % 4
+    return x * m, m, v, t
+
+
+def rebound_and_written(x):
+    s = np.zeros((4, 3), "i")
+    t, done = 0, np.zeros(4, bool)
+    while t < 3:
+        s = s[::-1].copy()
+        s[:, t] = (x.array * 10).astype("i")
+        done = done | (s[:, t] > 4)
+        t += 1
+        if done.all():
+            break
+    return s, t
+
+
+def written_before_rebound(x):
+    b = np.ones(4, "f")
+    a = b
+    while b.sum() < 20 + x.array[0]:
+        b += 1
+        b = b * 2
+    return a, b
+
+
+def nested(x):
+    m = np.zeros((2, 4), "f")
+    k = 0
+    while k < 3 + int(x.array[0] > 0):
+        if x.array[1] > 0:
+            m[0] += 1
+            if x.array[2] > 0:
+                m[1, k] = 2
+        k += 1
+    return x * m[0], m
+
+
+@pytest.mark.parametrize("function, compiled", [
+    (under_if, True), (view_of_one_branch, True), (either_array, None), (read_either, True), (under_while, True),
+    (rebound_and_written, True), (written_before_rebound, None), (nested, True)],
+    ids=lambda x: getattr(x, "__name__", str(x)))
+def test_decisions(function, compiled):
+    against_eager.check(lambda compile: compile(function), mixed(), compiled=compiled)
+
+
+# --- arrays of the user's ---------------------------------------------------------------------------------------------------
+
+
+def augmented(x, a):
+    a += 1
+    a[0] = x.array.sum()
+    return x * a
+
+
+def returned(x, a):
+    a *= 2
+    return a, x + a
+
+
+def view_returned(x, a):
+    v = a[1:]
+    a *= 2
+    return v, x
+
+
+def view_written(x, a):
+    v = a[1:]
+    w = v[::2]
+    w += x.array[:2]
+    return x * a, w.sum()
+
+
+def of_a_variable(x, a):
+    x.array[...] = a
+    x.array += 1
+    return x.array.sum()
+
+
+def variable_made_of_it(x, a):
+    a *= 2.0
+    return Variable(a) * x
+
+
+def differentiated_after(x, a):
+    x.array *= 2
+    return F.tanh(x) * a
+
+
+def differentiated_before(x, a):
+    y = F.tanh(x)
+    x.array *= 2
+    return y * a
+
+
+def operand_before(x, a):
+    y = x * a
+    a += 1
+    return y
+
+
+def fails_later(x, a):
+    a += 1
+    a[1] = 5
+    if x.array.sum() > 0:
+        raise ValueError("too large")
+    a += 100
+    return x * 2
+
+
+def in_a_loop(x, a):
+    t = 0
+    while a.sum() < 20:
+        a += abs(x.array) + 1
+        t += 1
+    return t, a.max()
+
+
+def printed(x, a):
+    a += 1
+    print("now", a.sum(), a)
+    a += 1
+    print(a)
+    return x
+
+
+def asked(x, a):
+    assert a[0] < 100
+    a += 1
+    assert a[0] < 2
+    a += 1
+    return x + 1
+
+
+@pytest.mark.parametrize("function, compiled", [
+    (augmented, True), (returned, True), (view_returned, None), (view_written, True), (of_a_variable, True),
+    (variable_made_of_it, True), (differentiated_after, None), (differentiated_before, None), (operand_before, None),
+    (fails_later, True), (in_a_loop, None), (printed, True), (asked, True)],
+    ids=lambda x: getattr(x, "__name__", str(x)))
+def test_arrays_of_the_user(function, compiled):
+    against_eager.check(lambda compile: compile(function), mixed(lambda: floats(4)), compiled=compiled)
+    against_eager.check(lambda compile: compile(function), mixed(lambda: floats(8)[::2]))
+
+
+def attribute(compile):
+    box = Box(buffer=floats(4), count=0)
+
+    def f(x):
+        box.buffer += x.array
+        box.count += 1
+        box.buffer[0] = 0
+        return x * 2
+    return compile(f), box
+
+
+class Scaled(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.w = chainer.Parameter(floats(4, seed=3))
+
+    def forward(self, x):
+        self.w.array[...] = np.clip(self.w.array, -0.5, 0.5)
+        with chainer.no_backprop_mode():
+            return F.sum(x * self.w)
+
+
+def a_link(compile):
+    link = Scaled()
+    return compile(link), link
+
+
+def loss_then_step(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        loss = F.sum(F.square(w * x.array - 1))
+        w.cleargrad()
+        loss.backward()
+        w.array -= 0.1 * w.grad
+        return float(loss.array)
+    return compile(f), w
+
+
+@pytest.mark.parametrize("make, compiled", [(attribute, True), (a_link, None), (loss_then_step, True)],
+                         ids=lambda x: getattr(x, "__name__", str(x)))
+def test_state(make, compiled):
+    against_eager.check(make, mixed(), compiled=compiled)
+
+
+def two(u, v):
+    u *= 2.0
+    v[1:] += 1.0
+    return Variable(u) * v
+
+
+def pairs():
+    same, whole = floats(4), floats(5)
+    return [lambda: (floats(4), floats(4, seed=1)), lambda: (same, same), lambda: (whole[:4], whole[1:])]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
+def test_overlapping_arguments(order):
+    def calls():
+        same, whole = floats(4), floats(5)
+        return [lambda: (floats(4), floats(4, seed=1)), lambda: (same.copy(),) * 2, lambda: (lambda w: (w[:4], w[1:]))(whole.copy())]
+    against_eager.check(lambda compile: compile(two), [calls()[i] for i in order])
+
+
+def test_read_only_argument():
+    def locked():
+        made = floats(4)
+        made.flags.writeable = False
+        return made
+    against_eager.check(lambda compile: compile(augmented),
+                        [*mixed(lambda: floats(4))[:1], lambda: (variable(4), locked())])
+
+
+def test_written_array_is_read_by_reference():
+    seen = []
+    for function in (augmented, to_static(augmented, strict=True)):
+        x, a = variable(4), floats(4)
+        y = function(x, a)
+        a[:] = 7
+        y.grad = np.ones(4, "f")
+        y.backward()
+        seen.append((x.grad.tolist(), a.tolist()))
+    assert seen[0] == seen[1]
+
+
+def test_many_writes_of_one_buffer():
+    def f(x):
+        m = np.zeros((20, 3), "f")
+        for i in range(20):
+            m[i] = x.array[:3] * i
+        return F.sum(x) * m
+    against_eager.check(lambda compile: compile(f), mixed(), compiled=True)
