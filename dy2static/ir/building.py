@@ -85,6 +85,8 @@ def _plain(attr: Any) -> Any:
     """The attribute with sizes that are nothing but sizes."""
     if type(attr) is tuple:
         return tuple([_plain(part) for part in attr])
+    if type(attr) is slice:
+        return slice(_plain(attr.start), _plain(attr.stop), _plain(attr.step))
     return attr.plain if isinstance(attr, Dim) else attr
 
 

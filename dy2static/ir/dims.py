@@ -137,6 +137,21 @@ def equal(a: Size, b: Size) -> Optional[bool]:
     return None
 
 
+def less(a: Size, b: Size) -> Optional[bool]:
+    """Whether ``a < b``: True, False, or None when that depends on the symbols."""
+    above, below = _lower_bound(b - a), _lower_bound(a - b)
+    if above is not None and above > 0:
+        return True
+    return False if below is not None and below >= 0 else None
+
+
+def is_positive(size: Size) -> bool:
+    """Whether a size is above zero wherever all its symbols are."""
+    if isinstance(size, int):
+        return size > 0
+    return all(factor > 0 and all(atom.kind == "symbol" for atom in monomial) for monomial, factor in size._terms)
+
+
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> Optional[bool]:
     """Whether two shapes are equal: True, False, or None when that depends on the symbols."""
     if len(a) != len(b):

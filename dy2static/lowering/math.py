@@ -1,6 +1,7 @@
 """Lowerings of `chainer.functions.math`, but for the arithmetic of Variables."""
 from __future__ import annotations
 
+import math
 from typing import Any, Optional, Tuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from chainer.functions.math.sum import Sum, SumTo
 from chainer.functions.math.trigonometric import Cos, Sin, Tan
 
 from .. import ops
-from ..ir.dims import broadcast_shapes
+from ..ir.dims import broadcast_shapes, is_positive
 from ..ir.graph import Value
 from .registry import Lowering, ints, is_number, lowers
 
@@ -113,7 +114,8 @@ def _axes(node: Any, x: Value) -> Optional[Tuple[int, ...]]:
 
 
 def _count(x: Value, axes: Tuple[int, ...]) -> int:
-    return int(np.prod([x.shape[a] for a in axes], dtype=int))
+    count = math.prod(x.shape[a] for a in axes)
+    return 1 if is_positive(count) else 0
 
 
 @lowers(Sum)

@@ -8,6 +8,7 @@ import chainer
 import numpy as np
 
 from ..ir.building import constant
+from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
@@ -47,8 +48,8 @@ def is_number(attribute: Any) -> bool:
 
 
 def are_ints(*attributes: Any) -> bool:
-    """Whether the attributes are integers known now."""
-    return all(isinstance(attribute, (int, np.integer)) for attribute in attributes)
+    """Whether the attributes are integers known now, or sizes."""
+    return all(isinstance(attribute, (int, np.integer, Dim)) for attribute in attributes)
 
 
 def size_of(x: Value) -> int:
@@ -71,4 +72,4 @@ def number(attribute: Any, dtype: np.dtype) -> Optional[Value]:
 def ints(attribute: Any) -> Optional[Tuple[int, ...]]:
     """An attribute that is an int or a sequence of ints, as a tuple; None if it is anything else."""
     items = attribute if isinstance(attribute, (tuple, list)) else (attribute,)
-    return tuple(int(item) for item in items) if are_ints(*items) else None
+    return tuple(item.plain if isinstance(item, Dim) else int(item) for item in items) if are_ints(*items) else None

@@ -13,7 +13,7 @@ from ..lowering import opaque
 from ..lowering.registry import lowering_of
 from . import stand_ins
 from .naming import identifier
-from .sizes import sizes
+from .sizes import check_types
 from .trust import is_library
 from .values import SymbolicArray, SymbolicVariable
 
@@ -31,7 +31,7 @@ class Applying:
         self._check_certain(inputs)
         node._input_layouts = (None,) * len(values)
         if chainer.config.type_check:
-            node._check_data_type_forward(tuple([_Typed(self, v.type) for v in values]))
+            check_types(self, node, [v.type for v in values], _Typed)
         if node._n_local_function_hooks:
             self.abort("a function with hooks of its own")
         position, self.applied = self.applied, self.applied + 1
@@ -190,9 +190,9 @@ def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], ca
 class _Typed:
     """What Chainer's type check looks at in an array."""
 
-    def __init__(self, capture: Any, type_: Any):
-        self.shape, self.dtype, self.ndim = sizes(capture, type_.shape), type_.dtype, len(type_.shape)
-        self.size, = sizes(capture, (Tensor(type_.shape, type_.dtype).size,))
+    def __init__(self, type_: Any):
+        self.shape, self.dtype, self.ndim = type_.shape, type_.dtype, len(type_.shape)
+        self.size = int(np.prod(type_.shape, dtype=int))
 
     @property
     def __class__(self) -> type:

@@ -25,6 +25,7 @@ from .naming import identifier, readable
 from .outcome import End, EscapingVariable, Event, Input, Outcome
 from .rollback import Snapshot
 from .shadows import ShadowDict
+from .sizes import infer_sized
 from .sources import Source
 from .staged_functions import ShadowCell, StagedFunctions
 from .staging import Staging
@@ -238,7 +239,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         operands: List[Value] = []
         template = (self.template(tuple(args), operands), self.template(dict(kwargs), operands))
         try:
-            structure, found = stand_ins.infer(function, template, [v.type for v in operands])
+            structure, found = infer_sized(stand_ins.infer, function, template, [v.type for v in operands])
         except Exception as error:
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):

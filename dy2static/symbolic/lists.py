@@ -341,11 +341,27 @@ def stacked(items: Items, axis: int, function: Callable) -> Value:
     if capture.staging.in_loop:
         capture.abort("a list whose length depends on array values is made an array inside a loop on array values")
     capture.store_writes()
-    extent = Dim(capture.builder.fresh("length"))
+    extent = _extent(capture.builder, items.value)
     capture.event("staged", function.__name__)
     value, = capture.builder.add(OPS["list_stack"], (items.value,), {
         "axis": axis, "extent": extent, "refuse": EmptyCall(function)}, name="stacked")
     return value
+
+
+def _extent(builder: Any, items: Value) -> Dim:
+    """The symbol for the length of a list: that of an earlier array of it, or the next; the same in every capture."""
+    count = 0
+    while builder is not None:
+        for node in builder.nodes:
+            if node.op.name == "list_stack" and node.inputs[0] is items:
+                return node.attrs["extent"]
+            count += _count_stacks(node)
+        builder = builder.outer
+    return Dim(f"length_{count}")
+
+
+def _count_stacks(node: Any) -> int:
+    return (node.op.name == "list_stack") + sum(_count_stacks(inner) for region in node.regions for inner in region.nodes)
 
 
 class EmptyCall:

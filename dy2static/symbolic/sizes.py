@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from ..ir.dims import Dim, equal
+import numpy as np
+
+from ..ir.dims import Dim, equal, evaluate, evaluate_shape, is_positive, less
 from ..ir.op import OPS
+from ..ir.types import Tensor
 
 
 class Size(Dim):
@@ -31,6 +34,15 @@ class Size(Dim):
         value, = self.capture.builder.add(OPS["dimension"], (), {"size": self.plain}, name="size")
         return self.capture.wrap(value)
 
+    @property
+    def value(self) -> Any:
+        """The size as a value of the graph."""
+        return self.number.value
+
+    @property
+    def __class__(self) -> type:
+        return int
+
     def __index__(self) -> int:
         self.capture.abort("a size that is known at run time only decides something here")
 
@@ -45,7 +57,7 @@ class Size(Dim):
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, (int, Dim)):
-            known = equal(self.plain, _plain(other))
+            known = _same(self.plain, _plain(other))
             return self.number == _number(other) if known is None else known
         return NotImplemented
 
@@ -55,11 +67,129 @@ class Size(Dim):
             same if same is NotImplemented else self.number != _number(other)
 
 
+class Shape(tuple):
+    """A shape with a size that is not known; another one of other length, or with a size that differs, is another."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, tuple) or len(self) != len(other):
+            return False
+        answers = [a == b for a, b in zip(self, other)]
+        unknown = [answer for answer in answers if not isinstance(answer, (bool, np.bool_)) or type(answer) not in _TRUTHS]
+        if any(answer is False for answer in answers):
+            return False
+        return all(map(bool, unknown))
+
+    def __ne__(self, other: Any) -> Any:
+        return not self == other
+
+
+_TRUTHS = (bool, np.bool_)
+
+
+def _same(a: Any, b: Any) -> Optional[bool]:
+    """Whether sizes are equal, where symbols are above zero."""
+    difference = a - b
+    return False if is_positive(difference) or is_positive(-difference) else equal(a, b)
+
+
 def sizes(capture: Any, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """A shape with `Size` for what is not known."""
     if not any(isinstance(n, Dim) for n in shape):
         return shape
-    return tuple([Size(capture, n) if isinstance(n, Dim) else n for n in shape])
+    return Shape([Size(capture, n) if isinstance(n, Dim) else n for n in shape])
+
+
+#: Numbers that symbols are tried with, where nothing but a trial tells what becomes of a size.
+_TRIALS = (5, 7, 11, 2, 1)
+
+
+def _bindings(symbols: Set[str]) -> List[Dict[str, int]]:
+    """Numbers for symbols, several times; none if there are no symbols."""
+    return [{symbol: trial + 13 * i for i, symbol in enumerate(sorted(symbols))} for trial in _TRIALS] if symbols else []
+
+
+def _symbols(item: Any) -> Set[str]:
+    """The symbols in types, sizes and symbolic arrays, and in tuples, lists and slices of these."""
+    if isinstance(item, Dim):
+        return set(item.symbols)
+    if isinstance(item, Tensor):
+        return _symbols(item.shape)
+    if isinstance(item, (tuple, list)) or type(item) is slice:
+        parts = (item.start, item.stop, item.step) if type(item) is slice else item
+        return set().union(*map(_symbols, parts))
+    return _symbols(item.type) if type(item).__name__ == "SymbolicArray" else set()
+
+
+def _bound(item: Any, bindings: Dict[str, int]) -> Any:
+    """The item with numbers for symbols; an array in place of a symbolic one."""
+    if isinstance(item, Dim):
+        return evaluate(item.plain, bindings)
+    if isinstance(item, Tensor):
+        return Tensor(evaluate_shape(item.shape, bindings), item.dtype)
+    if type(item) is slice:
+        return slice(*[_bound(part, bindings) for part in (item.start, item.stop, item.step)])
+    if isinstance(item, (tuple, list)):
+        return (tuple if isinstance(item, tuple) else list)([_bound(part, bindings) for part in item])
+    if type(item).__name__ == "SymbolicArray":
+        return np.broadcast_to(np.zeros((), item.dtype), evaluate_shape(item.type.shape, bindings))
+    return item
+
+
+def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[Any], Any]) -> None:
+    """Let Chainer check the types of operands of a function node.
+
+    Where sizes are not known, it must be content with whatever they are tried with.
+    """
+    own = {name: item for name, item in node.__dict__.items() if _symbols(item)}
+    tried = _bindings(_symbols(list(types)).union(*map(_symbols, own.values())))
+    if not tried:
+        node._check_data_type_forward(tuple(map(typed, types)))
+    for bindings in tried:
+        node.__dict__.update({name: _bound(item, bindings) for name, item in own.items()})
+        try:
+            node._check_data_type_forward(tuple([typed(_bound(t, bindings)) for t in types]))
+        except Exception as error:
+            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
+        finally:
+            node.__dict__.update(own)
+
+
+def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any]) -> Tuple[Any, Tuple[Any, ...]]:
+    """What `stand_ins.infer` gives; sizes of results are learned from how they follow those of the operands.
+
+    Raises ValueError where that is not linear in one of them.
+    """
+    symbols = sorted(_symbols(list(types)))
+    if not symbols:
+        return infer(function, template, types)
+    results = [infer(function, template, [_bound(t, bindings) for t in types]) for bindings in _bindings(set(symbols))]
+    structure, first = results[0]
+    leaves = []
+    for i, leaf in enumerate(first):
+        each = [found[i] for _, found in results]
+        if any(type(t) is not type(leaf) or t.dtype != leaf.dtype for t in each) or \
+                isinstance(leaf, Tensor) and any(t.ndim != leaf.ndim for t in each):
+            raise ValueError("the type of the result depends on a size that is not known")
+        if not isinstance(leaf, Tensor):
+            leaves.append(leaf)
+            continue
+        leaves.append(Tensor(tuple([_fitted([t.shape[a] for t in each], symbols) for a in range(leaf.ndim)]), leaf.dtype))
+    return structure, tuple(leaves)
+
+
+def _fitted(found: Sequence[int], symbols: Sequence[str]) -> Any:
+    """The size that is these numbers in the trials."""
+    if len(set(found)) == 1:
+        return found[0]
+    slope = (found[1] - found[0]) // (_TRIALS[1] - _TRIALS[0])
+    for i, symbol in enumerate(symbols):
+        rest = found[0] - slope * (_TRIALS[0] + 13 * i)
+        if all(slope * (trial + 13 * i) + rest == n for trial, n in zip(_TRIALS, found)) and (rest == 0 or len(symbols) == 1):
+            return Dim(symbol) * slope + rest
+    raise ValueError("a size of the result does not follow from those of the operands")
 
 
 def _plain(other: Any) -> Any:
@@ -95,6 +225,19 @@ def _delegated(name: str) -> Tuple[Callable, Callable]:
             lambda self, other: function(_number(other), self.number))
 
 
+def _comparison(name: str) -> Callable:
+    function = getattr(operator, name)
+
+    def compared(self: Size, other: Any) -> Any:
+        if type(other) is int or isinstance(other, Dim):
+            first, second = (self.plain, _plain(other)) if name in ("lt", "ge") else (_plain(other), self.plain)
+            known = less(first, second)
+            if known is not None:
+                return known if name in ("lt", "gt") else not known
+        return function(self.number, _number(other))
+    return compared
+
+
 def _install_operators() -> None:
     for name in ("add", "sub", "mul", "floordiv", "mod"):
         forward, backward = _arithmetic(name)
@@ -105,7 +248,7 @@ def _install_operators() -> None:
         setattr(Size, f"__{name}__", forward)
         setattr(Size, f"__r{name}__", backward)
     for name in ("lt", "le", "gt", "ge"):
-        setattr(Size, f"__{name}__", _delegated(name)[0])
+        setattr(Size, f"__{name}__", _comparison(name))
     Size.__neg__ = lambda self: self * -1     # type: ignore[method-assign]
 
 
