@@ -19,22 +19,25 @@ from .rewriting import with_regions
 _ENDS = ("stop_gradient", "numpy_call", "checked_call", "host_call")
 
 
-def ancestors(nodes: Sequence[Node], outputs: Collection[Value], stops: Collection[Value]) -> Tuple[List[Node], Set[Value]]:
+def ancestors(nodes: Sequence[Node], outputs: Collection[Value], stops: Collection[Value],
+              given: Collection[Value] = ()) -> Tuple[List[Node], Set[Value]]:
     """The nodes that lead to these values, in order, and all values on the way, without going past ``stops`` or arrays.
 
-    Linear in nodes + edges.
+    given: values that no node makes.  Linear in the nodes from the first that is found on.
     """
     reached = set(outputs)
-    needed = reached.difference(stops)
+    needed = reached.difference(stops, given)
     found = []
     for node in reversed(nodes):
+        if not needed:
+            break
         if needed.isdisjoint(node.outputs):
             continue
+        needed.difference_update(node.outputs)
         found.append(node)
-        if node.op.name in _ENDS:
-            continue
-        reached.update(node.inputs)
-        needed.update(v for v in node.inputs if v not in stops)
+        if node.op.name not in _ENDS:
+            reached.update(node.inputs)
+            needed.update(v for v in node.inputs if v not in stops and v not in given)
     return found[::-1], reached
 
 
@@ -82,7 +85,7 @@ def required(nodes: Sequence[Node], sources: Collection[Value], certainly: bool)
             known = node.attrs["nonlinear"] or (not certainly,) * len(node.outputs)
             active.update(y for y, is_active in zip(node.outputs, known) if is_active and has_gradient(y.type))
         else:
-            active |= active_values(Graph((), (), (node,)), active)
+            active |= active_values(Graph((), (), (node,)), active.intersection(node.inputs))
     return active
 
 

@@ -192,7 +192,7 @@ class Gradients(KeptGradients):
     def _reach(self, outputs: Sequence[SymbolicVariable], inputs: Optional[Sequence[SymbolicVariable]]) -> _Reach:
         """What gradients of the outputs go through; inputs: with respect to these only."""
         nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
-        found, values = ancestors(nodes, [v.value for v in outputs], self.stops)
+        found, values = ancestors(nodes, [v.value for v in outputs], self.stops, set(self.capture.root.inputs))
         made = {v for node in found for v in node.outputs}
         entering = {v for v in values if v not in made and v in self.variables}
         if inputs is None:
@@ -250,7 +250,8 @@ class Gradients(KeptGradients):
             builder.loc = at
         if any(node.op.may_raise or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
             capture._store_writes_before(start)
-        requiring = [v for v, variable in self.variables.items() if variable.requires_grad]
+        read = {v for node in nodes for v in node.inputs}
+        requiring = [v for v in read if v in self.variables and self.variables[v].requires_grad]
         active, certain = (required(nodes, requiring, certainly) for certainly in (False, True))
         known = {seed.value: seed for seed in seeds.values()}
         results = {}
