@@ -64,8 +64,17 @@ class Applying:
 
     def _may_view(self, outputs: Sequence[Value], values: Sequence[Value]) -> bool:
         """Whether a result of what was just lowered may share memory with an operand."""
-        viewing = {v for node in self.builder.nodes if node.op.view or node.op is opaque.opaque for v in node.outputs}
-        return any(v in values or v in viewing for v in outputs)
+        waiting = set(outputs)
+        if not waiting.isdisjoint(values):
+            return True
+        for node in reversed(self.builder.nodes):
+            if not waiting:
+                break
+            if not waiting.isdisjoint(node.outputs):
+                if node.op.view or node.op is opaque.opaque:
+                    return True
+                waiting.difference_update(node.outputs)
+        return False
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):
