@@ -458,7 +458,15 @@ def outside(x, z):
     return h.grad
 
 
-@pytest.mark.parametrize("program", [backward_in_branch, one_of_two, only_in_one_branch], ids=lambda x: x.__name__)
+def one_of_two_past_another(x, z):
+    y = x if x.array.sum() > 0 else x * z
+    h = x * z
+    gy, gh = chainer.grad([F.sum(h * h)], [y, h])
+    return gy is None, gh
+
+
+@pytest.mark.parametrize("program", [backward_in_branch, one_of_two, only_in_one_branch, one_of_two_past_another],
+                         ids=lambda x: x.__name__)
 def test_decided_by_forks(program):
     """Where a gradient cannot be joined, the rest of the function is captured for each side."""
     signs = [pair, lambda: (variable(3, low=-2, high=-1), variable(3, seed=1))]

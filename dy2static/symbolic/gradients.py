@@ -222,11 +222,11 @@ class Gradients(KeptGradients):
         for variable in [self.variables[v] for v in values if v in self.variables and v not in produced]:
             if any(id(other) in targets for other in _alternatives(variable)):
                 self._abort_identity(variable)
-        others = [(v, other) for v in inputs for other in _alternatives(v)]
-        if others:
-            past = ancestors(nodes, [v.value for v in outputs], self.stops.union(v.value for v in inputs))[1]
-            for variable, other in others:
-                if other.value in past and id(other) not in targets:
+        for variable in inputs:
+            others = _alternatives(variable)
+            if others:
+                past = ancestors(nodes, [v.value for v in outputs], {*self.stops, variable.value})[1]
+                if any(other.value in past for other in others):
                     self._abort_identity(variable)
 
     def _abort_identity(self, variable: SymbolicVariable) -> None:
