@@ -7,7 +7,7 @@ import pytest
 from against_eager import variable
 from chainer import Variable
 
-from dy2static import to_static
+from dy2static import not_to_static, to_static
 
 
 class Box:
@@ -469,3 +469,199 @@ def test_many_writes_of_one_buffer():
             m[i] = x.array[:3] * i
         return F.sum(x) * m
     against_eager.check(lambda compile: compile(f), mixed(), compiled=True)
+
+
+def steps_of_sgd(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        losses = []
+        for _ in range(3):
+            loss = F.sum(F.square(w * x.array - 1))
+            w.cleargrad()
+            loss.backward()
+            w.array -= 0.1 * w.grad
+            losses.append(float(loss.array))
+        return losses
+    return compile(f), w
+
+
+def sgd_until(compile):
+    w = chainer.Parameter(np.ones(4, "f"))
+
+    def f(x):
+        value, count = 1e9, 0
+        while value > 0.2 and count < 50:
+            loss = F.sum(F.square(w * (abs(x.array) + 0.5) - 1)) + 0.1 * F.sum(w * w)
+            w.cleargrad()
+            loss.backward()
+            w.array -= 0.1 * w.grad
+            value = float(loss.array)
+            count += 1
+        w.cleargrad()
+        return value, count
+    return compile(f), w
+
+
+def backward_after_the_write(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        loss = F.sum(F.square(w))
+        w.array *= 3
+        w.cleargrad()
+        loss.backward()
+        return x * 1
+    return compile(f), w
+
+
+def backward_of_a_join(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        if x.array.sum() > 0:
+            loss = F.sum(F.square(w))
+        else:
+            loss = F.sum(w * w * w)
+        w.array *= 3
+        w.cleargrad()
+        loss.backward()
+        return x.array * 1
+    return compile(f), w
+
+
+def loss_leaves(compile):
+    w = chainer.Parameter(floats(4, seed=3))
+
+    def f(x):
+        loss = F.sum(F.square(w) * x.array)
+        w.cleargrad()
+        loss.backward()
+        w.array -= 0.1 * w.grad
+        return loss
+    return compile(f), w
+
+
+def mask_written_after(compile):
+    def f(x):
+        m = np.ones(4, "f")
+        y = x * m
+        m[0] = 5
+        return y, m
+    return compile(f), None
+
+
+def without_backprop(compile):
+    link = Scaled()
+
+    def f(x):
+        with chainer.no_backprop_mode():
+            h = F.relu(x * link.w)
+            link.w.array[0] = 3
+            h.array[1] = 7
+            r = F.reshape(h, (2, 2))
+            return (r * 2).array, h.array
+    return compile(f), link
+
+
+def view_by_chainer(compile):
+    def f(x):
+        with chainer.no_backprop_mode():
+            r = F.reshape(x, (2, 2))
+            x.array[0] = 3
+            return r.array + 1
+    return compile(f), None
+
+
+class Keeper:
+    def __init__(self):
+        self.kept = []
+
+    def keep(self, item):
+        self.kept.append(item)
+
+    def double(self, item):
+        item *= 2
+
+
+def kept_by_the_host(compile):
+    keeper = Keeper()
+    keep = not_to_static(lambda item: keeper.keep(item))
+
+    def f(x):
+        m = np.zeros(4, "f")
+        m[0] = 1
+        keep(m)
+        m[1] = 2
+        return x * 1
+    return compile(f), keeper
+
+
+def changed_by_the_host(compile):
+    box = Box(a=floats(4))
+    double = not_to_static(lambda item: Keeper().double(item))
+
+    def f(x):
+        a = box.a
+        a += 1
+        double(a)
+        return x.array + a
+    return compile(f), box
+
+
+def printed_variable(compile):
+    def f(x):
+        x.array[...] = 2
+        print(x, x.array)
+        x.array += 1
+        return x.array.sum()
+    return compile(f), None
+
+
+def reported(compile):
+    def f(x):
+        m = np.zeros(4, "f")
+        chainer.report({"m": m})
+        m[0] = 1
+        return x * 1
+    return compile(f), None
+
+
+def pieces(compile):
+    def f(x):
+        m = np.zeros(4, "f")
+        a, b = np.split(m, 2)
+        m += 1
+        b[0] = 5
+        return a, b, m, x * 1
+    return compile(f), None
+
+
+def condition(compile):
+    def f(x):
+        c = np.zeros(4, bool)
+        c[1] = True
+        y = F.where(c, x, x * 2)
+        return y
+    return compile(f), None
+
+
+def stored_then_written(compile):
+    box = Box(a=None)
+
+    def f(x):
+        m = np.zeros(4, "f")
+        box.a = m
+        assert x.array[0] < 10
+        m[1] = 2
+        return x * 1
+    return compile(f), box
+
+
+@pytest.mark.parametrize("make, compiled", [
+    (steps_of_sgd, True), (sgd_until, None), (backward_after_the_write, None), (backward_of_a_join, None), (loss_leaves, None),
+    (mask_written_after, None), (without_backprop, True), (view_by_chainer, None), (kept_by_the_host, None),
+    (changed_by_the_host, None), (printed_variable, True), (reported, None), (pieces, None), (condition, True),
+    (stored_then_written, None)], ids=lambda x: getattr(x, "__name__", str(x)))
+def test_who_else_holds_the_array(make, compiled):
+    against_eager.check(make, mixed(), compiled=compiled)

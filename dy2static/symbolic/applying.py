@@ -16,6 +16,7 @@ from .naming import identifier
 from .sizes import check_types
 from .trust import is_library
 from .values import SymbolicArray, SymbolicVariable
+from .writes import arrays_in
 
 
 class Applying:
@@ -24,7 +25,8 @@ class Applying:
     def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
         """What ``node.apply(inputs)`` does while this capture runs."""
         self.check()
-        self._keep_by_reference(inputs)
+        given = self._given(node, inputs)
+        self._keep_by_reference(inputs, given)
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
@@ -35,14 +37,18 @@ class Applying:
         if node._n_local_function_hooks:
             self.abort("a function with hooks of its own")
         position, self.applied = self.applied, self.applied + 1
+        start = len(self.builder.nodes)
         outputs = self._lower(node, values)
         if outputs is None:
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
-        self.array_writes.applied(node, inputs, connected, self._may_view(outputs, values))
+        may_view = self._may_view(outputs, values, start)
+        self.array_writes.applied(node, given, outputs, connected, may_view)
         results = tuple([self._result(v, values, any(requires), connected) for v in outputs])
         for variable in results:
             variable.__dict__["siblings"] = results
+            if not connected:
+                self.array_writes.is_new(node, may_view, variable._data[0])
         return results
 
     def _check_certain(self, inputs: Sequence[Any]) -> None:
@@ -51,30 +57,30 @@ class Applying:
         if required and all(x.__dict__.get("uncertain") for x in required):
             self.abort("whether a Variable requires a gradient depends on a decision on array values", because=required[0])
 
-    def _keep_by_reference(self, inputs: Sequence[Any]) -> None:
-        """What backward will read is the array itself, if it is one of the user's that was written."""
-        if not chainer.config.enable_backprop or not any(isinstance(x, chainer.Variable) and x.requires_grad for x in inputs):
-            return
-        for x in inputs:
-            array = x._data[0] if isinstance(x, chainer.Variable) else x
-            if array is not x and x.requires_grad and "source" in x.__dict__ and self.array_writes.is_written(array):
-                self.abort("a Variable is differentiated whose array was changed in place",
-                           hint="change arrays of Variables behind what is differentiated")
-            self.array_writes.by_reference(array)
+    def _given(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> List[SymbolicArray]:
+        """The arrays that a function gets, in its attributes too."""
+        holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+        found = arrays_in([x._data[0] if isinstance(x, chainer.Variable) else x for x in inputs])
+        return found + arrays_in(list(holder.__dict__.values()))
 
-    def _may_view(self, outputs: Sequence[Value], values: Sequence[Value]) -> bool:
+    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> None:
+        """What backward will read is the array itself, if it is one of the user's that was written."""
+        required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
+        if not chainer.config.enable_backprop or not required:
+            return
+        own = {id(x._data[0]): x for x in required if isinstance(x, SymbolicVariable) and "source" in x.__dict__}
+        for array in given:
+            if id(array) not in own:
+                self.array_writes.by_reference(array)
+            elif self.array_writes.is_written(array):
+                self.array_writes.relied = True
+                self.gradients.know_again(own[id(array)])
+
+    def _may_view(self, outputs: Sequence[Value], values: Sequence[Value], start: int) -> bool:
         """Whether a result of what was just lowered may share memory with an operand."""
-        waiting = set(outputs)
-        if not waiting.isdisjoint(values):
-            return True
-        for node in reversed(self.builder.nodes):
-            if not waiting:
-                break
-            if not waiting.isdisjoint(node.outputs):
-                if node.op.view or node.op is opaque.opaque:
-                    return True
-                waiting.difference_update(node.outputs)
-        return False
+        viewing = {v for node in self.builder.nodes[start:] if node.op.view or node.op.kind in ("opaque", "control")
+                   for v in node.outputs}
+        return any(v in values or v in viewing for v in outputs)
 
     def _operand(self, x: Any) -> Tuple[Value, bool]:
         if isinstance(x, chainer.Variable):

@@ -255,7 +255,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             # Computed from nothing but what is static: Python may decide on it.
             self.known.update(zip(outputs, call(*[self.known[v] for v in operands])))
         results = [self.wrap(v) for v in outputs]
-        self.array_writes.called(function, args, kwargs, results)
+        self.array_writes.called(function, args, kwargs, results, structure is stand_ins.LEAF)
         return stand_ins.unflatten(structure, results)
 
     def wrap(self, value: Value) -> Any:

@@ -29,15 +29,18 @@ class Effects:
         """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
         self.check()
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
-        if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
+        if not trusted or not types_ and self.array_writes.is_ahead or \
+                any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
             self.store_writes(may_fail=not trusted)
-        self.array_writes.harmless = trusted
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name)
         operands: List[Value] = []
-        template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
+        self.array_writes.harmless = trusted and getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
+        try:
+            template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
+        finally:
+            self.array_writes.harmless = False
         target = self.materialiser.hand_over(function, operands)
-        self.array_writes.harmless = False
         if not trusted:
             self._note_changes(function, args, kwargs, name)
         call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name)
@@ -107,7 +110,7 @@ class Effects:
         if not chainer.config.enable_backprop and any(record.connected for record in self.variables):
             self.abort("a part of a function without backprop is differentiated")
         if any(record.connected and record.requires_grad for record in self.variables):
-            self.array_writes.check_backward()
+            self.array_writes.check_end()
         seen: Dict[int, SymbolicVariable] = {}
         for variable, _ in list(self._escaping.values()):
             self._check_gradient(variable)

@@ -46,6 +46,11 @@ class Gradients(KeptGradients):
         if not variable.connected:
             self.stops.add(variable.value)
 
+    def know_again(self, variable: SymbolicVariable) -> None:
+        """Know a Variable without creator by what was written into its array."""
+        self.variables[variable.value] = variable
+        self.stops.add(variable.value)
+
     # --- what user code calls ---------------------------------------------------------------------------------------------
 
     def grad(self, outputs: Any, inputs: Any, grad_outputs: Any = None, grad_inputs: Any = None, set_grad: Any = False,
@@ -153,7 +158,6 @@ class Gradients(KeptGradients):
 
     def _check(self, variables: Iterable[Any]) -> None:
         self.capture.check()
-        self.capture.array_writes.check_backward()
         for variable in variables:
             if not isinstance(variable, SymbolicVariable):
                 self.capture.abort(f"the gradient of a {type(variable).__name__} is asked inside the compiled function")
@@ -193,6 +197,7 @@ class Gradients(KeptGradients):
         """What gradients of the outputs go through; inputs: with respect to these only."""
         nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
         found, values = ancestors(nodes, [v.value for v in outputs], self.stops, set(self.capture.root.inputs))
+        self.capture.array_writes.check_backward(values)
         made = {v for node in found for v in node.outputs}
         entering = {v for v in values if v not in made and v in self.variables}
         if inputs is None:

@@ -65,7 +65,8 @@ class Guard:
     "absent" (``expected not in v``), "lacks" (no attribute of this name), "array" (expected: shape and
     dtype), "variable" (expected: type, requires_grad,
     shape, dtype), "same" (expected: another source), "distinct" (source None; expected: sources whose objects all
-    differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell).
+    differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell),
+    "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them).
     """
 
     source: Optional[Source]
@@ -76,6 +77,8 @@ class Guard:
         """For ``why did it recompile``: what was expected of which value."""
         if self.test == "distinct":
             return "objects that were different are now one"
+        if self.test == "apart":
+            return "an array that is written shares memory with another one, or is read-only"
         if self.test == "expr":
             return f"{self.expected[0]} == {self.expected[1]!r}"
         where = self.source.describe()

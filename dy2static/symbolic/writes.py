@@ -81,7 +81,11 @@ class ArrayWrites:
         """Nothing is written any more; the arrays of the user's stay known."""
         self.serial = 0
         self.memories: List[Memory] = []
-        self.overwrites = False                         # what a backward may read
+        self.relied = False                             # whether a Variable was differentiated after a write into it
+        self._overwritten: Set[Value] = set()           # results whose backward would read what was written since
+        self._unknown = False                           # whether there are others, inside of regions
+        self._depth = 0                                 # the deepest region with such a write
+        self._readers: Dict[int, List[Tuple[Any, Tuple[Value, ...]]]] = {}
         self.harmless = False                           # whether what is handed to the host now is not kept
         self._made: Dict[int, _Made] = {}
         self._parents: Dict[int, Tuple[SymbolicArray, _Step]] = {}
@@ -100,22 +104,35 @@ class ArrayWrites:
         self._made[id(array)] = made
         return array
 
-    def called(self, function: Any, args: Tuple, kwargs: Dict[str, Any], results: Sequence[Any]) -> None:
+    def called(self, function: Any, args: Tuple, kwargs: Dict[str, Any], results: Sequence[Any], is_single: bool) -> None:
         """Know what a call of NumPy made."""
         self.serial += 1
+        if not is_single:                               # pieces, perhaps of an operand: nothing is known of them
+            for operand in arrays_in((args, kwargs)):
+                operand.shared = "kept"
+            return
         for leaf, array in enumerate(results):
             if type(array) is SymbolicArray and not array.is_scalar:
                 made = _Made(array, self.serial, function, tuple(args), dict(kwargs), leaf)
                 self._made[id(array)] = made
                 self._pending.append(made)
 
-    def applied(self, node: chainer.FunctionNode, inputs: Sequence[Any], connected: bool, may_view: bool) -> None:
+    def applied(self, node: chainer.FunctionNode, given: Sequence[SymbolicArray], outputs: Tuple[Value, ...],
+                connected: bool, may_view: bool) -> None:
         """A function of Chainer's got these: its backward may read them, its results may be views of them."""
         may_view = may_view or type(node).__name__ in _VIEWING
-        for x in inputs:
-            array = x._data[0] if isinstance(x, chainer.Variable) else x
-            if type(array) is SymbolicArray and array.shared != "kept" and (connected or may_view):
-                array.shared = "kept" if may_view else "retained"
+        for array in given:
+            if may_view:
+                array.shared = "kept"
+            elif connected:
+                array.shared = array.shared or "retained"
+                self._readers.setdefault(id(array), []).append((self.capture.builder, outputs))
+
+    def is_new(self, node: chainer.FunctionNode, may_view: bool, array: SymbolicArray) -> None:
+        """The result of a function that nothing is differentiated through is an array like others, if it is no view."""
+        if not may_view and type(node).__name__ not in _VIEWING:
+            self.serial += 1
+            self._made[id(array)] = _Made(array, self.serial)
 
     # --- reading --------------------------------------------------------------------------------------------------------
 
@@ -177,15 +194,29 @@ class ArrayWrites:
         made = self._made.get(id(memory.root))
         if made is None or any(array.shared == "kept" for array in self._group(memory.root)):
             self.capture.abort(_SHARED, hint="compute a new array instead")
-        if any(array.shared == "retained" for array in self._group(memory.root)):
-            self.overwrites = True
+        builders, builder = [], self.capture.builder
+        while builder is not None:
+            builders.append(builder)
+            builder = builder.outer
+        for array in self._group(memory.root):
+            for where, outputs in self._readers.pop(id(array), ()):
+                array.shared = None
+                self._overwritten.update(outputs)
+                self._unknown = self._unknown or where not in builders
+                self._depth = max(self._depth, self.capture.staging.depth)
         if made.real is not None and not made.real.flags.writeable:
             self.capture.abort("an array is written that is read-only")
 
-    def check_backward(self) -> None:
-        """Stop where a backward would read arrays that were written since."""
-        if self.overwrites:
+    def check_backward(self, through: Set[Value]) -> None:
+        """Stop where a backward through these would read arrays that were written since."""
+        if self._unknown or self.capture.staging.depth < self._depth or not self._overwritten.isdisjoint(through):
             self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead")
+
+    def check_end(self) -> None:
+        """Stop if what was differentiated so far can be differentiated by the caller."""
+        if self._overwritten or self.relied:
+            self.capture.abort("an array is changed in place that a later backward reads",
+                               hint="compute a new array instead")
 
     def _memory(self, array: SymbolicArray) -> Memory:
         if array.memory is None:
@@ -224,7 +255,7 @@ class ArrayWrites:
         for made in pending:
             if made.function is _write or made.function is _write_checked or _is_arithmetic(made.function):
                 continue
-            operands = _arrays((made.args, made.kwargs))
+            operands = arrays_in((made.args, made.kwargs))
             shared = self._shared(made, operands) if operands else set()
             if shared == {frozenset()} or not shared:
                 continue
@@ -274,7 +305,7 @@ class ArrayWrites:
         if len(root.type.shape) < 2:
             return True
         name = getattr(made.function, "__name__", "")
-        operands = _arrays((made.args, made.kwargs))
+        operands = arrays_in((made.args, made.kwargs))
         if _is_arithmetic(made.function):
             return all(x.is_scalar or x.size == 1 or id(x) not in self._parents and self._is_in_c_order(x) for x in operands)
         return name in _IN_C_ORDER or name == "array" and not operands or \
@@ -318,16 +349,17 @@ class ArrayWrites:
             self.capture.abort("a view of an array of the caller's that is written in place leaves the compiled function")
         return Build("source", (array.memory.source,))
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether something was written that the arrays of the user's do not hold yet."""
+        return any(memory.source is not None and memory.contents is not memory.stored for memory in self.memories)
+
     def handed(self, array: SymbolicArray) -> Value:
-        """What the host gets for an array."""
+        """What the host gets for an array, which it may keep and change."""
         if self.harmless:
             return array.now()
-        if not self.is_written(array):
-            return array.value
-        memory = array.memory
-        if array.steps or memory.contents is not memory.stored:
-            self.capture.abort("an array of the caller's that is written in place is handed to a host call")
-        return self.capture.object_value(memory.source)
+        self.by_reference(array)
+        return array.value
 
     def check_apart(self) -> None:
         """Guard that arrays that are written share no memory with others that are used."""
@@ -393,7 +425,7 @@ def _is_arithmetic(function: Any) -> bool:
         function is not operator.getitem
 
 
-def _arrays(item: Any) -> List[SymbolicArray]:
+def arrays_in(item: Any) -> List[SymbolicArray]:
     """The arrays in the operands of a call."""
     if type(item) is SymbolicArray:
         return [item]
@@ -401,7 +433,7 @@ def _arrays(item: Any) -> List[SymbolicArray]:
         item = list(item.values())
     if type(item) is slice:
         item = [item.start, item.stop, item.step]
-    return [array for part in item for array in _arrays(part)] if isinstance(item, (tuple, list)) else []
+    return [array for part in item for array in arrays_in(part)] if isinstance(item, (tuple, list)) else []
 
 
 def _sampled(item: Any, values: Dict[int, Any]) -> Any:
