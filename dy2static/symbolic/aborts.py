@@ -10,12 +10,13 @@ class CaptureAborted(BaseException):
     """The call cannot be put into a graph; nothing real was touched.
 
     reason: for the user.  hint: what would help.  again: whether a later call may be captured (parameters that are
-    not initialised yet, results of an unknown function that are seen in this call).  fork: the decision inside which
-    this happened, as a path and a number; see `forks`.
+    not initialised yet, results of an unknown function that are seen in this call).  final: settling a decision would
+    not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.
     """
 
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
-                 observe: bool = False):
+                 observe: bool = False, final: bool = False):
         super().__init__(reason)
         self.reason, self.at, self.hint, self.again, self.observe = reason, at, hint, again, observe
+        self.final = final or again
         self.fork: Any = None

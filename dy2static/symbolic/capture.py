@@ -35,6 +35,9 @@ from .writes import ArrayWrites
 
 _MOST_NODES = 200_000
 
+#: So many operations are captured inside one decision: code that this call does not run may never end.
+_MOST_UNDECIDED = 4_000
+
 
 class Capture(Expressions, Applying, Effects, StagedFunctions):
     """The state of one symbolic run.
@@ -60,7 +63,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.named: List[Tuple[str, Source]] = []
         self.known: Dict[Value, Any] = {}
         self.failed: Optional[CaptureAborted] = None
-        self.forks = 0
+        self.forks = self.decided = 0
         self.applied = 0
         self.differentiates = bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}
@@ -152,7 +155,13 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.builder.loc = at
         self.events.append(Event(at, kind, text))
         if len(self.builder.nodes) > _MOST_NODES:
-            self.abort(f"more than {_MOST_NODES} operations in one call", hint="a long Python loop is unrolled here")
+            self.abort(f"more than {_MOST_NODES} operations in one call", hint="a long Python loop is unrolled here", final=True)
+        if not self.staging.depth:
+            self.decided = len(self.events)
+        elif len(self.events) - self.decided > _MOST_UNDECIDED:
+            self.decided = len(self.events)
+            self.abort(f"more than {_MOST_UNDECIDED} operations under a decision on array values",
+                       hint="a long Python loop, perhaps one that does not end, is unrolled here", final=True)
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 

@@ -58,9 +58,14 @@ class Path:
             yield
             self.joined = None
         except CaptureAborted as stop:
-            if not stop.again and (stop.fork is None or not self.is_on(stop.fork[0])):
+            if not stop.final and (stop.fork is None or not self.is_on(stop.fork[0])):
                 stop.fork = self, number
             raise
+
+    def was_here(self) -> bool:
+        """Whether a decision of the same line has been settled, as in a loop of Python's."""
+        here = user_location()
+        return any(loc == here for _, _, loc in self.marks.values()) or self.outer is not None and self.outer.was_here()
 
     @property
     def decision(self) -> Optional[Tuple["Path", int]]:
