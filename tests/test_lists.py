@@ -234,3 +234,231 @@ def test_after_a_loop(after):
             return after(rows(x, w, n), w)
         return compile(f), [w]
     against_eager.check(make, TRIPS, compiled=True)
+
+
+# --- how lists grow --------------------------------------------------------------------------------------------------
+
+
+def under_a_decision(x, w, n):
+    """Only some iterations append."""
+    out, h, i = [], x, 0
+    while i < n:
+        h = F.tanh(h * w) - 0.1
+        if h.array.sum() > 0.9:
+            out.append(h)
+        i += 1
+    return len(out), F.sum(h)
+
+
+def one_list_or_the_other(x, w, n):
+    high, low, h, i = [x * 1], [w * x], x, 0
+    while i < n:
+        h = F.sin(h * 3)
+        if h.array.sum() > 0:
+            high.append(h)
+        else:
+            low.append(h * w)
+        i += 1
+    return F.stack(high), F.stack(low), len(high) - len(low)
+
+
+def both_sides(x, w, n):
+    out, h, i = [], x, 0
+    while i < n:
+        if h.array.sum() > 1:
+            out.append(h * 2)
+        else:
+            out.append(h - w)
+            out.append(h)
+        h = F.sin(h * 3 + w)
+        i += 1
+    return F.concat(out, axis=0)
+
+
+def begun_before(x, w, n):
+    out = [x * 2, F.exp(x)]
+    same = out
+    for _ in range(int(n)):
+        out.append(same[-1] * w)
+    return F.stack(out), same is out, len(same)
+
+
+def read_inside(x, w, n):
+    hs = [x * w]
+    while len(hs) < int(n) + 1:
+        hs.append(F.tanh(hs[-1] + hs[len(hs) - 1] * w + hs[0]))
+    return F.stack(hs)
+
+
+def last_as_state(x, w, n):
+    hs, i = [x * w], 0
+    while i < n:
+        h = hs[-1]
+        hs.append(h * w)
+        i += 1
+    return hs[-1]
+
+
+def through_a_helper(x, w, n):
+    def note(where, what):
+        where.append(what)
+        return what * w
+    log, h, i = [], x, 0
+    while i < n:
+        h = note(log, h + 1)
+        i += 1
+    return F.stack(log) * F.sum(h)
+
+
+def in_an_object(x, w, n):
+    box = Box(out=[], h=x)
+    i = 0
+    while i < n:
+        box.h = F.tanh(box.h * w)
+        box.out.append(box.h)
+        i += 1
+    return F.sum(F.stack(box.out)), box.h
+
+
+def in_a_dict(x, w, n):
+    out = []
+    state, i = {"out": out, "h": x}, 0
+    while i < n:
+        state["h"] = state["h"] * w
+        state["out"].append(state["h"])
+        i += 1
+    return F.stack(out)
+
+
+def arrays(x, w, n):
+    out, a, i = [], x.array, 0
+    while i < n:
+        a = a * 0.5
+        out.append(a)
+        i += 1
+    return out, F.stack(out) * x
+
+
+def numbers(x, w, n):
+    out, seen, i = [], [0.5], 0
+    while i < n:
+        out.append(i)
+        seen.append(float(x.array[0, 0]) * i)
+        i += 1
+    return out, seen, len(out), F.sum(x)
+
+
+def used_as_numbers(x, w, n):
+    out, i = [], 0
+    while i < n:
+        out.append(i * 2)
+        i += 1
+    y = F.sum(x)
+    for k in out:
+        y = y * w[0] + k
+    return y
+
+
+def two_lists(x, w, n):
+    hs, cs, h, c, i = [], [], x, F.sum(x), 0
+    while i < n:
+        h, c = F.tanh(h * c), c * 0.5 + F.sum(h)
+        hs.append(h)
+        cs.append(c)
+        i += 1
+    return F.stack(hs), F.stack(cs)
+
+
+def nested_loops(x, w, n):
+    out, h, i = [], x, 0
+    while i < n:
+        j = 0
+        while j < i:
+            h = F.tanh(h * w + j)
+            out.append(h)
+            j += 1
+        out.append(h * 2)
+        i += 1
+    return F.stack(out)
+
+
+def list_in_each_trip(x, w, n):
+    y, i = F.sum(x), 0
+    while i < n:
+        parts = [x * i]
+        parts.append(w * x)
+        y = y + F.sum(F.stack(parts) ** 2)
+        i += 1
+    return y
+
+
+def emptied(x, w, n):
+    out, i = [], 0
+    while i < n:
+        if i == 2:
+            out.clear()
+        out.append(x * (w + i))
+        i += 1
+    return F.stack(out)
+
+
+def broken_out_of(x, w, n):
+    out, h = [], x
+    while True:
+        h = F.tanh(h * w + 0.1)
+        out.append(h)
+        if len(out) >= int(n):
+            break
+    return F.stack(out)
+
+
+def range_over_a_value(x, w, n):
+    for i in range(int(n)):
+        x = x * w + i
+    return x
+
+
+def range_with_bounds(x, w, n):
+    y = F.sum(w)
+    for i in range(1, int(n) + 1):
+        y = y * i + F.sum(x)
+    for i in range(int(n), 0, -1):
+        y = y * 0.5 + i
+    for i in range(0, int(n), 2):
+        y = y + F.sum(x * w) * i
+    return y
+
+
+def range_left(x, w, n):
+    y = F.sum(w)
+    for i in range(int(n)):
+        y = y + F.sum(x * w) * i
+        if y.array > 2.5:
+            break
+    else:
+        y = y * 10
+    return y
+
+
+def fixed_loop_with_decisions(x, w, n):
+    out = []
+    for i in range(6):
+        if i < n:
+            out.append(x * (w + i))
+    return F.stack(out), len(out)
+
+
+GROWN = [under_a_decision, one_list_or_the_other, both_sides, begun_before, read_inside, last_as_state, through_a_helper,
+         in_an_object, in_a_dict, arrays, numbers, used_as_numbers, two_lists, nested_loops, list_in_each_trip, emptied,
+         broken_out_of, range_over_a_value, range_with_bounds, range_left, fixed_loop_with_decisions]
+
+
+@pytest.mark.parametrize("grown", GROWN, ids=lambda grown: grown.__name__)
+def test_grown(grown):
+    def make(compile):
+        w = param(3)
+
+        def f(x, n):
+            return grown(x, w, n)
+        return compile(f), [w]
+    against_eager.check(make, TRIPS, compiled=True)

@@ -108,7 +108,7 @@ class Joins:
         if a.symbolic is None and b.symbolic is None and len(a.items) == len(b.items):
             parts = [self._merge(x, y, branches, "an item of a list") for x, y in zip(a.items, b.items)]
             return lambda outputs: Contents([part(outputs) for part in parts])
-        if not self.depth and a.symbolic is None and b.symbolic is None:
+        if a.symbolic is None and b.symbolic is None and not self.in_loop and not self.path.was_here():
             self.capture.abort("a list grows or shrinks under a decision on array values")
         like, found = kind_of(self.capture, (a, b)), []
         for side, branch in zip((a, b), branches):

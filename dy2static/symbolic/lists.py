@@ -39,7 +39,9 @@ class Items:
     def replaced(self, value: Value, **changes: Any) -> "Items":
         """Items like these with another value."""
         parts = {name: getattr(self, name) for name in ("requires_grad", "connected", "uncertain", "origins", "is_new")}
-        return Items(self.capture, value, self.kind, **{**parts, **changes})
+        made = Items(self.capture, value, self.kind, **{**parts, **changes})
+        made.decision = self.decision or made.decision
+        return made
 
     def joined(self, other: "Items", value: Value) -> "Items":
         """The items of this list or of the other one, or of both."""
@@ -67,9 +69,13 @@ class Items:
 
     def wrapped(self, value: Value) -> Any:
         """An item that is this value of the graph."""
-        if self.kind != "variable":
+        if self.kind not in ("variable", "array"):
             return self.capture.wrap(value)
-        made = SymbolicVariable(self.capture, SymbolicArray(self.capture, value), self.requires_grad, self.connected)
+        array = SymbolicArray(self.capture, value)
+        array.shared = "kept"
+        if self.kind == "array":
+            return array
+        made = SymbolicVariable(self.capture, array, self.requires_grad, self.connected)
         made.__dict__.update(origins=self.origins, uncertain=self.uncertain, decision=self.decision)
         return made
 

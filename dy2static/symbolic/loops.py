@@ -32,7 +32,7 @@ class Loops:
     def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
                  stop: Callable) -> Tuple:
         """The rest of a ``for`` over Python values that ends where an array value says so."""
-        return Rest(self, iterator, body, names, stop).unless(done, state)
+        return Rest(self, Replayed(iterator), 0, body, names, stop).unless(done, state)
 
     def for_(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],
              stop: Optional[Callable[..., Any]]) -> Tuple:
@@ -220,25 +220,59 @@ def _present(item: Any) -> Any:
     return item.value if type(item) in (Maybe, MaybeSlot) else item
 
 
+class Replayed:
+    """The items of an iterator, again for every capture of the rest of a loop."""
+
+    def __init__(self, iterator: Iterator):
+        self.iterator = iterator
+        self.items: List[Any] = []
+
+    def at(self, place: int, capture: Any) -> Any:
+        """The item at a place.  Raises StopIteration at the end."""
+        if place < len(self.items):
+            if _computes(self.iterator):
+                capture.abort("the rest of a loop over a generator is captured again")
+            return self.items[place]
+        self.items.append(next(self.iterator))
+        return self.items[-1]
+
+
+#: Iterators whose items are there already.
+_HOLDING = ("list_iterator", "tuple_iterator", "range_iterator", "dict_keyiterator", "dict_itemiterator",
+            "dict_valueiterator", "list_reverseiterator")
+
+
+def _computes(iterator: Any) -> bool:
+    """Whether items are computed when they are asked for."""
+    if type(iterator) in (zip, enumerate):
+        return any(_computes(part) for part in iterator.__reduce__()[1] if hasattr(part, "__next__"))
+    return type(iterator).__name__ not in _HOLDING
+
+
 class Rest:
     """The iterations that are left of a loop whose end is symbolic: each under the decision before it."""
 
-    def __init__(self, staging: Any, iterator: Iterator, body: Callable, names: Sequence[str], stop: Callable):
-        self.staging, self.iterator, self.body, self.names, self.stop = staging, iterator, body, names, stop
+    def __init__(self, staging: Any, items: Replayed, place: int, body: Callable, names: Sequence[str], stop: Callable):
+        self.staging, self.items, self.place, self.body, self.names, self.stop = staging, items, place, body, names, stop
 
     def unless(self, done: Any, state: Tuple) -> Tuple:
         """The local names after the loop, if it goes on unless ``done``."""
         return self.staging.cond(done, _keep, self, state, self.names, (self.body, self.stop))
 
     def __call__(self, *state: Any) -> Tuple:
-        for item in self.iterator:
+        place, capture = self.place, self.staging.capture
+        while True:
+            try:
+                item = self.items.at(place, capture)
+            except StopIteration:
+                return state
+            place += 1
             state = self.body(item, *state)
             done = self.stop(*state)
-            if self.staging.capture.decides(done):
-                return self.unless(done, state)
+            if capture.decides(done):
+                return Rest(self.staging, self.items, place, self.body, self.names, self.stop).unless(done, state)
             if done:
-                break
-        return state
+                return state
 
 
 def _keep(*state: Any) -> Tuple:
