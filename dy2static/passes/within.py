@@ -8,7 +8,7 @@ from ..ir.building import Builder, infer
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
-from ..ops.control import returns
+from ..ops.control import Loop, loop_of, returns
 from .active import active_values, has_gradient
 from .augment import augment
 from .cotangents import Cotangent
@@ -70,7 +70,7 @@ def differentiate_within(builders: Sequence[Builder], nodes: Sequence[Node], see
 def required(nodes: Sequence[Node], sources: Collection[Value], certainly: bool) -> Set[Value]:
     """The values that eager would mark ``requires_grad``, where it marks the sources.
 
-    certainly: only those that it marks whichever way branches go; otherwise also those that it may mark.
+    certainly: only those that it marks whichever way branches and loops go; otherwise also those that it may mark.
     """
     active = {v for v in sources if has_gradient(v.type)}
     for node in nodes:
@@ -84,9 +84,25 @@ def required(nodes: Sequence[Node], sources: Collection[Value], certainly: bool)
         elif node.op.name == "tape_vjp" and active.isdisjoint(node.inputs[1:1 + len(node.attrs["given"])]):
             known = node.attrs["nonlinear"] or (not certainly,) * len(node.outputs)
             active.update(y for y, is_active in zip(node.outputs, known) if is_active and has_gradient(y.type))
+        elif node.op.name in ("while_", "scan") and certainly:
+            active |= _required_after(loop_of(node), active)
         else:
             active |= active_values(Graph((), (), (node,)), active.intersection(node.inputs))
     return active
+
+
+def _required_after(loop: Loop, active: Set[Value]) -> Set[Value]:
+    """The results of a loop that are marked however often it runs."""
+    entering = loop.state + loop.stacks + loop.invariants
+    marked = {v for v, x in zip(loop.body.inputs, entering) if x in active}
+    while True:
+        inside = required(loop.body.nodes, marked, True)
+        lost = {v for v, after in zip(loop.body.inputs, loop.next) if v in marked and after not in inside}
+        if not lost:
+            break
+        marked -= lost
+    found = {y for y, v in zip(loop.last, loop.body.inputs) if v in marked}
+    return found.union(y for y, v in zip(loop.pushed, loop.items) if v in inside)
 
 
 def _without_gaps(region: Graph) -> Graph:
