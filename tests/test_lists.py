@@ -2,10 +2,11 @@
 import against_eager
 import chainer
 import chainer.functions as F
-import chainer.links as L
 import numpy as np
 import pytest
-from against_eager import array, variable
+from against_eager import variable
+
+from dy2static import to_static
 
 
 def param(*shape, seed=9):
@@ -462,3 +463,259 @@ def test_grown(grown):
             return grown(x, w, n)
         return compile(f), [w]
     against_eager.check(make, TRIPS, compiled=True)
+
+
+@pytest.mark.parametrize("after", AFTER, ids=lambda after: after.__name__)
+def test_no_trips(after):
+    """The same functions where the list may be empty; what an empty list raises is raised."""
+    def make(compile):
+        w = param(3)
+
+        def f(x, n):
+            return after(rows(x, w, n), w)
+        return compile(f), [w]
+    against_eager.check(make, NONE_TOO, compiled=None)
+
+
+ON_EMPTY = [length, truth, not_truth, iterated, enumerated_by_range, iterated_until]
+
+
+@pytest.mark.parametrize("after", ON_EMPTY, ids=lambda after: after.__name__)
+def test_no_trips_compiled(after):
+    def make(compile):
+        w = param(3)
+
+        def f(x, n):
+            return after(rows(x, w, n), w)
+        return compile(f), [w]
+    against_eager.check(make, NONE_TOO, compiled=True)
+
+
+# --- what stays eager, or raises ---------------------------------------------------------------------------------------
+
+
+def variables_leave(x, w, n):
+    return rows(x, w, n)
+
+
+def stored_on_an_object(x, w, n):
+    return Box(rows=rows(x, w, n))
+
+
+def holds_the_input(x, w, n):
+    out, h, i = [], x, 0
+    while i < n:
+        out.append(h)
+        h = h * w
+        i += 1
+    return out[0], F.stack(out), h
+
+
+def item_and_state(x, w, n):
+    out, h, i = [], x, 0
+    while i < n:
+        h = h * w
+        out.append(h)
+        i += 1
+    return out[-1], h
+
+
+def two_items(x, w, n):
+    out = rows(x, w, n)
+    return out[-1], out[0]
+
+
+def of_two_kinds(x, w, n):
+    out, i = [], 0
+    while i < n:
+        out.append(x * w if i % 2 else F.sum(x))
+        out.append(i)
+        i += 1
+    return out[0]
+
+
+def of_two_shapes(x, w, n):
+    out, i = [F.sum(x)], 0
+    while i < n:
+        out.append(x * w)
+        i += 1
+    return F.sum(out[-1])
+
+
+def of_tuples(x, w, n):
+    out, i = [], 0
+    while i < n:
+        out.append((x * i, i))
+        i += 1
+    return len(out)
+
+
+def sliced(x, w, n):
+    return F.stack(rows(x, w, n)[1:])
+
+
+def unpacked(x, w, n):
+    return F.concat([*rows(x, w, n)], axis=0)
+
+
+def given_to_zip(x, w, n):
+    y = F.sum(x)
+    for h, k in zip(rows(x, w, n), range(3)):
+        y = y + F.sum(h) * k
+    return y
+
+
+def summed(x, w, n):
+    return sum(rows(x, w, n))
+
+
+def assigned(x, w, n):
+    out = rows(x, w, n)
+    out[0] = x
+    return F.stack(out)
+
+
+def out_of_range(x, w, n):
+    out = rows(x, w, n)
+    return out[4] * 2
+
+
+def popped_empty(x, w, n):
+    out = rows(x, w, n)
+    for _ in range(4):
+        h = out.pop()
+    return h * 2
+
+
+def sizes_that_do_not_fit(x, w, n):
+    return F.stack(rows(x, w, n)) + F.broadcast_to(x, (3, 2, 3))
+
+
+def compared_size(x, w, n):
+    y = F.stack(rows(x, w, n))
+    if y.shape[0] == 3:
+        return y * 2
+    return F.sum(y)
+
+
+def shape_returned(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return y.shape, y.size, y.ndim, len(y), F.sum(y)
+
+
+def written_after(x, w, n):
+    out, a, i = [], np.zeros(3, "f"), 0
+    while i < n:
+        out.append(a)
+        a = a + 1
+        i += 1
+    a += 5
+    out[0][...] = 7
+    return F.stack(out) * w, a
+
+
+def stacked_inside(x, w, n):
+    out, y, i = [x * w], F.sum(x), 0
+    while i < n:
+        out.append(x * i)
+        y = y + F.sum(F.stack(out) ** 2)
+        i += 1
+    return y
+
+
+def made_of_numpy(x, w, n):
+    out, i = [], 0
+    while i < n:
+        out.append(x.array * i)
+        i += 1
+    return np.stack(out), np.array(out).sum()
+
+
+def grows_an_argument(x, w, n, given=None):
+    given = [x] if given is None else given
+    i = 0
+    while i < n:
+        given.append(x * w)
+        i += 1
+    return F.stack(given)
+
+
+def shape_of_a_value(x, w, n):
+    k = int(n)
+    return x * F.sum(np.zeros(k, "f") + 1.0), np.ones((k, 2)).sum(axis=1), np.arange(k)
+
+
+EITHER = [variables_leave, stored_on_an_object, holds_the_input, item_and_state, two_items, of_two_kinds, of_two_shapes,
+          of_tuples, sliced, unpacked, given_to_zip, summed, assigned, out_of_range, popped_empty, sizes_that_do_not_fit,
+          compared_size, shape_returned, written_after, stacked_inside, made_of_numpy, grows_an_argument, shape_of_a_value]
+
+
+@pytest.mark.parametrize("case", EITHER, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("calls", [TRIPS, NONE_TOO], ids=["trips", "none_too"])
+def test_compiled_or_not(case, calls):
+    """Whether or not these are compiled: what is seen is what the eager call shows, errors too."""
+    def make(compile):
+        w = param(3)
+
+        def f(x, n):
+            return case(x, w, n)
+        return compile(f), [w]
+    against_eager.check(make, calls, compiled=None)
+
+
+# --- gradients of gradients --------------------------------------------------------------------------------------------
+
+
+def orders(function, x, n, w):
+    """Gradients of three orders of a weighted sum of the results."""
+    result = function(x, n)
+    results = result if isinstance(result, tuple) else (result,)
+    total = sum(F.sum(y * y * (k + 1)) for k, y in enumerate(results) if isinstance(y, chainer.Variable))
+    found = [y.array for y in results if isinstance(y, chainer.Variable)]
+    for _ in range(3):
+        gx, gw = chainer.grad([total], [x, w], enable_double_backprop=True)
+        found += [None if g is None else g.array for g in (gx, gw)]
+        if gx is None or gw is None:
+            break
+        total = F.sum(gx * gx) + F.sum(gw * gw * gw)
+    return found
+
+
+@pytest.mark.parametrize("after", [stack, stack_middle, concat, total, sums, elementwise, reshaped, broadcast, multiplied,
+                                   attention, chosen, first_axis, last, first_and_last, at_half, iterated,
+                                   iterated_to_a_list, popped, appended_after], ids=lambda after: after.__name__)
+def test_higher_orders(after):
+    w = chainer.Parameter(np.random.RandomState(3).uniform(0.3, 0.9, 3))
+
+    def f(x, n):
+        return after(rows(x, w, n), w)
+    compiled = to_static(f, strict=True)
+    for trips in (2, 1, 4):
+        pair = []
+        for function in (f, compiled):
+            x = chainer.Variable(np.random.RandomState(trips).uniform(-1, 1, (2, 3)))
+            pair.append(orders(function, x, np.array(trips), w))
+        for eager, found in zip(*pair):
+            assert (eager is None) == (found is None)
+            if eager is not None:
+                np.testing.assert_allclose(found, eager, rtol=1e-7, atol=1e-10)
+        assert len(pair[0]) == len(pair[1])
+
+
+@pytest.mark.parametrize("grown", [one_list_or_the_other, both_sides, begun_before, read_inside, last_as_state, nested_loops,
+                                   two_lists, list_in_each_trip, emptied, fixed_loop_with_decisions],
+                         ids=lambda grown: grown.__name__)
+def test_higher_orders_of_grown(grown):
+    w = chainer.Parameter(np.random.RandomState(3).uniform(0.3, 0.9, 3))
+
+    def f(x, n):
+        return grown(x, w, n)
+    compiled = to_static(f, strict=True)
+    for trips in (2, 1, 3):
+        pair = [orders(function, chainer.Variable(np.random.RandomState(trips).uniform(-1, 1, (2, 3))), np.array(trips), w)
+                for function in (f, compiled)]
+        assert len(pair[0]) == len(pair[1])
+        for eager, found in zip(*pair):
+            assert (eager is None) == (found is None)
+            if eager is not None:
+                np.testing.assert_allclose(found, eager, rtol=1e-7, atol=1e-10)

@@ -202,10 +202,10 @@ class StagedList(list):
             return list.pop(self, *index)
         if index and index != (-1,):
             self._refuse("popped from anywhere but the end")
-        item = items.item(-1)
+        self.capture.store_writes()
         value, = self.capture.builder.add(OPS["list_pop"], (items.value,), {}, name="items")
         self.hold(items.replaced(value))
-        return item
+        return items.item(-1)
 
     def clear(self) -> None:
         list.clear(self)
