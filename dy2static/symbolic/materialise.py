@@ -218,7 +218,8 @@ class Materialiser:
             return Build("variable", (self.capture.escaping(item),))
         if "detached" not in item.__dict__:
             array = self.capture.new_variable(item._data[0], kind == LEAF)
-            item.__dict__["detached"] = SymbolicVariable(self.capture, array, kind == LEAF)
+            item.__dict__["detached"] = made = SymbolicVariable(self.capture, array, kind == LEAF)
+            made.__dict__.update({key: item.__dict__[key] for key in ("origins", "decision") if key in item.__dict__})
         return Build("variable", (self.capture.escaping(item.__dict__["detached"]),))
 
     def _compound(self, item: Any) -> Build:
