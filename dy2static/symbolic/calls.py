@@ -249,10 +249,12 @@ class Calls:
         return self.native(function)(*args, **kwargs)
 
     def _extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        """``max`` and ``min``: of Python's numbers of one type, part of the graph."""
+        """``max`` and ``min``: of Python's or NumPy's numbers of one type, part of the graph."""
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
-        kinds = {x.python_type if type(x) is SymbolicScalar else type(x) for x in items}
-        if len(items) > 1 and not kwargs and len(kinds) == 1 and any(type(x) is SymbolicScalar and x.text is None for x in items):
+        kinds = {x.python_type if type(x) is SymbolicScalar else x.dtype.type if type(x) is SymbolicArray and x.is_scalar
+                 else type(x) for x in items}
+        symbolic = [x for x in items if type(x) is SymbolicScalar and x.text is None or type(x) is SymbolicArray and x.is_scalar]
+        if len(items) > 1 and not kwargs and len(kinds) == 1 and symbolic:
             return self.capture.numpy_call(function, tuple(items), {})
         return function(*args, **kwargs)
 
