@@ -40,12 +40,13 @@ def touch(v):
 class Program:
     """The text of a function ``f(x, y, s)`` and of what it uses; equal seeds give equal texts.
 
-    Kinds of names: V Variables, A arrays, I ints, R floats, B bools.
+    Kinds of names: V Variables, A arrays, I ints, R floats, B bools.  With ``lists``, the programs also grow a list of
+    Variables and write into an array of their own.
     """
 
     NAMES = {"V": ("x", "y", "u", "v", "w"), "A": ("p", "q"), "I": ("i", "j"), "R": ("r", "s"), "B": ("b", "c")}
 
-    def __init__(self, seed):
+    def __init__(self, seed, lists=False):
         self.random = random.Random(seed)
         chance = self.random.random
         self.lines, self.bound, self.loops, self.counter = [], {"x", "y", "s"}, 0, 0
@@ -54,6 +55,10 @@ class Program:
         self.unbound = chance() < 0.3
         self.simple_result = chance() < 0.5
         self.size = self.random.randint(3, 11)
+        self.lists = lists
+        if lists:
+            self.add(1, self.pick("out = []", "out = [x]", "out = [x * 0.5, y]"))
+            self.add(1, "own = np.zeros(3) if s > 0 else y.array.copy()" if self.chance(0.5) else "own = y.array * 0.5")
         for name in ("u", "p", "i", "r", "b", "j", "v"):
             if chance() < 0.7:
                 self.assign(1, name)
@@ -100,19 +105,23 @@ class Program:
             lambda: f"({self.V(depth + 1)} if {self.test(depth + 1)} else {self.V(depth + 1)})",
             lambda: f"box.items[{self.pick(0, 1, -1)}]", lambda: "box.d['a']", lambda: f"box.{self.pick('same', 'items')}[0]",
             *[lambda: f"chainer.Variable({self.A(depth + 1)})", lambda: f"F.dropout({self.V(depth + 1)}, 0.5)",
-              lambda: f"F.absolute({self.V(depth + 1)})", lambda: "start", lambda: "box.h.reshape(3)"] * self.rare)
+              lambda: f"F.absolute({self.V(depth + 1)})", lambda: "start", lambda: "box.h.reshape(3)"] * self.rare,
+            *[lambda: f"F.sum(F.stack([{self.V(2)}] + out), axis=0)", lambda: f"(out[-1] if out else {self.V(2)})",
+              lambda: f"sum(out, {self.V(2)})", lambda: f"F.stack(out or [{self.V(2)}])[-1]"] * self.lists)
         return make()
 
     def A(self, depth=0):
         name = self.name("A")
         make = self.pick(lambda: f"{self.V(2)}.array", lambda: name or f"{self.V(2)}.array",
                          *[lambda: f"({self.A(depth + 1)} + {self.A(depth + 1)})",
-                           lambda: f"np.maximum({self.A(depth + 1)}, {self.R(2)})"] * (depth < 2))
+                           lambda: f"np.maximum({self.A(depth + 1)}, {self.R(2)})"] * (depth < 2),
+                         *[lambda: "own", lambda: "own[::-1]"] * self.lists)
         return make()
 
     def I(self, depth=0):
         name = self.name("I") or "box.n"
         make = self.pick(lambda: name, lambda: str(self.random.randint(-1, 3)), lambda: "box.n", lambda: "box.d['k']",
+                         *[lambda: "len(out)"] * 2 * self.lists,
                          *[lambda: f"({self.I(depth + 1)} + 1)", lambda: f"({self.I(depth + 1)} - {self.I(depth + 1)})",
                            lambda: f"int({self.A(1)}.sum() > 0)",
                            lambda: f"({self.I(2)} if {self.test(depth + 1)} else {self.I(2)})"] * (depth < 2))
@@ -177,6 +186,10 @@ class Program:
         if self.rare:
             texts += [f"box.items.append({self.V()})", f"box.d['new'] = {self.V()}", "box.items = [x, y]", "box.extra = y",
                       "box.same, box.items = box.items, box.same", f"box.d = {{'a': {self.V()}, 'k': {self.I()}}}"]
+        if self.lists:
+            texts += [f"out.append({self.V()})"] * 8 + ["out = out[-2:]", f"out = [{self.V(1)}]", f"out += [{self.V(1)}]"]
+            texts += [f"own[{self.pick('0', ':2', '...', 'own > 0.2')}] {self.pick('=', '+=')} {self.R(1)}",
+                      f"own[:] = {self.A(1)}", f"own *= {self.R(1)}", "own = own.copy()"]
         self.add(depth, self.pick(*texts))
 
     def augment(self, depth):
@@ -202,6 +215,8 @@ class Program:
         self.add(depth + 1, self.pick(*ways))
 
     def result(self):
+        if self.lists and self.chance(0.5):
+            return f"return {self.V()}, {self.pick('out', 'F.stack([x, *out])', 'len(out), own', 'own.copy()')}, {self.I(2)}"
         if self.simple_result:
             return f"return {self.V()}, {self.V()}, {self.I(2)}"
         return f"return {self.V()}, {self.name('V')}, {self.I()}, {self.R(1)}, bool({self.test(1)}), box.h"

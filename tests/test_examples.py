@@ -40,6 +40,39 @@ def test_quickstart():
     assert re.match(r"accuracy (0\.9\d*|1\.0)\ndef forward\(arena, ", out)
 
 
+def test_read_rows():
+    """A loop that stops when the model is sure: learns as eagerly, and does not read all rows."""
+    out = run("examples/digits/read_rows.py", "--quick")
+    apart, = re.findall(r"largest difference in any epoch: ([\d.e+-]+)", out)
+    (accuracy, rows), = re.findall(r"test accuracy ([\d.]+) with ([\d.]+) rows", out)
+    assert float(apart) < 2e-2 and float(accuracy) > 0.85 and float(rows) < 7.95
+    assert "captures=1, fallbacks=0" in out
+
+
+def test_newton():
+    """The program itself checks its gradients, against eager and against finite differences."""
+    out = run("examples/newton.py", "--steps", "3")
+    found = [float(loss) for loss in re.findall(r"^ +0\.\d{5} +(0\.\d{5}) +0\.9\d+ +\d+$", out, re.M)]
+    assert len(found) == 4 and found == sorted(found, reverse=True), "every step lowers the loss"
+    assert "captures=1, fallbacks=0" in out
+
+
+def test_lbfgs():
+    out = run("examples/lbfgs.py")
+    eager, compiled = re.findall(r"^(?:eager|compiled) +(0\.\d+) +\d+ +\d+ +(0\.9\d+)", out, re.M)
+    assert eager == compiled
+    assert float(re.findall(r"largest difference between the weights: ([\d.e+-]+)", out)[0]) < 1e-3
+    assert "captures=1, fallbacks=0" in out
+
+
+def test_beam_search():
+    out = run("examples/beam_search.py", "--quick")
+    losses = [float(loss) for loss in re.findall(r"loss per letter ([\d.]+)", out)]
+    assert losses[-1] < 0.8 * losses[0]
+    assert "eager and compiled decoding agree" in out
+    assert out.count("captures=1, fallbacks=0") == 2, "training and decoding"
+
+
 def test_readme_blocks(tmp_path):
     """All blocks of Python, one after the other, as one program."""
     blocks = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)

@@ -69,9 +69,9 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
-def compare(seed):
+def compare(seed, lists=False):
     """Lines that say where a program differs from eager, and whether it was compiled."""
-    program = staged_programs.Program(seed)
+    program = staged_programs.Program(seed, lists)
     eager, slopes, _ = observed(program, lambda f: f)
     found, compiled_slopes, function = observed(program, to_static)
     lines = [f"call {i}: {line}" for i, pair in enumerate(zip(eager, found)) for line in against_eager.differences(*pair)]
@@ -85,6 +85,13 @@ def compare(seed):
 def test_random_programs(seed):
     lines, _ = compare(seed)
     assert not lines, "\n".join(lines[:6]) + "\n" + staged_programs.Program(seed).text
+
+
+@settings(max_examples=20)
+@given(strategies.integers(0, 10 ** 6))
+def test_random_programs_with_lists(seed):
+    lines, _ = compare(seed, lists=True)
+    assert not lines, "\n".join(lines[:6]) + "\n" + staged_programs.Program(seed, lists=True).text
 
 
 def test_most_random_programs_are_compiled():
