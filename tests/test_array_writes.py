@@ -665,3 +665,14 @@ def stored_then_written(compile):
     (stored_then_written, None)], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_who_else_holds_the_array(make, compiled):
     against_eager.check(make, mixed(), compiled=compiled)
+
+
+def numpy_numbers(x):
+    s = x.array.sum()
+    a = s * 2 if s > 0 else np.float32(3)
+    b = np.float32(1) if s > 0 else np.float32(2)
+    return a, b, max(s, np.float32(0.5)), min(a, b), x * b
+
+
+def test_numbers_of_numpy():
+    against_eager.check(lambda compile: compile(numpy_numbers), mixed(), compiled=True)

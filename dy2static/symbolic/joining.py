@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
+import numpy as np
+
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
@@ -16,6 +18,12 @@ from .rollback import Place, Snapshot
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
 _SAME = object()
+
+
+def _numpy_type(item: Any) -> Any:
+    """The type of a number of NumPy's; None for anything else."""
+    is_number = item.is_scalar if type(item) is SymbolicArray else isinstance(item, np.generic)
+    return item.dtype.type if is_number else None
 
 
 class Branch:
@@ -94,6 +102,8 @@ class Joins:
         kinds = [number_kind(x) for x in (a, b)]
         if all(is_truth(x) for x in (a, b)):
             return self._merge_truths(a, b, branches)
+        if any(isinstance(x, np.generic) and type(x) is not SymbolicArray for x in (a, b)) and _numpy_type(a) is _numpy_type(b):
+            return self._merge(*[self._numpy_number(x, branch) for x, branch in zip((a, b), branches)], branches, name)
         if kinds[0] is not None and kinds[0] == kinds[1]:
             index = self._output(branches, *[self._number(x, branch, kinds[0]) for x, branch in zip((a, b), branches)])
             return lambda outputs: SymbolicScalar(self.capture, kinds[0], value=outputs[index])
@@ -102,6 +112,14 @@ class Joins:
             return lambda outputs: tuple([part(outputs) for part in parts])
         self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
+
+    def _numpy_number(self, item: Any, branch: Branch) -> SymbolicArray:
+        """A number of NumPy's as one of the graph."""
+        if type(item) is not SymbolicArray:
+            with self.region() as nodes:
+                item = self.capture.numpy_call(np.positive, (item,), {})
+            branch.nodes += nodes
+        return item
 
     def _merge_lists(self, a: Contents, b: Contents, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
         """What a list holds: item by item where its length is the same, else as a list of the graph."""
