@@ -719,3 +719,84 @@ def test_higher_orders_of_grown(grown):
             assert (eager is None) == (found is None)
             if eager is not None:
                 np.testing.assert_allclose(found, eager, rtol=1e-7, atol=1e-10)
+
+
+# --- sizes that leave or are used ----------------------------------------------------------------------------------------
+
+
+def size_alone(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return y.shape[0], F.sum(y)
+
+
+def shape_and_arithmetic(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return y.shape, y.size, y.shape[0] * 2 - 1, y.shape[0] / 2, y.shape[0] > 2, y.shape[1], F.sum(y)
+
+
+def printed(x, w, n):
+    y = F.stack(rows(x, w, n))
+    print(y.shape, y.shape[0], len(y))
+    return F.sum(y)
+
+
+def range_over_a_size(x, w, n):
+    y = F.stack(rows(x, w, n))
+    total = F.sum(w)
+    for i in range(y.shape[0]):
+        total = total + F.sum(y[0]) * i
+    return total
+
+
+def list_and_its_last(x, w, n):
+    out, a, i = [], x.array, 0
+    while i < n:
+        a = a * 0.5
+        out.append(a)
+        i += 1
+    return out, a, F.sum(x)
+
+
+def array_of_the_stack(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return y.array.sum(axis=0), (y.array > 0.5).mean(), y.array[:, 0].max(axis=1), F.sum(y)
+
+
+SIZES = [size_alone, shape_and_arithmetic, printed, range_over_a_size, list_and_its_last, array_of_the_stack]
+
+
+@pytest.mark.parametrize("case", SIZES, ids=lambda case: case.__name__)
+def test_sizes(case):
+    def make(compile):
+        w = param(3)
+
+        def f(x, n):
+            return case(x, w, n)
+        return compile(f), [w]
+    against_eager.check(make, TRIPS, compiled=True)
+
+
+def text_of_a_size(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return f"{y.shape[0]} {y.shape}", str(y.shape), "%s" % (y.shape[0],), F.sum(y)
+
+
+def made_with_a_size(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return y * np.ones(y.shape, "f") * np.zeros_like(y.array), np.zeros(y.shape[0])
+
+
+def flattened_in_numpy(x, w, n):
+    y = F.stack(rows(x, w, n))
+    return np.outer(y.array[:, 0, 0], y.array[:, 0, 0]), y.array.reshape(-1), F.sum(y)
+
+
+@pytest.mark.parametrize("case", [text_of_a_size, made_with_a_size, flattened_in_numpy], ids=lambda case: case.__name__)
+def test_sizes_compiled_or_not(case):
+    def make(compile):
+        w = param(3)
+
+        def f(x, n):
+            return case(x, w, n)
+        return compile(f), [w]
+    against_eager.check(make, TRIPS, compiled=None)

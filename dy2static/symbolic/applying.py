@@ -13,7 +13,7 @@ from ..lowering import opaque
 from ..lowering.registry import lowering_of
 from . import stand_ins
 from .naming import identifier
-from .sizes import check_types
+from .sizes import check_types, holds_sizes
 from .trust import is_library
 from .values import SymbolicArray, SymbolicVariable
 from .writes import arrays_in
@@ -125,6 +125,8 @@ class Applying:
 
     def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
                 position: int) -> Tuple[Value, ...]:
+        if holds_sizes([*(v.type for v in values), *node.__dict__.values()]):
+            self.abort(f"{name_of(node)} of an array of unknown size")
         self.store_writes()
         self.event("opaque", name_of(node))
         operands = list(values)

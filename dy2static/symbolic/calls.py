@@ -18,6 +18,7 @@ from ..runtime.staticness import NOT_STATIC, StaticCallable
 from . import patches, stand_ins
 from .lists import FUNCTIONS, Range, StagedList, length
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
+from .sizes import without_sizes
 from .trust import is_converted, is_library, is_library_class
 from .untouched import random_states, set_random_states
 from .values import (
@@ -183,6 +184,7 @@ class Calls:
         return value.__class__ if isinstance(value, ShadowBase) else kind
 
     def _range(self, *bounds: Any) -> Any:
+        bounds = tuple(map(without_sizes, bounds))
         unknown = any(type(x) is SymbolicScalar and x.text is None for x in bounds)
         return Range(self.capture, *bounds) if unknown else range(*bounds)
 

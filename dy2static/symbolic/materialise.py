@@ -16,6 +16,7 @@ from .choices import LEAF, NEW
 from .lists import StagedList
 from .outcome import Build
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
+from .sizes import without_sizes
 from .trust import is_library
 from .values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 from .world import ShadowMeta, real_class
@@ -51,6 +52,7 @@ class Materialiser:
 
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
+        item = without_sizes(item)
         if type(item) is SymbolicArray:
             return self._hole(item.now(), operands)
         if type(item) is SymbolicScalar or type(item) is SymbolicObject:
@@ -75,6 +77,7 @@ class Materialiser:
 
     def hand_over(self, item: Any, operands: List[Value]) -> Any:
         """Like `template`, for the host: it gets real objects, Variables with their identity, and fresh containers."""
+        item = without_sizes(item)
         kind = type(item)
         self._check_exact(item)
         if kind is SymbolicArray:
@@ -179,6 +182,7 @@ class Materialiser:
 
     def build(self, item: Any) -> Build:
         """How to make the object at every run."""
+        item = without_sizes(item)
         kind = type(item)
         if kind is Maybe:                               # of a converted `return`: only where nothing was returned is it unbound
             return self.build(item.value)

@@ -49,6 +49,11 @@ class Size(Dim):
     __int__ = __index__
     __hash__ = Dim.__hash__
 
+    def _text(self, *_: Any) -> str:
+        return self.capture.abort("the text of a size that is known at run time only")
+
+    __str__ = __repr__ = __format__ = _text
+
     def __bool__(self) -> bool:
         return bool(self.number)
 
@@ -104,6 +109,18 @@ def sizes(capture: Any, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
 
 #: Numbers that symbols are tried with, where nothing but a trial tells what becomes of a size.
 _TRIALS = (5, 7, 11, 2, 1)
+
+
+def without_sizes(item: Any) -> Any:
+    """The item with numbers of the graph for sizes that are not known, if it is a size or a shape."""
+    if type(item) is Size:
+        return item.number
+    return tuple(item) if type(item) is Shape else item
+
+
+def holds_sizes(items: Sequence[Any]) -> bool:
+    """Whether sizes that are not known are in types or attributes."""
+    return any(map(_symbols, items))
 
 
 def _bindings(symbols: Set[str]) -> List[Dict[str, int]]:
