@@ -87,7 +87,7 @@ def test_random_programs(seed):
     assert not lines, "\n".join(lines[:6]) + "\n" + staged_programs.Program(seed).text
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(strategies.integers(0, 10 ** 6))
 def test_random_programs_with_lists(seed):
     lines, _ = compare(seed, lists=True)
