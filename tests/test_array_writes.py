@@ -676,3 +676,36 @@ def numpy_numbers(x):
 
 def test_numbers_of_numpy():
     against_eager.check(lambda compile: compile(numpy_numbers), mixed(), compiled=True)
+
+
+def either_of_the_callers(x, a):
+    a[0] = 0.5
+    m = np.zeros(4, "f")
+    if x.array.sum() > 0:
+        a[1] = 2
+        m = a
+    return m, a
+
+
+def either_in_a_loop(x, a):
+    a += 1
+    m, t = a, 0
+    while t < int(x.array.sum() > 0):
+        m = x.array * 2
+        t += 1
+    return m, a
+
+
+def in_a_list_of_the_graph(x, a):
+    a += 1
+    items, t = [a], 0
+    while t < int(x.array.sum() > 0):
+        items.append(x.array * 2)
+        t += 1
+    return items[0], a, len(items)
+
+
+@pytest.mark.parametrize("function", [either_of_the_callers, either_in_a_loop, in_a_list_of_the_graph],
+                         ids=lambda x: x.__name__)
+def test_identity_of_the_callers_arrays(function):
+    against_eager.check(lambda compile: compile(function), mixed(lambda: floats(4)))

@@ -33,7 +33,7 @@ class Branch:
     """
 
     def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any], marks: Mapping = {},
-                 names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Value]] = {}):
+                 names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Any]] = {}):
         self.nodes, self.results, self.writes, self.marks, self.names = list(nodes), results, writes, marks, names
         self.values = values
         self.outputs: List[Value] = []
@@ -43,8 +43,11 @@ class Branch:
     def value_of(self, item: Any) -> Value:
         """What an array or Variable held at the end."""
         array = item._data[0] if isinstance(item, SymbolicVariable) else item
-        now = array.value
-        return self.values[id(item)][1] if id(item) in self.values else now
+        array.shared = "kept"
+        value = self.values[id(item)][1] if id(item) in self.values else array.now()
+        if value is None or array.capture.array_writes.is_written(array):
+            array.capture.abort("which array it is depends on a decision on array values, and one is written in place")
+        return value
 
 
 class Joins:

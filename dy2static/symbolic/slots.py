@@ -45,6 +45,7 @@ class Slot:
         """The values of the graph for what is in the place; stops the capture where it is of another kind."""
         if isinstance(item, SymbolicVariable):
             item._data[0].shared = "kept"
+            self.capture.array_writes.by_reference(item._data[0])
         if self.kind and number_kind(item) == self.kind:
             if type(item) is SymbolicScalar:
                 if self.capture.staging.is_inexact(item):

@@ -49,6 +49,8 @@ class SymbolicArray:
     def value(self) -> Value:
         """What it holds now, for one who keeps it: from then on the array is not written."""
         self.shared = "kept"
+        if self.memory is not None:
+            self.capture.array_writes.by_reference(self)
         return self.now()
 
     def now(self) -> Value:

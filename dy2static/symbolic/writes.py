@@ -458,14 +458,13 @@ def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
     return np.zeros([2 * n for n in type_.shape], type_.dtype)[tuple([slice(None, None, 2)] * len(type_.shape))]
 
 
-def kept_values(*items: Any) -> Dict[int, Tuple[Any, Value]]:
-    """What arrays and Variables in these hold now, by their ids."""
-    found: Dict[int, Tuple[Any, Value]] = {}
+def kept_values(*items: Any) -> Dict[int, Tuple[Any, Optional[Value]]]:
+    """What arrays and Variables in these hold now, by their ids; None for arrays of the caller's that were written."""
+    found: Dict[int, Tuple[Any, Optional[Value]]] = {}
     for item in items:
-        if isinstance(item, SymbolicVariable):
-            found[id(item)] = item, item.value
-        elif type(item) is SymbolicArray:
-            found[id(item)] = item, item.now()
+        if isinstance(item, SymbolicVariable) or type(item) is SymbolicArray:
+            array = item._data[0] if isinstance(item, SymbolicVariable) else item
+            found[id(item)] = item, None if array.capture.array_writes.is_written(array) else array.now()
         elif type(item) is tuple:
             found.update(kept_values(*item))
     return found
