@@ -114,6 +114,14 @@ def detached(x, z):
     return gx, gz
 
 
+def equal_leaves(x, z):
+    v, w = Variable(x.array), Variable(x.array)
+    x.cleargrad()
+    F.sum(x).backward()
+    g, = chainer.grad([F.sum(x)], [x])
+    return v, F.sum(w * z * g)
+
+
 def without_backprop(x, z):
     with chainer.no_backprop_mode():
         h = x * z
@@ -276,7 +284,7 @@ def many_functions(w, b, x):
 COMPILED = [
     (maml, three), (maml_of_two_steps, three), (first_order, three), (gradient_penalty, three), (newton, one),
     (third_order, one), (intermediate, pair), (several_outputs, pair), (given_gradients, pair), (of_itself, pair),
-    (nothing, pair), (constant_gradient, pair), (detached, pair), (without_backprop, pair),
+    (nothing, pair), (constant_gradient, pair), (detached, pair), (equal_leaves, pair), (without_backprop, pair),
     (unchained, pair), (unchained_backward, pair), (scaled, one), (set_inside, one), (backward_of_leaf, one), (cleared, one),
     (backward_of_inputs, pair), (accumulated, pair), (backward_twice_differentiable, pair), (backward_with_gradient, one),
     (through_branch, pair), (through_loop, pair), (state_through_loop, pair), (newton_in_loop, one),

@@ -46,8 +46,8 @@ def eliminate_common(graph: Graph) -> Graph:
 
 def _key(node: Node) -> Optional[Hashable]:
     """What makes two nodes the same computation; None for a node that equals no other."""
-    if node.op.effect or node.op.kind in _KEPT_KINDS and node.op.name != "nothing":
-        return None
+    if node.op.effect or node.op.kind in _KEPT_KINDS and node.op.name != "nothing" or node.op.name == "stop_gradient":
+        return None                                     # behind each `stop_gradient` is a leaf of its own
     key = (node.op.name, node.inputs, tuple((name, _frozen(node.attrs[name])) for name in sorted(node.attrs)))
     try:
         hash(key)
