@@ -10,6 +10,7 @@ from ..ir.op import OPS
 from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
+from .aborts import CaptureAborted
 from .joining import Branch
 from .kinds import name_at
 from .lists import Contents, ListSlot, flags_of, known_length
@@ -237,6 +238,14 @@ class Replayed:
         return self.items[-1]
 
 
+    def left(self) -> Optional[range]:
+        """The numbers that are left, if they are those of a range."""
+        if type(self.iterator).__name__ != "range_iterator" or self.items:
+            return None
+        _, (numbers,), place = self.iterator.__reduce__()
+        return numbers[place or 0:]
+
+
 #: Iterators whose items are there already.
 _HOLDING = ("list_iterator", "tuple_iterator", "range_iterator", "dict_keyiterator", "dict_itemiterator",
             "dict_valueiterator", "list_reverseiterator")
@@ -249,6 +258,19 @@ def _computes(iterator: Any) -> bool:
     return type(iterator).__name__ not in _HOLDING
 
 
+#: So many iterations of a ``for`` over a range are written out; with more it becomes a loop of the graph.
+_FEW = 8
+
+
+def _goes_on(count: int, place: Any, done: Any, *state: Any) -> Any:
+    return dy.and_(dy.not_(done), lambda: place < count)
+
+
+def _next_number(numbers: range, body: Callable, stop: Callable, staging: Any, place: Any, done: Any, *state: Any) -> Tuple:
+    after = body(numbers.start + place * numbers.step, *state)
+    return (place + 1, staging.truth(stop(*after)), *after)
+
+
 class Rest:
     """The iterations that are left of a loop whose end is symbolic: each under the decision before it."""
 
@@ -257,7 +279,27 @@ class Rest:
 
     def unless(self, done: Any, state: Tuple) -> Tuple:
         """The local names after the loop, if it goes on unless ``done``."""
-        return self.staging.cond(done, _keep, self, state, self.names, (self.body, self.stop))
+        rolled = self._rolled(done, state) if self.place == 0 else None
+        return rolled or self.staging.cond(done, _keep, self, state, self.names, (self.body, self.stop))
+
+    def _rolled(self, done: Any, state: Tuple) -> Optional[Tuple]:
+        """The local names after what is left of a long ``range``, as a loop of the graph; None where that cannot be."""
+        numbers, capture = self.items.left(), self.staging.capture
+        if numbers is None or len(numbers) < _FEW:
+            return None
+        test = functools.partial(_goes_on, len(numbers))
+        step = functools.partial(_next_number, numbers, self.body, self.stop, self.staging)
+        whole = (0, self.staging.truth(done), *state)
+        before, kept = Snapshot(capture, (whole, self.body, self.stop)), len(capture.builder.nodes)
+        try:
+            return self.staging.while_(test(*whole), test, step, whole, ("the place in a range", "the end", *self.names))[2:]
+        except CaptureAborted as stop:
+            if stop.final:
+                raise
+        capture.failed = None
+        del capture.builder.nodes[kept:]
+        before.restore()
+        return None
 
     def __call__(self, *state: Any) -> Tuple:
         place, capture = self.place, self.staging.capture
