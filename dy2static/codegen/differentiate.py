@@ -129,7 +129,10 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),
                               tuple(c is not False for c in gradients.connected), pool_of(function),
                               source=function.source, origins=function.origins)
-    program.depends = _dependencies(joint, count, plan)
+    dependencies = _Dependencies(joint, count, plan)
+    program.depends = dependencies.depends
+    if dependencies.facts:
+        program.facts, program.depends_in_run = dependencies.facts, dependencies
     program.bools = len(conditions)
     program.conditions = tuple((i, count + conditions.index(c)) for i, c in enumerate(gradients.connected)
                                if isinstance(c, Value))
@@ -140,16 +143,34 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     return program
 
 
-def _dependencies(joint: Graph, count: int, plan: SegmentPlan) -> Tuple[Tuple[Tuple[int, ...], Tuple[int, ...]], ...]:
-    """Per gradient, the inputs of the node and the given gradients that it is computed from."""
-    sources: Dict[Value, frozenset] = {v: frozenset((v,)) for v in joint.inputs}
-    for node in joint.nodes:
-        reached = frozenset().union(*(sources[v] for v in node.inputs))
-        sources.update((v, reached) for v in node.outputs)
-    entering = [plan.graph.inputs[i] for i in plan.targets]
-    arriving = joint.inputs[len(plan.graph.inputs):]
-    return tuple(tuple(tuple(i for i, v in enumerate(part) if v in sources[output]) for part in (entering, arriving))
-                 for output in joint.outputs[:count])
+class _Dependencies:
+    """What the gradients of a segment are computed from, as far as a run has to tell; see `BackwardProgram.depends`.
+
+    facts: the indexes of the held values that the answer depends on.
+    """
+
+    def __init__(self, joint: Graph, count: int, plan: SegmentPlan):
+        self.joint, self.gradients = joint, joint.outputs[:count]
+        self.parts = [plan.graph.inputs[i] for i in plan.targets], joint.inputs[len(plan.graph.inputs):]
+        sources = [v for part in self.parts for v in part]
+        self.depends = self._table([passes.required(joint.nodes, [v], False) | {v} for v in sources])
+        deciding = set(passes.facts_of(joint))
+        self.facts = tuple(k for k, v in enumerate(plan.held) if v in deciding)
+        self.values = [plan.held[k] for k in self.facts]
+        self.known: Dict[Tuple, Tuple] = {}
+
+    def __call__(self, *facts: int) -> Tuple:
+        """The same for one run.  facts: the truth of what decides, and how often loops ran."""
+        if facts not in self.known:
+            told = dict(zip(self.values, facts))
+            self.known[facts] = self._table([passes.marked_in_run(self.joint, [v], told)
+                                             for part in self.parts for v in part])
+        return self.known[facts]
+
+    def _table(self, marked: Sequence[Set[Value]]) -> Tuple:
+        count = len(self.parts[0])
+        sides = marked[:count], marked[count:]
+        return tuple(tuple(tuple(i for i, found in enumerate(side) if v in found) for side in sides) for v in self.gradients)
 
 
 def pool_of(function: NumpyFunction) -> Optional[ArenaPool]:

@@ -99,10 +99,14 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     except Exception as error:
         raise show_user_line(error, program.run.__code__, program.origins)  # noqa: B904  the same error, with one more entry
     count = sum(program.connected)
+    depends = program.depends
+    if program.depends_in_run is not None:
+        facts = [_current(held[k]) for k in program.facts]
+        depends = program.depends_in_run(*[fact if type(fact) is int else bool(fact) for fact in facts])
     # As in eager, a gradient requires grad if something that it was computed from does.
     gradients = [make_variable(array, any([node.inputs[i]._requires_grad for i in entering])
                                or any([given[i]._requires_grad for i in arriving]))
-                 for array, (entering, arriving) in zip(results[:count], program.depends)]
+                 for array, (entering, arriving) in zip(results[:count], depends)]
     if program.again is not None:
         inputs = [x.get_variable() for x in node.inputs] + list(given)
         sources = {"held": held, "given": [g.node for g in given], "extra": results[count + program.bools:]}

@@ -62,7 +62,8 @@ class BackwardProgram:
     origins: the user's place (of the forward) for each line of ``source``.
     conditions: (target, index of a result): the gradient exists only if that result is true.  bools: how many results
         there are for this, between the gradients and the extras.
-    depends: per gradient, the inputs of the node and the given gradients that it is computed from.
+    depends: per gradient, the inputs of the node and the given gradients that it is computed from.  Where a run has to
+        tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints.
     """
 
     run: Callable[..., Tuple]
@@ -76,6 +77,8 @@ class BackwardProgram:
     conditions: Tuple[Tuple[int, int], ...] = ()
     bools: int = 0
     depends: Tuple[Tuple[Tuple[int, ...], Tuple[int, ...]], ...] = ()
+    facts: Tuple[int, ...] = ()
+    depends_in_run: Optional[Callable[..., Tuple]] = None
 
 
 @dataclass(eq=False)
