@@ -147,7 +147,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     def abort_decision(self) -> Any:
         """Stop because Python needs to know what an array holds."""
         self.abort("Python needs the contents of an array here (a decision, a conversion or a text)",
-                   hint="decisions on array values run eagerly for now")
+                   hint="compute with it, decide by it or loop up to it; a size or a key cannot be made of it")
 
     def event(self, kind: str, text: str) -> None:
         """Note what became of an operation, with the user's line."""
