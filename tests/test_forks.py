@@ -455,6 +455,18 @@ def branch_of_a_branch_in_a_loop(compile):
     return compile(f), [w]
 
 
+def loop_that_only_raises(compile):
+    box = Box(n=0)
+
+    def f(x):
+        if x.array[0] > -2:
+            while x.array.sum() > 0.5:
+                box.n += 1
+                r += x          # noqa: F821  unbound, if the loop runs
+        return x * 2
+    return compile(f), [box]
+
+
 CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
          sets_and_deleted_keys, deleted_after_a_write, asked_by_python, decided_in_with, greatest_number,
          an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
@@ -462,7 +474,7 @@ CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, cla
          state_of_two_kinds, list_of_the_user, random_after_the_decision, raises_on_one_side, caught_inside,
          none_before_the_loop, int_before_the_loop, other_shape_before_the_loop, ends_in_python_loop,
          none_in_a_branch, kinds_in_a_body, effects_in_a_body, raises_in_a_body, caught_in_a_body,
-         branch_of_a_branch_in_a_loop]
+         branch_of_a_branch_in_a_loop, loop_that_only_raises]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -60,7 +60,7 @@ class Loops:
             trial = Trial(self, before, state, slots, names)
             start = Snapshot(self.capture, (trial.state, test, body))
             with self.region() as test_nodes:
-                (decision,), _ = self.run_block(lambda *inner: (test(*inner),), trial.state, start)
+                (decision,), _ = self.run_block(functools.partial(self._test, test), trial.state, start)
                 if not self.capture.decides(decision):
                     self.capture.abort("the test of a loop stops depending on array values inside the loop")
                 predicate = self.predicate(decision)
@@ -68,7 +68,7 @@ class Loops:
                 before.restore()
                 return self._tested_in_body(again, test, body, state, names)
             with self.region() as body_nodes, self._iteration():
-                results, _ = self.run_block(body, trial.state, start)
+                results, _ = self.run_block(functools.partial(self._body, body), trial.state, start)
                 after = trial.after(results, before)
             if not trial.found_more:
                 return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
@@ -78,6 +78,20 @@ class Loops:
                 self.capture.abort("a loop on array values both changes the length of a list and assigns to its items")
             slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
         return self.capture.abort("what a loop changes does not settle")
+
+    def _test(self, test: Callable, *state: Any) -> Tuple:
+        try:
+            return (test(*state),)
+        except Exception as error:
+            return self.capture.abort(f"{type(error).__name__} in the test of a loop on array values")
+
+    def _body(self, body: Callable, *state: Any) -> Tuple:
+        """The state after the body; where it raises, the host does so if the loop runs, and the state does not matter."""
+        try:
+            return body(*state)
+        except Exception as error:
+            self.raise_at_run(error)
+            return state
 
     @contextlib.contextmanager
     def _iteration(self) -> Iterator[None]:
