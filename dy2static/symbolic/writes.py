@@ -281,7 +281,7 @@ class ArrayWrites:
                 values = {id(x): self._sample(x, layout, roots) for x in operands}
                 with np.errstate(all="ignore"):
                     result = made.function(*_sampled(made.args, values), **_sampled(made.kwargs, values))
-            except Exception:
+            except Exception:           # whatever a call on made-up contents raises: then nothing is known, and writes are refused
                 return {frozenset(("unknown",))}
             leaf = stand_ins.flatten(result)[1][made.leaf]
             found.add(frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])))
