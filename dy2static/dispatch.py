@@ -26,10 +26,10 @@ from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
 from .runtime.segment import Segment
-from .symbolic.aborts import CaptureAborted
-from .symbolic.locations import caller_depth, error_location
 from .symbolic.observe import observing
-from .symbolic.untouched import untouched_globals
+from .world.aborts import CaptureAborted
+from .world.locations import caller_depth, error_location
+from .world.untouched import untouched_globals
 
 log = logging.getLogger("dy2static")
 

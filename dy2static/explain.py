@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Sequence
 
 from .pyast.source import fetch
-from .symbolic.aborts import CaptureAborted
+from .world.aborts import CaptureAborted
 
 
 def report(function: Any, events: Sequence[Any], stop: Optional[CaptureAborted]) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Callable, Mapping, Set, Tuple
 import chainer
 
 from . import passes
+from .capture.capture import Capture
 from .codegen.assemble import assemble
 from .codegen.differentiate import compile_backward, differentiate
 from .codegen.numpy import emit
@@ -13,10 +14,10 @@ from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .runtime import hooks
 from .runtime.program import Program
-from .symbolic import staging, texts
-from .symbolic.capture import Capture
-from .symbolic.outcome import Outcome
+from .staging import staging
+from .symbolic import texts
 from .symbolic.patches import capturing
+from .world.outcome import Outcome
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),

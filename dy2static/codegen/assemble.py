@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from ..ir.graph import Graph, Value
 from ..runtime.program import Program
 from ..runtime.segment import Segment
-from ..symbolic.outcome import Outcome
+from ..world.outcome import Outcome
 from .differentiate import Differentiation, PlannedSegment, pool_of
 from .host import Entry, SegmentUse, compile_diagnosis, compile_entry
 from .numpy import NumpyFunction

@@ -11,8 +11,8 @@ from ..ir.types import Tensor
 from ..passes.active import active_values, has_gradient
 from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
-from ..symbolic.aborts import CaptureAborted
-from ..symbolic.outcome import Outcome
+from ..world.aborts import CaptureAborted
+from ..world.outcome import Outcome
 from .extents import extents_of
 from .numpy import NumpyFunction, emit
 

@@ -16,9 +16,9 @@ from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
-from ..symbolic.outcome import Build, End, Outcome, Write, walk
-from ..symbolic.sources import Guard, Source
 from ..symbolic.writes import overlap
+from ..world.outcome import Build, End, Outcome, Write, walk
+from ..world.sources import Guard, Source
 
 _serial = itertools.count()
 

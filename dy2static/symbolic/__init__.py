@@ -1,1 +1,1 @@
-"""The symbolic run: user code executed once on shadows, so that a graph comes out and nothing real is touched."""
+"""Symbolic values: the Variables, arrays, numbers, lists and texts that user code meets during a capture."""

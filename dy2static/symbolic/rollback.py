@@ -8,10 +8,10 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 import chainer
 
+from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
+from ..world.trust import is_library_class
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
-from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
-from .trust import is_library_class
 from .values import is_symbolic
 from .writes import Memory
 

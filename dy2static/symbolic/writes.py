@@ -13,9 +13,9 @@ import numpy as np
 from ..ir.graph import Value
 from ..ir.types import Tensor
 from ..lowering import host
+from ..world.outcome import Build
+from ..world.sources import Source
 from . import stand_ins
-from .outcome import Build
-from .sources import Source
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 #: Methods and functions of NumPy that write into their first operand and give nothing.

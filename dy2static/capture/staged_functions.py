@@ -5,12 +5,12 @@ import types
 from typing import Any, Callable, List, Tuple
 
 from ..runtime import dy, hooks
-from .rollback import ABSENT, contents_of
-from .shadows import ShadowDict
-from .sources import Source
-from .trust import is_library
-from .values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
-from .world import World, real_class
+from ..symbolic.rollback import ABSENT, contents_of
+from ..symbolic.values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+from ..world.shadows import ShadowDict
+from ..world.sources import Source
+from ..world.trust import is_library
+from ..world.world import World, real_class
 
 
 class StagedFunctions:

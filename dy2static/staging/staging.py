@@ -8,17 +8,17 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..runtime import dy
-from .aborts import CaptureAborted
-from .choices import Choices
+from ..symbolic.choices import Choices
+from ..symbolic.lists import Range, StagedList, symbolic_items, truth_of
+from ..symbolic.rollback import Snapshot
+from ..symbolic.values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+from ..symbolic.writes import kept_values
+from ..world.aborts import CaptureAborted
+from ..world.locations import error_location
 from .forks import Path, common, number_of
 from .joining import Branch, Joins
-from .lists import Range, StagedList, symbolic_items, truth_of
-from .locations import error_location
 from .loops import Loops
 from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
-from .rollback import Snapshot
-from .values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
-from .writes import kept_values
 
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Tuple
 
-from .values import SymbolicScalar
+from ..symbolic.values import SymbolicScalar
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
 _LONGEST_EXPRESSION = 400

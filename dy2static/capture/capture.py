@@ -11,27 +11,27 @@ from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.types import Dynamic, Scalar, python_scalar, type_of
 from ..lowering import host
-from . import stand_ins
-from .aborts import CaptureAborted
+from ..staging.forks import Forks, Leaf, Path
+from ..staging.staging import Staging
+from ..symbolic import stand_ins
+from ..symbolic.rollback import Snapshot
+from ..symbolic.sizes import infer_sized
+from ..symbolic.values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
+from ..symbolic.writes import ArrayWrites
+from ..world.aborts import CaptureAborted
+from ..world.locations import user_location
+from ..world.naming import identifier, readable
+from ..world.outcome import End, EscapingVariable, Event, Input, Outcome
+from ..world.shadows import ShadowDict
+from ..world.sources import Source
+from ..world.world import World
 from .applying import Applying
 from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
-from .forks import Forks, Leaf, Path
 from .gradients import Gradients
-from .locations import user_location
 from .materialise import Materialiser
-from .naming import identifier, readable
-from .outcome import End, EscapingVariable, Event, Input, Outcome
-from .rollback import Snapshot
-from .shadows import ShadowDict
-from .sizes import infer_sized
-from .sources import Source
 from .staged_functions import ShadowCell, StagedFunctions
-from .staging import Staging
-from .values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
-from .world import World
-from .writes import ArrayWrites
 
 _MOST_NODES = 200_000
 

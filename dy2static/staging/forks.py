@@ -13,10 +13,10 @@ from ..errors import Location
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..passes.rewriting import with_inputs
-from .aborts import CaptureAborted
-from .locations import user_location
-from .outcome import Build, End, EscapingVariable
-from .regions import close, free_values
+from ..world.aborts import CaptureAborted
+from ..world.locations import user_location
+from ..world.outcome import Build, End, EscapingVariable
+from ..world.regions import close, free_values
 
 #: So many ends a function may have.
 _MOST_ENDS = 8

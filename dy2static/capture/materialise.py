@@ -12,14 +12,14 @@ import numpy as np
 from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
-from .choices import LEAF, NEW
-from .lists import StagedList
-from .outcome import Build
-from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
-from .sizes import without_sizes
-from .trust import is_library
-from .values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
-from .world import ShadowMeta, real_class
+from ..symbolic.choices import LEAF, NEW
+from ..symbolic.lists import StagedList
+from ..symbolic.sizes import without_sizes
+from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
+from ..world.outcome import Build
+from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
+from ..world.trust import is_library
+from ..world.world import ShadowMeta, real_class
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
           types.BuiltinFunctionType, np.ufunc, type(np.sum), types.GetSetDescriptorType, types.MethodDescriptorType)

@@ -10,14 +10,14 @@ from ..ir.op import OPS
 from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
-from .aborts import CaptureAborted
+from ..symbolic.kinds import name_at
+from ..symbolic.lists import Contents, ListSlot, flags_of, known_length
+from ..symbolic.rollback import WHOLE, Snapshot
+from ..symbolic.values import Maybe, SymbolicVariable
+from ..world.aborts import CaptureAborted
+from ..world.regions import close, free_values
 from .joining import Branch
-from .kinds import name_at
-from .lists import Contents, ListSlot, flags_of, known_length
-from .regions import close, free_values
-from .rollback import WHOLE, Snapshot
 from .slots import MaybeSlot, Slot, VariableSlot, slot_of
-from .values import Maybe, SymbolicVariable
 
 _SAME = object()
 

@@ -10,8 +10,8 @@ from ..ir.building import Builder
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..passes.within import ancestors, differentiate_within, required
+from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .kept_gradients import KeptGradients
-from .values import SymbolicArray, SymbolicVariable
 
 _CROSSES = "a gradient inside a loop on array values leads through earlier iterations"
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .sources import Source
-from .values import SymbolicArray, SymbolicVariable
+from ..symbolic.values import SymbolicArray, SymbolicVariable
+from ..world.sources import Source
 
 #: Which of several gradients there are depends on a decision of the run.
 _LOST = object()

@@ -10,12 +10,12 @@ from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..passes.rewriting import with_inputs
 from ..runtime.dy import Undefined
-from .choices import Choice
-from .kinds import decides_unlike, describe, is_truth, name_at, number_kind
-from .lists import Contents, kind_of
-from .regions import close, free_values
-from .rollback import Place, Snapshot
-from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from ..symbolic.choices import Choice
+from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
+from ..symbolic.lists import Contents, kind_of
+from ..symbolic.rollback import Place, Snapshot
+from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from ..world.regions import close, free_values
 
 _SAME = object()
 

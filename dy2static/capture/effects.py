@@ -10,15 +10,15 @@ from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
 from ..runtime.node import make_variable, store_gradient
-from . import stand_ins
+from ..symbolic import stand_ins
+from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable
+from ..world.naming import identifier
+from ..world.outcome import EscapingVariable, Write
+from ..world.protection import is_protected
+from ..world.shadows import ShadowDict, ShadowList, ShadowSet
+from ..world.sources import Source
+from ..world.trust import is_library
 from .calls import HARMLESS, writable_cells
-from .naming import identifier
-from .outcome import EscapingVariable, Write
-from .protection import is_protected
-from .shadows import ShadowDict, ShadowList, ShadowSet
-from .sources import Source
-from .trust import is_library
-from .values import BoundHostMethod, SymbolicObject, SymbolicVariable
 
 
 class Effects:

@@ -11,12 +11,12 @@ from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
 from ..lowering import opaque
 from ..lowering.registry import lowering_of
-from . import stand_ins
-from .naming import identifier
-from .sizes import check_types, holds_sizes
-from .trust import is_library
-from .values import SymbolicArray, SymbolicVariable
-from .writes import arrays_in
+from ..symbolic import stand_ins
+from ..symbolic.sizes import check_types, holds_sizes
+from ..symbolic.values import SymbolicArray, SymbolicVariable
+from ..symbolic.writes import arrays_in
+from ..world.naming import identifier
+from ..world.trust import is_library
 
 
 class Applying:

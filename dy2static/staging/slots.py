@@ -6,10 +6,10 @@ from typing import Any, Dict, Iterator, List, Tuple
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import python_scalar
-from .choices import Choice, is_uncertain
-from .kinds import describe, number_kind
-from .lists import Contents, ListSlot
-from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from ..symbolic.choices import Choice, is_uncertain
+from ..symbolic.kinds import describe, number_kind
+from ..symbolic.lists import Contents, ListSlot
+from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
 def slot_of(capture: Any, initial: Any, name: str, flags: Tuple[bool, bool, Dict], after: Any = None) -> Any:

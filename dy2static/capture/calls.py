@@ -15,13 +15,10 @@ import numpy as np
 
 from ..ir.types import type_of
 from ..runtime.staticness import NOT_STATIC, StaticCallable
-from . import patches, stand_ins
-from .lists import FUNCTIONS, Range, StagedList, length
-from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
-from .sizes import without_sizes
-from .trust import is_converted, is_library, is_library_class
-from .untouched import random_states, set_random_states
-from .values import (
+from ..symbolic import patches, stand_ins
+from ..symbolic.lists import FUNCTIONS, Range, StagedList, length
+from ..symbolic.sizes import without_sizes
+from ..symbolic.values import (
     ArrayMethod,
     BoundHostMethod,
     SymbolicArray,
@@ -30,7 +27,10 @@ from .values import (
     SymbolicVariable,
     is_symbolic,
 )
-from .world import ShadowMeta, real_class
+from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
+from ..world.trust import is_converted, is_library, is_library_class
+from ..world.untouched import random_states, set_random_states
+from ..world.world import ShadowMeta, real_class
 
 #: Modules of the standard library whose functions only compute.
 _PURE_MODULES = frozenset(("math", "operator", "_operator", "builtins", "functools", "_functools", "itertools",

@@ -1,0 +1,1 @@
+"""Decisions and loops on symbolic values: captured in regions, joined, or forked."""
