@@ -22,6 +22,7 @@ class SegmentPlan:
 
     graph: what it computes, with what gradients read of its branches and loops.
     targets: the inputs of the graph that are inputs of the node.
+    connected: per target, whether a gradient may reach it.
     extents: per symbol in its sizes, the value that hands it on to the backward.
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
     """
@@ -31,6 +32,7 @@ class SegmentPlan:
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
         gradients = passes.autodiff(graph, self.targets, given)
         self.graph = graph = gradients.forward
+        self.connected = gradients.connected
         parts = passes.split(gradients.graph, graph)
         self.extents = extents_of(graph) if extents is None else extents
         self.saved = parts.saved + tuple(self.extents.values())
@@ -47,10 +49,12 @@ class PlannedSegment:
     def __init__(self, part: passes.Segment, active: Set[Value]):
         self.part = part
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
-        given = [j for j, v in enumerate(part.graph.outputs) if has_gradient(v.type)]
-        connected = passes.autodiff(part.graph, targets, given).connected
+        self.plan = SegmentPlan(part.graph, targets)
         # what is only read past a `stop_gradient` is no input of the node: unchaining must not go on there
-        self.plan = SegmentPlan(part.graph, [i for i, c in zip(targets, connected) if c] or targets)
+        connected = tuple(i for i, c in zip(targets, self.plan.connected) if c) or self.plan.targets
+        if connected != self.plan.targets and any(node.regions for node in part.graph.nodes):
+            self.plan = SegmentPlan(part.graph, connected)      # branches and loops keep nothing for them either
+        self.plan.targets = connected
         self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
                          if origin[0] == -1 and v in self.plan.held]
 

@@ -80,8 +80,8 @@ def children(node: gast.AST) -> List[gast.AST]:
     for field in _FIELDS.get(node.__class__) or child_fields(node.__class__):
         value = getattr(node, field)
         if value.__class__ is list:
-            found += [item for item in value if isinstance(item, gast.AST)]
-        elif isinstance(value, gast.AST):
+            found += [item for item in value if isinstance(item, _AST)]
+        elif value is not None and isinstance(value, _AST):
             found.append(value)
     return found
 
@@ -93,6 +93,7 @@ def child_fields(kind: Any) -> Tuple[str, ...]:
     return _FIELDS[kind]
 
 
+_AST = gast.AST
 _NO_CHILDREN = ("ctx", "op", "ops", "id", "attr", "type_comment", "kind")
 _FIELDS: Dict[type, Tuple[str, ...]] = {}
 

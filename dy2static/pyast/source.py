@@ -128,9 +128,9 @@ def _text(node: Definition, lines: Tuple[str, ...]) -> str:
     return "\n".join(line[len(indent) :] if line.startswith(indent) else line for line in block) + "\n"
 
 
-def _first_line(node: Definition) -> int:
+def _first_line(node: ast.AST) -> int:
     decorators = getattr(node, "decorator_list", None)
-    return decorators[0].lineno if decorators else node.lineno
+    return decorators[0].lineno if decorators else node.lineno  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=256)
@@ -139,25 +139,21 @@ def _file(name: str, text: str, flags: int) -> "_File":
 
 
 class _File:
-    """One parsed source file: its definitions by first line, compiled one top-level statement at a time."""
+    """One parsed source file, searched by line, compiled one top-level statement at a time."""
 
     def __init__(self, name: str, text: str, flags: int):
         self.name, self.text, self.flags = name, text, flags
-        self.by_line: Dict[int, List[_Entry]] = {}
         self.codes: Dict[int, List[types.CodeType]] = {}
         try:
             self.statements = ast.parse(text, name).body
         except SyntaxError:
             self.statements = []
-        for index, statement in enumerate(self.statements):
-            for node, class_name in _definitions(statement):
-                self.by_line.setdefault(_first_line(node), []).append((node, class_name, index))
 
     def find(self, code: types.CodeType) -> Optional[Tuple[Definition, Optional[str]]]:
         """The definition that compiles to ``code``, and the name of the class around it."""
         candidates = [
             entry
-            for entry in self.by_line.get(code.co_firstlineno, ())
+            for entry in self._defined_at(code.co_firstlineno)
             if getattr(entry[0], "name", "<lambda>") == code.co_name
         ]
         if len(candidates) == 1:
@@ -166,6 +162,16 @@ class _File:
                 return node, class_name
             return None
         return self._find_lambda(code, candidates)
+
+    def _defined_at(self, line: int) -> List[_Entry]:
+        """The definitions that begin on a line."""
+        return [
+            (node, class_name, index)
+            for index, statement in enumerate(self.statements)
+            if _is_around(statement, line)
+            for node, class_name in _definitions(statement, line)
+            if _first_line(node) == line
+        ]
 
     def _find_lambda(
         self, code: types.CodeType, candidates: List[_Entry]
@@ -197,7 +203,7 @@ class _File:
         statements = ast.parse(self.text, self.name).body
         chosen = [
             node
-            for node, _ in _definitions(statements[index])
+            for node, _ in _definitions(statements[index], line)
             if isinstance(node, ast.Lambda) and node.lineno == line
         ][number]
         chosen.lineno = chosen.end_lineno = marker = len(self.text) + 2
@@ -222,8 +228,14 @@ class _File:
             return compile(self.text, self.name, "exec", flags, dont_inherit=True)
 
 
-def _definitions(statement: ast.AST) -> Iterator[Tuple[Definition, Optional[str]]]:
-    """Every function in a statement, outer before inner, left to right, with the class around it."""
+def _is_around(node: ast.AST, line: int) -> bool:
+    """Whether a node has a line in it; those that do not tell may have."""
+    end = getattr(node, "end_lineno", None)
+    return end is None or _first_line(node) <= line <= end
+
+
+def _definitions(statement: ast.AST, line: int) -> Iterator[Tuple[Definition, Optional[str]]]:
+    """The functions in a statement around a line, outer before inner, left to right, with the class around them."""
     pending: List[Tuple[ast.AST, Optional[str]]] = [(statement, None)]
     while pending:
         node, class_name = pending.pop()
@@ -234,6 +246,7 @@ def _definitions(statement: ast.AST) -> Iterator[Tuple[Definition, Optional[str]
             [
                 (child, node.name if child in in_class else class_name)  # type: ignore[attr-defined]
                 for child in ast.iter_child_nodes(node)
+                if _is_around(child, line)
             ]
         )
 
