@@ -75,7 +75,7 @@ class StaticFunction(StaticCallable):
         return self.dispatcher.explain(args, kwargs)
 
     def stats(self) -> Dict[str, int]:
-        """Counts: captures, fallbacks, programs, and their nodes by kind."""
+        """Counts: captures, fallbacks, programs; and of these the nodes, staged regions, and nodes that run as calls."""
         return self.dispatcher.stats()
 
     def cache_info(self) -> "CacheInfo":

@@ -20,12 +20,21 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     wiring = _Wiring(outcome, graph, nodes, results)
     uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
     call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results, forward.origins))
-    counts = {"nodes": len(graph.nodes), "segments": len(uses)}
-    for kind in ("host_call", "opaque", "numpy_call", "checked_call"):
-        counts[kind] = sum(node.op.name == kind for node in graph.nodes)
+    counts = {"segments": len(uses), **_counts(outcome.graph)}
     size = sum(int(array.nbytes) for array in forward.make_arena())
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
                    tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size)
+
+
+def _counts(graph: Graph) -> Dict[str, int]:
+    """How many nodes there are at all levels, of these kinds, and how many decisions and loops are staged."""
+    nodes = list(graph.walk())
+    counts = {kind: sum(node.op.name == kind for node in nodes) for kind in _KINDS}
+    return {"nodes": len(nodes), "regions": sum(bool(node.regions) for node in nodes), **counts}
+
+
+#: What runs as the function it is, instead of as ops of ours.
+_KINDS = ("host_call", "opaque", "numpy_call", "checked_call")
 
 
 class _Diagnosis:

@@ -1,7 +1,7 @@
 """Sizes that only the run knows: their symbols are names in the text of a function."""
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Set, Tuple
+from typing import Dict, List, Set, Tuple
 
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
@@ -11,7 +11,7 @@ from ..ir.types import Extent, Tensor
 def extents_of(graph: Graph) -> Dict[str, Value]:
     """A value for each symbol in the sizes of a graph, regions included: what hands it on to another program."""
     symbols: Set[str] = set()
-    for value in [*graph.inputs, *(v for node in nodes_of(graph) for v in node.outputs)]:
+    for value in [*graph.inputs, *(v for node in graph.walk() for v in node.outputs)]:
         symbols.update(symbols_of(value))
     return {symbol: Value(Extent(symbol), symbol) for symbol in sorted(symbols)}
 
@@ -22,18 +22,10 @@ def symbols_of(value: Value) -> List[str]:
     return [symbol for size in shape if isinstance(size, Dim) for symbol in size.symbols]
 
 
-def nodes_of(graph: Graph) -> Iterator[Node]:
-    """All nodes, those of regions before the node they belong to."""
-    for node in graph.nodes:
-        for region in node.regions:
-            yield from nodes_of(region)
-        yield node
-
-
 def made_in_regions(graph: Graph) -> Tuple[str, ...]:
     """The symbols that get their number inside a branch, in a run that takes it."""
     return tuple(dict.fromkeys(made_symbol(inner) for node in graph.nodes for region in node.regions
-                               for inner in nodes_of(region) if made_symbol(inner)))
+                               for inner in region.walk() if made_symbol(inner)))
 
 
 def made_symbol(node: Node) -> str:
@@ -45,7 +37,7 @@ def symbols_in(graph: Graph) -> Tuple[str, ...]:
     """Every symbol that the text of a function for this graph has as a name."""
     found = {symbol for value in graph.inputs for symbol in symbols_of(value)}
     found.update(value.type.symbol for value in graph.inputs if isinstance(value.type, Extent))
-    found.update(symbol for symbol in map(made_symbol, nodes_of(graph)) if symbol)
+    found.update(symbol for symbol in map(made_symbol, graph.walk()) if symbol)
     return tuple(sorted(found))
 
 

@@ -99,6 +99,12 @@ class Node:
     regions: Tuple["Graph", ...] = ()
     loc: Optional[Location] = None
 
+    def walk(self) -> Iterator["Node"]:
+        """The nodes in its regions, at all levels, then the node itself."""
+        for region in self.regions:
+            yield from region.walk()
+        yield self
+
     def __repr__(self) -> str:
         outs = ", ".join(v.name for v in self.outputs)
         return f"{outs} = {self.op.name}({', '.join(v.name for v in self.inputs)})"
@@ -122,6 +128,11 @@ class Graph:
         yield from self.inputs
         for node in self.nodes:
             yield from node.outputs
+
+    def walk(self) -> Iterator[Node]:
+        """Every node, those in regions before the node that holds them."""
+        for node in self.nodes:
+            yield from node.walk()
 
     def producers(self) -> Mapping[Value, Node]:
         """The node that made each value; inputs are absent."""

@@ -361,13 +361,9 @@ def _extent(builder: Any, items: Value) -> Dim:
         for node in builder.nodes:
             if node.op.name == "list_stack" and node.inputs[0] is items:
                 return node.attrs["extent"]
-            count += _count_stacks(node)
+            count += sum(inner.op.name == "list_stack" for inner in node.walk())
         builder = builder.outer
     return Dim(f"length_{count}")
-
-
-def _count_stacks(node: Any) -> int:
-    return (node.op.name == "list_stack") + sum(_count_stacks(inner) for region in node.regions for inner in region.nodes)
 
 
 class EmptyCall:
