@@ -1,10 +1,11 @@
-"""Source to source for one function: parse, transform, load; kept for as long as the function lives."""
+"""Source to source for one function: parse, transform, load; kept for as long as its code lives."""
 from __future__ import annotations
 
 import logging
 import threading
 import types
-from typing import Any, List, Tuple
+import weakref
+from typing import Any, Dict, List, Tuple
 
 import gast
 
@@ -28,7 +29,8 @@ class Converted:
         return unparse(self.tree)
 
 
-_converted: dict = {}
+#: By the identity of code objects: equal ones may come from two files.
+_converted: Dict[int, Converted] = {}
 
 #: Python 3.11 counts the depth of trees per process, not per thread: two conversions at once confuse it.
 _lock = threading.RLock()
@@ -40,12 +42,13 @@ def conversion_of(function: types.FunctionType) -> Converted:
     Raises SourceNotFoundError and UnsupportedSyntaxError.
     """
     code = function.__code__
-    found = _converted.get(code)
-    if found is not None and found.loaded.function.__code__ is code:
+    found = _converted.get(id(code))
+    if found is not None:
         return found
     with _lock:
         tree = transformers.apply(transformers.PIPELINE, parse(function), _log_after(function))
-        found = _converted[code] = Converted(tree, load(tree, function))
+        found = _converted[id(code)] = Converted(tree, load(tree, function))
+    weakref.finalize(code, _converted.pop, id(code), None).atexit = False
     if config.VERBOSITY.value >= 2:
         log.warning("converted %s (%s:%d)", function.__qualname__, code.co_filename, code.co_firstlineno)
     return found

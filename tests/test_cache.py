@@ -1,6 +1,9 @@
 """The cache: what is captured again and what is not, its limit, and copies of what is decorated."""
 import copy
+import gc
+import importlib.util
 import pickle
+import weakref
 
 import chainer
 import chainer.functions as F
@@ -10,6 +13,7 @@ import pytest
 from against_eager import array, variable
 
 from dy2static import to_static
+from dy2static.conversion import conversion_of
 
 
 class Net(chainer.Chain):
@@ -167,3 +171,24 @@ def test_unused_first_call_of_uninitialised_parameters():
     for _ in range(3):
         assert static(x).shape == (2, 2)
     assert static.cache_info().captures == 1 and static.cache_info().fallbacks == 0
+
+
+def test_conversions_live_as_long_as_their_code(tmp_path):
+    def load(name):
+        path = tmp_path / name
+        path.write_text("def f(x):\n    return x * 2 if x.array[0] > 0 else x\n")
+        spec = importlib.util.spec_from_file_location("same_module", path)
+        made = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made.f
+
+    first, second = load("a.py"), load("b.py")
+    assert first.__code__ == second.__code__                # and yet each is from a file of its own
+    assert conversion_of(first) is conversion_of(first) is not conversion_of(second)
+    assert conversion_of(second).loaded.code.co_filename.endswith("b.py")
+    kept = weakref.ref(conversion_of(first))
+    x = chainer.Variable(np.ones(2, "f"))
+    np.testing.assert_array_equal(to_static(first)(x).array, [2, 2])
+    del first
+    gc.collect()
+    assert kept() is None

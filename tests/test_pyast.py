@@ -26,6 +26,7 @@ def rebuilt(function, **changes):
         "globals": function.__globals__,
         "cells": loader.original_cells(function),
         "dy": dy,
+        "like": function,
         **changes,
     }
     return found.instantiate(**arguments)

@@ -104,7 +104,7 @@ def test_meaning(case):
 
 def converted(function, pipeline=transformers.PIPELINE):
     tree = transformers.apply(pipeline, parser.parse(function))
-    return loader.load(tree, function).instantiate(function.__globals__, loader.original_cells(function), dy)
+    return loader.load(tree, function).instantiate(function.__globals__, loader.original_cells(function), dy, function)
 
 
 EXAMPLE = re.compile(r"Before:\s*\n?(.*?)\n\s*After:\s*\n?(.*?)(?:\n\n|\n?$)", re.DOTALL)

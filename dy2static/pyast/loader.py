@@ -20,22 +20,21 @@ _STAGED = "_dy_staged"
 class LoadedFunction:
     """The compiled form of one converted function; ``instantiate`` binds it."""
 
-    def __init__(self, code: types.CodeType, function: types.FunctionType):
-        self.code, self.function = code, function
+    def __init__(self, code: types.CodeType):
+        self.code = code
 
     def instantiate(
         self,
         globals: Dict[str, Any],
         cells: Mapping[str, Any],
         dy: Any,
-        like: Optional[types.FunctionType] = None,
+        like: types.FunctionType,
     ) -> types.FunctionType:
         """A new function with these ``globals`` (used as they are, also a subclass of dict) and ``dy`` as ``_dy``.
 
         ``cells`` has a cell for every free variable of the original function.  Defaults, annotations, names
-        and docstring are those of ``like``, by default the function that was converted.
+        and docstring are those of ``like``.
         """
-        like = like or self.function
         closure = tuple(
             types.CellType(dy) if name == RESERVED else self._cell(name, cells)
             for name in self.code.co_freevars
@@ -48,7 +47,7 @@ class LoadedFunction:
 
     def _cell(self, name: str, cells: Mapping[str, Any]) -> Any:
         if name not in cells:
-            raise InternalError(f"no cell for the free variable {name!r} of {self.function.__qualname__}")
+            raise InternalError(f"no cell for the free variable {name!r} of {self.code.co_name}")
         return cells[name]
 
 
@@ -76,7 +75,7 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
             const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name
         )
     path = ".".join([_FACTORY, "<locals>"] + around[1:] + [_STAGED])
-    return LoadedFunction(_renamed(code, path, function.__qualname__, original.co_name), function)
+    return LoadedFunction(_renamed(code, path, function.__qualname__, original.co_name))
 
 
 def _surround(tree: gast.FunctionDef, free: Tuple[str, ...]) -> gast.Module:

@@ -133,7 +133,7 @@ def _first_line(node: ast.AST) -> int:
     return decorators[0].lineno if decorators else node.lineno  # type: ignore[attr-defined]
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _file(name: str, text: str, flags: int) -> "_File":
     return _File(name, text, flags)
 
