@@ -467,6 +467,36 @@ def loop_that_only_raises(compile):
     return compile(f), [box]
 
 
+def accepted_steps(compile):
+    """Whether what the loop leaves requires a gradient is known at its end only."""
+    w = param(0.5, -0.3, 0.9)
+
+    def f(x):
+        y, n = F.reshape(x.array, (3, 1)), 0
+        while n < 4 and float(F.max(y).array) < 3:
+            new = F.tanh(F.reshape(w, (3, 1)) * y) + y * 1.5
+            if float(F.sum(new).array) > 0.2 * n:
+                y = new
+            z = y * 2
+            n += 1
+        return y, F.sin(z) * y, n
+    return compile(f), w
+
+
+def required_by_one_side(compile):
+    """Functions of what requires a gradient on one side only, of several of these, and of both kinds."""
+    w = param(0.5, -0.3, 0.9)
+
+    def f(x):
+        h = w * 2 if x.array[0] > 0 else chainer.Variable(x.array)
+        g = chainer.Variable(x.array + 1)
+        if x.array[1] > 0:
+            g = F.exp(w)
+        a, b = F.split_axis(h * g, [1], 0)
+        return h * 3, a, F.sum(b) + g[0], h * x, F.cumsum(h + g)
+    return compile(f), w
+
+
 CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
          sets_and_deleted_keys, deleted_after_a_write, asked_by_python, decided_in_with, greatest_number,
          an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
@@ -474,7 +504,8 @@ CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, cla
          state_of_two_kinds, list_of_the_user, random_after_the_decision, raises_on_one_side, caught_inside,
          none_before_the_loop, int_before_the_loop, other_shape_before_the_loop, ends_in_python_loop,
          none_in_a_branch, kinds_in_a_body, effects_in_a_body, raises_in_a_body, caught_in_a_body,
-         branch_of_a_branch_in_a_loop, loop_that_only_raises]
+         branch_of_a_branch_in_a_loop, loop_that_only_raises,
+         accepted_steps, required_by_one_side]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -12,6 +12,7 @@ from ..ir.types import Scalar, Tensor
 from ..lowering import opaque
 from ..lowering.registry import lowering_of
 from ..symbolic import stand_ins
+from ..symbolic.choices import Choice
 from ..symbolic.sizes import check_types, holds_sizes
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
@@ -30,7 +31,7 @@ class Applying:
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
-        self._check_certain(inputs)
+        choice = self._choice(inputs)
         node._input_layouts = (None,) * len(values)
         if chainer.config.type_check:
             check_types(self, node, [v.type for v in values], _Typed)
@@ -47,15 +48,21 @@ class Applying:
         results = tuple([self._result(v, values, any(requires), connected) for v in outputs])
         for variable in results:
             variable.__dict__["siblings"] = results
+            if choice is not None:
+                variable.__dict__.update(choice=choice, uncertain=True, decision=self.staging.path.decision)
             if not connected:
                 self.array_writes.is_new(node, may_view, variable._data[0])
         return results
 
-    def _check_certain(self, inputs: Sequence[Any]) -> None:
-        """Stop where a run would decide whether the result of a function requires a gradient."""
+    def _choice(self, inputs: Sequence[Any]) -> Optional[Choice]:
+        """Whether a result requires a gradient, where a run decides that."""
         required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
-        if required and all(x.__dict__.get("uncertain") for x in required):
-            self.abort("whether a Variable requires a gradient depends on a decision on array values", because=required[0])
+        if not required or not all(x.__dict__.get("uncertain") for x in required):
+            return None
+        unknown = [x for x in required if "choice" not in x.__dict__ or not chainer.config.enable_backprop]
+        if unknown:
+            self.abort("whether a Variable requires a gradient depends on a decision on array values", because=unknown[0])
+        return self.staging.choices.result(self, required)
 
     def _given(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> List[SymbolicArray]:
         """The arrays that a function gets, in its attributes too."""

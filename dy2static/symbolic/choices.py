@@ -1,9 +1,11 @@
 """Which object a Variable is, where that depends on decisions: a number in the graph, and what the numbers mean."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Dict, NamedTuple, Sequence, Tuple, Union
 
 from ..ir.graph import Value
+from ..ir.op import OPS
 from .values import SymbolicArray, SymbolicVariable
 
 #: Numbers of Variables that are made under the decision: with a creator, without gradient, leaves with gradient.
@@ -56,6 +58,20 @@ class Choices:
                 found.update(variable.__dict__.get("origins") or {id(variable): variable})
         return found
 
+    def requires_grad(self, capture: Any, variable: SymbolicVariable) -> Value:
+        """In the graph, whether an uncertain Variable requires a gradient in this run."""
+        number, among = variable.__dict__["choice"]
+        found = [capture.builder.add(OPS["py_compare"], (number, _constant(capture, k)), {"op": "=="}, name="requires")[0]
+                 for k, known in among.items() if (k in (NEW, LEAF) if known is None else known.requires_grad)]
+        return functools.reduce(lambda a, b: capture.builder.add(OPS["py_or"], (a, b), {}, name="requires")[0], found)
+
+    def result(self, capture: Any, variables: Sequence[SymbolicVariable]) -> Choice:
+        """Of what is computed from these: new if one of them requires a gradient, else detached."""
+        add, required = capture.builder.add, [self.requires_grad(capture, v) for v in variables]
+        some = functools.reduce(lambda a, b: add(OPS["py_or"], (a, b), {}, name="requires")[0], required)
+        none = add(OPS["py_int"], add(OPS["py_not"], (some,), {}, name="detached"), {}, name="which")[0]
+        return Choice(none, {NEW: None, DETACHED: None})
+
     def variable(self, capture: Any, value: Value, choice: Choice, sides: Sequence[SymbolicVariable],
                  depth: int) -> SymbolicVariable:
         """The Variable that is one of several."""
@@ -74,3 +90,7 @@ class Choices:
 def is_uncertain(sides: Sequence[SymbolicVariable]) -> bool:
     """Whether a run decides if a Variable that is one of these requires a gradient."""
     return len({v.requires_grad for v in sides}) > 1 or any(v.__dict__.get("uncertain") for v in sides)
+
+
+def _constant(capture: Any, number: int) -> Value:
+    return capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0]
