@@ -497,6 +497,34 @@ def required_by_one_side(compile):
     return compile(f), w
 
 
+def and_gives_another_type(compile):
+    """What ``and`` and ``or`` give is computed with, tested for its type and printed, not only decided by."""
+    def f(x):
+        n = (float(x.array[0]) > 0) and 3.5
+        m = (x.array[1] > 0) or 0
+        return x * (n * 2.0), isinstance(n, float), n == 3.5, x * (m + 1)
+    return compile(f), None
+
+
+def truth_of_operands(compile):
+    """Where only the truth counts, operands may be of any type."""
+    def f(x, names=("a",)):
+        found, name = [], None
+        for k in range(3):
+            if x.array[k] > 0 and found:
+                found.append(found[-1] * 2)
+            elif found or x.array[k] > 0.2:
+                found += [x]
+            else:
+                found.append(x * x)
+        if not (x.array[0] > 0 and names) or x.array[1] > 0 and name:
+            x = x + 1
+        while float(x.array.sum()) < 9 and (names or x.array[0] > 3):
+            x = x * x + 1
+        return x, len(found), [n for n in (1, 2) if x.array[0] < 0 or names]
+    return compile(f), None
+
+
 CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, classes_of_numbers, lists_that_grow,
          sets_and_deleted_keys, deleted_after_a_write, asked_by_python, decided_in_with, greatest_number,
          an_iterator_goes_on, depends_on_each_other, leaf_made_behind, leaf_or_not,
@@ -505,7 +533,8 @@ CASES = [shapes, dtypes, structures, nothing_or_something, texts, functions, cla
          none_before_the_loop, int_before_the_loop, other_shape_before_the_loop, ends_in_python_loop,
          none_in_a_branch, kinds_in_a_body, effects_in_a_body, raises_in_a_body, caught_in_a_body,
          branch_of_a_branch_in_a_loop, loop_that_only_raises,
-         accepted_steps, required_by_one_side]
+         accepted_steps, required_by_one_side,
+         and_gives_another_type, truth_of_operands]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -172,6 +172,7 @@ class Calls:
     def _type(self, value: Any, *rest: Any) -> Any:
         if rest:
             return type(value, *rest)
+        self.capture.staging.need_exact(value)
         kinds = {ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
                  SymbolicVariable: chainer.Variable}
         kind = type(value)
@@ -245,6 +246,8 @@ class Calls:
     def _inspect(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """A question about what kind of object something is: not answered for what only the host knows."""
         kind = type(args[0]) if args else None
+        if args:
+            self.capture.staging.need_exact(args[0])
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only")

@@ -79,7 +79,7 @@ class Materialiser:
         """Like `template`, for the host: it gets real objects, Variables with their identity, and fresh containers."""
         item = without_sizes(item)
         kind = type(item)
-        self._check_exact(item)
+        self.capture.staging.need_exact(item)
         if kind is SymbolicArray:
             return self._hole(self.capture.array_writes.handed(item), operands)
         if kind is SymbolicScalar or kind is SymbolicObject:
@@ -117,11 +117,6 @@ class Materialiser:
         if isinstance(item, ShadowBase) or not self._is_constant(item):
             self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call")
         return real_class(item)
-
-    def _check_exact(self, item: Any) -> None:
-        if self.capture.staging.is_inexact(item):
-            self.capture.abort("a bool is one of Python's or of NumPy's, by a decision on array values",
-                               hint="write `bool(...)` around what is compared")
 
     def _check_known(self, item: StagedList) -> None:
         if item.symbolic is not None and (item.symbolic.kind == "variable"):
@@ -187,7 +182,7 @@ class Materialiser:
         if kind is Maybe:                               # of a converted `return`: only where nothing was returned is it unbound
             return self.build(item.value)
         if kind is SymbolicScalar:
-            self._check_exact(item)
+            self.capture.staging.need_exact(item)
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
         if kind is SymbolicArray:
             return self.capture.array_writes.built(item)

@@ -162,6 +162,34 @@ def or_(first: Any, *rest: Callable[[], Any]) -> Any:
     return value
 
 
+def all_of(first: Any, *rest: Callable[[], Any]) -> Any:
+    """Something with the truth of ``first and rest[0]() and …``."""
+    value = first
+    for number, thunk in enumerate(rest):
+        if type(value) in symbolic_types:
+            result = _staged("all_of", value, *rest[number:])
+            if result is not NotImplemented:
+                return result
+        if not value:
+            return False
+        value = thunk()
+    return value
+
+
+def any_of(first: Any, *rest: Callable[[], Any]) -> Any:
+    """Something with the truth of ``first or rest[0]() or …``."""
+    value = first
+    for number, thunk in enumerate(rest):
+        if type(value) in symbolic_types:
+            result = _staged("any_of", value, *rest[number:])
+            if result is not NotImplemented:
+                return result
+        if value:
+            return True
+        value = thunk()
+    return value
+
+
 def not_(value: Any) -> Any:
     """``not value``."""
     if type(value) in symbolic_types:

@@ -26,6 +26,13 @@ def _numpy_type(item: Any) -> Any:
     return item.dtype.type if is_number else None
 
 
+class Decided:
+    """Says which decision a value is owed to."""
+
+    def __init__(self, decision: Any):
+        self.decision = decision
+
+
 class Branch:
     """One captured block: its nodes, what it returned and what it wrote.
 
@@ -153,7 +160,7 @@ class Joins:
 
         def merged(outputs: Sequence[Value]) -> SymbolicScalar:
             if not exact:
-                self.truths.add(outputs[index])
+                self.truths[outputs[index]] = Decided(self.path.decision)
             return SymbolicScalar(self.capture, "py_bool", value=outputs[index])
         return merged
 
@@ -231,7 +238,7 @@ class Joins:
 
     def _number(self, number: Any, branch: Branch, kind: str) -> Value:
         if type(number) is SymbolicScalar:
-            return number.value
+            return number.truth if kind == "py_bool" else number.value
         builder = self.capture.builder.region()
         value, = builder.add(OPS["py_constant"], (), {"value": number}, name="number")
         branch.nodes += builder.nodes

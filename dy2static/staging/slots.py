@@ -26,7 +26,7 @@ class Slot:
     def __init__(self, capture: Any, initial: Any, name: str):
         self.capture, self.initial, self.name = capture, initial, name
         self.kind = number_kind(initial)
-        self.is_truth = capture.staging.is_inexact(initial)
+        self.is_truth = self._known_as(initial)
         if self.kind is None and not isinstance(initial, (SymbolicArray, SymbolicVariable)):
             capture.abort(f"{name} is {describe(initial)} before a loop on array values and changes in it",
                           hint="give it its first value of the same kind before the loop")
@@ -34,11 +34,16 @@ class Slot:
             else initial.type
         self.inside = [Value(type_, capture.builder.fresh("carried"))]
 
+    def _known_as(self, item: Any) -> Any:
+        """Which decision a number is owed to, of which only the truth is known; None for all others."""
+        staging = self.capture.staging
+        return staging.truths[item.truth] if staging.is_inexact(item) else None
+
     def wrap(self, values: Iterator[Value], *_: Any) -> Any:
         """The symbolic form of the place's value."""
         value = next(values)
         if self.is_truth:
-            self.capture.staging.truths.add(value)
+            self.capture.staging.truths[value] = self.is_truth
         return SymbolicScalar(self.capture, self.kind, value=value) if self.kind else SymbolicArray(self.capture, value)
 
     def values_of(self, item: Any) -> List[Value]:
@@ -48,10 +53,10 @@ class Slot:
             self.capture.array_writes.by_reference(item._data[0])
         if self.kind and number_kind(item) == self.kind:
             if type(item) is SymbolicScalar:
-                if self.capture.staging.is_inexact(item):
-                    self.capture.staging.truths.update(self.inside)
-                    self.is_truth = True
-                return [item.value]
+                self.is_truth = self.is_truth or self._known_as(item)
+                if self.is_truth:
+                    self.capture.staging.truths[self.inside[0]] = self.is_truth
+                return [item.truth]
             return [self.capture.builder.add(OPS["py_constant"], (), {"value": item}, name="number")[0]]
         alike = isinstance(self.initial, SymbolicVariable) == isinstance(item, SymbolicVariable)
         value = getattr(item, "value", None) if alike and not self.kind and number_kind(item) is None else None

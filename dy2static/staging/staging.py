@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..ir.building import building
 from ..ir.graph import Node, Value
+from ..ir.op import OPS
 from ..runtime import dy
 from ..symbolic.choices import Choices
 from ..symbolic.lists import Range, StagedList, symbolic_items, truth_of
@@ -16,7 +17,7 @@ from ..symbolic.writes import kept_values
 from ..world.aborts import CaptureAborted
 from ..world.locations import error_location
 from .forks import Path, common, number_of
-from .joining import Branch, Joins
+from .joining import Branch, Decided, Joins
 from .loops import Loops
 from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
 
@@ -30,7 +31,7 @@ class Staging(Joins, Loops):
     def __init__(self, capture: Any):
         self.capture = capture
         self.choices = Choices()
-        self.truths: Set[Value] = set()                 # stand for a bool of Python's or NumPy's, who knows
+        self.truths: Dict[Value, Decided] = {}          # of what is not known but for its truth
         self.depth = 0
         self.path = Path({})
 
@@ -68,18 +69,37 @@ class Staging(Joins, Loops):
         """``first or …``: the rest is evaluated where the first is false."""
         return self._cond(first, lambda: (first,), lambda: (self._rest(rest, dy.or_),), (), truth=True)[0]
 
+    def all_of(self, first: Any, *rest: Callable[[], Any]) -> Any:
+        """The truth of ``first and …``."""
+        return self._cond(first, lambda: (self.truth(self._rest(rest, dy.all_of)),), lambda: (False,), ())[0]
+
+    def any_of(self, first: Any, *rest: Callable[[], Any]) -> Any:
+        """The truth of ``first or …``."""
+        return self._cond(first, lambda: (True,), lambda: (self.truth(self._rest(rest, dy.any_of)),), ())[0]
+
     def _rest(self, rest: Sequence[Callable[[], Any]], operator: Callable) -> Any:
         return operator(rest[0](), *rest[1:])
 
     def truth(self, value: Any) -> Any:
         """``bool(value)``, symbolic for symbolic values."""
+        if type(value) is StagedList and value.symbolic is not None:
+            value = truth_of(value)
         if type(value) is SymbolicArray and value.now() not in self.capture.known:
             return self.capture.numpy_call(bool, (value,), {})
+        if self.is_inexact(value):
+            return SymbolicScalar(self.capture, "py_bool", value=OPS["py_bool"](value.truth))
         return value if type(value) is SymbolicScalar and value.text is None else bool(value)
 
     def is_inexact(self, value: Any) -> bool:
-        """Whether a value has the truth of what it is eagerly, but not its type."""
-        return type(value) is SymbolicScalar and value.text is None and value.value in self.truths
+        """Whether a value has the truth of what it is eagerly, but may be something else."""
+        return type(value) is SymbolicScalar and value.text is None and value.truth in self.truths
+
+    def need_exact(self, item: Any) -> None:
+        """Stop where more is needed than the truth of what ``and`` or ``or`` gave."""
+        if self.is_inexact(item):
+            self.capture.abort("what `and` or `or` gives is a bool or something else, by a decision on array values",
+                               hint="write `bool(...)` around what is compared, or a conditional expression",
+                               because=self.truths[item.truth])
 
     def not_(self, value: Any) -> Any:
         """``not value`` of a symbolic value."""
@@ -98,7 +118,7 @@ class Staging(Joins, Loops):
         """The value of the graph that decides."""
         if type(test) is SymbolicArray and test.size != 1:
             self.capture.abort("the truth of an array with more than one element")
-        return test.now() if type(test) is SymbolicArray else test.value
+        return test.now() if type(test) is SymbolicArray else test.truth
 
     def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
         """``assert`` on a symbolic test: checked by the host at every run."""
@@ -219,12 +239,14 @@ def _for(capture: Any, iterable: Any, body: Callable, state: Tuple, names: Seque
 
 
 #: The decisions that ask a list of unknown length whether it holds anything.
-_OF_TRUTHS = (Staging.cond, Staging.if_exp, Staging.not_, Staging.while_, Staging.assert_)
+_OF_TRUTHS = (Staging.cond, Staging.if_exp, Staging.not_, Staging.all_of, Staging.any_of, Staging.while_, Staging.assert_)
 
 #: What takes over the functions of `dy` where a symbolic value decides.
 HANDLERS: Dict[str, Callable[..., Any]] = {
     "cond": _handler(Staging.cond), "if_exp": _handler(Staging.if_exp), "and_": _handler(Staging.and_),
-    "or_": _handler(Staging.or_), "not_": _handler(Staging.not_), "while_": _handler(Staging.while_),
+    "or_": _handler(Staging.or_),
+    "all_of": _handler(Staging.all_of), "any_of": _handler(Staging.any_of), "not_": _handler(Staging.not_),
+    "while_": _handler(Staging.while_),
     "for_rest": _handler(Staging.for_rest), "assert_": _handler(Staging.assert_),
     "list_": _list, "for_": _for,
     "read": lambda capture, maybe: capture.staging.read(maybe) if type(maybe) is Maybe else NotImplemented,

@@ -128,9 +128,6 @@ def describe_item(capture: Any, item: Any) -> Single:
     """One object as an item of a list."""
     kind = number_kind(item)
     if kind is not None:
-        if capture.staging.is_inexact(item):
-            capture.abort("a bool that is one of Python's or of NumPy's becomes an item of a list whose length depends on "
-                          "array values")
         return Single(capture, number_value(capture, item), kind)
     if type(item) is SymbolicArray:
         return Single(capture, item.value, "array")

@@ -170,6 +170,12 @@ class SymbolicScalar:
     @property
     def value(self) -> Value:
         """The number in the graph."""
+        self.capture.staging.need_exact(self)
+        return self.truth
+
+    @property
+    def truth(self) -> Value:
+        """What in the graph has the truth of the number, and is the number in most cases: see `Staging.truths`."""
         if self._value is None:
             self._value = self.capture.number_input(self.text, self.kind)
         return self._value
@@ -185,12 +191,13 @@ class SymbolicScalar:
     def fix(self) -> Any:
         """The number itself, with a guard; stops the capture where it is not known yet."""
         if self.text is None:
+            self.capture.staging.need_exact(self)
             self.capture.abort_decision()
         self.capture.guard_expression(self.text, self.hint)
         return self.hint
 
     def __bool__(self) -> bool:
-        return self.capture.staging.settled(self.value) if self.text is None else bool(self.fix())
+        return self.capture.staging.settled(self.truth) if self.text is None else bool(self.fix())
 
     def __index__(self) -> int:
         return operator.index(self.fix())

@@ -6,6 +6,7 @@ from typing import Any
 
 import gast
 
+from dy2static.transformers.base import count_as_truth
 from dy2static.transformers.thunks import Thunks
 
 
@@ -25,6 +26,7 @@ class Asserts(Thunks):
     changes = (gast.Assert,)
 
     def visit_Assert(self, node: gast.Assert) -> Any:
+        count_as_truth(node.test)
         message = [] if node.msg is None else [node.msg]
         movable = self.can_move(*message)
         self.generic_visit(node)

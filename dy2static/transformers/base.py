@@ -150,6 +150,16 @@ def _reads_names_unseen(tree: gast.FunctionDef) -> bool:
     return tree.reads_names_unseen
 
 
+def count_as_truth(test: gast.AST) -> None:
+    """Note that of this expression, and of the operands of an ``and``, ``or`` or ``not``, only the truth counts."""
+    if isinstance(test, gast.BoolOp):
+        test.counts_as_truth = True
+        for value in test.values:
+            count_as_truth(value)
+    elif isinstance(test, gast.UnaryOp) and isinstance(test.op, gast.Not):
+        count_as_truth(test.operand)
+
+
 def has_docstring(function: gast.FunctionDef) -> bool:
     """Whether the first statement of a function is its docstring."""
     first = function.body[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import gast
 
+from dy2static.transformers.base import count_as_truth
 from dy2static.transformers.thunks import Thunks
 
 
@@ -21,6 +22,7 @@ class ConditionalExpressions(Thunks):
     changes = (gast.IfExp,)
 
     def visit_IfExp(self, node: gast.IfExp) -> Any:
+        count_as_truth(node.test)
         movable = self.can_move(node.body, node.orelse)
         self.generic_visit(node)
         if not movable:

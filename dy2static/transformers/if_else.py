@@ -6,6 +6,7 @@ from typing import Any
 
 import gast
 
+from dy2static.transformers.base import count_as_truth
 from dy2static.transformers.block_functions import BlockFunctions
 from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unbound_names import UnboundNames
@@ -34,6 +35,7 @@ class IfElse(BlockFunctions):
     changes = (gast.If,)
 
     def visit_If(self, node: gast.If) -> Any:
+        count_as_truth(node.test)
         passing = getattr(node, "passing", None)
         if passing is None:
             return self.generic_visit(node)

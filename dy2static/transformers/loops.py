@@ -8,6 +8,7 @@ from typing import Any
 import gast
 
 from dy2static.pyast import templates
+from dy2static.transformers.base import count_as_truth
 from dy2static.transformers.block_functions import BlockFunctions, loads
 from dy2static.transformers.blocks import Passing
 from dy2static.transformers.super_calls import SuperCalls
@@ -44,6 +45,7 @@ class Loops(BlockFunctions):
     changes = (gast.While, gast.For)
 
     def visit_While(self, node: gast.While) -> Any:
+        count_as_truth(node.test)
         passing = getattr(node, "passing", None)
         if passing is None:
             return self.generic_visit(node)

@@ -12,6 +12,6 @@ def f(a, b):
 
     def else_0(c):
         return c,
-    c, = _dy.cond(_dy.and_(a, lambda : _dy.not_(b)), then_0, else_0, (_dy.
-        Undefined('c'),), names=('c',))
+    c, = _dy.cond(_dy.all_of(a, lambda : _dy.not_(b)), then_0, else_0, (_dy
+        .Undefined('c'),), names=('c',))
     return _dy.and_(_dy.read(c), lambda : a)

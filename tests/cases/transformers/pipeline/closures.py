@@ -20,5 +20,5 @@ def f(n):
 
         def else_0():
             return ()
-        _dy.cond(_dy.or_(i, lambda : n), then_0, else_0, (), names=())
+        _dy.cond(_dy.any_of(i, lambda : n), then_0, else_0, (), names=())
     return [_dy.call(g)() for g in fs]

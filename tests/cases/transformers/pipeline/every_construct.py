@@ -39,7 +39,7 @@ def f(n):
 
                     def else_1():
                         return ()
-                    _dy.cond(_dy.and_(g, lambda : i), then_1, else_1, (),
+                    _dy.cond(_dy.all_of(g, lambda : i), then_1, else_1, (),
                         names=())
             except ValueError as e:
                 _dy.call(out.append)(_dy.call(str)(e))
@@ -56,10 +56,10 @@ def f(n):
 
             def else_2(k):
                 return k,
-            k, = _dy.cond(_dy.or_(i, lambda : n), then_2, else_2, (k,),
+            k, = _dy.cond(_dy.any_of(i, lambda : n), then_2, else_2, (k,),
                 names=('k',))
             return k,
-        k, = _dy.cond(_dy.and_(i % 2, lambda : _dy.not_(i == 3)), then_0,
+        k, = _dy.cond(_dy.all_of(i % 2, lambda : _dy.not_(i == 3)), then_0,
             else_0, (k,), names=('k',))
         return k,
     k, = _dy.for_(_dy.call(range)(n), body_0, (k,), names=('k',))
@@ -70,13 +70,13 @@ def f(n):
 
     def else_3(k):
         return k,
-    k, = _dy.cond(_dy.or_(n < 0, lambda : n == 0), then_3, else_3, (k,),
+    k, = _dy.cond(_dy.any_of(n < 0, lambda : n == 0), then_3, else_3, (k,),
         names=('k',))
     did_break_0 = False
 
     def test_1(did_break_0):
-        return _dy.and_(_dy.not_(did_break_0), lambda : _dy.and_(out, lambda :
-            out[-1]))
+        return _dy.all_of(_dy.not_(did_break_0), lambda : _dy.all_of(out, 
+            lambda : out[-1]))
 
     def body_1(did_break_0):
         last = _dy.call(out.pop)()

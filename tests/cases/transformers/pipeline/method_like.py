@@ -28,16 +28,16 @@ def f(x, xs=None, *, scale=2):
     def else_0(h):
 
         def then_2(h):
-            y = _dy.list_([i for i in _dy.call(range)(3) if _dy.and_(i, lambda
-                : i != x)])
+            y = _dy.list_([i for i in _dy.call(range)(3) if _dy.all_of(i, 
+                lambda : i != x)])
             h = _dy.call(len)(y)
             return h,
 
         def else_2(h):
             return h,
-        h, = _dy.cond(_dy.or_(_dy.is_(xs, None), lambda : _dy.not_(x)),
+        h, = _dy.cond(_dy.any_of(_dy.is_(xs, None), lambda : _dy.not_(x)),
             then_2, else_2, (h,), names=('h',))
         return h,
-    h, = _dy.cond(_dy.and_(_dy.is_not(x, None), lambda : x > 0, lambda : xs
-        ), then_0, else_0, (h,), names=('h',))
+    h, = _dy.cond(_dy.all_of(_dy.is_not(x, None), lambda : x > 0, lambda :
+        xs), then_0, else_0, (h,), names=('h',))
     return _dy.if_exp(h, lambda : h, lambda : _dy.call(str)(h))

@@ -47,9 +47,9 @@ def f(x):
                 ('did_return_0', 'return_value_0', 'did_break_0'))
             return did_break_0, y, steps, did_return_0, return_value_0
         did_break_0, y, steps, did_return_0, return_value_0 = _dy.cond(_dy.
-            or_(steps > 50, lambda : y == 0), then_0, else_0, (did_break_0,
-            y, steps, did_return_0, return_value_0), names=('did_break_0',
-            'y', 'steps', 'did_return_0', 'return_value_0'))
+            any_of(steps > 50, lambda : y == 0), then_0, else_0, (
+            did_break_0, y, steps, did_return_0, return_value_0), names=(
+            'did_break_0', 'y', 'steps', 'did_return_0', 'return_value_0'))
         return did_break_0, y, steps, did_return_0, return_value_0
     did_break_0, y, steps, did_return_0, return_value_0 = _dy.while_(test_0,
         body_0, (did_break_0, y, steps, did_return_0, return_value_0),
