@@ -449,7 +449,37 @@ def fixed_loop_with_decisions(x, w, n):
     return F.stack(out), len(out)
 
 
-GROWN = [under_a_decision, one_list_or_the_other, both_sides, begun_before, read_inside, last_as_state, through_a_helper,
+def one_begins_as_another(x, w, n):
+    """Two lists that begin with the same items go their own ways."""
+    h, i = x, 0
+    a = [x * w, x]
+    b = [a[0], a[1]]
+    while i < n:
+        h = F.tanh(h * w)
+        a.append(h)
+        if h.array[0, 0] > 0.3:
+            b.append(h)
+            b.append(h * 2)
+        i += 1
+    return F.stack(a), F.sum(F.stack(b)), len(b)
+
+
+def grown_by_side(x, w, n):
+    """Both sides of a decision append, one of them twice."""
+    out, h, i = [], x, 0
+    while i < n:
+        h = F.sin(h * w + 1)
+        if h.array[0, 0] > 0.8:
+            out.append(h)
+            size = len(out)
+            out.append(h * size)
+        else:
+            out.append(h - 1)
+        i += 1
+    return F.stack(out) if len(out) > 0 else None
+
+
+GROWN = [one_begins_as_another, grown_by_side, under_a_decision, one_list_or_the_other, both_sides, begun_before, read_inside, last_as_state, through_a_helper,
          in_an_object, in_a_dict, arrays, numbers, used_as_numbers, two_lists, nested_loops, list_in_each_trip, emptied,
          broken_out_of, range_over_a_value, range_with_bounds, range_left, fixed_loop_with_decisions]
 
@@ -489,6 +519,13 @@ def test_no_trips_compiled(after):
             return after(rows(x, w, n), w)
         return compile(f), [w]
     against_eager.check(make, NONE_TOO, compiled=True)
+
+
+def test_appends_change_the_list():
+    """A list that nobody reads as it was is made longer in place, in the generated code too."""
+    compiled = to_static(lambda x, w, n: grown_by_side(x, w, n), strict=True)
+    code = compiled.program(variable(2, 3), param(3), np.array(3)).code
+    assert " + [" not in code and code.count(".append(") >= 3
 
 
 # --- what stays eager, or raises ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ir.building import Builder, building
 from ..ir.graph import Value
+from ..ir.op import OPS
 from ..ir.types import Dynamic, Scalar, python_scalar, type_of
 from ..lowering import host
 from ..staging.forks import Forks, Leaf, Path
@@ -245,6 +246,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             self.abort(f"numpy {name} on an array of the graph")
         if name in stand_ins.OF_TYPES:
             return function(*stand_ins.typed(args), **stand_ins.typed(kwargs))
+        if function in _CONVERSIONS and len(args) == 1 and not kwargs and self._is_plain_number(args[0], function):
+            self.event("staged", name)
+            return self.wrap(self.builder.add(OPS[_CONVERSIONS[function]], (args[0].value,), {}, name=name)[0])
         operands: List[Value] = []
         template = (self.template(tuple(args), operands), self.template(dict(kwargs), operands))
         try:
@@ -267,6 +271,11 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.array_writes.called(function, args, kwargs, results, structure is stand_ins.LEAF)
         return stand_ins.unflatten(structure, results)
 
+    def _is_plain_number(self, item: Any, function: Callable) -> bool:
+        """Whether an array is certain to be convertible to a number, which only the run knows."""
+        return type(item) is SymbolicArray and item.type.shape == () and item.value not in self.known and \
+            (function is not int or item.dtype.kind in "iub")
+
     def wrap(self, value: Value) -> Any:
         """The symbolic value that user code gets for a value of the graph."""
         if isinstance(value.type, Dynamic):
@@ -278,6 +287,10 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with holes where values of the graph go; these are appended to ``operands``."""
         return self.materialiser.template(item, operands)
+
+
+#: Python's conversions, and the ops that they are.
+_CONVERSIONS = {float: "py_float", bool: "py_bool", int: "py_int"}
 
 
 def _callable(function: Any) -> Tuple[str, Callable]:

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from ..ir.graph import Node, Value
 from .buffers import BufferPlan
 from .flatten import Block, Step
+from .linear import InPlaceAppends
 from .names import Names
 from .text import Line
 
@@ -19,6 +20,7 @@ class BlockWriter:
     """
 
     plan: BufferPlan
+    appends: InPlaceAppends
     names: Names
     uses: Dict[Value, int]
     reads: Dict[Value, int]
@@ -55,7 +57,8 @@ class BlockWriter:
 
     def _loop(self, step: Step) -> None:
         node, loop, body = step.node, step.loop, step.blocks[-1]
-        begin = [self.texts[v] for v in loop.state]
+        begin = [f"list({self.texts[v]})" if variable in self.appends.variables else self.texts[v]
+                 for variable, v in zip(step.variables, loop.state)]
         state = [self._variable(v) for v in step.variables]
         for variable, name, text in zip(step.variables, state, begin):
             if variable in self.plan.places and name != text:

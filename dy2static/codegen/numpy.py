@@ -25,6 +25,7 @@ from .buffers import BufferPlan, plan
 from .calls import call_text
 from .extents import made_in_regions, made_symbol, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
+from .linear import InPlaceAppends
 from .names import Names
 from .placement import Placement
 from .text import Line, function_text
@@ -108,6 +109,7 @@ class _Emitter(BlockWriter):
         self.placement = Placement(self.block, escaping, self.uses, self.operands)
         self.held = self.placement.held
         self.plan = plan(self.block, self.placement, self.returned, self._overwritable, self._as_view)
+        self.appends = InPlaceAppends(self.block)
         self.symbols = symbols_in(graph)
         self.names = Names({*reserved, *self.symbols})
         self.constants: Dict[Any, np.ndarray] = {}
@@ -226,6 +228,10 @@ class _Emitter(BlockWriter):
             self.texts[node.outputs[0]] = "None"
         elif node.op.name == "raise_":
             self._raise(node)
+        elif node in self.appends.nodes:
+            items, item = (self.texts[v] for v in node.inputs)
+            self._line(f"{items}.append({item})", node)
+            self.texts[node.outputs[0]] = items
         elif any(v in self.plan.places for v in node.outputs):
             self._into_buffer(node)
         elif isinstance(node.op.numpy, str):
