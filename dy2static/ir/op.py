@@ -39,8 +39,8 @@ class OpDef:
     vjp: ``vjp(g, y, *xs, **attrs)`` gives one gradient `Value`, or None, per operand, built from other ops.  With
         several outputs ``g`` (entries may be None) and ``y`` are tuples.  None: not differentiable.
     numpy: the NumPy meaning, as text or as a callable ``numpy(*arrays, **attrs)``.  Text has holes: ``{operand}``
-        (of ``*xs``, ``{xs}``: the names with commas), ``{attr}``, ``{T}`` (dtype of the result) and ``{out}``.  With
-        ``{out}`` it is one statement per line that fills an array made before; without, it is an expression (a
+        (of ``*xs``, ``{xs}``: the names with commas, ``{xs_0}`` the first), ``{attr}``, ``{T}`` (dtype of the result)
+        and ``{out}``.  With ``{out}`` it is one statement per line that fills an array made before; without, it is an expression (a
         tuple, for several outputs).  The template of an elementwise op is also right for operands that NumPy
         broadcasts.  `template.numpy_source` fills the holes.
     holes: ``holes(*types, **attrs)`` gives the text of more holes, or another text for an attribute's hole.

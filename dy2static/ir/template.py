@@ -36,6 +36,7 @@ def holes_of(op: OpDef, operands: Sequence[str], out: str, types: Sequence[Type]
     for i, name in enumerate(op.inputs):
         if name.startswith("*"):
             holes[name[1:]] = ", ".join(operands[i:])
+            holes.update((f"{name[1:]}_{k}", text) for k, text in enumerate(operands[i:]))
         else:
             holes[name] = operands[i]
     if op.holes is not None:
@@ -65,12 +66,19 @@ def attr_source(value: Any) -> str:
     return repr(value)
 
 
+#: In an index, the place of a number that is an operand.
+AT = "at"
+
+
 def index_source(index: Tuple[Any, ...]) -> str:
     """The text between the brackets of a basic index: ``0, 1:3, None``.  It always selects an array, never a scalar.
 
-    index: ints, None for a new axis, and ``(start, stop, step)`` for slices, None where left out.
+    index: ints, None for a new axis, ``(start, stop, step)`` for slices, None where left out, and `AT` for each of the
+    operands ``numbers``, in their order.
     """
-    parts = [_slice_source(*part) if isinstance(part, tuple) else attr_source(part) for part in index]
+    holes = (f"{{numbers_{k}}}" for k in range(len(index)))
+    parts = [_slice_source(*part) if isinstance(part, tuple) else next(holes) if part == AT else attr_source(part)
+             for part in index]
     if not any(isinstance(part, tuple) for part in index):
         parts.append("...")
     return ", ".join(parts)

@@ -35,6 +35,7 @@ from chainer.functions.array.where import Where
 from .. import ops
 from ..ir.building import broadcast, constant
 from ..ir.graph import Value
+from ..ir.template import AT
 from ..ir.types import Scalar, Tensor
 from .registry import are_ints, ints, lowers, size_of, symbolic_value
 
@@ -135,7 +136,7 @@ def _is_basic(entry: Any) -> bool:
     """Whether an entry of an index is known now and selects a view."""
     if isinstance(entry, slice):
         return all(part is None or _is_int(part) for part in (entry.start, entry.stop, entry.step))
-    return entry is None or entry is Ellipsis or _is_int(entry)
+    return entry is None or entry is Ellipsis or _is_int(entry) or _is_number_of_run(entry)
 
 
 def _is_int(entry: Any) -> bool:
@@ -147,13 +148,22 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
     # an index that selects one element gives a copy, not a view; equal entries of an index array add up in backward
     *before, last = node.slices or (Ellipsis,)
     rows = symbolic_value(last)
-    if rows is not None and all(entry == slice(None) for entry in before):
+    if rows is not None and all(isinstance(entry, slice) and entry == slice(None) for entry in before):
         picks = isinstance(rows.type, Tensor) and rows.dtype.kind in "iu" and rows.ndim > 0
-        return ops.take(x, rows, axis=len(before)) if picks and len(before) < x.ndim else None
+        if picks:
+            return ops.take(x, rows, axis=len(before)) if len(before) < x.ndim else None
     if not all(map(_is_basic, node.slices)):
         return None
-    y = ops.getitem(x, index=node.slices)
+    numbers = [symbolic_value(entry) for entry in node.slices if _is_number_of_run(entry)]
+    index = tuple(AT if _is_number_of_run(entry) else entry for entry in node.slices)
+    y = ops.getitem_at(x, *numbers, index=index) if numbers else ops.getitem(x, index=index)
     return ops.copy(y) if len(node.slices) == x.ndim and all(map(_is_int, node.slices)) else y
+
+
+def _is_number_of_run(entry: Any) -> bool:
+    """Whether an entry of an index is an integer that only the run knows."""
+    value = symbolic_value(entry)
+    return value is not None and value.shape == () and value.dtype.kind in "iu"
 
 
 @lowers(SplitAxis)

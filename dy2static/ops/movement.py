@@ -7,8 +7,8 @@ import numpy as np
 
 from ..ir.dims import Dim, equal, maximum, minimum, same_shape, show
 from ..ir.op import OpDef, declare, sample
-from ..ir.template import index_source
-from ..ir.types import Tensor
+from ..ir.template import AT, index_source
+from ..ir.types import Tensor, Type
 from .rules import (
     canonical_axis,
     canonical_shape,
@@ -124,6 +124,8 @@ def _normal_entry(entry: Any, n: Any, axis: int) -> Any:
         return _normal_slice(entry.start, entry.stop, entry.step, n)
     if isinstance(entry, tuple):
         return entry                                    # a slice in its normal form already
+    if isinstance(entry, str) and entry == AT:
+        return AT
     if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, (int, np.integer, Dim)):
         raise TypeError(f"not a basic index: {entry!r}")
     if isinstance(entry, Dim) or isinstance(n, Dim):
@@ -205,6 +207,39 @@ scatter_slice: OpDef = declare(
     samples=(sample((3,), index=1, shape=(4, 3)), sample((2,), index=(slice(1, 3), -1), shape=(4, 3)),
              sample((), index=0, shape=(1,)), sample((0, 3), index=slice(0, 2), shape=(0, 3)),
              sample((2, 3), index=slice(None, None, -2), shape=(4, 3))),
+)
+
+
+def _at_numbers(x: Tensor, *numbers: Type, index: Tuple[Any, ...], **_: Any) -> Tensor:
+    if len(numbers) != index.count(AT) or any(n.shape != () or n.dtype.kind not in "iu" for n in numbers):
+        raise TypeError("a number of integer type is needed for each place in the index")
+    return _getitem_infer(x, index=index)
+
+
+def _scatter_at_infer(x: Tensor, *numbers: Type, index: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Tensor:
+    whole = Tensor(shape, x.dtype)
+    if _at_numbers(whole, *numbers, index=index) != x:
+        raise ValueError(f"an array of shape {show(x.shape)} does not fit the index {index}")
+    return whole
+
+
+#: `getitem` where some ints are operands: those stand where the index has `AT`.
+getitem_at: OpDef = declare(
+    "getitem_at", "x *numbers", {"index": ()}, kind="view", view=True, may_raise=True,
+    canonical=lambda x, *numbers, index: {"index": normal_index(index, x.shape)}, infer=_at_numbers,
+    vjp=lambda g, y, x, *numbers, index: (scatter_at(g, *numbers, index=index, shape=x.shape), *[None] * len(numbers)),
+    numpy="{x}[{index}]", holes=_index_holes,
+    samples=(sample((3, 2), np.array(1), index=AT), sample((3, 2), np.array(2), np.array(-1), index=(AT, AT)),
+             sample((2, 3, 4), np.array(1), index=(0, AT, slice(1, 3))), sample((2, 3), np.array(-2), index=(None, Ellipsis, AT))),
+)
+scatter_at: OpDef = declare(
+    "scatter_at", "x *numbers", {"index": (), "shape": ()}, kind="movement", may_raise=True,
+    canonical=lambda x, *numbers, index, shape: {"index": normal_index(index, sizes(shape)), "shape": sizes(shape)},
+    infer=_scatter_at_infer,
+    vjp=lambda g, y, x, *numbers, index, shape: (getitem_at(g, *numbers, index=index), *[None] * len(numbers)),
+    numpy="{out}[...] = 0\n{out}[{index}] = {x}", holes=_index_holes,
+    samples=(sample((2,), np.array(1), index=AT, shape=(3, 2)), sample((), np.array(2), np.array(-1), index=(AT, AT), shape=(3, 2)),
+             sample((4,), np.array(1), index=(0, AT), shape=(2, 3, 4))),
 )
 
 # Gathers and scatters -------------------------------------------------------------------------------------------
