@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import functools
+import logging
 import random
 import types
 import warnings
@@ -211,6 +212,51 @@ def padded(call):
 @pytest.mark.parametrize("make, calls", FAILING, ids=lambda value: getattr(value, "__name__", ""))
 def test_failing(make, calls):
     check(make, [padded(call) for call in calls])
+
+
+# --- loggers and draws ----------------------------------------------------------------------------------------------------
+
+class Printed(logging.Handler):
+    """Prints what is logged, where the comparison sees it."""
+
+    def emit(self, record):
+        print(record.levelname, record.getMessage())
+
+
+LOGGER = logging.getLogger("tests.effects")
+LOGGER.propagate = False
+LOGGER.addHandler(Printed())
+
+
+def logs(compile):
+    def f(x):
+        LOGGER.warning("sum %.4f of %d", x.array.sum(), x.size)
+        y = F.exp(x)
+        if float(y.array.max()) > 2:
+            LOGGER.error("large: %.3f", float(y.array.max()))
+            y = y * 0.5
+        LOGGER.log(logging.CRITICAL, f"then {y.shape}")
+        return y
+    return compile(f), None
+
+
+def draws_an_action(compile):
+    """What reinforcement learning does: a choice by the probabilities of a policy, whose logarithm is kept."""
+    def f(x):
+        kept, taken = 0.0, []
+        for row in x:
+            p = F.softmax(F.expand_dims(row, 0))
+            shares = p.array[0].astype("d")
+            action = np.random.choice(3, p=shares / shares.sum())
+            kept = kept + F.log(p)[0, action] * float(np.random.rand())
+            taken.append(int(action))
+        return kept, taken, np.random.multinomial(4, [0.2, 0.8])
+    return compile(f), None
+
+
+@pytest.mark.parametrize("make", [logs, draws_an_action])
+def test_compiled_effects(make):
+    check(make, [lambda seed=seed: (variable(2, 3, seed=seed),) for seed in range(4)], compiled=True)
 
 
 # --- host calls see what was written before, and what they write is seen after -------------------------------------------------

@@ -8,7 +8,7 @@ import logging
 import random
 import time
 import types
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
 
 import chainer
 import numpy as np
@@ -63,6 +63,8 @@ class Calls:
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``."""
         kind = type(function)
+        if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in _LOGGED:
+            return functools.partial(_host_without_result, self, function)
         if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
             return function
         if kind is types.FunctionType:
@@ -281,12 +283,19 @@ class Calls:
         if name == "shuffle":
             self.capture.abort("a sequence is shuffled in place")
         try:
-            made = getattr(generator(0), name)(*stand_ins.typed(args), **stand_ins.typed(kwargs))
+            made = self._trial_draw(getattr(generator(0), name), args, kwargs)
         except Exception as error:
             self.capture.abort(f"random {name}: {error}")
         structure, leaves = stand_ins.flatten(made)
         found = tuple(map(type_of, leaves))
         return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
+
+    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A draw with made-up arrays; where those will not do, with probabilities."""
+        try:
+            return draw(*stand_ins.typed(args), **stand_ins.typed(kwargs))
+        except ValueError:
+            return draw(*stand_ins.typed(args, stand_ins.shares), **stand_ins.typed(kwargs, stand_ins.shares))
 
     # --- the three ways to call -----------------------------------------------------------------------------------------
 
@@ -373,7 +382,9 @@ class _StagedCodes:
 _HOST_LIBRARIES = ("chainer.reporter", "chainer.serializers", "chainer.training", "chainer.iterators", "chainer.datasets",
                    "chainer.dataset")
 _NUMPY_OF_TYPES = frozenset(("dtype", "issubdtype", "promote_types", "finfo", "iinfo", "errstate", "get_printoptions"))
-_NO_RESULT = frozenset((print, chainer.report, logging.info, logging.debug, logging.warning, logging.error, time.sleep))
+_LOGGED = ("debug", "info", "warning", "error", "critical", "exception", "log")
+_LOGGING = tuple(getattr(logging, name) for name in _LOGGED)
+_NO_RESULT = frozenset((print, chainer.report, time.sleep, *_LOGGING))
 
 
 #: Called on the host, these look at their arguments, fail only where the program is at an end, and change nothing.
@@ -398,7 +409,7 @@ def _refuse(what: str) -> Callable:
 
 
 def _host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
-    return calls.capture.host_call(function, args, kwargs, (), None)
+    return calls.capture.host_call(function, args, kwargs, (), None, name=getattr(function, "name", ""))
 
 
 _HANDLERS: Dict[Any, Callable] = {
@@ -409,4 +420,4 @@ _HANDLERS: Dict[Any, Callable] = {
     np.seterrcall: _refuse("NumPy's error handling is changed"),
 }
 _HANDLERS.update(FUNCTIONS)
-_HANDLERS.update({function: _host_without_result for function in (logging.info, logging.debug, logging.warning, logging.error)})
+_HANDLERS.update({function: _host_without_result for function in _LOGGING})

@@ -35,7 +35,8 @@ class Effects:
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name)
         operands: List[Value] = []
-        self.array_writes.harmless = trusted and getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
+        self.array_writes.harmless = trusted and type(function) is not BoundHostMethod and \
+            getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
         try:
             template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
         finally:

@@ -106,16 +106,22 @@ def stand_in(type_: Any, filling: int) -> Any:
     return {"py_bool": bool, "py_int": int, "py_float": float}[type_.kind](max(content, 1))
 
 
-def typed(item: Any) -> Any:
-    """The item with stand-ins for symbolic arrays and the numbers themselves for symbolic numbers."""
+def shares(type_: Any) -> Any:
+    """A value of a type in which floats are probabilities that add up to one."""
+    is_distribution = isinstance(type_, Tensor) and type_.shape and np.dtype(type_.dtype).kind == "f"
+    return np.full(type_.shape, 1 / max(type_.shape[-1], 1), type_.dtype) if is_distribution else stand_in(type_, 0)
+
+
+def typed(item: Any, made: Callable[[Any], Any] = lambda type_: stand_in(type_, 0)) -> Any:
+    """The item with ``made(type)`` for symbolic arrays and the numbers themselves for symbolic numbers."""
     if type(item) is SymbolicArray:
-        return stand_in(item.type, 0)
+        return made(item.type)
     if type(item) is SymbolicScalar:
         return item.fix()
     if type(item) in (tuple, list):
-        return type(item)(typed(part) for part in item)
+        return type(item)(typed(part, made) for part in item)
     if type(item) is dict:
-        return {key: typed(part) for key, part in item.items()}
+        return {key: typed(part, made) for key, part in item.items()}
     return item
 
 

@@ -260,7 +260,8 @@ class SymbolicObject:
         return BoundHostMethod(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.capture.host_call(self, args, kwargs)
+        name = "result" if self.real is SymbolicObject.Missing else type(self.real).__name__
+        return self.capture.host_call(self, args, kwargs, name=name)
 
     def _contents(self, *_: Any) -> Any:
         self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only")
@@ -286,7 +287,7 @@ class BoundHostMethod:
         self.owner, self.name = owner, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.owner.capture.host_call(self, args, kwargs)
+        return self.owner.capture.host_call(self, args, kwargs, name=self.name)
 
     def _contents(self, *_: Any) -> Any:
         self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read")
