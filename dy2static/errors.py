@@ -2,19 +2,27 @@
 from __future__ import annotations
 
 import linecache
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
 
 class Location(NamedTuple):
-    """A place in the user's source: file, line (from 1), column (from 0) and the function it is in."""
+    """A place in the user's source: file, line (from 1), column (from 0) and the function it is in.
+
+    callers: the user's lines that called that function, outermost first, where they are known.
+    """
 
     file: str
     line: int
     col: int = 0
     function: str = ""
+    callers: Tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    def same_line(self, other: Optional["Location"]) -> bool:
+        """Whether the other place is on the same line, whoever called the function."""
+        return other is not None and (self.file, self.line) == (other.file, other.line)
 
     def text(self) -> str:
         """The source line, without its end; empty when the file cannot be read."""

@@ -57,7 +57,41 @@ FAILING_RUNS = {
         def f(x, t):
             return loss(F.relu(x), t)
         """, np.array([0, 1], np.int32), np.array([0, 7], np.int32),
-        [("loss", "return F.softmax_cross_entropy(y, t)")]),
+        [("f", "return loss(F.relu(x), t)"), ("loss", "return F.softmax_cross_entropy(y, t)")]),
+    "in branches, loops and lambdas": ("""
+        def loss(y, t):
+            if float(F.max(y).array) > 0:
+                for _ in range(2):
+                    y = y * 2
+                return F.softmax_cross_entropy(y, t)
+            return F.sum(y)
+
+        def repeated(y, t):
+            while float(F.sum(y).array) < 100:
+                y = y * 2 + loss(y, t)
+            return y
+
+        def f(x, t):
+            g = lambda y: repeated(y, t) if float(F.sum(y).array) > 0 else y
+            return g(F.relu(x))
+        """, np.array([0, 1], np.int32), np.array([0, 7], np.int32),
+        [("f", "return g(F.relu(x))"),
+         ("<lambda>", "g = lambda y: repeated(y, t) if float(F.sum(y).array) > 0 else y"),
+         ("repeated", "y = y * 2 + loss(y, t)"), ("loss", "return F.softmax_cross_entropy(y, t)")]),
+    "raise": ("""
+        def largest(y):
+            return float(F.max(y).array)
+
+        def check(y, i):
+            if i.sum() > 5:
+                raise ValueError("too much")
+
+        def f(x, i):
+            y = F.relu(x)
+            check(y,
+                  i)
+            return y * largest(y)
+        """, np.array([1, 2]), np.array([9, 1]), [("f", "check(y,"), ("check", 'raise ValueError("too much")')]),
     "host call": ("""
         @not_to_static
         def check(limit):
@@ -79,11 +113,11 @@ def test_a_failing_run_shows_the_users_lines(case, module):
     user = module(text)
     f = to_static(user.f, strict=True)
     f(x_(), good)
-    eager, _ = failure(user.f, x_(), bad)
+    eager, eagerly = failure(user.f, x_(), bad)
     error, shown = failure(f, x_(), bad)
     assert f.cache_info().captures == 1, "it was the compiled program that failed"
     assert type(error) is type(eager)
-    assert shown == frames
+    assert shown == frames == eagerly
     assert error.__cause__ is None and error.__context__ is None
     assert np.isfinite(f(x_(), good).array).all(), "and it goes on working"
 

@@ -1,24 +1,30 @@
-"""The user's line in tracebacks of compiled code: an entry as if that line had been running."""
+"""The user's lines in tracebacks of compiled code: an entry for each, as if it had been running."""
 from __future__ import annotations
 
+import os
 import types
 from typing import Any, List, Mapping, Optional
 
-from ..errors import Location
+from ..errors import Dy2StaticError, Location
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[int, Location]) -> BaseException:
-    """The error with an entry for the user's line after that of the generated function ``code``.
+    """The error with entries for the user's line and its callers after that of the generated function ``code``.
 
     origins: the user's place for every line of the generated function.  The error keeps its type, its arguments and
-    all its entries.
+    all its entries, but for those of this package below the user's line.
     """
     entries: List[Any] = []
-    step = error.__traceback__
+    step, hidden = error.__traceback__, False
     while step is not None:
-        entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
+        if not (hidden and step.tb_frame.f_code.co_filename.startswith(_OURS)):
+            entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
         if step.tb_frame.f_code is code and step.tb_lineno in origins:
-            entries.append(_entry(origins[step.tb_lineno]))
+            place = origins[step.tb_lineno]
+            entries += [_entry(line) for line in (*place.callers, place)]
+            hidden = not isinstance(error, Dy2StaticError)
         step = step.tb_next
     rebuilt: Optional[types.TracebackType] = None
     for frame, last, line in reversed(entries):
@@ -32,7 +38,7 @@ def _stopped() -> None:
 
 def _entry(place: Location) -> Any:
     """Frame, instruction and line of a frame that stands at a place of the user's file."""
-    name = place.function.rpartition(".")[2].strip("<>") or "compiled"
+    name = place.function.rpartition(".")[2] or "compiled"
     first = place.line - (_stopped.__code__.co_firstlineno + 1 - _stopped.__code__.co_firstlineno)
     code = _stopped.__code__.replace(co_filename=place.file, co_firstlineno=max(first, 1), co_name=name)
     try:

@@ -65,7 +65,8 @@ class Path:
     def was_here(self) -> bool:
         """Whether a decision of the same line has been settled, as in a loop of Python's."""
         here = user_location()
-        return any(loc == here for _, _, loc in self.marks.values()) or self.outer is not None and self.outer.was_here()
+        seen = any(here is None if loc is None else loc.same_line(here) for _, _, loc in self.marks.values())
+        return seen or self.outer is not None and self.outer.was_here()
 
     @property
     def decision(self) -> Optional[Tuple["Path", int]]:

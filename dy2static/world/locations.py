@@ -1,10 +1,11 @@
 """Which line of the user's is running."""
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
-from typing import Any, Iterable, Optional
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 import chainer
 import numpy
@@ -16,6 +17,14 @@ _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"]) + os.sep
 _LIBRARIES = tuple(os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (chainer, numpy))
 
 
+#: The code that runs blocks of a converted function, as functions of their own.
+_STAGING = (os.path.join(_OURS, "runtime", "dy.py"), os.path.join(_OURS, "staging") + os.sep)
+
+#: Where a capture begins: what is on the stack above is not part of the program.
+_START = os.path.join(_OURS, "pipeline.py")
+
+
+@functools.lru_cache(maxsize=4096)
 def is_user_file(file: str) -> bool:
     """Whether a file is neither ours nor a library's."""
     if file.startswith("<"):
@@ -25,19 +34,55 @@ def is_user_file(file: str) -> bool:
     return not file.startswith(_STDLIB) or "site-packages" in file
 
 
-def _location(frame: Any, line: int) -> Location:
-    code = frame.f_code
-    return Location(code.co_filename, line, 0, getattr(code, "co_qualname", code.co_name))
-
-
 def user_location() -> Optional[Location]:
-    """The innermost running line that is the user's; None outside user code."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            return _location(frame, frame.f_lineno)
+    """The innermost running line that is the user's, and those that led to it; None outside user code."""
+    return _place(_outwards(sys._getframe(1)))
+
+
+def error_location(error: BaseException) -> Optional[Location]:
+    """The innermost line of the user's that an exception passed through, and those that led to it."""
+    steps = list(_walk(error.__traceback__))
+    if not steps:
+        return None
+    start = next((i for i in reversed(range(len(steps))) if steps[i][0].f_code.co_filename == _START), None)
+    if start is not None:
+        return _place(reversed(steps[start + 1:]))
+    around = _outwards(steps[0][0].f_back) if _is_captured(steps[0][0]) else ()
+    return _place([*reversed(steps), *around])
+
+
+def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:
+    """The running frames and their lines from one to where the capture began, innermost first."""
+    while frame is not None and frame.f_code.co_filename != _START:
+        yield frame, frame.f_lineno
         frame = frame.f_back
-    return None
+
+
+def _is_captured(frame: Any) -> bool:
+    while frame is not None and frame.f_code.co_filename != _START:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _place(steps: Iterable[Tuple[Any, int]]) -> Optional[Location]:
+    """The first of these lines that is the user's, with the others as its callers."""
+    found: List[Tuple[str, int, str]] = []
+    block: Any = None           # a frame that runs a block of the function it is defined in, in place of that one
+    for frame, line in steps:
+        code = frame.f_code
+        if not is_user_file(code.co_filename):
+            continue
+        name = getattr(code, "co_qualname", code.co_name)
+        if block is not None and block.f_code in code.co_consts:
+            found[-1] = (*found[-1][:2], name)
+        else:
+            found.append((code.co_filename, line, name))
+        runner = "" if frame.f_back is None else frame.f_back.f_code.co_filename
+        block = frame if runner.startswith(_STAGING) else None
+    if not found:
+        return None
+    file, line, name = found[0]
+    return Location(file, line, 0, name, tuple(Location(file, line, 0, name) for file, line, name in reversed(found[1:])))
 
 
 def caller_depth() -> int:
@@ -46,15 +91,6 @@ def caller_depth() -> int:
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         depth, frame = depth + 1, frame.f_back
     return depth
-
-
-def error_location(error: BaseException) -> Optional[Location]:
-    """The innermost line of the user's that an exception passed through."""
-    found = None
-    for frame, line in _walk(error.__traceback__):
-        if is_user_file(frame.f_code.co_filename):
-            found = _location(frame, line)
-    return found
 
 
 def _walk(traceback: Any) -> Iterable:
