@@ -158,7 +158,11 @@ class Applying:
         if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
             with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"):
                 try:
-                    return call.probe([self._made_up(v) for v in operands])
+                    found = call.probe([self._made_up(v) for v in operands])
+                    fillings = stand_ins.FILLINGS[1:] if len(operands) > len(call.requires) else ()
+                    if all(found == self._types_with(call, operands, filling, found) for filling in fillings):
+                        return found
+                    reason = f"the shape of what {name_of(node)} gives depends on the contents of an array"
                 except Exception as error:
                     reason = f"{name_of(node)} does not run on made-up arrays: {error}"
             self.abort(reason)
@@ -167,10 +171,19 @@ class Applying:
             self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
         return found
 
-    def _made_up(self, value: Value) -> Any:
+    def _types_with(self, call: opaque.OpaqueCall, operands: List[Value], filling: int, otherwise: Tuple) -> Tuple:
+        """The types of the results if what is hidden in attributes has other contents."""
+        count = len(call.requires)
+        arrays = [self._made_up(v, filling if i >= count else 0) for i, v in enumerate(operands)]
+        try:
+            return call.types(arrays)
+        except IndexError:
+            return otherwise
+
+    def _made_up(self, value: Value, filling: int = 0) -> Any:
         """Contents for a trial run: what the value holds, where that is static."""
         known = self.known.get(value)
-        return stand_ins.stand_in(value.type, 0) if known is None else np.array(known)
+        return stand_ins.stand_in(value.type, filling) if known is None else np.array(known)
 
     def changed_config(self) -> Dict[str, Any]:
         """Entries of ``chainer.config`` that differ from those at the start of the call."""

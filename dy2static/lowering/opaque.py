@@ -86,6 +86,10 @@ class OpaqueCall:
             self.nonlinear = tuple(gx is not None and gx.requires_grad for gx in found)
         return tuple(type_of(y.array) for y in tape.outputs)
 
+    def types(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
+        """The types of the outputs of a run on these arrays."""
+        return tuple(type_of(y.array) for y in self._apply(self.fresh_node(arrays), arrays).outputs)
+
 
 #: What `FunctionNode.apply` itself sets.
 _BOOKKEEPING = frozenset(("inputs", "outputs", "rank", "stack", "lazy_grad_sum", "_input_indexes_to_retain",

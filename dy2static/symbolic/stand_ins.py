@@ -93,17 +93,30 @@ def unflatten(structure: Any, leaves: List[Any]) -> Any:
 _RANDOM_SIZE = 1 << 20
 
 
+#: How many fillings there are: no two leave the size of a result alike that depends on contents.
+FILLINGS = (0, 1, 2)
+
+
 def stand_in(type_: Any, filling: int) -> Any:
-    """A value of a type.  Integers are 0 (a valid index); other contents differ between the two fillings."""
+    """A value of a type, with contents that differ between the fillings.
+
+    In the first two, integers are 0, a valid index, and floats make regular matrices; in the third, integers and truths
+    differ within an array, and arrays of floats hold zeros.
+    """
     dtype = np.dtype(type_.dtype)
-    content = 0 if dtype.kind in "iu" else 1 - filling if dtype.kind == "b" else 1 + filling
+    if isinstance(type_, Tensor) and filling == 2:
+        if dtype.kind in "iub":
+            return np.resize(np.array([1, 0], dtype), type_.shape)
+        return np.full(type_.shape, 0 if type_.shape else 3, dtype)
+    content = (0, 0, 1)[filling] if dtype.kind in "iu" else (1, 0, 1)[filling] if dtype.kind == "b" else 1 + filling
     if isinstance(type_, Tensor):
         if dtype.kind == "f" and np.prod(type_.shape, dtype=int) < _RANDOM_SIZE:
             return np.random.RandomState(filling).uniform(0.5, 1.5, type_.shape).astype(dtype)
         return np.full(type_.shape, content, dtype)
     if type_.kind == "numpy":
         return dtype.type(content)
-    return {"py_bool": bool, "py_int": int, "py_float": float}[type_.kind](max(content, 1))
+    return {"py_bool": bool, "py_int": int, "py_float": float}[type_.kind](
+        content if type_.kind == "py_bool" else content + 1 if type_.kind == "py_int" else content)
 
 
 def shares(type_: Any) -> Any:
@@ -130,16 +143,29 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
 
     Raises ValueError where they depend on contents, and whatever the function raises.
     """
+    name = getattr(function, "__name__", "")
+    if name in _OF_SETS or name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
+        raise ValueError(_DEPENDS)
     found = []
-    for filling in (0, 1):
+    for filling in FILLINGS if types else FILLINGS[:1]:
         values = [stand_in(t, filling) for t in types]
         for array in values:
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False           # what writes into an operand is not a call but a write
-        with np.errstate(all="ignore"):
-            structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+        try:
+            with np.errstate(all="ignore"):
+                structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+        except (IndexError, np.linalg.LinAlgError) as error:
+            if filling < 2 or isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
+                raise
+            continue                                    # an index that is out of bounds, or a matrix without an inverse
         found.append((structure, tuple(map(type_of, leaves))))
-    if found[0][1] != found[1][1]:
-        raise ValueError("the shape or type of the result depends on the contents of an array")
+    if any(other[1] != found[0][1] for other in found):
+        raise ValueError(_DEPENDS)
     return found[0]
 
+
+_DEPENDS = "the shape or type of the result depends on the contents of an array"
+
+#: The size of what these give depends on which contents are in both arrays.
+_OF_SETS = frozenset(("intersect1d", "setdiff1d", "setxor1d", "union1d"))
