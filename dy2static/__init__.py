@@ -18,9 +18,9 @@ from dy2static.api import (  # noqa: E402
     set_verbosity,
     to_static,
 )
-from dy2static.errors import CaptureError, Dy2StaticError, FallbackWarning  # noqa: E402
+from dy2static.errors import CaptureError, DivergenceError, Dy2StaticError, FallbackWarning  # noqa: E402
 
 pipeline.install()
 
-__all__ = ["BoundStaticFunction", "CaptureError", "Dy2StaticError", "FallbackWarning", "StaticFunction",
+__all__ = ["BoundStaticFunction", "CaptureError", "DivergenceError", "Dy2StaticError", "FallbackWarning", "StaticFunction",
            "enable_to_static", "not_to_static", "set_code_level", "set_verbosity", "to_static"]

@@ -147,7 +147,7 @@ class BoundStaticFunction(StaticCallable):
         return f"<bound static {self.static.__qualname__} of {self.instance!r}>"
 
 
-def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32) -> Any:
+def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, check: int = 0) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -155,10 +155,11 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         a decorator with these options.
     strict: raise `CaptureError` instead of running eagerly with a warning.
     cache_limit: the most programs kept per function; the one used longest ago goes first.
+    check: so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
 
     Raises `SignatureError` for anything else.
     """
-    options = {"strict": strict, "cache_limit": cache_limit}
+    options = {"strict": strict, "cache_limit": cache_limit, "check": check}
     if target is None:
         return lambda actual: to_static(actual, **options)
     if isinstance(target, StaticCallable):

@@ -12,6 +12,7 @@ import chainer
 import numpy as np
 
 from . import config, pipeline
+from .check.checked import CheckedCall
 from .errors import (
     CaptureError,
     Dy2StaticError,
@@ -47,7 +48,8 @@ _MOST_REFUSALS = 16
 class Dispatcher:
     """The programs of one function, most recently used first, and the signatures that run eagerly."""
 
-    def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32):
+    def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
+                 check: int = 0):
         self.function, self.strict, self.limit = function, strict, cache_limit
         self.programs: List[Program] = []
         self.calls: List[Callable] = []
@@ -56,6 +58,7 @@ class Dispatcher:
         self.refused: Dict[Tuple, str] = {}
         self.postponed: Dict[Tuple, int] = {}
         self.captures = self.fallbacks = 0
+        self.check = check
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
 
@@ -124,7 +127,7 @@ class Dispatcher:
         return self._eager_after(failed, signature, args, kwargs)
 
     def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        result = program.call(args, kwargs)
+        result = self.calls[self.programs.index(program)](args, kwargs)
         if result is MISS:
             self._forget(program)
             self.refused[signature] = "its guards do not hold for the call they were made from"
@@ -178,7 +181,7 @@ class Dispatcher:
         if config.VERBOSITY.value >= 4:
             log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
         self.programs.insert(0, program)
-        self.calls.insert(0, program.call)
+        self.calls.insert(0, CheckedCall(self.function, program, self.check, self._checked) if self.check else program.call)
         del self.programs[self.limit:], self.calls[self.limit:]
         return program
 
@@ -195,6 +198,11 @@ class Dispatcher:
             numbers = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float)]
             if len(numbers) == len([g for g in guards if g.test != "expr"]):
                 self.varying.update(g.source.path() for g in numbers)
+
+    def _checked(self, call: CheckedCall) -> None:
+        """From now on the program is called as it is."""
+        if call in self.calls:
+            self.calls[self.calls.index(call)] = call.program.call
 
     def _forget(self, program: Program) -> None:
         index = self.programs.index(program)

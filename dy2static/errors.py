@@ -88,6 +88,12 @@ class RunError(Dy2StaticError, RuntimeError):
     code = "D2S301"
 
 
+class DivergenceError(Dy2StaticError, AssertionError):
+    """Under ``check=N``: a compiled call did something else than the eager one."""
+
+    code = "D2S302"
+
+
 class BackendError(Dy2StaticError, RuntimeError):
     """Chainer, NumPy or CuPy could not be set up as we need them."""
 

@@ -22,7 +22,7 @@ ROWS = (
     ("symbolic",),
     ("staging",),
     ("capture",),
-    ("codegen", "explain"),
+    ("codegen", "explain", "check"),
     ("pipeline",),
     ("dispatch",),
     ("export", "lazy", "static_graph"),

@@ -1,7 +1,7 @@
 """The executable meaning of a graph, with NumPy, node by node."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -12,15 +12,25 @@ from .graph import Graph, Node, Value
 from .template import fills_out, numpy_source
 from .types import Tensor, Type
 
+#: ``watch(node, results)`` is told what each node gave, those in regions once per execution.
+Watch = Callable[[Node, Tuple[Any, ...]], Any]
 
-def interpret(graph: Graph, *arrays: Any) -> Tuple[Any, ...]:
+
+class Run(NamedTuple):
+    """What one interpretation passes on: the numbers of symbols of shapes, and who is told."""
+
+    sizes: Dict[str, int]
+    watch: Optional[Watch] = None
+
+
+def interpret(graph: Graph, *arrays: Any, watch: Optional[Watch] = None) -> Tuple[Any, ...]:
     """The outputs of the graph for these inputs.  Raises what its nodes raise.
 
     Arrays that are outputs may share memory with inputs where the graph says ``view``.
     """
     if len(arrays) != len(graph.inputs):
         raise InternalError(f"{graph.name} takes {len(graph.inputs)} inputs, not {len(arrays)}")
-    return _run(graph, arrays, bind_sizes([v.type for v in graph.inputs], arrays))
+    return _run(graph, arrays, Run(bind_sizes([v.type for v in graph.inputs], arrays), watch))
 
 
 def bind_sizes(types: Sequence[Type], arrays: Sequence[Any]) -> Dict[str, int]:
@@ -36,18 +46,21 @@ def bind_sizes(types: Sequence[Type], arrays: Sequence[Any]) -> Dict[str, int]:
     return sizes
 
 
-def _run(graph: Graph, inputs: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
+def _run(graph: Graph, inputs: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     values: Dict[Value, Any] = dict(zip(graph.inputs, inputs))
     for node in graph.nodes:
         operands = [values[v] for v in node.inputs]
         rule = _CONTROL.get(node.op.name, _primitive)
-        values.update(zip(node.outputs, rule(node, operands, sizes)))
+        results = rule(node, operands, run)
+        values.update(zip(node.outputs, results))
+        if run.watch is not None:
+            run.watch(node, results)
         if node.op.name == "list_stack":
-            sizes[str(node.attrs["extent"])] = len(operands[0])
+            run.sizes[str(node.attrs["extent"])] = len(operands[0])
     return tuple(values[v] for v in graph.outputs)
 
 
-def _primitive(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
+def _primitive(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     op, result = node.op, node.outputs[0].type
     if callable(op.numpy):
         results = op.numpy(*operands, **node.attrs)
@@ -56,39 +69,39 @@ def _primitive(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tu
         raise InternalError(f"{op.name} has no NumPy meaning", node.loc)
     names = [f"operand_{i}" for i in range(len(operands))]
     text = numpy_source(op, names, "out", [v.type for v in node.inputs], result, node.attrs)
-    scope: Dict[str, Any] = {**sizes, **dict(zip(names, operands))}
+    scope: Dict[str, Any] = {**run.sizes, **dict(zip(names, operands))}
     if fills_out(op):
         assert isinstance(result, Tensor)
-        scope["out"] = np.empty(evaluate_shape(result.shape, sizes), result.dtype)
+        scope["out"] = np.empty(evaluate_shape(result.shape, run.sizes), result.dtype)
         execute(text, scope)
         return (scope["out"],)
     value = evaluate(text, scope)
     return (value,) if len(node.outputs) == 1 else value
 
 
-def _if(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
+def _if(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     region = node.regions[0 if operands[0] else 1]
-    return _run(region, operands[1:], sizes)
+    return _run(region, operands[1:], run)
 
 
-def _while(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
+def _while(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     test, body = node.regions
     carried, count = node.attrs["carried"], 0
     state, invariants = tuple(operands[:carried]), tuple(operands[carried:])
     stacks: List[List[Any]] = [[] for _ in body.outputs[carried:]]
-    while _run(test, state + invariants, sizes)[0]:
-        state = _pushed(_run(body, state + invariants, sizes), carried, stacks)
+    while _run(test, state + invariants, run)[0]:
+        state = _pushed(_run(body, state + invariants, run), carried, stacks)
         count += 1
     return state + tuple(stacks) + ((count,) if node.attrs["counted"] else ())
 
 
-def _scan(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
+def _scan(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     (body,), (count, *rest) = node.regions, operands
     carried, invariants = node.attrs["carried"], tuple(rest[node.attrs["carried"] + node.attrs["reads"]:])
     state, read = tuple(rest[:carried]), rest[carried:carried + node.attrs["reads"]]
     stacks: List[List[Any]] = [[] for _ in body.outputs[carried:]]
     for i in reversed(range(count)):
-        state = _pushed(_run(body, state + tuple(stack[i] for stack in read) + invariants, sizes), carried, stacks)
+        state = _pushed(_run(body, state + tuple(stack[i] for stack in read) + invariants, run), carried, stacks)
     return state + tuple(stacks)
 
 
@@ -99,7 +112,7 @@ def _pushed(results: Tuple[Any, ...], carried: int, stacks: Sequence[List[Any]])
     return results[:carried]
 
 
-def _raise(node: Node, operands: Sequence[Any], sizes: Dict[str, int]) -> Tuple[Any, ...]:
+def _raise(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     raise make_exception(node.attrs["exception"], node.attrs["message"], operands)
 
 

@@ -1,0 +1,1 @@
+"""Shadow mode: calls that run eagerly, too, and are compared."""
