@@ -18,9 +18,15 @@ from dy2static.api import (  # noqa: E402
     set_verbosity,
     to_static,
 )
-from dy2static.errors import CaptureError, DivergenceError, Dy2StaticError, FallbackWarning  # noqa: E402
+from dy2static.errors import (  # noqa: E402
+    CaptureError,
+    CheckWarning,
+    DivergenceError,
+    Dy2StaticError,
+    FallbackWarning,
+)
 
 pipeline.install()
 
-__all__ = ["BoundStaticFunction", "CaptureError", "DivergenceError", "Dy2StaticError", "FallbackWarning", "StaticFunction",
-           "enable_to_static", "not_to_static", "set_code_level", "set_verbosity", "to_static"]
+__all__ = ["BoundStaticFunction", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError", "FallbackWarning",
+           "StaticFunction", "enable_to_static", "not_to_static", "set_code_level", "set_verbosity", "to_static"]

@@ -117,3 +117,7 @@ class VerifyError(InternalError):
 
 class FallbackWarning(UserWarning):
     """A decorated function runs eagerly; the text names the line and the reason."""
+
+
+class CheckWarning(UserWarning):
+    """Calls that ``check=N`` asks for cannot be compared."""

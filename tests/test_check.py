@@ -322,6 +322,21 @@ def test_the_first_line_that_differs_is_named(case, monkeypatch, capsys):
     assert seen == [] or case != "a global list", "the state is that of the compiled call"
 
 
+def test_what_cannot_be_put_back_is_not_checked(tmp_path):
+    items = iter([1, 2, 3])
+
+    @to_static(check=5)
+    def f(x):
+        next(items)
+        return F.relu(x)
+    with pytest.warns(dy2static.CheckWarning) as caught:
+        f(variable(2))
+    assert [(os.path.basename(w.filename), str(w.message).partition(": ")[2]) for w in caught] == [
+        (os.path.basename(__file__), "it can reach a list_iterator, which cannot be put back")]
+    assert next(items) == 2
+    assert f.dispatcher.calls == [f.dispatcher.programs[0].call]
+
+
 def test_after_a_difference_calls_go_on(monkeypatch):
     wrong_lowering(monkeypatch)
     f = to_static(values, check=1)

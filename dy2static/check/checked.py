@@ -3,14 +3,16 @@ from __future__ import annotations
 
 import contextlib
 import types
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
 
-from ..errors import DivergenceError, Location
+from ..errors import CheckWarning, DivergenceError, Location
 from ..runtime.hooks import stage
 from ..runtime.node import CompiledFunction
 from ..runtime.program import MISS, Program
+from ..world.locations import caller_depth
 from .compare import Comparison, Difference, different
 from .locate import Applied, first_gradient, first_line
 from .state import State
@@ -35,9 +37,13 @@ class CheckedCall:
             return self.program.call(args, kwargs)
         if self.program.diagnose(args, kwargs):
             return MISS
+        before = State([self.function, *args, *kwargs.values()])
+        if before.lasting:
+            self._give_up(before.lasting[0])
+            return self.program.call(args, kwargs)
         self.running = True
         try:
-            run = _Both(self.function, self.program, args, kwargs)
+            run = _Both(self.function, self.program, args, kwargs, before)
         finally:
             self.running = False
         if run.result is MISS:
@@ -48,18 +54,24 @@ class CheckedCall:
         run.judge()
         return run.result
 
+    def _give_up(self, reason: Any) -> None:
+        self.left = 0
+        self.done(self)
+        warnings.warn(f"calls of {self.function.__qualname__} are not checked: it can reach a {type(reason).__name__}, "
+                      "which cannot be put back", CheckWarning, stacklevel=caller_depth())
+
 
 class _Both:
     """One call, run eagerly and compiled from the same state; the state it leaves is that of the compiled run."""
 
-    def __init__(self, function: types.FunctionType, program: Program, args: Tuple, kwargs: Mapping[str, Any]):
+    def __init__(self, function: types.FunctionType, program: Program, args: Tuple, kwargs: Mapping[str, Any],
+                 before: State):
         self.function, self.program = function, program
         self.eagerly = lambda: function(*args, **kwargs)
         self.compiled = lambda: program.call(args, kwargs)
         self.problem: Optional[Difference] = None
         self.at: Optional[Location] = None
         roots = [function, *args, *kwargs.values()]
-        before = State(roots)
         applied = Applied()
         with recorded(silent=True) as said, applied.taken_down():
             expected, failed = _outcome(self.eagerly)

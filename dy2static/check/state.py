@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import io
 import random
 import types
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
@@ -36,6 +37,7 @@ class State:
     def __init__(self, roots: Sequence[Any]):
         self.records: Dict[int, Record] = {}
         self.globals: Dict[Tuple[int, str], Tuple[dict, str, Any]] = {}
+        self.lasting: List[Any] = []            # what cannot be put back: streams, iterators of Python's own
         self.random = random_states()
         self.config = [(space, dict(space)) for space in (chainer.config._local.__dict__, chainer.global_config.__dict__)]
         waiting = list(roots)
@@ -100,7 +102,12 @@ class State:
             return self._function(item) if is_converted(item) else None
         if isinstance(item, type):
             return None if is_library_class(item) else _class(item)
-        if isinstance(item, types.ModuleType) or is_library_class(kind) and not kind.__module__.startswith(
+        if isinstance(item, types.ModuleType):
+            return None if is_library(item.__name__) else Record(item, "object", _attributes(item), _fields(item))
+        if isinstance(item, io.IOBase) or hasattr(kind, "__next__") and not hasattr(item, "__dict__"):
+            self.lasting.append(item)
+            return None
+        if is_library_class(kind) and not kind.__module__.startswith(
                 ("chainer", "functools", "types", "collections")):
             return None
         parts = (*_attributes(item), *((f".{cls.__name__}", cls) for cls in kind.__mro__ if not is_library_class(cls)))
@@ -162,7 +169,9 @@ def _variable(item: Variable) -> Record:
 def _class(cls: type) -> Record:
     own = {name: value for name, value in vars(cls).items()
            if not (name.startswith("__") and name.endswith("__")) and not isinstance(value, types.MemberDescriptorType)}
-    return Record(cls, "class", tuple((f".{name}", value) for name, value in own.items()), own)
+    special = tuple((f".{name}", value) for name, value in vars(cls).items()
+                    if name not in own and isinstance(value, types.FunctionType))
+    return Record(cls, "class", tuple((f".{name}", value) for name, value in own.items()) + special, own)
 
 
 def _dict_of(item: Any) -> Any:

@@ -22,14 +22,14 @@ class Said(NamedTuple):
 
 
 class _Stream:
-    """A stream that takes down what one thread writes."""
+    """A stream that takes down what one thread writes, but not while a handler of the log does."""
 
-    def __init__(self, stream: Any, name: str, said: List[Said], silent: bool):
-        self._stream, self._name, self._said, self._silent = stream, name, said, silent
+    def __init__(self, stream: Any, name: str, said: List[Said], silent: bool, logging_: List[Any]):
+        self._stream, self._name, self._said, self._silent, self._logging = stream, name, said, silent, logging_
         self._thread = threading.get_ident()
 
     def write(self, text: str) -> Any:
-        if threading.get_ident() == self._thread:
+        if threading.get_ident() == self._thread and not self._logging:
             self._said.append(Said(self._name, text, user_location()))
             if self._silent:
                 return len(text)
@@ -43,6 +43,7 @@ class _Stream:
 def recorded(silent: bool) -> Iterator[List[Said]]:
     """A list that fills with what this thread prints and logs inside the block; ``silent``: nobody else sees it."""
     said: List[Said] = []
+    handled_now: List[Any] = []
     streams, handle, thread = (sys.stdout, sys.stderr), logging.Logger.handle, threading.get_ident()
 
     def handled(logger: logging.Logger, record: logging.LogRecord) -> None:
@@ -50,8 +51,15 @@ def recorded(silent: bool) -> Iterator[List[Said]]:
             said.append(Said(f"the log {logger.name}", record.getMessage(), user_location()))
             if silent:
                 return
-        handle(logger, record)
-    sys.stdout, sys.stderr = (_Stream(s, f"the {n} output", said, silent) for s, n in zip(streams, ("standard", "error")))
+            handled_now.append(record)
+            try:
+                handle(logger, record)
+            finally:
+                handled_now.pop()
+        else:
+            handle(logger, record)
+    sys.stdout, sys.stderr = (_Stream(stream, f"the {name} output", said, silent, handled_now)
+                              for stream, name in zip(streams, ("standard", "error")))
     logging.Logger.handle = handled                     # type: ignore[method-assign]
     try:
         with warnings.catch_warnings(record=True) if silent else contextlib.nullcontext():
