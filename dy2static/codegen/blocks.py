@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from ..ir.graph import Node, Value
 from .buffers import BufferPlan
 from .flatten import Block, Step
-from .linear import InPlaceAppends
+from .linear import InPlaceChanges
 from .names import Names
 from .text import Line
 
@@ -20,7 +20,7 @@ class BlockWriter:
     """
 
     plan: BufferPlan
-    appends: InPlaceAppends
+    changes: InPlaceChanges
     names: Names
     uses: Dict[Value, int]
     reads: Dict[Value, int]
@@ -57,8 +57,7 @@ class BlockWriter:
 
     def _loop(self, step: Step) -> None:
         node, loop, body = step.node, step.loop, step.blocks[-1]
-        begin = [f"list({self.texts[v]})" if variable in self.appends.variables else self.texts[v]
-                 for variable, v in zip(step.variables, loop.state)]
+        begin = [self.changes.copied(variable, self.texts[v]) for variable, v in zip(step.variables, loop.state)]
         state = [self._variable(v) for v in step.variables]
         for variable, name, text in zip(step.variables, state, begin):
             if variable in self.plan.places and name != text:

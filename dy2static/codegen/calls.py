@@ -21,9 +21,9 @@ def call_text(call: Call, operands: Sequence[str], bind: Callable[[str, Any], st
 
     bind: gives the name under which the code knows an object.
     """
-    if not call.single or not all(_has_text(item) for item in (*call.args, *call.kwargs.values())):
+    if not call.single or not all(has_text(item) for item in (*call.args, *call.kwargs.values())):
         return None
-    args = [_part(item, operands, bind) for item in call.args]
+    args = [part_text(item, operands, bind) for item in call.args]
     function = call.function
     if function in _INFIX and len(args) == 2 and not call.kwargs:
         return f"{args[0]} {_INFIX[function]} {args[1]}"
@@ -31,7 +31,7 @@ def call_text(call: Call, operands: Sequence[str], bind: Callable[[str, Any], st
         return f"{_PREFIX[function]}{args[0]}"
     if function is operator.getitem:
         return f"{args[0]}[{args[1]}]"
-    keywords = [f"{name}={_part(item, operands, bind)}" for name, item in call.kwargs.items()]
+    keywords = [f"{name}={part_text(item, operands, bind)}" for name, item in call.kwargs.items()]
     method = getattr(function, "method", None)
     if method is not None and args:
         return f"{args[0]}.{method}({', '.join(args[1:] + keywords)})"
@@ -45,7 +45,12 @@ def call_text(call: Call, operands: Sequence[str], bind: Callable[[str, Any], st
     return None
 
 
-def _part(item: Any, operands: Sequence[str], bind: Callable[[str, Any], str]) -> str:
+def is_operator(call: Call) -> bool:
+    """Whether the call is arithmetic or a comparison, which gives new memory always."""
+    return call.function in _INFIX or call.function in _PREFIX
+
+
+def part_text(item: Any, operands: Sequence[str], bind: Callable[[str, Any], str]) -> str:
     """One argument: an operand, a literal, a tuple, list or slice of such, or a name for an object."""
     kind = type(item)
     if kind is Hole:
@@ -56,17 +61,17 @@ def _part(item: Any, operands: Sequence[str], bind: Callable[[str, Any], str]) -
     if kind is float and item == item and abs(item) != float("inf"):
         return repr(item) if item >= 0 else f"({item!r})"
     if kind is tuple:
-        parts = [_part(part, operands, bind) for part in item]
+        parts = [part_text(part, operands, bind) for part in item]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if kind is list:
-        return f"[{', '.join([_part(part, operands, bind) for part in item])}]"
+        return f"[{', '.join([part_text(part, operands, bind) for part in item])}]"
     if kind is slice:
-        return f"slice({', '.join([_part(part, operands, bind) for part in (item.start, item.stop, item.step)])})"
+        return f"slice({', '.join([part_text(part, operands, bind) for part in (item.start, item.stop, item.step)])})"
     return bind("argument", item)
 
 
-def _has_text(item: Any) -> bool:
-    """Whether all holes in an argument are where `_part` looks for them."""
+def has_text(item: Any) -> bool:
+    """Whether all holes in an argument are where `part_text` looks for them."""
     if type(item) in (tuple, list):
-        return all(_has_text(part) for part in item)
+        return all(has_text(part) for part in item)
     return not isinstance(item, (dict, tuple))

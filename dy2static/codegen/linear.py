@@ -1,56 +1,77 @@
-"""Lists that grow in loops: where an append may change the list itself, because nobody reads the shorter one any more."""
+"""Lists that grow and arrays that are filled in loops: where a step may change the object itself, since no later one reads
+it as it was."""
 from __future__ import annotations
 
-from typing import Dict, List, Set, Tuple
+from typing import AbstractSet, Dict, List, Set, Tuple
 
 from ..ir.graph import Node, Value
+from ..ir.template import fills_out
 from ..ir.types import List as ListType
+from ..ir.types import Tensor
+from .calls import is_operator
 from .flatten import Block, Step, all_steps
 
 #: What reads a list and does not keep it.
-_READERS = ("list_len", "list_get", "list_stack", "list_append")
+_READERS = ("list_len", "list_get", "list_stack")
 
 #: The branches around a step, with the side it is on.
 _Path = Tuple[Tuple[Step, int], ...]
 
 
-class InPlaceAppends:
-    """nodes: the ``list_append`` that change their list.  variables: those of loops that own theirs, for which the list
-    that the loop begins with is copied.
+class InPlaceChanges:
+    """nodes: the appends and writes that change their list or array.  variables: those of loops that own theirs, for
+    which what the loop begins with is copied.  buffered: the values that live in the arena, which are left alone.
     """
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, buffered: AbstractSet[Value]):
         self.nodes: Set[Node] = set()
         self.variables: Set[Value] = set()
         for step in all_steps(block):
             for variable, result in zip(step.variables, step.blocks[-1].results if step.variables else ()):
-                versions = _Versions(variable, step.blocks[-1]) if isinstance(variable.type, ListType) else None
-                if versions is not None and versions.are_one(result):
-                    self.nodes.update(node for node, _, _ in versions.appends)
-                    self.variables.add(variable)
+                if isinstance(variable.type, (ListType, Tensor)) and variable not in buffered:
+                    versions = _Versions(variable, step)
+                    if versions.are_one(result) and buffered.isdisjoint(versions.made):
+                        self.nodes.update(node for node, _, _ in versions.changes)
+                        self.variables.add(variable)
+
+    def copied(self, variable: Value, text: str) -> str:
+        """What a loop begins with, for this variable."""
+        if variable not in self.variables:
+            return text
+        return f"list({text})" if isinstance(variable.type, ListType) else f"{text}.copy('K')"
+
+
+def changes_first(node: Node) -> bool:
+    """Whether a node gives its first operand changed, with nothing else of it in the result."""
+    if node.op.name == "list_append":
+        return True
+    call = node.attrs.get("call")
+    return hasattr(getattr(call, "function", None), "in_place") and call.single and \
+        getattr(call.args[0], "index", None) == 0
 
 
 class _Versions:
-    """The values of one iteration that would be one list: a variable of the loop and what is appended to it.
+    """The values of one iteration that would be one list: a variable of the loop and what becomes of it.
 
     made: where each comes to be.  kept: whether something else may come to hold it.
     """
 
-    def __init__(self, variable: Value, body: Block):
+    def __init__(self, variable: Value, step: Step):
         self.made: Dict[Value, int] = {variable: -1}
-        self.appends: List[Tuple[Node, int, _Path]] = []
+        self.changes: List[Tuple[Node, int, _Path]] = []
         self.reads: List[Tuple[Value, int, _Path]] = []
-        self.kept, self.body = False, body
-        self._follow(body, ())
+        self.kept, self.body = False, step.blocks[-1]
+        for block in step.blocks:
+            self._follow(block, ())
 
     def are_one(self, result: Value) -> bool:
-        """Whether the list can be one object that ends as ``result``: no version is read after it was made longer."""
+        """Whether all can be one object that ends as ``result``: no version is read after it was changed."""
         ends = [v for v in self.body.results if v in self.made]
-        if self.kept or not self.appends or ends != [result]:
+        if self.kept or not self.changes or ends != [result]:
             return False
         reads = [*self.reads, (result, self.body.end, ())]
         return all(self.made[value] >= position or other <= position or _apart(path, other_path)
-                   for _, position, path in self.appends for value, other, other_path in reads)
+                   for _, position, path in self.changes for value, other, other_path in reads)
 
     def _follow(self, block: Block, path: _Path) -> None:
         for step in block.steps:
@@ -61,9 +82,11 @@ class _Versions:
                 self._join(step, path)
             elif not self.made.keys().isdisjoint(_read_by(step)):
                 self.reads += [(v, step.position, path) for v in node.inputs if v in self.made]
-                self.kept |= node.op.name not in _READERS or not self.made.keys().isdisjoint(node.inputs[1:])
-                if node.op.name == "list_append":
-                    self.appends.append((node, step.position, path))
+                changes = changes_first(node) and node.inputs[0] in self.made
+                self.kept |= not (changes or _only_reads(node))
+                if changes:
+                    self.kept |= not self.made.keys().isdisjoint(node.inputs[1:])
+                    self.changes.append((node, step.position, path))
                     self.made[node.outputs[0]] = step.position
 
     def _join(self, step: Step, path: _Path) -> None:
@@ -77,6 +100,12 @@ class _Versions:
                 self.made[output] = step.end
             else:
                 self.kept |= any(own)
+
+
+def _only_reads(node: Node) -> bool:
+    """Whether a node reads where it stands, and its results share nothing with its operands."""
+    call = node.attrs.get("call") if node.op.name == "numpy_call" else None
+    return node.op.name in _READERS or fills_out(node.op) and not node.op.view or call is not None and is_operator(call)
 
 
 def _read_by(step: Step) -> Set[Value]:

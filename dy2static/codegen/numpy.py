@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import operator
 import re
 from dataclasses import dataclass
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -22,10 +23,10 @@ from ..passes.effects import must_run
 from ..pyast.loader import compile_text
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
-from .calls import call_text
+from .calls import call_text, has_text, part_text
 from .extents import made_in_regions, made_symbol, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
-from .linear import InPlaceAppends
+from .linear import InPlaceChanges
 from .names import Names
 from .placement import Placement
 from .text import Line, function_text
@@ -109,7 +110,7 @@ class _Emitter(BlockWriter):
         self.placement = Placement(self.block, escaping, self.uses, self.operands)
         self.held = self.placement.held
         self.plan = plan(self.block, self.placement, self.returned, self._overwritable, self._as_view)
-        self.appends = InPlaceAppends(self.block)
+        self.changes = InPlaceChanges(self.block, self.plan.places.keys())
         self.symbols = symbols_in(graph)
         self.names = Names({*reserved, *self.symbols})
         self.constants: Dict[Any, np.ndarray] = {}
@@ -228,10 +229,8 @@ class _Emitter(BlockWriter):
             self.texts[node.outputs[0]] = "None"
         elif node.op.name == "raise_":
             self._raise(node)
-        elif node in self.appends.nodes:
-            items, item = (self.texts[v] for v in node.inputs)
-            self._line(f"{items}.append({item})", node)
-            self.texts[node.outputs[0]] = items
+        elif node in self.changes.nodes:
+            self._change(node)
         elif any(v in self.plan.places for v in node.outputs):
             self._into_buffer(node)
         elif isinstance(node.op.numpy, str):
@@ -242,6 +241,23 @@ class _Emitter(BlockWriter):
                 self._line(f"{made_symbol(node)} = len({self.texts[node.inputs[0]]})", node)
         else:
             raise InternalError(f"{node.op.name} has no NumPy form", node.loc)
+
+    def _change(self, node: Node) -> None:
+        """An append to a list, or a write into an array, that is our own."""
+        target, *rest = (self.texts[v] for v in node.inputs)
+        if node.op.name == "list_append":
+            self._line(f"{target}.append({rest[0]})", node)
+        else:
+            call = node.attrs["call"]
+            steps, function, args, kwargs = call.args[1:]
+            if not steps and function is operator.setitem and has_text(args):
+                key, item = (part_text(part, [target, *rest], self.names.bind) for part in args)
+                self._line(f"{target}[{key}] = {item}", node)
+            else:
+                write = Call(call.function.in_place, call.args, call.kwargs, call.flatten, call.name, call.single)
+                name = self.names.bind("write", write)
+                self._line(f"{name}({', '.join((target, *rest))})", node)
+        self.texts[node.outputs[0]] = target
 
     def _constant(self, node: Node) -> None:
         """A 0-d array or an array in the namespace; a copy of it where somebody could write into it."""

@@ -392,16 +392,25 @@ _Method = stand_ins.Method
 
 def _write(contents: np.ndarray, steps: Tuple, function: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]) -> np.ndarray:
     """A copy of the contents after ``function`` wrote into the view at the end of the steps."""
-    made = view = contents.copy(order="K")
+    return _write_into(contents.copy(order="K"), steps, function, args, kwargs)
+
+
+def _write_into(contents: np.ndarray, steps: Tuple, function: Callable[..., Any], args: Tuple,
+                kwargs: Dict[str, Any]) -> np.ndarray:
+    view = contents
     for step, step_args, step_kwargs in steps:
         view = step(view, *step_args, **step_kwargs)
     function(view, *args, **kwargs)
-    return made
+    return contents
 
 
 def _write_checked(*args: Any) -> np.ndarray:
     """The same, for what may fail on what arrays hold."""
     return _write(*args)
+
+
+#: What generated code calls instead where the contents are its own and nobody reads them as they were.
+_write.in_place = _write_checked.in_place = _write_into         # type: ignore[attr-defined]
 
 
 def _itself(array: np.ndarray) -> np.ndarray:
