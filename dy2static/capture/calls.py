@@ -28,7 +28,7 @@ from ..symbolic.values import (
     is_symbolic,
 )
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
-from ..world.trust import is_converted, is_library, is_library_class
+from ..world.trust import is_converted, is_generated, is_library, is_library_class
 from ..world.untouched import random_states, set_random_states
 from ..world.world import ShadowMeta, real_class
 
@@ -94,6 +94,8 @@ class Calls:
     # --- Python functions ---------------------------------------------------------------------------------------------
 
     def _function(self, function: types.FunctionType) -> Callable:
+        if is_generated(function):
+            return function
         if function.__code__ in self.staged_codes:
             return function
         if getattr(function, NOT_STATIC, False):

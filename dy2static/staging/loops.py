@@ -17,7 +17,7 @@ from ..symbolic.values import Maybe, SymbolicVariable
 from ..world.aborts import CaptureAborted
 from ..world.regions import close, free_values
 from .joining import Branch
-from .slots import MaybeSlot, Slot, VariableSlot, slot_of
+from .slots import STAYS, MaybeSlot, Slot, TupleSlot, Unchanged, VariableSlot, is_like, slot_of, stays
 
 _SAME = object()
 
@@ -72,8 +72,8 @@ class Loops:
                 after = trial.after(results, before)
             if not trial.found_more:
                 return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
-            wanted = trial.wanted(after)
             before.restore()
+            wanted = trial.wanted(after, before)
             if any((key[0], WHOLE) in wanted for key in wanted if isinstance(key, tuple) and key[1] != WHOLE):
                 self.capture.abort("a loop on array values both changes the length of a list and assigns to its items")
             slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
@@ -173,6 +173,10 @@ class Trial:
     def _is_more(self, item: Any, slot: Any) -> bool:
         """Whether a Variable has more about it than the slot was made for."""
         item, slot = _present(item), _present(slot)
+        if isinstance(slot, Unchanged):
+            return not stays(item, slot.initial)
+        if isinstance(slot, TupleSlot):
+            return is_like(item, slot.initial) and any(map(self._is_more, item, slot.parts))
         if isinstance(slot, ListSlot) and type(item) is Contents:
             requires_grad, connected = flags_of(item)
             return requires_grad > slot.requires_grad or connected > slot.connected
@@ -182,21 +186,28 @@ class Trial:
         return item.requires_grad > slot.requires_grad or item.connected > (slot.connected or slot.is_open) or \
             not slot.among.keys() >= among.keys()
 
-    def wanted(self, after: Dict[Any, Any]) -> Dict[Any, Tuple[bool, bool, Dict]]:
-        """The places of the next guess, with what Variables there are: with gradient, with a creator, which objects."""
-        found = {}
-        for key in {**self.slots, **self.found}:
-            slot, item = _present(self.slots.get(key)), _present(after[key])
-            sides = [x for x in (slot, item) if isinstance(x, (VariableSlot, SymbolicVariable))]
-            among = dict(slot.among) if isinstance(slot, VariableSlot) else {}
-            if isinstance(item, SymbolicVariable):
-                among.update(self.capture.staging.choices.of(item, self.capture.staging.depth).among)
-            if type(item) is Contents:
-                flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
-                found[key] = any(r for r, _ in flags), any(c for _, c in flags), {}
-                continue
-            found[key] = any(x.requires_grad for x in sides), any(x.connected for x in sides), among
-        return found
+    def wanted(self, after: Dict[Any, Any], before: Snapshot) -> Dict[Any, Any]:
+        """The places of the next guess, with what Variables there are: with gradient, with a creator, which objects.
+
+        before: restored by now.
+        """
+        return {key: self._flags(self.slots.get(key), before.read(key) if isinstance(key, tuple) else self.initial[key],
+                                 after[key]) for key in {**self.slots, **self.found}}
+
+    def _flags(self, slot: Any, initial: Any, item: Any) -> Any:
+        slot, item = _present(slot), _present(item)
+        if is_like(initial, item):
+            parts = slot.parts if isinstance(slot, TupleSlot) else [Unchanged(self.capture, x, "") for x in initial]
+            return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y)
+                    for part, x, y in zip(parts, initial, item)]
+        if type(item) is Contents:
+            flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
+            return any(r for r, _ in flags), any(c for _, c in flags), {}
+        sides = [x for x in (slot, item) if isinstance(x, (VariableSlot, SymbolicVariable))]
+        among = dict(slot.among) if isinstance(slot, VariableSlot) else {}
+        if isinstance(item, SymbolicVariable):
+            among.update(self.capture.staging.choices.of(item, self.capture.staging.depth).among)
+        return any(x.requires_grad for x in sides), any(x.connected for x in sides), among
 
     def finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot) -> Tuple:
         """The local names after the loop; writes what it left in objects."""

@@ -11,9 +11,16 @@ from ..symbolic.kinds import describe, number_kind
 from ..symbolic.lists import Contents, ListSlot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
+#: In place of the flags of a place: what is in it before a loop stays in it.
+STAYS = "stays"
 
-def slot_of(capture: Any, initial: Any, name: str, flags: Tuple[bool, bool, Dict], after: Any = None) -> Any:
+
+def slot_of(capture: Any, initial: Any, name: str, flags: Any, after: Any = None) -> Any:
     """The slot for a place that has this before a loop."""
+    if flags == STAYS:
+        return Unchanged(capture, initial, name)
+    if is_like(initial, after) and isinstance(flags, list):
+        return TupleSlot(capture, initial, name, flags, after)
     if type(initial) is Contents:
         return ListSlot(capture, initial, "a list", flags, after)
     return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
@@ -64,6 +71,58 @@ class Slot:
             self.capture.abort(f"{self.name} is {describe(self.initial)} before a loop on array values and becomes "
                                f"{describe(item)} in it")
         return [value]
+
+
+def is_like(item: Any, other: Any) -> bool:
+    """Whether both are tuples of one type and length."""
+    return isinstance(item, tuple) and type(item) is type(other) and len(item) == len(other)
+
+
+def stays(item: Any, other: Any) -> bool:
+    """Whether both are one object, or equal constants."""
+    constant = type(item) is type(other) and type(item) in (bool, int, float, str, type(None))
+    return item is other or constant and repr(item) == repr(other)
+
+
+class Unchanged:
+    """A part of a tuple that is the same in every iteration."""
+
+    def __init__(self, capture: Any, initial: Any, name: str):
+        self.capture, self.initial, self.name = capture, initial, name
+        self.inside: List[Value] = []
+
+    def wrap(self, values: Iterator[Value], *_: Any) -> Any:
+        """What it is."""
+        return self.initial
+
+    def values_of(self, item: Any) -> List[Value]:
+        """None at all."""
+        return []
+
+
+class TupleSlot:
+    """A place of a tuple, also of a named one: the slots of its parts."""
+
+    def __init__(self, capture: Any, initial: Tuple, name: str, flags: List, after: Tuple):
+        self.capture, self.initial, self.name = capture, initial, name
+        self.parts = [slot_of(capture, *each) for each in zip(initial, [name] * len(initial), flags, after)]
+
+    @property
+    def inside(self) -> List[Value]:
+        """The values in the regions, of one part after the other."""
+        return [value for part in self.parts for value in part.inside]
+
+    def wrap(self, values: Iterator[Value], *after: Tuple) -> Tuple:
+        """The tuple in the place."""
+        parts = [part.wrap(values, *[item[k] for item in after]) for k, part in enumerate(self.parts)]
+        return self.initial._make(parts) if hasattr(self.initial, "_make") else tuple(parts)
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The values of the graph for all parts."""
+        if not is_like(self.initial, item):
+            self.capture.abort(f"{self.name} is {describe(self.initial)} before a loop on array values and becomes "
+                               f"{describe(item)} in it")
+        return [value for part, inner in zip(self.parts, item) for value in part.values_of(inner)]
 
 
 class VariableSlot(Slot):

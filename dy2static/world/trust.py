@@ -40,6 +40,14 @@ def is_converted(function: types.FunctionType) -> bool:
     return _within(name, _CONVERTED) or not is_library(name)
 
 
+def is_generated(function: types.FunctionType) -> bool:
+    """Whether `dataclasses` made a method: it reads, assigns and compares attributes, and has no source."""
+    return function.__code__.co_filename == "<string>" and function.__name__ in _GENERATED
+
+
+_GENERATED = frozenset(("__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__"))
+
+
 def is_library_class(cls: type) -> bool:
     """Whether a class is a library's.  One that is made by calling a metaclass says the metaclass's module: look there."""
     name = cls.__module__

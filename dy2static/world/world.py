@@ -272,7 +272,8 @@ class World:
     def _class_attribute(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
         if isinstance(found, types.FunctionType):
             self._guard_class(cls, name, found)
-            return types.MethodType(found, shadow)
+            # generated code, which is not converted, calls it
+            return types.MethodType(self._staged_special(found) if name == "__post_init__" else found, shadow)
         if isinstance(found, classmethod):
             self._guard_class(cls, name, found)
             owner = self.shadow_class(cls) if self._is_user_class(cls) else cls
@@ -282,7 +283,7 @@ class World:
             return found.__func__
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
-        if is_library_class(cls):
+        if is_library_class(cls) or name in _OF_DATACLASSES:
             return found
         return self.shadow(found, self.source("attr", self.source("const", None, cls), name))
 
@@ -326,9 +327,7 @@ class World:
             self.capture.abort(f"class {cls.__name__} has its own __new__")
         init = _lookup(cls, "__init__")
         if init is not _ABSENT and "__dataclass_fields__" in cls.__dict__ and init.__code__.co_filename == "<string>":
-            if hasattr(cls, "__post_init__"):
-                self.capture.abort(f"the dataclass {cls.__name__} has a __post_init__")
-            init(shadow, *args, **kwargs)               # generated: it only assigns
+            init(shadow, *args, **kwargs)               # generated: it assigns, and calls a staged __post_init__
         elif isinstance(init, types.FunctionType):
             self._guard_class(cls, "__init__", init)
             self.capture.callee(init)(shadow, *args, **kwargs)
@@ -365,6 +364,10 @@ class World:
 
 class _Plain:
     pass
+
+
+#: What `dataclasses` notes on a class.
+_OF_DATACLASSES = ("__dataclass_fields__", "__dataclass_params__")
 
 
 _NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",

@@ -1,0 +1,112 @@
+"""Tuples that loops on array values carry: their parts, named ones, nested ones, with parts that stay."""
+import collections
+
+import against_eager
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import variable
+
+State = collections.namedtuple("State", "h c steps")
+
+
+def pair(x, w):
+    s = x, x * w
+    while float(F.sum(s[0]).array) < 9:
+        s = s[0] + abs(s[1]) + 0.1, F.tanh(s[1])
+    return s
+
+
+def unpacked(x, w):
+    s = x, x * w
+    while True:
+        h, c = s
+        if float(F.sum(h).array) > 6:
+            break
+        s = h + 0.5, c * h
+    return F.sum(h * c), s[1]
+
+
+def nested_tuples(x, w):
+    s = ((x, 1), w * 2)
+    while float(F.sum(s[0][0]).array) < 9:
+        (h, n), c = s
+        s = ((h + c + 1, n + 1), F.tanh(c))
+    return s[0][0], s[0][1], s[1]
+
+
+def named(x, w):
+    s = State(x, x * 0, 0)
+    while s.steps < 3 or float(F.sum(s.h).array) < 5:
+        s = State(F.tanh(s.h * w) + 1, s.c + s.h, s.steps + 1)
+    return s.h, s.c, s.steps
+
+
+def replaced_parts(x, w):
+    s = State(x, w * 1, 0)
+    while float(F.sum(s.h).array) < 6:
+        s = s._replace(h=s.h + s.c * s.c + 0.1)
+    return s.h, s.steps
+
+
+def some_parts_stay(x, w):
+    s = "tanh", w, x, None, 0.5
+    while float(F.sum(s[2]).array) < 6:
+        name, scale, h, nothing, rate = s
+        s = name, scale, getattr(F, name)(h * scale) + h + rate, nothing, rate
+    return s[0], s[2], s[3], s[4]
+
+
+def a_part_begins_to_change(x, w):
+    s, n = (x, 0, x * 2), 0
+    while n < 4:
+        s = s[0] + 1, n // 2, s[2]
+        n += 1 + int(float(F.sum(s[0]).array) > 1e9)
+    return s
+
+
+def decided_inside(x, w):
+    s, best = (x, 0), (x * 0, -1)
+    while s[1] < 4:
+        if float(F.sum(s[0]).array) > 1:
+            best = s
+            s = s[0] * w - 0.5, s[1] + 1
+        else:
+            s = s[0] + w, s[1] + 1
+    return s[0], s[1], F.sum(best[0]), best[1]
+
+
+def in_an_attribute(x, w):
+    class Cell:
+        pass
+    cell = Cell()
+    cell.state = x, w * 1
+    while float(F.sum(cell.state[0]).array) < 6:
+        h, c = cell.state
+        cell.state = h + abs(c) + 0.1, c * 0.5
+    return cell.state[0] * 1, F.sum(cell.state[1])
+
+
+def until_the_end(x, w):
+    s = x, 1.0
+    for k in range(12):
+        s = s[0] * w + 0.5, s[1] * 0.5
+        if float(F.sum(s[0]).array) > 4:
+            break
+    return s[0] * s[1], k
+
+
+CASES = [pair, unpacked, nested_tuples, named, replaced_parts, some_parts_stay, a_part_begins_to_change, decided_inside,
+         in_an_attribute, until_the_end]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_carried(case):
+    def make(compile):
+        w = chainer.Parameter(np.array([0.5, 1.5, 0.9], "f"))
+
+        def f(x):
+            return case(x, w)
+        return compile(f), [w]
+    against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.0, high=1 + k),) for k in range(4)], compiled=True)
