@@ -6,7 +6,8 @@ import operator
 import chainer.functions as F
 import numpy as np
 import pytest
-from tests.against_eager import array, check, variable
+
+from tests.against_eager import check, variable
 
 #: Of a Variable ``x`` (3,) float32, its array ``a``, and an array ``n`` (4,) int64 of small numbers above zero.
 PROGRAMS = {

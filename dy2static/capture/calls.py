@@ -285,19 +285,23 @@ class Calls:
         if name == "shuffle":
             self.capture.abort("a sequence is shuffled in place")
         try:
-            made = self._trial_draw(getattr(generator(0), name), args, kwargs)
+            trials = [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), args, kwargs, filling))
+                      for filling in stand_ins.FILLINGS]
         except Exception as error:
             self.capture.abort(f"random {name}: {error}")
-        structure, leaves = stand_ins.flatten(made)
-        found = tuple(map(type_of, leaves))
+        structure, found = trials[0][0], tuple(map(type_of, trials[0][1]))
+        if any(tuple(map(type_of, leaves)) != found for _, leaves in trials):
+            self.capture.abort(f"random {name}: the shape of the result depends on the contents of an array")
         return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
 
-    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        """A draw with made-up arrays; where those will not do, with probabilities."""
-        try:
-            return draw(*stand_ins.typed(args), **stand_ins.typed(kwargs))
-        except ValueError:
-            return draw(*stand_ins.typed(args, stand_ins.shares), **stand_ins.typed(kwargs, stand_ins.shares))
+    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:
+        """A draw with made-up arrays; where those will not do, with others, or with probabilities."""
+        for made in (lambda type_: stand_ins.stand_in(type_, filling), lambda type_: stand_ins.stand_in(type_, 0)):
+            try:
+                return draw(*stand_ins.typed(args, made), **stand_ins.typed(kwargs, made))
+            except ValueError:
+                continue
+        return draw(*stand_ins.typed(args, stand_ins.shares), **stand_ins.typed(kwargs, stand_ins.shares))
 
     # --- the three ways to call -----------------------------------------------------------------------------------------
 

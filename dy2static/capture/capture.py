@@ -245,7 +245,10 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if name in stand_ins.REFUSED:
             self.abort(f"numpy {name} on an array of the graph")
         if name in stand_ins.OF_TYPES:
-            return function(*stand_ins.typed(args), **stand_ins.typed(kwargs))
+            try:
+                return stand_ins.of_types(function, args, kwargs)
+            except ValueError as error:
+                self.abort(f"numpy {name}: {error}")
         if function in _CONVERSIONS and len(args) == 1 and not kwargs and self._is_plain_number(args[0], function):
             self.event("staged", name)
             return self.wrap(self.builder.add(OPS[_CONVERSIONS[function]], (args[0].value,), {}, name=name)[0])
