@@ -6,6 +6,7 @@ import itertools
 import linecache
 import pathlib
 import re
+import sys
 import textwrap
 import traceback
 
@@ -79,7 +80,9 @@ def without_lines(outcomes):
     return [(result[:2] if isinstance(result, tuple) else result, log) for result, log in outcomes]
 
 
-CASES = [Case(path) for path in sorted(FOLDER.glob("*/*.py"))]
+#: Cases in syntax that older Pythons cannot read.
+NEWER = {"matches"} if sys.version_info < (3, 10) else set()
+CASES = [Case(path) for path in sorted(FOLDER.glob("*/*.py")) if path.parent.name not in NEWER]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -110,7 +113,7 @@ def converted(function, pipeline=transformers.PIPELINE):
 EXAMPLE = re.compile(r"Before:\s*\n?(.*?)\n\s*After:\s*\n?(.*?)(?:\n\n|\n?$)", re.DOTALL)
 
 
-@pytest.mark.parametrize("transformer", transformers.PIPELINE)
+@pytest.mark.parametrize("transformer", [t for t in transformers.PIPELINE if t.__name__.lower() not in NEWER])
 def test_docstring(transformer):
     """The docstring's Before becomes its After."""
     before, after = (

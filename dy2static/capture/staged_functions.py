@@ -30,10 +30,14 @@ class StagedFunctions:
         """The closure cells that staged functions share with the user's."""
         return list(self._cells.values())
 
-    def identical(self, first: Any, second: Any) -> bool:
+    def identical(self, first: Any, second: Any) -> Any:
         """``first is second`` of what they stand for."""
         for item, other in ((first, second), (second, first)):
             kind = type(item)
+            if kind is SymbolicScalar and item.text is None and first is not second:
+                known = self._is_constant(item, other)
+                if known is not None:
+                    return known
             if first is not second and (
                     kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
                     or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
@@ -46,6 +50,14 @@ class StagedFunctions:
             self.abort("`is` of Variables that depend on a decision on array values", because=decided)
         first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
         return first is second
+
+    def _is_constant(self, number: SymbolicScalar, other: Any) -> Any:
+        """Whether a number of the graph is an object that is no such number; None where Python leaves that open."""
+        self.staging.need_exact(number)
+        if type(other) is bool and number.kind == "py_bool":
+            truth = self.staging.truth(number)
+            return truth if other else self.staging.not_(truth)
+        return None if type(other) in (SymbolicScalar, number.python_type) else False
 
     def staged(self, function: types.FunctionType) -> types.FunctionType:
         """The converted form of a Python function, bound to shadows of its globals, cells and defaults."""

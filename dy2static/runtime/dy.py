@@ -9,6 +9,7 @@ import operator
 import sys
 from typing import Any, Callable, Optional, Sequence, Tuple
 
+from . import patterns
 from .hooks import handlers, stage, symbolic_types
 
 
@@ -208,15 +209,15 @@ def list_(items: list) -> list:
     return items
 
 
-def is_(first: Any, second: Any) -> bool:
+def is_(first: Any, second: Any) -> Any:
     """``first is second``; a capture knows which objects are stand-ins of one and the same."""
     capture = stage.capture
     return first is second if capture is None else capture.identical(first, second)
 
 
-def is_not(first: Any, second: Any) -> bool:
+def is_not(first: Any, second: Any) -> Any:
     """``first is not second``."""
-    return not is_(first, second)
+    return not_(is_(first, second))
 
 
 def in_(item: Any, container: Any) -> Any:
@@ -250,6 +251,13 @@ def format_(value: Any, spec: str = "", conversion: str = "") -> Any:
             return result
     return format(_CONVERSIONS[conversion](value) if conversion else value, spec)
 
+
+def match(subject: Any, pattern: patterns.Pattern) -> Tuple[Any, Tuple[Any, ...]]:
+    """Whether a subject of ``match`` matches a pattern, and the values of the names that this binds."""
+    return pattern.match(subject, _WAYS)
+
+
+_WAYS = patterns.Ways(all_of, if_exp, is_, call)
 
 _CONVERSIONS = {"r": repr, "s": str, "a": ascii}
 

@@ -172,9 +172,9 @@ def has_docstring(function: gast.FunctionDef) -> bool:
 
 def is_dy(node: gast.AST) -> bool:
     """Whether ``node`` is a call of something of ``_dy``: code that a transformer has made."""
-    return (
-        isinstance(node, gast.Call)
-        and isinstance(node.func, gast.Attribute)
-        and isinstance(node.func.value, gast.Name)
-        and node.func.value.id == "_dy"
-    )
+    if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Attribute):
+        return False
+    owner = node.func.value
+    while isinstance(owner, gast.Attribute):
+        owner = owner.value
+    return isinstance(owner, gast.Name) and owner.id == "_dy"

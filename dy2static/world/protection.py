@@ -32,12 +32,17 @@ def is_protected(entry: types.CodeType) -> bool:
     """Whether a frame between here and the function that ``entry`` is the code of runs inside such a block."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code is not entry:
-        if is_user_file(frame.f_code.co_filename):
+        if _may_be_users(frame.f_code.co_filename):
             for block in _blocks(frame.f_code.co_filename):
                 if block.first <= frame.f_lineno <= block.last and not _is_harmless(block, frame):
                     return True
         frame = frame.f_back
     return False
+
+
+def _may_be_users(file: str) -> bool:
+    """Whether a file is the user's; text that was compiled under a made-up name may be."""
+    return is_user_file(file) or file.startswith("<") and bool(linecache.getlines(file))
 
 
 @functools.lru_cache(maxsize=256)
