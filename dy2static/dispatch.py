@@ -26,6 +26,7 @@ from .explain import report
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
+from .runtime.reuse import Reuse
 from .runtime.segment import Segment
 from .symbolic.observe import observing
 from .world.aborts import CaptureAborted
@@ -58,6 +59,7 @@ class Dispatcher:
         self.refused: Dict[Tuple, str] = {}
         self.postponed: Dict[Tuple, int] = {}
         self.captures = self.fallbacks = 0
+        self.reuse = Reuse()
         self.check = check
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
@@ -127,12 +129,24 @@ class Dispatcher:
         return self._eager_after(failed, signature, args, kwargs)
 
     def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        # before the call, which may change what the guards look at
+        why = self._why_missed(args, kwargs) if self.reuse.is_at_its_last(signature) else ""
         result = self.calls[self.programs.index(program)](args, kwargs)
         if result is MISS:
             self._forget(program)
             self.refused[signature] = "its guards do not hold for the call they were made from"
             return self._fall_back(args, kwargs, self.refused[signature])
+        if program in self.programs and self.reuse.captured(signature, self.calls, self.programs.index(program)):
+            self.refused[signature] = f"no later call could use what was captured for this one, again and again: {why}"
+            self._warn(self.refused[signature], None, "keep what changes in every call out of the function")
         return result
+
+    def _why_missed(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
+        """What kept the program before the newest one from being used."""
+        if len(self.programs) < 2:
+            return ""
+        older = self.programs[1]
+        return "; ".join(f"no longer {older.guards[i].describe()}" for i in older.diagnose(args, kwargs) if i >= 0)
 
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
@@ -245,6 +259,7 @@ class Dispatcher:
         """Forget everything learned."""
         self.programs.clear()
         self.calls.clear()
+        self.reuse.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._warned):
             learned.clear()
 

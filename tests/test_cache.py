@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from against_eager import array, variable
 
-from dy2static import to_static
+from dy2static import FallbackWarning, to_static
 from dy2static.conversion import conversion_of
 
 
@@ -192,3 +192,53 @@ def test_conversions_live_as_long_as_their_code(tmp_path):
     del first
     gc.collect()
     assert kept() is None
+
+
+class History:
+    """An object whose lists grow with every call."""
+
+    def __init__(self):
+        self.losses = []
+
+
+def test_the_length_of_a_growing_list_is_a_number():
+    """`len` of a list that only grows is an input of the program, like other numbers that vary."""
+    kept = [History(), History()]
+
+    def run(x, history):
+        history.losses.append(float(x.array.sum()))
+        history.losses.append(0.5)
+        return x * len(history.losses)
+    compiled = to_static(run, strict=True)
+    for k in range(20):
+        x = variable(3, seed=k)
+        np.testing.assert_array_equal(run(x, kept[0]).array, compiled(x, kept[1]).array)
+    assert kept[0].losses == kept[1].losses and compiled.stats()["captures"] == 2
+
+
+def test_captures_that_never_pay_stop():
+    """What no later call can use is not captured for ever: the calls run eagerly, after one warning that says why."""
+    kept = [History(), History()]
+
+    def run(x, history):
+        history.losses.append(float(x.array.sum()))
+        return x * sum(history.losses[-2:])
+    compiled = to_static(run)
+    with pytest.warns(FallbackWarning, match=r"no later call could use .*len") as found:
+        for k in range(40):
+            x = variable(3, seed=k)
+            np.testing.assert_allclose(run(x, kept[0]).array, compiled(x, kept[1]).array, rtol=1e-6)
+    assert kept[0].losses == kept[1].losses and len(found) == 1
+    assert compiled.stats()["captures"] == 24 and compiled.stats()["refused"] == 1
+
+
+def test_captures_that_pay_go_on():
+    """Many programs for arguments of the same shapes are no reason to stop, if they are used."""
+    def run(x, mode):
+        return x * len(mode)
+    compiled = to_static(run, strict=True, cache_limit=64)
+    modes = ["m" * k for k in range(1, 41)]
+    for mode in modes + modes:
+        compiled(variable(3), mode)
+        compiled(variable(3), mode)
+    assert compiled.stats()["captures"] == 40

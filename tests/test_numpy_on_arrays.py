@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+
 from tests.against_eager import check
 
 #: They read or write files and memory, change settings, wait for input, or do not give the same twice.

@@ -99,6 +99,8 @@ class Entry:
             return f"{parent}[{self.constant(source.key)}]"
         if source.kind == "cell":
             return f"{parent}.cell_contents"
+        if source.kind == "len":
+            return f"len({parent})"
         return f"{parent}.{source.key}"
 
     # --- guards -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType
 from ..ir.types import Tensor, Type, python_scalar
+from ..world.shadows import ShadowList
 from .kinds import describe, number_kind
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
@@ -306,7 +307,7 @@ def length(calls: Any, function: Callable, value: Any) -> Any:
         return items.length
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
         return value.shape[0].number
-    return function(value)
+    return value.length() if type(value) is ShadowList else function(value)
 
 
 def stack(calls: Any, function: Callable, xs: Any, axis: int = 0) -> Any:

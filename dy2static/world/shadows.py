@@ -223,6 +223,14 @@ class ShadowList(list):
         self.originals, self.before = items, items + self.before[len(items):]
         list.__setitem__(self, slice(len(items)), items)
 
+    def length(self) -> Any:
+        """The length, without reading the items: a number that may change from call to call."""
+        if self.whole:
+            return list.__len__(self)
+        self.world.check_fresh()
+        known = len(self.real)
+        return self.world.shadow(known, self.world.source("len", self.source)) + (list.__len__(self) - known)
+
     def changes(self) -> Iterator[Tuple[str, Any, Any]]:
         """("extend", None, items) or ("assign", None, items) since the last call."""
         items = list.copy(self)

@@ -10,7 +10,8 @@ class Source:
 
     kinds: "arg" (key: position), "kwarg" (key: name), "const" (key: the object itself), "dict" (the ``__dict__`` of
     the parent), "item" (``parent[key]``), "cell" (contents of a closure cell), "class" (``getattr(type(parent),
-    key)``), "attr" (``getattr(parent, key)`` of a class or module), "keys" (all keys of the parent, in order).
+    key)``), "attr" (``getattr(parent, key)`` of a class or module), "len" (of the parent), "keys" (all keys of the parent, in
+    order).
     Interned by `Sources`, so identity is equality.
     """
 
@@ -34,7 +35,7 @@ class Source:
             return f"{above}[{self.key!r}]"
         if self.kind in ("class", "attr"):
             return f"{above}.{self.key}"
-        return {"dict": f"vars({above})", "cell": above, "keys": f"keys of {above}"}[self.kind]
+        return {"len": f"len({above})", "dict": f"vars({above})", "cell": above, "keys": f"keys of {above}"}[self.kind]
 
     def path(self) -> Tuple:
         """A hashable form that is equal for equal paths of different captures."""
