@@ -377,3 +377,21 @@ def test_gradient_penalty():
         return [p.array for p in model.params()]
     for a, b in zip(run(lambda f: f), run(to_static)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+SUMS = {
+    "sum": lambda x: F.sum(x), "two sums": lambda x: F.sum(x) + F.sum(x), "weighted": lambda x: F.sum(x) / 3 + F.sum(x),
+    "one twice": lambda x: (lambda y: y + y)(F.sum(x)), "mean": lambda x: F.mean(x), "negative": lambda x: -F.sum(x),
+    "of two": lambda x: F.sum(x * 2), "reshaped": lambda x: F.sum(F.reshape(x, (3, 1))) + F.sum(F.reshape(x, (3, 1))),
+    "branch": lambda x: F.sum(x) if float(x.array[0]) > 0 else F.sin(x)}
+
+
+@pytest.mark.parametrize("program", SUMS.values(), ids=SUMS)
+def test_writeable(program):
+    """A gradient that is one number seen many times cannot be written to, as in eager."""
+    found = []
+    for function in (program, to_static(program, strict=True)):
+        x = chainer.Variable(np.array([0.5, 1.0, 1.5]))
+        F.sum(function(x) * 1.5).backward()
+        found.append((x.grad.flags.writeable, x.grad.strides, x.grad.tolist()))
+    assert found[0] == found[1]

@@ -45,8 +45,45 @@ def relu(x, w):
     return x
 
 
+def branch_in_loop(x, w):
+    n = 0
+    while n < int(w.array[0]):
+        x = x * w if float(F.sum(x).array) > 3 else x * 2
+        n += 1
+    return x
+
+
+def squares_in_branch(x, w):
+    for _ in range(int(w.array[1])):
+        x = x * x if float(F.sum(x).array) > 3 else x * w
+    return x
+
+
+def last_state_is_new(x, w):
+    h, n = x, 0
+    while n < int(w.array[0]):
+        h = w * 2 if float(h.array[0]) > 1.2 else h * 2
+        n += 1
+    return h * x
+
+
+def a_step_late(x, w):
+    h, n = x, 0
+    while n < int(w.array[0]):
+        x, h, n = h, w * 2, n + 1
+    return x * h
+
+
+def branch_in_branch(x, w):
+    y = x
+    if float(x.array[0]) > 0.5:
+        y = x * w if float(w.array[0]) > 1 else x * 3
+    return y + x
+
+
 #: Programs, and up to which order what is seen of their gradients is exact.
-PROGRAMS = [(squares, 3), (linear, 3), (product_with_parameter, 2), (branch, 3), (fork, 3), (relu, 3)]
+PROGRAMS = [(squares, 3), (linear, 3), (product_with_parameter, 2), (branch, 3), (fork, 3), (relu, 3),
+            (branch_in_loop, 2), (squares_in_branch, 2), (last_state_is_new, 3), (a_step_late, 3), (branch_in_branch, 3)]
 
 
 def flags(function, x, w, order):

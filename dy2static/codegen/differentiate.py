@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
 from ..ir.graph import Graph, Node, Value
@@ -133,7 +133,7 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),
                               tuple(c is not False for c in gradients.connected), pool_of(function),
                               source=function.source, origins=function.origins)
-    dependencies = _Dependencies(joint, count, plan)
+    dependencies = _Dependencies(joint, count, plan, targets, given_outputs)
     program.depends = dependencies.depends
     if dependencies.facts:
         program.facts, program.depends_in_run = dependencies.facts, dependencies
@@ -153,28 +153,44 @@ class _Dependencies:
     facts: the indexes of the held values that the answer depends on.
     """
 
-    def __init__(self, joint: Graph, count: int, plan: SegmentPlan):
+    def __init__(self, joint: Graph, count: int, plan: SegmentPlan, targets: Sequence[int], outputs: Sequence[int]):
         self.joint, self.gradients = joint, joint.outputs[:count]
         self.parts = [plan.graph.inputs[i] for i in plan.targets], joint.inputs[len(plan.graph.inputs):]
+        self.targets, self.outputs = tuple(targets), {plan.graph.outputs[j] for j in outputs}
         sources = [v for part in self.parts for v in part]
-        self.depends = self._table([passes.required(joint.nodes, [v], False) | {v} for v in sources])
-        deciding = set(passes.facts_of(joint))
-        self.facts = tuple(k for k, v in enumerate(plan.held) if v in deciding)
+        possible, certain = [[passes.required(joint.nodes, [v], certainly) | {v} for v in sources]
+                             for certainly in (False, True)]
+        self.depends, self.reached = self._tables(possible)
+        self.facts: Tuple[int, ...] = ()
+        if (self.depends, self.reached) != self._tables(certain):
+            self.deciding = passes.deciding_values(joint)
+            self.facts = tuple(k for k, v in enumerate(plan.held) if v in self.deciding)
         self.values = [plan.held[k] for k in self.facts]
         self.known: Dict[Tuple, Tuple] = {}
 
-    def __call__(self, *facts: int) -> Tuple:
-        """The same for one run.  facts: the truth of what decides, and how often loops ran."""
+    def __call__(self, *facts: Any) -> Tuple:
+        """The same for one run, and per target whether what is given depends on it.
+
+        facts: the truth of what decides, and how often loops ran; of stacks, tuples of these.
+        """
         if facts not in self.known:
+            if len(self.known) == _KNOWN:
+                self.known.clear()
             told = dict(zip(self.values, facts))
-            self.known[facts] = self._table([passes.marked_in_run(self.joint, [v], told)
-                                             for part in self.parts for v in part])
+            self.known[facts] = self._tables([passes.marked_in_run(self.joint, [v], told, self.deciding)
+                                              for part in self.parts for v in part])
         return self.known[facts]
 
-    def _table(self, marked: Sequence[Set[Value]]) -> Tuple:
+    def _tables(self, marked: Sequence[Set[Value]]) -> Tuple:
         count = len(self.parts[0])
         sides = marked[:count], marked[count:]
-        return tuple(tuple(tuple(i for i, found in enumerate(side) if v in found) for side in sides) for v in self.gradients)
+        depends = tuple(tuple(tuple(i for i, found in enumerate(side) if v in found) for side in sides)
+                        for v in self.gradients)
+        return depends, tuple(not self.outputs.isdisjoint(marked[i]) for i in self.targets)
+
+
+#: How many answers for runs that went different ways are kept.
+_KNOWN = 256
 
 
 def pool_of(function: NumpyFunction) -> Optional[ArenaPool]:

@@ -43,9 +43,9 @@ sum_ = declare(
 
 
 def _mean_vjp(g, y, x, *, axis, keepdims):
-    gx = spread(g, x, axis, keepdims)
     count = Tensor(tuple(x.shape[a] for a in axis), x.dtype).size
-    return (gx * (1.0 / max(count, 1)) if isinstance(count, int) else gx / dimension(size=count),)
+    share = g * (1.0 / max(count, 1)) if isinstance(count, int) else g / dimension(size=count)
+    return (spread(share, x, axis, keepdims),)
 
 
 mean = declare(

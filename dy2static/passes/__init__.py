@@ -9,7 +9,7 @@ from ..ir.verify import verify
 from .autodiff import Gradients, autodiff
 from .cse import eliminate_common
 from .dead import eliminate_dead
-from .marks import facts_of, marked_in_run
+from .marks import deciding_values, marked_in_run
 from .segments import Segment, segments
 from .simplify import simplify
 from .split import Split, split
@@ -20,7 +20,7 @@ Pass = Callable[[Graph], Graph]
 #: The clean-up that every graph gets, forward and backward.
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
-__all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "eliminate_common", "eliminate_dead", "facts_of",
+__all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "deciding_values", "eliminate_common", "eliminate_dead",
            "marked_in_run", "required", "run",
            "segments", "simplify", "split"]
 

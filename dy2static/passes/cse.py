@@ -6,6 +6,7 @@ from typing import Any, Dict, Hashable, List, Optional
 import numpy as np
 
 from ..ir.graph import Graph, Node, Value
+from .active import has_gradient
 from .aliases import held_values
 from .effects import may_write
 from .rewriting import with_inputs, with_regions
@@ -19,9 +20,10 @@ def eliminate_common(graph: Graph) -> Graph:
 
     Linear in nodes + edges + bytes of the constants.  Nodes with effects, control flow and opaque nodes stay;
     in their regions the same is done.
+    Nor are two sums of an input, whose gradients the user sees.
     Two values that somebody outside can hold are never merged: a user who gets two arrays may write into one of them.
     """
-    held = held_values(graph, graph.outputs)
+    held, entering = held_values(graph, graph.outputs), set(graph.inputs)
     replaced: Dict[Value, Value] = {}
     seen: Dict[Hashable, Node] = {}
     nodes: List[Node] = []
@@ -32,7 +34,9 @@ def eliminate_common(graph: Graph) -> Graph:
         changed = changed or node is not before
         if may_write(node):
             seen.clear()                            # it may have written into any array
-        key = _key(node)
+        if node.op.view and node.inputs[0] in entering:
+            entering.update(node.outputs)
+        key = None if _is_spread(node) and node.inputs[0] in entering else _key(node)
         first = node if key is None else seen.setdefault(key, node)
         if first is node or not held.isdisjoint(node.outputs) and not held.isdisjoint(first.outputs):
             nodes.append(node)
@@ -42,6 +46,11 @@ def eliminate_common(graph: Graph) -> Graph:
     if not (replaced or changed):
         return graph
     return graph.with_(nodes=tuple(nodes), outputs=tuple(replaced.get(v, v) for v in graph.outputs))
+
+
+def _is_spread(node: Node) -> bool:
+    """Whether the gradient is one number seen many times, that cannot be written to; that of two such nodes can be."""
+    return node.op.name in ("sum", "mean") and has_gradient(node.outputs[0].type)
 
 
 def _key(node: Node) -> Optional[Hashable]:

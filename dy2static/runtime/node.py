@@ -99,10 +99,9 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     except Exception as error:
         raise show_user_line(error, program.run.__code__, program.origins)  # noqa: B904  the same error, with one more entry
     count = sum(program.connected)
-    depends = program.depends
+    depends, reached = program.depends, ()
     if program.depends_in_run is not None:
-        facts = [_current(held[k]) for k in program.facts]
-        depends = program.depends_in_run(*[fact if type(fact) is int else bool(fact) for fact in facts])
+        depends, reached = program.depends_in_run(*[_fact(_current(held[k])) for k in program.facts])
     # As in eager, a gradient requires grad if something that it was computed from does.
     gradients = [make_variable(array, any([node.inputs[i]._requires_grad for i in entering])
                                or any([given[i]._requires_grad for i in arriving]))
@@ -120,7 +119,14 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     for target, index in program.conditions:
         if not results[index]:
             answer[target] = None
-    return tuple(answer)
+    return tuple([gradient if there else None for gradient, there in zip(answer, reached)]) if reached else tuple(answer)
+
+
+def _fact(value: Any) -> Any:
+    """What decided in a run: a number or a truth; of what a loop pushed, all of them."""
+    if type(value) is list:
+        return tuple([_fact(item) for item in value])
+    return value if type(value) is int else bool(value)
 
 
 def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Variable], held: Tuple[Any, ...],

@@ -63,7 +63,8 @@ class BackwardProgram:
     conditions: (target, index of a result): the gradient exists only if that result is true.  bools: how many results
         there are for this, between the gradients and the extras.
     depends: per gradient, the inputs of the node and the given gradients that it is computed from.  Where a run has to
-        tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints.
+        tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints, bools and tuples of
+        these; it also gives, per target, whether what is given depends on it (else its gradient is None).
     """
 
     run: Callable[..., Tuple]
