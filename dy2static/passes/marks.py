@@ -1,7 +1,7 @@
 """Which values eager would mark ``requires_grad`` in one run, given how its branches and loops went."""
 from __future__ import annotations
 
-from typing import AbstractSet, Any, Collection, List, Mapping, Sequence, Set, Tuple
+from typing import AbstractSet, Any, Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import interpret
@@ -140,6 +140,7 @@ def _run_loop(loop: Loop, known: _Known) -> None:
     given = [(v, known.numbers[y]) for v, y in zip(loop.items, loop.pushed) if y in known.numbers]
     pushed: List[List[Any]] = [[] for _ in loop.pushed]
     numbers: List[List[Any]] = [[] for _ in loop.pushed]
+    seen: Dict[Tuple, _Known] = {}                  # what iterations give that were entered in this way
     state = known.inside(body, (*loop.state, *loop.stacks, *loop.invariants))
     for v in inputs[n:first]:
         state.marked.discard(v)
@@ -151,7 +152,11 @@ def _run_loop(loop: Loop, known: _Known) -> None:
         inside.stacks.update((v, marks[k]) for v, marks in zip(inputs[n:first], items) if isinstance(marks[k], tuple))
         inside.numbers.update((v, told[-1 - k]) for v, told in read)
         inside.numbers.update((v, told[k]) for v, told in given)
-        _run(body.nodes, inside)
+        entering = frozenset(inside.marked), frozenset(inside.numbers.items()), frozenset(inside.stacks.items())
+        if entering not in seen:
+            _run(body.nodes, inside)
+            seen[entering] = inside
+        inside = seen[entering]
         for inner, v in zip(loop.next, inputs):
             state.marked.discard(v)
             state.numbers.pop(v, None)
@@ -164,7 +169,7 @@ def _run_loop(loop: Loop, known: _Known) -> None:
         known.take(state, v, y)
     for y, told in zip(loop.pushed, numbers):
         if len(told) == count:
-            known.numbers.setdefault(y, told)
+            known.numbers.setdefault(y, tuple(told))
     for y, marks in zip(loop.pushed, pushed):
         known.stacks[y] = tuple(marks)
         known.marked.update((y,) if _any(tuple(marks)) else ())
