@@ -22,6 +22,7 @@ from dy2static.transformers.if_else import IfElse
 from dy2static.transformers.list_displays import ListDisplays
 from dy2static.transformers.loops import Loops
 from dy2static.transformers.matches import Matches
+from dy2static.transformers.named_expressions import NamedExpressions
 from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unbound_names import UnboundNames
 from dy2static.transformers.unsupported import Unsupported
@@ -30,6 +31,7 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     Unsupported,  # first: report everything wrong at once, on the user's own code
     SuperCalls,  # before any block is moved: `super()` would not know its method from inside a function
     Matches,  # before the jumps: these can then be in a case
+    NamedExpressions,  # before all that looks at blocks: it makes new ones
     EarlyReturn,  # before BreakContinue: a return in a loop becomes a flag and a break
     BreakContinue,  # before blocks become functions: these have one exit
     UnboundNames,  # on plain names: before functions are made that capture them
