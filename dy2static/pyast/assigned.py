@@ -6,6 +6,7 @@ from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, S
 
 import gast
 
+from dy2static.pyast.managers import lets_through
 from dy2static.pyast.scopes import (
     COMPREHENSIONS,
     SCOPES,
@@ -174,7 +175,8 @@ class _Assignment:
             state = self.evaluate(state, item.context_expr)
             if item.optional_vars is not None:
                 state = self.store(state, item.optional_vars)
-        return _merge(self.block(node.body, state), swallowed)
+        end = self.block(node.body, state)
+        return end if lets_through(node) else _merge(end, swallowed)
 
     visit_AsyncWith = visit_With
 

@@ -6,6 +6,7 @@ from typing import Dict, FrozenSet, List, NamedTuple, Set
 
 import gast
 
+from dy2static.pyast.managers import lets_through
 from dy2static.pyast.scopes import SCOPES, Scopes, bound_by, own_nodes, targets
 
 Names = FrozenSet[str]
@@ -132,11 +133,12 @@ class _Liveness:
 
     def visit_With(self, node: gast.AST, after: Names, exits: _Exits) -> Names:
         # __exit__ may swallow an exception: then what follows runs with what the block had written so far
-        live = self.block(node.body, after, exits._replace(on_raise=exits.on_raise | after))
+        swallowed = _NONE if lets_through(node) else after
+        live = self.block(node.body, after, exits._replace(on_raise=exits.on_raise | swallowed))
         for item in reversed(node.items):
             if item.optional_vars is not None:
                 live = live.difference(targets(item.optional_vars)) | self.uses(item.optional_vars)
-            live |= self.uses(item.context_expr) | after
+            live |= self.uses(item.context_expr) | swallowed
         return live
 
     visit_AsyncWith = visit_With
