@@ -10,7 +10,7 @@ import chainer
 
 from . import config
 from .conversion import conversion_of
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, enable
 from .errors import SignatureError
 from .runtime.program import MISS, Program
 from .runtime.staticness import NOT_STATIC, StaticCallable
@@ -242,5 +242,5 @@ def set_verbosity(level: int = 0) -> None:
 
 def enable_to_static(enabled: bool = True) -> None:
     """Turn compilation off or on for the whole process: off, decorated functions run as they were written."""
-    config.ENABLED.value = int(enabled)
+    enable(enabled)
 

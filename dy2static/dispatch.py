@@ -6,6 +6,7 @@ import logging
 import threading
 import types
 import warnings
+import weakref
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 import chainer
@@ -30,6 +31,7 @@ from .runtime.reuse import Reuse
 from .runtime.segment import Segment
 from .symbolic.observe import observing
 from .world.aborts import CaptureAborted
+from .world.debuggers import is_debugging
 from .world.locations import caller_depth, error_location
 from .world.untouched import untouched_globals
 
@@ -46,6 +48,10 @@ _MOST_TRIES = 4
 _MOST_REFUSALS = 16
 
 
+#: All there are, to be told when compilation is turned off or on.
+_dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
+
+
 class Dispatcher:
     """The programs of one function, most recently used first, and the signatures that run eagerly."""
 
@@ -53,7 +59,8 @@ class Dispatcher:
                  check: int = 0):
         self.function, self.strict, self.limit = function, strict, cache_limit
         self.programs: List[Program] = []
-        self.calls: List[Callable] = []
+        self.calls: List[Callable] = []             # of the programs, in their order
+        self._parked: Optional[List[Callable]] = None if config.ENABLED.value else []   # the same, while nothing may run
         self.varying: Set[Tuple] = set()
         self.observed: Dict[Tuple, Tuple] = {}
         self.refused: Dict[Tuple, str] = {}
@@ -63,13 +70,14 @@ class Dispatcher:
         self.check = check
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
+        _dispatchers.add(self)
 
     def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """A call for which no guard held: inlined, captured, or run eagerly."""
         capture = stage.capture
         if capture is not None:
             return capture.callee(self.function)(*args, **kwargs)
-        if not config.ENABLED.value:
+        if not config.ENABLED.value or is_debugging():
             return self.function(*args, **kwargs)
         if chainer.get_function_hooks() or chainer._get_link_hooks():
             return self._hooked(args, kwargs)
@@ -195,8 +203,9 @@ class Dispatcher:
         if config.VERBOSITY.value >= 4:
             log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
         self.programs.insert(0, program)
-        self.calls.insert(0, CheckedCall(self.function, program, self.check, self._checked) if self.check else program.call)
-        del self.programs[self.limit:], self.calls[self.limit:]
+        calls = self.calls if self._parked is None else self._parked
+        calls.insert(0, CheckedCall(self.function, program, self.check, self._checked) if self.check else program.call)
+        del self.programs[self.limit:], calls[self.limit:]
         return program
 
     def _note_varying_numbers(self, args: Tuple, kwargs: Mapping[str, Any]) -> None:
@@ -221,6 +230,14 @@ class Dispatcher:
     def _forget(self, program: Program) -> None:
         index = self.programs.index(program)
         del self.programs[index], self.calls[index]
+
+    def enable(self, enabled: bool) -> None:
+        """Let calls find the programs, or none of them."""
+        if enabled and self._parked is not None:
+            self.calls[:], self._parked = self._parked, None
+        elif not enabled and self._parked is None:
+            self._parked = list(self.calls)
+            self.calls.clear()
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -259,9 +276,18 @@ class Dispatcher:
         """Forget everything learned."""
         self.programs.clear()
         self.calls.clear()
+        if self._parked is not None:
+            self._parked.clear()
         self.reuse.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._warned):
             learned.clear()
+
+
+def enable(enabled: bool) -> None:
+    """Turn compilation off or on, also for what is compiled already."""
+    config.ENABLED.value = int(enabled)
+    for dispatcher in list(_dispatchers):
+        dispatcher.enable(enabled)
 
 
 def coarse_signature(item: Any, depth: int = 0) -> Any:

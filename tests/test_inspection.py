@@ -256,6 +256,10 @@ def test_enable_to_static():
     dy2static.enable_to_static(True)
     f(x_())
     assert f.cache_info().captures == 1
+    dy2static.enable_to_static(False)
+    assert type(f(x_()).creator).__name__ == "MulConstant", "also what is compiled already"
+    dy2static.enable_to_static(True)
+    assert type(f(x_()).creator).__name__ == "CompiledFunction" and f.cache_info().captures == 1
 
 
 # --- what to_static takes ---

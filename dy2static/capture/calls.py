@@ -5,15 +5,18 @@ import contextlib
 import dis
 import functools
 import logging
+import pdb
 import random
 import time
 import types
+import warnings
 from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
 
 import chainer
 import numpy as np
 
 from ..ir.types import type_of
+from ..runtime.frames import warn
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from ..symbolic import patches, stand_ins
 from ..symbolic.lists import FUNCTIONS, Range, StagedList, length
@@ -38,13 +41,16 @@ _PURE_MODULES = frozenset(("math", "operator", "_operator", "builtins", "functoo
                            "typing", "string", "re", "textwrap", "numbers", "statistics", "fractions", "decimal", "types",
                            "abc", "_abc", "keyword", "enum", "bisect", "_bisect", "heapq", "_heapq", "cmath", "contextlib",
                            "copyreg", "numpy", "warnings_registry"))
-_HOST_BUILTINS = frozenset((print, open, input, exec, eval, compile, globals, locals, id, breakpoint, __import__))
+_HOST_BUILTINS = frozenset((print, open, input, exec, eval, compile, globals, locals, id, __import__))
 _INSPECTING = frozenset((isinstance, hasattr, getattr, callable))
 _TEXT = frozenset((str, repr, format, ascii))
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
                  types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
 _NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
 _CONVERSIONS = {float: "py_float", int: "py_int", bool: "py_bool"}
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 
 #: Stand-ins of ours: their methods do the right thing already.
 _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar)
@@ -63,6 +69,8 @@ class Calls:
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``."""
         kind = type(function)
+        if kind in _FUNCTIONS and (function is breakpoint or function == pdb.set_trace or function.__module__ in _DEBUGGERS):
+            return lambda *args, **kwargs: self.capture.abort("a debugger is called here", final=True)
         if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in _LOGGED:
             return functools.partial(_host_without_result, self, function)
         if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
@@ -219,6 +227,8 @@ class Calls:
             return functools.partial(self._text, function)
         if function is len:
             return functools.partial(length, self, function)
+        if function is warnings.warn:
+            return functools.partial(_warn, self, function)
         if function in _INSPECTING:
             return functools.partial(self._inspect, function)
         if function in _HOST_BUILTINS:
@@ -418,7 +428,12 @@ def _host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any)
     return calls.capture.host_call(function, args, kwargs, (), None, name=getattr(function, "name", ""))
 
 
+def _warn(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
+    return calls.capture.host_call(warn, args, kwargs, (), None)
+
+
 _HANDLERS: Dict[Any, Callable] = {
+    warnings.warn: _warn,
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _host_without_result,

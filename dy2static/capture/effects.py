@@ -9,9 +9,11 @@ import chainer
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
+from ..runtime.frames import caller_at
 from ..runtime.node import make_variable, store_gradient
 from ..symbolic import stand_ins
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable
+from ..world.locations import user_lines
 from ..world.naming import identifier
 from ..world.outcome import EscapingVariable, Write
 from ..world.protection import is_protected
@@ -44,7 +46,8 @@ class Effects:
         target = self.materialiser.hand_over(function, operands)
         if not trusted:
             self._note_changes(function, args, kwargs, name)
-        call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name)
+        within = None if types_ else caller_at(user_lines())
+        call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name, within=within)
         attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
         outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])

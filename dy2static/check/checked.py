@@ -33,6 +33,8 @@ class CheckedCall:
         self.running = False
 
     def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        if not self.left:
+            self.done(self)
         if self.running or stage.capture is not None or not self.left:
             return self.program.call(args, kwargs)
         if self.program.diagnose(args, kwargs):

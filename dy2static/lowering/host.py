@@ -1,7 +1,7 @@
 """Ops that run Python objects: NumPy calls on arrays, calls that stay on the host, and Chainer functions kept whole."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..ir.op import declare
 
@@ -48,20 +48,23 @@ class Call:
     """A call with holes: ``function(*args, **kwargs)``; its results are flattened by ``flatten``.
 
     single: the result is one value, not a tuple or list of values.
+    within: ``within(function, args, kwargs)`` calls it from frames at the user's lines; None where nobody would look.
     """
 
-    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single")
+    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single", "within")
 
     def __init__(self, function: Any, args: Any, kwargs: Any, flatten: Callable[[Any], List[Any]], name: str,
-                 single: bool = False):
+                 single: bool = False, within: Optional[Callable[[Any, Tuple, Dict[str, Any]], Any]] = None):
         self.function, self.args, self.kwargs, self.flatten, self.name = function, args, kwargs, flatten, name
-        self.single = single
+        self.single, self.within = single, within
 
     def __repr__(self) -> str:
         return self.name
 
     def __call__(self, *operands: Any) -> Any:
         function = fill(self.function, operands)
+        if self.within is not None:
+            return self.flatten(self.within(function, fill(self.args, operands), fill(self.kwargs, operands)))
         return self.flatten(function(*fill(self.args, operands), **fill(self.kwargs, operands)))
 
 

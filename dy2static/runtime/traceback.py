@@ -6,6 +6,7 @@ import types
 from typing import Any, List, Mapping, Optional
 
 from ..errors import Dy2StaticError, Location
+from .frames import is_standing, standing_at
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -19,17 +20,26 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
     entries: List[Any] = []
     step, hidden = error.__traceback__, False
     while step is not None:
+        hidden = hidden or step.tb_frame.f_code is code and not isinstance(error, Dy2StaticError)
         if not (hidden and step.tb_frame.f_code.co_filename.startswith(_OURS)):
             entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
-        if step.tb_frame.f_code is code and step.tb_lineno in origins:
+        if step.tb_frame.f_code is code and step.tb_lineno in origins and not _stands_below(step):
             place = origins[step.tb_lineno]
             entries += [_entry(line) for line in (*place.callers, place)]
-            hidden = not isinstance(error, Dy2StaticError)
         step = step.tb_next
     rebuilt: Optional[types.TracebackType] = None
     for frame, last, line in reversed(entries):
         rebuilt = types.TracebackType(rebuilt, frame, last, line)
     return error.with_traceback(rebuilt)
+
+
+def _stands_below(step: Any) -> bool:
+    """Whether the user's lines have frames already."""
+    while step is not None:
+        if is_standing(step.tb_frame.f_code):
+            return True
+        step = step.tb_next
+    return False
 
 
 def _stopped() -> None:
@@ -38,9 +48,7 @@ def _stopped() -> None:
 
 def _entry(place: Location) -> Any:
     """Frame, instruction and line of a frame that stands at a place of the user's file."""
-    name = place.function.rpartition(".")[2] or "compiled"
-    first = place.line - (_stopped.__code__.co_firstlineno + 1 - _stopped.__code__.co_firstlineno)
-    code = _stopped.__code__.replace(co_filename=place.file, co_firstlineno=max(first, 1), co_name=name)
+    code = standing_at(_stopped.__code__, place)
     try:
         types.FunctionType(code, {"LookupError": LookupError})()
     except LookupError as found:

@@ -196,7 +196,9 @@ class Staging(Joins, Loops):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()
         self.capture.host_call(raise_again, (type(error), *arguments_of(error)), {}, (), None, name="raise")
-        self.capture.builder.nodes[-1] = replace(self.capture.builder.nodes[-1], loc=error_location(error))
+        made = self.capture.builder.nodes[-1]
+        made.attrs["call"].within = None        # it stands where the exception was raised, not where that was noticed
+        self.capture.builder.nodes[-1] = replace(made, loc=error_location(error))
 
     @contextlib.contextmanager
     def region(self) -> Iterator[List[Node]]:

@@ -64,9 +64,24 @@ def _is_captured(frame: Any) -> bool:
     return frame is not None
 
 
+def user_lines() -> List[Tuple[Location, dict]]:
+    """The running lines of the user's since the capture began, outermost first, with the globals of their functions."""
+    lines = _lines(_outwards(sys._getframe(1)))
+    return [(Location(file, line, 0, name), getattr(space, "real", space)) for file, line, name, space in reversed(lines)]
+
+
 def _place(steps: Iterable[Tuple[Any, int]]) -> Optional[Location]:
     """The first of these lines that is the user's, with the others as its callers."""
-    found: List[Tuple[str, int, str]] = []
+    found = _lines(steps)
+    if not found:
+        return None
+    file, line, name, _ = found[0]
+    return Location(file, line, 0, name, tuple([Location(file, line, 0, name) for file, line, name, _ in reversed(found[1:])]))
+
+
+def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]:
+    """File, line, function and globals of the frames that are the user's; a block counts as its function."""
+    found: List[Tuple[str, int, str, dict]] = []
     block: Any = None           # a frame that runs a block of the function it is defined in, in place of that one
     for frame, line in steps:
         code = frame.f_code
@@ -74,15 +89,12 @@ def _place(steps: Iterable[Tuple[Any, int]]) -> Optional[Location]:
             continue
         name = getattr(code, "co_qualname", code.co_name)
         if block is not None and block.f_code in code.co_consts:
-            found[-1] = (*found[-1][:2], name)
+            found[-1] = (*found[-1][:2], name, frame.f_globals)
         else:
-            found.append((code.co_filename, line, name))
+            found.append((code.co_filename, line, name, frame.f_globals))
         runner = "" if frame.f_back is None else frame.f_back.f_code.co_filename
         block = frame if runner.startswith(_STAGING) else None
-    if not found:
-        return None
-    file, line, name = found[0]
-    return Location(file, line, 0, name, tuple(Location(file, line, 0, name) for file, line, name in reversed(found[1:])))
+    return found
 
 
 def caller_depth() -> int:
