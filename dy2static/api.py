@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 import chainer
 
 from . import config
-from .conversion import conversion_of
+from .conversion import conversion_of, stages_of
 from .dispatch import Dispatcher, enable
 from .errors import SignatureError
 from .runtime.program import MISS, Program
@@ -57,6 +57,12 @@ class StaticFunction(StaticCallable):
     def code(self) -> str:
         """The transformed Python source of the function."""
         return conversion_of(self.python_function).code
+
+    def stages(self, level: Any = "all", diff: bool = False) -> str:
+        """The source after each transformer that ``level`` names (as in `set_code_level`), or what each changed."""
+        levels = [str(x).lower() for x in (level if isinstance(level, (list, tuple, set)) else [level])]
+        wanted = [stage for stage in stages_of(self.python_function) if stage.is_wanted(levels)]
+        return "\n\n".join(f"# {stage.number} {stage.name}\n{stage.text(diff).strip()}" for stage in wanted) + "\n"
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program that a call with these arguments runs (compiled if need be, not run).
@@ -229,10 +235,14 @@ def _restore_static_link(base: type, options: Dict[str, Any]) -> chainer.Link:
     return _compile_link(base.__new__(base), options)
 
 
-def set_code_level(level: Any = "last") -> None:
-    """Log converted code: after the transformers of these names or numbers, ``"all"``, ``"last"``, or none (``""``)."""
+def set_code_level(level: Any = "last", diff: bool = False) -> None:
+    """Log converted code: after the transformers of these names or numbers, ``"all"``, ``"last"``, or none (``""``).
+
+    diff: log what each of them changed.  Functions that are converted already are not logged: see
+    `StaticFunction.stages`.
+    """
     levels: List[Any] = list(level) if isinstance(level, (list, tuple, set)) else [level]
-    config.CODE_LEVEL.value = ",".join(str(x) for x in levels)
+    config.CODE_LEVEL.value = ",".join(str(x) for x in [*levels, *(["diff"] if diff and level != "" else [])])
 
 
 def set_verbosity(level: int = 0) -> None:

@@ -27,7 +27,7 @@ class Flag:
 
 
 CODE_LEVEL = Flag("DY2STATIC_CODE_LEVEL", "",
-                  "log the source after these transformers: `all`, a name, a number, or several with commas")
+                  "log the source after these transformers: `all`, a name, a number, or several with commas; `diff`: what changed")
 VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0,
                  "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
 VERIFY = Flag("DY2STATIC_VERIFY", 0, "1 checks every graph after every pass (always on in the tests)")

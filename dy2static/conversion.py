@@ -1,11 +1,12 @@
 """Source to source for one function: parse, transform, load; kept for as long as its code lives."""
 from __future__ import annotations
 
+import difflib
 import logging
 import threading
 import types
 import weakref
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import gast
 
@@ -64,14 +65,55 @@ def wanted_levels() -> Tuple[str, ...]:
     return tuple(part.strip().lower() for part in str(config.CODE_LEVEL.value).split(",") if part.strip())
 
 
+class Stage(NamedTuple):
+    """One transformer of a conversion: its place in the pipeline (from 1), its name, and the source around it."""
+
+    number: int
+    name: str
+    before: str
+    after: str
+
+    def is_wanted(self, levels: Sequence[str]) -> bool:
+        """Whether these levels (names, numbers, ``all``, ``last``) ask for this one."""
+        last = self.number == len(transformers.PIPELINE)
+        return "all" in levels or self.name.lower() in levels or str(self.number) in levels or (last and "last" in levels)
+
+    def text(self, diff: bool = False) -> str:
+        """The source after the transformer, or what it changed."""
+        if not diff:
+            return self.after
+        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), "before", self.name, lineterm="")
+        return "\n".join(lines) or "(no change)"
+
+
+def stages_of(function: types.FunctionType) -> List[Stage]:
+    """Every step of a conversion, made again for this.
+
+    Raises SourceNotFoundError and UnsupportedSyntaxError.
+    """
+    found: List[Stage] = []
+    with _lock:
+        tree = parse(function)
+        texts = [unparse(tree)]
+
+        def after(transformer: Any, tree: gast.FunctionDef) -> None:
+            texts.append(unparse(tree))
+            found.append(Stage(len(found) + 1, transformer.__name__, *texts[-2:]))
+        transformers.apply(transformers.PIPELINE, tree, after)
+    return found
+
+
 def _log_after(function: types.FunctionType) -> Any:
-    count: List[int] = [0]
+    levels = wanted_levels()
+    if not levels:
+        return lambda transformer, tree: None
+    diff = "diff" in levels
+    texts = [unparse(parse(function))]
 
     def after(transformer: Any, tree: gast.FunctionDef) -> None:
-        count[0] += 1
-        levels = wanted_levels()
-        last = count[0] == len(transformers.PIPELINE)
-        name = transformer.__name__
-        if levels and ("all" in levels or name.lower() in levels or str(count[0]) in levels or (last and "last" in levels)):
-            log.warning("After transformer %d '%s' of %s:\n%s", count[0], name, function.__qualname__, unparse(tree))
+        texts.append(unparse(tree))
+        stage = Stage(len(texts) - 1, transformer.__name__, *texts[-2:])
+        if stage.is_wanted(levels):
+            log.warning("After transformer %d '%s' of %s:\n%s", stage.number, stage.name, function.__qualname__,
+                        stage.text(diff))
     return after

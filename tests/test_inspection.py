@@ -201,6 +201,42 @@ def test_set_code_level(level, expected, module, caplog):
         assert "def then_0(x):" in messages[expected.index("IfElse")]
 
 
+CHANGED = """\
+--- before
++++ IfElse
+@@ -1,4 +1,10 @@
+ def f(x, n=1):
+-    if n > 0 and n < 3:
++
++    def then_0(x):
+         x = F.relu(x)
++        return x,
++
++    def else_0(x):
++        return x,
++    x, = _dy.cond(n > 0 and n < 3, then_0, else_0, (x,), names=('x',))
+     return x"""
+
+
+def test_set_code_level_as_a_diff(module, caplog):
+    dy2static.set_code_level(["IfElse", "SuperCalls"], diff=True)
+    to_static(module(TEXT).f)(x_())
+    messages = [record.getMessage() for record in caplog.records if record.name == "dy2static"]
+    number = NAMES.index("IfElse") + 1
+    assert messages == [f"After transformer {NAMES.index('SuperCalls') + 1} 'SuperCalls' of f:\n(no change)",
+                        f"After transformer {number} 'IfElse' of f:\n{CHANGED}"]
+
+
+def test_stages_of_a_function_that_is_converted_already(module):
+    f = to_static(module(TEXT).f)
+    f(x_())
+    whole = f.stages()
+    assert re.findall(r"^# (\d+) (\w+)$", whole, re.M) == [(str(i), name) for i, name in enumerate(NAMES, 1)]
+    assert whole.endswith(f.code.strip() + "\n")
+    assert f.stages("last") == f"# {len(NAMES)} {NAMES[-1]}\n{f.code.strip()}\n"
+    assert f.stages("IfElse", diff=True) == f"# {NAMES.index('IfElse') + 1} IfElse\n{CHANGED}\n"
+
+
 LOGS = ["captured f(", "graph of f:\n", "code of f:\n"]
 
 
@@ -222,6 +258,7 @@ def test_verbosity_says_why_it_was_captured_again(module, caplog):
 ENVIRONMENT = {
     "DY2STATIC_CODE_LEVEL=all": ([f"After transformer {i} '{name}' of f:" for i, name in enumerate(NAMES, 1)], "1 1"),
     "DY2STATIC_CODE_LEVEL=2,Calls": ([f"After transformer 2 '{NAMES[1]}' of f:", "'Calls' of f:"], "1 1"),
+    "DY2STATIC_CODE_LEVEL=IfElse,diff": (["'IfElse' of f:\n--- before\n+++ IfElse\n", "\n+    def then_0(x):\n"], "1 1"),
     "DY2STATIC_VERBOSITY=1": (["captured f("], "1 1"),
     "DY2STATIC_VERIFY=1": ([], "1 1"),
     "DY2STATIC_ENABLED=0": ([], "0 0"),
