@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
+from chainer.functions.array.get_item import GetItem
 
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -13,6 +14,7 @@ from ..lowering import opaque
 from ..lowering.registry import lowering_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
+from ..symbolic.new_sizes import may_be_empty
 from ..symbolic.sizes import check_types, holds_sizes
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
@@ -38,8 +40,12 @@ class Applying:
         if node._n_local_function_hooks:
             self.abort("a function with hooks of its own")
         position, self.applied = self.applied, self.applied + 1
+        if type(node) is GetItem:
+            node.slices = self._rows_of_mask(node.slices)
         start = len(self.builder.nodes)
         outputs = self._lower(node, values)
+        if self.staging.in_loop and any(made.attrs.get("extents") for made in self.builder.nodes[start:]):
+            self.abort("the size of a slice depends on array values, inside a loop on array values")
         if outputs is None:
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
@@ -53,6 +59,14 @@ class Applying:
             if not connected:
                 self.array_writes.is_new(node, may_view, variable._data[0])
         return results
+
+    def _rows_of_mask(self, slices: Tuple[Any, ...]) -> Tuple[Any, ...]:
+        """The slices with the numbers of the rows in place of a mask, behind full slices."""
+        *before, last = slices or (None,)
+        is_mask = type(last) is SymbolicArray and last.dtype.kind == "b" and last.ndim == 1
+        if not is_mask or any(not isinstance(entry, slice) or entry != slice(None) for entry in before):
+            return slices
+        return (*before, self.numpy_call(_rows, (last,), {}))
 
     def _choice(self, inputs: Sequence[Any]) -> Optional[Choice]:
         """Whether a result requires a gradient, where a run decides that."""
@@ -119,7 +133,7 @@ class Applying:
             del self.builder.nodes[start:]
             self.events.pop()
             return None
-        if any(made.op.may_raise for made in self.builder.nodes[start:]):
+        if any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values]):
             self._store_writes_before(start)
         return outputs if isinstance(outputs, tuple) else (outputs,)
 
@@ -201,6 +215,10 @@ class Applying:
         """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
         self.array_writes.by_reference(array)
         return SymbolicArray(self, OPS["stop_gradient"](array.value))
+
+
+def _rows(mask: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(mask)
 
 
 def name_of(node: chainer.FunctionNode) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import itertools
 import logging
 import pdb
 import random
@@ -20,7 +21,6 @@ from ..runtime.frames import warn
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from ..symbolic import patches, stand_ins
 from ..symbolic.lists import FUNCTIONS, Range, StagedList, length
-from ..symbolic.sizes import without_sizes
 from ..symbolic.values import (
     ArrayMethod,
     BoundHostMethod,
@@ -34,6 +34,7 @@ from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from ..world.trust import is_converted, is_generated, is_library, is_library_class
 from ..world.untouched import random_states, set_random_states
 from ..world.world import ShadowMeta, real_class
+from .number_calls import CONVERSIONS, NumberCalls
 
 #: Modules of the standard library whose functions only compute.
 _PURE_MODULES = frozenset(("math", "operator", "_operator", "builtins", "functools", "_functools", "itertools",
@@ -47,7 +48,9 @@ _TEXT = frozenset((str, repr, format, ascii))
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
                  types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
 _NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
-_CONVERSIONS = {float: "py_float", int: "py_int", bool: "py_bool"}
+#: What these are given to call is called by C code: it must be what the capture would call.
+_CALLING = frozenset((map, filter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
+                      itertools.filterfalse, itertools.accumulate, itertools.groupby))
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
@@ -59,7 +62,7 @@ _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicSc
 _CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
 
 
-class Calls:
+class Calls(NumberCalls):
     """The dispatch of one capture."""
 
     def __init__(self, capture: Any):
@@ -160,7 +163,7 @@ class Calls:
             return self._type
         if issubclass(cls, BaseException) and cls.__module__ == "builtins":
             return cls                                  # only holds its arguments, whatever they are
-        if cls in _CONVERSIONS:
+        if cls in CONVERSIONS:
             return functools.partial(self._convert, cls)
         if cls is range:
             return self._range
@@ -196,20 +199,6 @@ class Calls:
             return chainer.Parameter if isinstance(value, chainer.Parameter) else value.__class__
         return value.__class__ if isinstance(value, ShadowBase) else kind
 
-    def _range(self, *bounds: Any) -> Any:
-        bounds = tuple(map(without_sizes, bounds))
-        unknown = any(type(x) is SymbolicScalar and x.text is None for x in bounds)
-        return Range(self.capture, *bounds) if unknown else range(*bounds)
-
-    def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and type(args[0]) is SymbolicArray:
-            return self.capture.numpy_call(cls, args, kwargs)
-        if len(args) == 1 and type(args[0]) is SymbolicScalar:
-            if args[0].text is None:
-                return self.capture.numpy_call(cls, args, kwargs)
-            return self.capture.function_of_numbers(cls, args)
-        return cls(*args, **kwargs)
-
     def _text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         if getattr(function, "__name__", "") == "join" and args:
             args = (list(args[0]),)
@@ -235,6 +224,8 @@ class Calls:
             return self.host(function)
         if function in (max, min):
             return functools.partial(self._extreme, function)
+        if function is sorted:
+            return functools.partial(self._sorted, function)
         if function in _CLOCKS:
             return lambda *args, **kwargs: self.capture.host_call(
                 function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")
@@ -265,26 +256,6 @@ class Calls:
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only")
-        return self.native(function)(*args, **kwargs)
-
-    def _extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        """``max`` and ``min``: of Python's or NumPy's numbers of one type, part of the graph."""
-        items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
-        kinds = {x.python_type if type(x) is SymbolicScalar else x.dtype.type if type(x) is SymbolicArray and x.is_scalar
-                 else type(x) for x in items}
-        symbolic = [x for x in items if type(x) is SymbolicScalar and x.text is None or type(x) is SymbolicArray and x.is_scalar]
-        if len(items) > 1 and not kwargs and len(kinds) == 1 and symbolic:
-            return self.capture.numpy_call(function, tuple(items), {})
-        return function(*args, **kwargs)
-
-    def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        symbolic = [x for x in args if type(x) is SymbolicScalar]
-        if symbolic and not kwargs and all(type(x) in (int, float, bool, SymbolicScalar) for x in args):
-            if all(x.text is not None for x in symbolic):
-                return self.capture.function_of_numbers(function, args)
-            return self.capture.numpy_call(function, args, kwargs)
-        if (getattr(function, "__module__", "") == "math" and any(type(x) is SymbolicArray for x in args)):
-            return self.capture.numpy_call(function, args, kwargs)
         return self.native(function)(*args, **kwargs)
 
     def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -328,6 +299,8 @@ class Calls:
         is_numpy = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy" or isinstance(function, np.ufunc)
 
         def now(*args: Any, **kwargs: Any) -> Any:
+            if function in _CALLING:
+                args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
             args = tuple([self._argument(x) for x in args])
             kwargs = {name: self._argument(x) for name, x in kwargs.items()}
             if any(type(x) is SymbolicObject for x in args) or any(type(x) is SymbolicObject for x in kwargs.values()):

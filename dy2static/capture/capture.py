@@ -15,6 +15,7 @@ from ..lowering import host
 from ..staging.forks import Forks, Leaf, Path
 from ..staging.staging import Staging
 from ..symbolic import stand_ins
+from ..symbolic.new_sizes import NewSizes, may_be_empty
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
@@ -33,6 +34,7 @@ from .expressions import Expressions
 from .gradients import Gradients
 from .materialise import Materialiser
 from .staged_functions import ShadowCell, StagedFunctions
+from .twins import Twins
 
 _MOST_NODES = 200_000
 
@@ -63,6 +65,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.bound: List[Tuple[str, Any]] = []
         self.named: List[Tuple[str, Source]] = []
         self.known: Dict[Value, Any] = {}
+        self.dimensions: Dict[Value, Any] = {}
+        self.sizes_of: Dict[Value, Any] = {}
+        self.twins = Twins()
         self.failed: Optional[CaptureAborted] = None
         self.forks = self.decided = 0
         self.applied = 0
@@ -241,6 +246,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         done = self.array_writes.intercept(function, args, kwargs)
         if done is not NotImplemented:
             return done
+        asked = function
         name, function = _callable(function)
         if name in stand_ins.REFUSED:
             self.abort(f"numpy {name} on an array of the graph")
@@ -250,23 +256,37 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             except ValueError as error:
                 self.abort(f"numpy {name}: {error}")
         if function in _CONVERSIONS and len(args) == 1 and not kwargs and self._is_plain_number(args[0], function):
-            self.event("staged", name)
-            return self.wrap(self.builder.add(OPS[_CONVERSIONS[function]], (args[0].value,), {}, name=name)[0])
+            key = function, self.twins.first(args[0].value)
+            found = self.twins.number(key, self.builder)
+            if found is None:
+                self.event("staged", name)
+                found, = self.builder.add(OPS[_CONVERSIONS[function]], (args[0].value,), {}, name=name)
+                self.twins.note(key, (found,), self.builder)
+            return self.wrap(found)
         operands: List[Value] = []
         template = (self.template(tuple(args), operands), self.template(dict(kwargs), operands))
+        key = self.twins.key(asked, template, operands)
+        twin = None if key is None else self.twins.number(key, self.builder)
+        if twin is not None:
+            return self.wrap(twin)
+        sizes = NewSizes(self, name, operands)
         try:
-            structure, found = infer_sized(stand_ins.infer, function, template, [v.type for v in operands])
+            structure, found, extents = infer_sized(stand_ins.infer, function, template, operands, sizes.size)
         except Exception as error:
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")
-        may_fail = stand_ins.may_raise(function, name, [v.type for v in operands])
+        types_ = [v.type for v in operands]
+        may_fail = bool(extents) or may_be_empty(types_) and not isinstance(function, np.ufunc) or stand_ins.may_raise(function, name, types_)
         if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")
         call = host.Call(function, template[0], template[1], flat, name, structure is stand_ins.LEAF)
-        op = host.checked_call if may_fail else host.numpy_call
-        outputs = self.builder.add(op, tuple(operands), {"call": call, "types": found}, name=identifier(name))
+        op = host.sized_call if extents else host.checked_call if may_fail else host.numpy_call
+        attrs = {"call": call, "types": found, **({"extents": extents} if extents else {})}
+        outputs = self.builder.add(op, tuple(operands), attrs, name=identifier(name))
+        self.twins.note(key, outputs, self.builder)
+        sizes.note(outputs)
         if all(v in self.known for v in operands):
             # Computed from nothing but what is static: Python may decide on it.
             self.known.update(zip(outputs, call(*[self.known[v] for v in operands])))

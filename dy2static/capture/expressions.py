@@ -1,12 +1,25 @@
 """Numbers that change from call to call: expressions over them, fixed under a guard where Python needs the value."""
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, Tuple
 
 from ..symbolic.values import SymbolicScalar
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
 _LONGEST_EXPRESSION = 400
+
+
+def real_power(base: Any, exponent: Any) -> float:
+    """``base ** exponent``.  Raises TypeError where that is a complex number."""
+    result = base ** exponent
+    if isinstance(result, complex):
+        raise TypeError(f"{base!r} ** {exponent!r} is a complex number, which compiled code does not compute with")
+    return result
+
+
+def _negative_power(base: int, exponent: int) -> float:
+    return float(base ** exponent)                      # of stand-ins, the exponent is not negative
 
 
 class Expressions:
@@ -24,8 +37,10 @@ class Expressions:
             if symbol in ("==", "!=") and any(isinstance(x, (type(None), str, bytes, tuple, list, dict)) for x in operands):
                 return symbol == "!="
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
-        if symbol in ("**", "<<", ">>"):
-            operands = (operands[0], operands[1].fix() if type(operands[1]) is SymbolicScalar else operands[1])
+        if symbol == "**" and any(type(x) is SymbolicScalar and x.text is None for x in operands):
+            return self._power(*operands)
+        if symbol in ("**", "<<", ">>") and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
+            operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
             return self.numpy_call(function, operands, {})
         result = function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
@@ -33,6 +48,17 @@ class Expressions:
         if symbol == "abs":
             return self.expression(f"abs({texts[0]})", result)
         return self.expression(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        """``base ** exponent``, whose type follows from the types, except where an exponent is negative, or a base is."""
+        kinds = [x.python_type if type(x) is SymbolicScalar else type(x) for x in (base, exponent)]
+        if float in kinds:
+            whole = type(exponent) in (int, float, bool) and float(exponent).is_integer() or kinds[1] is not float
+            positive = type(base) is not SymbolicScalar and base >= 0
+            return self.numpy_call(operator.pow if whole or positive else real_power, (base, exponent), {})
+        if kinds[1] is int and bool(exponent < 0):
+            return self.numpy_call(_negative_power, (base, exponent), {})
+        return self.numpy_call(operator.pow, (base, exponent), {})
 
     def expression(self, text: str, hint: Any) -> Any:
         """A symbolic number for an expression whose value in this call is ``hint``."""

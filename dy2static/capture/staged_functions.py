@@ -48,6 +48,10 @@ class StagedFunctions:
                 any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
             decided = first if "decision" in first.__dict__ else second
             self.abort("`is` of Variables that depend on a decision on array values", because=decided)
+        if first is not second and any(type(x) is SymbolicScalar and x.text is None for x in (first, second)):
+            return False                                # a number, and what is none
+        if first is second:
+            return True
         first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
         return first is second
 

@@ -24,20 +24,24 @@ def symbols_of(value: Value) -> List[str]:
 
 def made_in_regions(graph: Graph) -> Tuple[str, ...]:
     """The symbols that get their number inside a branch, in a run that takes it."""
-    return tuple(dict.fromkeys(made_symbol(inner) for node in graph.nodes for region in node.regions
-                               for inner in region.walk() if made_symbol(inner)))
+    return tuple(dict.fromkeys(symbol for node in graph.nodes for region in node.regions for inner in region.walk()
+                               for symbol, _, _ in made_symbols(inner)))
 
 
-def made_symbol(node: Node) -> str:
-    """The symbol that a node gives its number; empty for most."""
-    return str(node.attrs["extent"]) if node.op.name == "list_stack" else ""
+def made_symbols(node: Node) -> List[Tuple[str, Value, int]]:
+    """The symbols that a node gives their numbers: (symbol, array, axis), or (symbol, list, -1)."""
+    if node.op.name == "list_stack":
+        return [(str(node.attrs["extent"]), node.inputs[0], -1)]
+    if node.op.name == "scatter_span":
+        return []                                       # the gradient of what has that size
+    return [(symbol, node.outputs[i], axis) for symbol, i, axis in node.attrs.get("extents", ())]
 
 
 def symbols_in(graph: Graph) -> Tuple[str, ...]:
     """Every symbol that the text of a function for this graph has as a name."""
     found = {symbol for value in graph.inputs for symbol in symbols_of(value)}
     found.update(value.type.symbol for value in graph.inputs if isinstance(value.type, Extent))
-    found.update(symbol for symbol in map(made_symbol, graph.walk()) if symbol)
+    found.update(symbol for node in graph.walk() for symbol, _, _ in made_symbols(node))
     return tuple(sorted(found))
 
 

@@ -24,7 +24,7 @@ from ..pyast.loader import compile_text
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
 from .calls import call_text, has_text, part_text
-from .extents import made_in_regions, made_symbol, symbol_sources, symbols_in
+from .extents import made_in_regions, made_symbols, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
 from .linear import InPlaceChanges
 from .names import Names
@@ -237,10 +237,11 @@ class _Emitter(BlockWriter):
             self._fresh(node)
         elif node.op.numpy is not None:
             self._call(node)
-            if made_symbol(node):
-                self._line(f"{made_symbol(node)} = len({self.texts[node.inputs[0]]})", node)
         else:
             raise InternalError(f"{node.op.name} has no NumPy form", node.loc)
+        for symbol, value, axis in made_symbols(node):
+            text = self.texts[value]
+            self._line(f"{symbol} = len({text})" if axis < 0 else f"{symbol} = {text}.shape[{axis}]", node)
 
     def _change(self, node: Node) -> None:
         """An append to a list, or a write into an array, that is our own."""

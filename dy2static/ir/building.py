@@ -108,6 +108,15 @@ def current() -> Builder:
     return builder
 
 
+def new_extent() -> Dim:
+    """A symbol for a size that no node so far has: the same one whenever the nodes before are the same."""
+    count, builder = 0, _CURRENT.get()
+    while builder is not None:
+        count += sum(len(inner.attrs.get("extents", ())) for node in builder.nodes for inner in node.walk())
+        builder = builder.outer
+    return Dim(f"size_{count}")
+
+
 def constant(value: Any, dtype: Any = None) -> Value:
     """A value known now: an array, or a number as a 0-d array of ``dtype``."""
     return OPS["constant"](value=np.array(value, dtype=dtype))

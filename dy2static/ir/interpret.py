@@ -57,6 +57,8 @@ def _run(graph: Graph, inputs: Sequence[Any], run: Run) -> Tuple[Any, ...]:
             run.watch(node, results)
         if node.op.name == "list_stack":
             run.sizes[str(node.attrs["extent"])] = len(operands[0])
+        for symbol, output, axis in () if node.op.name == "scatter_span" else node.attrs.get("extents", ()):
+            run.sizes[symbol] = values[node.outputs[output]].shape[axis]
     return tuple(values[v] for v in graph.outputs)
 
 

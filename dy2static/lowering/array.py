@@ -33,7 +33,7 @@ from chainer.functions.array.vstack import Vstack
 from chainer.functions.array.where import Where
 
 from .. import ops
-from ..ir.building import broadcast, constant
+from ..ir.building import broadcast, constant, current, new_extent
 from ..ir.graph import Value
 from ..ir.template import AT
 from ..ir.types import Scalar, Tensor
@@ -152,12 +152,38 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
         picks = isinstance(rows.type, Tensor) and rows.dtype.kind in "iu" and rows.ndim > 0
         if picks:
             return ops.take(x, rows, axis=len(before)) if len(before) < x.ndim else None
+    span = _span(last) if all(isinstance(entry, slice) and entry == slice(None) for entry in before) else None
+    if span is not None and len(before) < x.ndim:
+        extents = _extents_like(x, span, len(before)) or ((str(new_extent()), 0, len(before)),)
+        return ops.getitem_span(x, *span.values(), axis=len(before), given="".join(span), extents=extents)
     if not all(map(_is_basic, node.slices)):
         return None
     numbers = [symbolic_value(entry) for entry in node.slices if _is_number_of_run(entry)]
     index = tuple(AT if _is_number_of_run(entry) else entry for entry in node.slices)
     y = ops.getitem_at(x, *numbers, index=index) if numbers else ops.getitem(x, index=index)
     return ops.copy(y) if len(node.slices) == x.ndim and all(map(_is_int, node.slices)) else y
+
+
+def _span(entry: Any) -> Optional[Dict[str, Value]]:
+    """The ends of a slice, ``<`` and ``>``, if the run knows one of them; the other may be an int, or left out."""
+    if not isinstance(entry, slice) or entry.step is not None:
+        return None
+    ends = {"<": entry.start, ">": entry.stop}
+    if not any(map(_is_number_of_run, ends.values())):
+        return None
+    if any(not (end is None or _is_number_of_run(end) or type(end) is int) for end in ends.values()):
+        return None
+    return {side: ops.py_constant(value=end) if type(end) is int else symbolic_value(end)
+            for side, end in ends.items() if end is not None}
+
+
+def _extents_like(x: Value, span: Dict[str, Value], axis: int) -> Any:
+    """The size of an earlier slice between the same ends, of an axis as long."""
+    for node in current().nodes:
+        if node.op is ops.getitem_span and node.inputs[1:] == tuple(span.values()) and \
+                node.attrs["given"] == "".join(span) and node.inputs[0].shape[node.attrs["axis"]] == x.shape[axis]:
+            return ((node.attrs["extents"][0][0], 0, axis),)
+    return None
 
 
 def _is_number_of_run(entry: Any) -> bool:

@@ -85,5 +85,9 @@ numpy_call = declare("numpy_call", "*operands", _ATTRS, kind="opaque", infer=_de
 #: The same for one that may fail on what its operands hold: it runs even if nothing needs its result.
 checked_call = declare("checked_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run, effect=True)
 
+#: One that gives arrays of sizes that only the run knows: ``extents`` names them, (symbol, output, axis).
+sized_call = declare("sized_call", "*operands", {**_ATTRS, "extents": ()}, kind="opaque", infer=_declared_types,
+                     numpy=lambda *operands, call, types, extents: _run(*operands, call=call, types=types), effect=True)
+
 #: Anything else: runs at every call, once, in program order.
 host_call = declare("host_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run, effect=True)

@@ -242,6 +242,34 @@ scatter_at: OpDef = declare(
              sample((4,), np.array(1), index=(0, AT), shape=(2, 3, 4))),
 )
 
+def _span_infer(x: Tensor, *bounds: Type, axis: int, given: str, extents: Tuple[Any, ...]) -> Tensor:
+    if len(bounds) != len(given) or any(b.shape != () or b.dtype.kind not in "iu" for b in bounds):
+        raise TypeError("a number of integer type is needed for each end of the slice")
+    return Tensor((*x.shape[:axis], Dim(extents[0][0]), *x.shape[axis + 1:]), x.dtype)
+
+
+def _span_holes(x: Tensor, *bounds: Type, axis: int, given: str, **_: Any) -> Dict[str, str]:
+    names = {end: f"{{bounds_{k}}}" for k, end in enumerate(given)}
+    return {"span": ":, " * axis + f"{names.get('<', '')}:{names.get('>', '')}"}
+
+
+#: ``x[..., start:stop]`` along ``axis`` where the run knows the ends.  given: which ends are operands, of ``<>``.
+#: extents: the symbol for how many there are.
+getitem_span: OpDef = declare(
+    "getitem_span", "x *bounds", {"axis": 0, "given": ">", "extents": ()}, kind="view", view=True, may_raise=True,
+    infer=_span_infer, numpy="{x}[{span}]", holes=_span_holes,
+    vjp=lambda g, y, x, *bounds, axis, given, extents: (
+        scatter_span(g, *bounds, axis=axis, given=given, extents=extents, shape=x.shape), *[None] * len(bounds)),
+)
+scatter_span: OpDef = declare(
+    "scatter_span", "x *bounds", {"axis": 0, "given": ">", "extents": (), "shape": ()}, kind="movement",
+    canonical=canonical_shape,
+    infer=lambda x, *bounds, axis, given, extents, shape: Tensor(shape, x.dtype),
+    vjp=lambda g, y, x, *bounds, axis, given, extents, shape: (
+        getitem_span(g, *bounds, axis=axis, given=given, extents=extents), *[None] * len(bounds)),
+    numpy="{out}[...] = 0\n{out}[{span}] = {x}", holes=_span_holes,
+)
+
 # Gathers and scatters -------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -240,6 +241,21 @@ def _for(capture: Any, iterable: Any, body: Callable, state: Tuple, names: Seque
     return capture.staging.for_(iterable, body, state, names, stop)
 
 
+def _in(capture: Any, item: Any, container: Any) -> Any:
+    """Membership that the run decides: in an array, or of and among numbers."""
+    if capture is None:
+        return NotImplemented
+    if type(container) is SymbolicArray:
+        return capture.numpy_call(operator.contains, (container, item), {})
+    if isinstance(container, (dict, set, frozenset, list, tuple, range)) and symbolic_items(container) is None:
+        items = container if type(container) is range else tuple(container)
+        unknown = [x for x in (item, *items) if type(x) is SymbolicScalar and x.text is None
+                   or type(x) is SymbolicArray and x.is_scalar]
+        if unknown and all(isinstance(x, (int, float, str, type(None))) or any(x is u for u in unknown) for x in (item, *items)):
+            return any(x is item for x in items) or capture.numpy_call(operator.contains, (items, item), {})
+    return NotImplemented
+
+
 #: The decisions that ask a list of unknown length whether it holds anything.
 _OF_TRUTHS = (Staging.cond, Staging.if_exp, Staging.not_, Staging.all_of, Staging.any_of, Staging.while_, Staging.assert_)
 
@@ -250,7 +266,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "all_of": _handler(Staging.all_of), "any_of": _handler(Staging.any_of), "not_": _handler(Staging.not_),
     "while_": _handler(Staging.while_),
     "for_rest": _handler(Staging.for_rest), "assert_": _handler(Staging.assert_),
-    "list_": _list, "for_": _for,
+    "list_": _list, "for_": _for, "in_": _in,
     "read": lambda capture, maybe: capture.staging.read(maybe) if type(maybe) is Maybe else NotImplemented,
 }
 

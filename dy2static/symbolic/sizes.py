@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.dims import Dim, equal, evaluate, evaluate_shape, is_positive, less
 from ..ir.op import OPS
-from ..ir.types import Tensor
+from ..ir.types import Dynamic, Scalar, Tensor
 
 
 class Size(Dim):
@@ -32,6 +32,7 @@ class Size(Dim):
     def number(self) -> Any:
         """The size as a symbolic number."""
         value, = self.capture.builder.add(OPS["dimension"], (), {"size": self.plain}, name="size")
+        self.capture.dimensions[value] = self.plain
         return self.capture.wrap(value)
 
     @property
@@ -95,8 +96,10 @@ _TRUTHS = (bool, np.bool_)
 
 
 def _same(a: Any, b: Any) -> Optional[bool]:
-    """Whether sizes are equal, where symbols are above zero."""
+    """Whether sizes are equal, where the lengths of lists that became arrays are above zero."""
     difference = a - b
+    if not isinstance(difference, Dim) or not all(symbol.startswith("length") for symbol in difference.symbols):
+        return equal(a, b)
     return False if is_positive(difference) or is_positive(-difference) else equal(a, b)
 
 
@@ -174,31 +177,43 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
             node.__dict__.update(own)
 
 
-def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any]) -> Tuple[Any, Tuple[Any, ...]]:
-    """What `stand_ins.infer` gives; sizes of results are learned from how they follow those of the operands.
+def infer_sized(infer: Callable, function: Callable, template: Any, operands: Sequence[Any], new_size: Callable) \
+        -> Tuple[Any, Tuple[Any, ...], Tuple[Tuple[str, int, int], ...]]:
+    """What `stand_ins.infer` gives, and the sizes that only the run knows: (symbol, result, axis).
 
-    Raises ValueError where that is not linear in one of them.
+    Where sizes of operands are not known, those of results are learned from how they follow them.
+    ``new_size(numbers)`` gives a size for one that contents decide; numbers: those of all trials.
     """
+    types = [v.type for v in operands]
     symbols = sorted(_symbols(list(types)))
-    if not symbols:
-        return infer(function, template, types)
-    results = [infer(function, template, [_bound(t, bindings) for t in types]) for bindings in _bindings(set(symbols))]
-    structure, first = results[0]
-    leaves = []
+    trials = [infer(function, template, [_bound(t, bindings) for t in types]) for bindings in _bindings(set(symbols)) or [{}]]
+    structure, first = trials[0][0]
+    leaves, extents = [], []
     for i, leaf in enumerate(first):
-        each = [found[i] for _, found in results]
-        if any(type(t) is not type(leaf) or t.dtype != leaf.dtype for t in each) or \
-                isinstance(leaf, Tensor) and any(t.ndim != leaf.ndim for t in each):
-            raise ValueError("the type of the result depends on a size that is not known")
+        if isinstance(leaf, Dynamic):
+            raise ValueError("the result is an object")
+        each = [[leaves[i] for _, leaves in found] for found in trials]
+        if any(type(t) is not type(leaf) or t.dtype != leaf.dtype for found in each for t in found) or \
+                isinstance(leaf, Tensor) and any(t.ndim != leaf.ndim for found in each for t in found) or \
+                isinstance(leaf, Scalar) and any(t != leaf for found in each for t in found):
+            raise ValueError("the type of the result depends on contents, or on a size that is not known")
         if not isinstance(leaf, Tensor):
             leaves.append(leaf)
             continue
-        leaves.append(Tensor(tuple([_fitted([t.shape[a] for t in each], symbols) for a in range(leaf.ndim)]), leaf.dtype))
-    return structure, tuple(leaves)
+        shape: List[Any] = []
+        for axis in range(leaf.ndim):
+            found = [[t.shape[axis] for t in types_] for types_ in each]
+            size = _fitted([numbers[0] for numbers in found], symbols) if all(len(set(n)) == 1 for n in found) else None
+            if size is None:
+                size = new_size(found[0] if len(found) == 1 else found, i, axis)
+                extents += [(symbol, i, axis) for symbol in size.symbols if size == Dim(symbol)]
+            shape.append(size)
+        leaves.append(Tensor(tuple(shape), leaf.dtype))
+    return structure, tuple(leaves), tuple(extents)
 
 
 def _fitted(found: Sequence[int], symbols: Sequence[str]) -> Any:
-    """The size that is these numbers in the trials."""
+    """The size that is these numbers in the trials; None if it does not follow from those of the operands."""
     if len(set(found)) == 1:
         return found[0]
     slope = (found[1] - found[0]) // (_TRIALS[1] - _TRIALS[0])
@@ -206,7 +221,7 @@ def _fitted(found: Sequence[int], symbols: Sequence[str]) -> Any:
         rest = found[0] - slope * (_TRIALS[0] + 13 * i)
         if all(slope * (trial + 13 * i) + rest == n for trial, n in zip(_TRIALS, found)) and (rest == 0 or len(symbols) == 1):
             return Dim(symbol) * slope + rest
-    raise ValueError("a size of the result does not follow from those of the operands")
+    return None
 
 
 def _plain(other: Any) -> Any:

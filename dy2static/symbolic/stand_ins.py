@@ -25,11 +25,13 @@ NEVER_RAISING = frozenset(("sum", "mean", "max", "min", "prod", "any", "all", "s
                            "add", "sub", "mul", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "float", "bool", "dot",
                            "stack", "concatenate", "expand_dims", "broadcast_to", "array", "asarray", "clip", "cumsum",
                            "argsort", "real", "imag", "swapaxes", "repeat", "tile", "invert", "pos", "and_", "or_",
-                           "xor", "_negation", "_write"))
+                           "xor", "_negation", "_write", "contains"))
 
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
     """Whether a call that ran on stand-ins may still raise, because of what arrays of those types hold."""
+    if name in ("pow", "power") and all(t.dtype.kind in "iub" for t in operands):
+        return True                                     # integers to negative powers
     if isinstance(function, np.ufunc) or name in NEVER_RAISING:
         return False
     if function is operator.getitem:                    # the shape is known: only an index can be out of bounds
@@ -151,15 +153,18 @@ def of_types(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return found[0]
 
 
-def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Tuple[Any, Tuple[Any, ...]]:
-    """The structure and the leaf types of ``function(*args, **kwargs)``.
+def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> List[Tuple[Any, Tuple[Any, ...]]]:
+    """The structure and the leaf types of ``function(*args, **kwargs)`` for each of the `FILLINGS` (None where it has none).
 
-    Raises ValueError where they depend on contents, and whatever the function raises.
+    The structures are alike.  Raises ValueError where something depends on contents in other ways, and whatever the
+    function raises.
     """
     name = getattr(function, "__name__", "")
-    if name in _BY_CONTENTS or "scimath" in (getattr(function, "__module__", None) or "") or name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
+    if name in _BY_CONTENTS or "scimath" in (getattr(function, "__module__", None) or ""):
         raise ValueError(_DEPENDS)
-    found = []
+    if name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
+        raise ValueError(_DEPENDS)
+    found: List[Any] = []
     for filling in FILLINGS if types else FILLINGS[:1]:
         values = [stand_in(t, filling, place) for place, t in enumerate(types)]
         for array in values:
@@ -171,13 +176,14 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
         except (IndexError, np.linalg.LinAlgError) as error:
             if filling < 2 or isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
                 raise
-            continue                                    # an index that is out of bounds, or a matrix without an inverse
+            found.append(found[0])                      # an index that is out of bounds, or a matrix without an inverse
+            continue
         if any(isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray for leaf in leaves):
             raise ValueError("the result is a matrix, or an array of another class")
         found.append((structure, tuple(map(type_of, leaves))))
-    if any(other[1] != found[0][1] for other in found):
+    if any(len(other[1]) != len(found[0][1]) for other in found):
         raise ValueError(_DEPENDS)
-    return found[0]
+    return found
 
 
 _DEPENDS = "the shape or type of the result depends on the contents of an array"

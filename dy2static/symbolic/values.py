@@ -107,6 +107,15 @@ class SymbolicArray:
     def __getitem__(self, key: Any) -> Any:
         return self.capture.numpy_call(operator.getitem, (self, key), {})
 
+    def __round__(self, *digits: Any) -> Any:
+        return self.capture.numpy_call(round, (self, *digits), {})
+
+    def __divmod__(self, other: Any) -> Any:
+        return self.capture.numpy_call(divmod, (self, other), {})
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return self.capture.numpy_call(divmod, (other, self), {})
+
     def __setitem__(self, key: Any, item: Any) -> None:
         self.capture.array_writes.write(self, operator.setitem, (key, item), {})
 
@@ -143,11 +152,11 @@ class SymbolicArray:
 
 
 class ArrayMethod:
-    """A method of a `SymbolicArray`."""
+    """A method of a `SymbolicArray` or a `SymbolicScalar`."""
 
     __slots__ = ("owner", "__name__")
 
-    def __init__(self, owner: SymbolicArray, name: str):
+    def __init__(self, owner: Any, name: str):
         self.owner, self.__name__ = owner, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -200,7 +209,7 @@ class SymbolicScalar:
         return self.capture.staging.settled(self.truth) if self.text is None else bool(self.fix())
 
     def __index__(self) -> int:
-        return operator.index(self.fix())
+        return int(bool(self)) if self.kind == "py_bool" and self.text is None else operator.index(self.fix())
 
     def __int__(self) -> int:
         return int(self.fix())
@@ -209,7 +218,7 @@ class SymbolicScalar:
         return float(self.fix())
 
     def __round__(self, *digits: Any) -> Any:
-        return round(self.fix(), *digits)
+        return round(self.fix(), *digits) if self.text is not None else self.capture.numpy_call(round, (self, *digits), {})
 
     def __hash__(self) -> int:
         return hash(self.fix())
@@ -224,9 +233,13 @@ class SymbolicScalar:
         return format(self.fix(), spec)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.fix(), name)
+        if name.startswith("__") or not hasattr(self.python_type, name):
+            raise AttributeError(f"'{self.python_type.__name__}' object has no attribute {name!r}")
+        if self.text is not None:
+            return getattr(self.fix(), name)
+        if callable(getattr(self.python_type, name)):
+            return ArrayMethod(self, name)
+        return self.capture.numpy_call(("attribute", name), (self,), {})
 
 
 class Maybe:

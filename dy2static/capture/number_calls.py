@@ -1,0 +1,112 @@
+"""Builtins and functions of ``math`` on numbers that only the run knows: conversions, extremes, order, arithmetic."""
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, List, Optional
+
+from ..symbolic.lists import Range
+from ..symbolic.sizes import without_sizes
+from ..symbolic.values import SymbolicArray, SymbolicScalar
+
+#: Python's conversions.
+CONVERSIONS = frozenset((float, int, bool))
+
+#: So many items are compared in Python, each way on its own, so that what is chosen stays known; more are left to the run.
+_FEW = 3
+
+
+class NumberCalls:
+    """Of `Calls`: builtins on numbers."""
+
+    capture: Any
+    native: Callable
+    callee: Callable
+
+    def _range(self, *bounds: Any) -> Any:
+        bounds = tuple(map(without_sizes, bounds))
+        unknown = any(type(x) is SymbolicScalar and x.text is None for x in bounds)
+        return Range(self.capture, *bounds) if unknown else range(*bounds)
+
+    def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is SymbolicArray:
+            return self.capture.numpy_call(cls, args, kwargs)
+        if len(args) == 1 and type(args[0]) is SymbolicScalar:
+            if args[0].text is None:
+                return self.capture.numpy_call(cls, args, kwargs)
+            return self.capture.function_of_numbers(cls, args)
+        return cls(*args, **kwargs)
+
+    def _extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """``max`` and ``min``: of numbers of one type, or of tuples of such, part of the graph."""
+        if len(args) == 1 and (hasattr(type(args[0]), "__next__") or isinstance(args[0], range)):
+            args = (list(args[0]),)
+        items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+        if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
+            return self.capture.numpy_call(function, tuple(items), {})
+        if set(kwargs) == {"key"} and len(items) > _FEW and all(type(x) is int for x in items):
+            key = self.callee(kwargs["key"])
+            keys = [key(x) for x in items]
+            if _is_of_one_type(keys):
+                return self.capture.numpy_call(_item_of_extreme, (function, tuple(keys), tuple(items)), {})
+            return function(items, key=dict(zip(items, keys)).__getitem__)
+        return self.native(function)(*args, **self._with_key(kwargs))
+
+    def _sorted(self, function: Callable, items: Iterable[Any], **kwargs: Any) -> Any:
+        """``sorted``: of numbers of one type, or of tuples of such, part of the graph."""
+        items = list(items)
+        plain = kwargs.get("key") is None and type(kwargs.get("reverse", False)) is bool
+        if plain and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW):
+            return self.capture.numpy_call(function, (items,), kwargs)
+        if type(kwargs.get("reverse", False)) is bool and len(items) > _FEW and all(type(x) is int for x in items):
+            key = self.callee(kwargs["key"])
+            keys = [key(x) for x in items]
+            if _is_of_one_type(keys):
+                return self.capture.numpy_call(_sorted_by, (tuple(keys), tuple(items), kwargs.get("reverse", False)), {})
+            return function(items, **{**kwargs, "key": dict(zip(items, keys)).__getitem__})
+        return self.native(function)(items, **self._with_key(kwargs))
+
+    def _with_key(self, kwargs: Any) -> Any:
+        return {**kwargs, "key": self.callee(kwargs["key"])} if callable(kwargs.get("key")) else kwargs
+
+    def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        symbolic = [x for x in args if type(x) is SymbolicScalar]
+        if symbolic and not kwargs and all(type(x) in (int, float, bool, SymbolicScalar) for x in args):
+            if all(x.text is not None for x in symbolic):
+                return self.capture.function_of_numbers(function, args)
+            if function is pow and len(args) == 2:
+                return args[0] ** args[1]
+            return self.capture.numpy_call(function, args, kwargs)
+        of_arrays = getattr(function, "__module__", "") == "math" or function in (round, divmod)
+        if of_arrays and any(type(x) is SymbolicArray for x in args):
+            return self.capture.numpy_call(function, args, kwargs)
+        if getattr(function, "__module__", "") == "math" and any(isinstance(x, (list, tuple)) and _has_numbers(x) for x in args):
+            return self.capture.numpy_call(function, args, kwargs)
+        return self.native(function)(*args, **kwargs)
+
+
+def _item_of_extreme(function: Callable, keys: Any, items: Any) -> Any:
+    return function(zip(keys, items), key=lambda pair: pair[0])[1]
+
+
+def _sorted_by(keys: Any, items: Any, reverse: bool) -> List[Any]:
+    return [item for _, item in sorted(zip(keys, items), key=lambda pair: pair[0], reverse=reverse)]
+
+
+def _kind(item: Any) -> Optional[Any]:
+    """What type a number has, or that it is a tuple."""
+    if type(item) is SymbolicScalar:
+        return item.python_type
+    if type(item) is SymbolicArray:
+        return item.dtype.type if item.is_scalar else None
+    return type(item) if type(item) in (int, float, bool, tuple) else None
+
+
+def _is_of_one_type(items: List[Any]) -> bool:
+    """Whether these are numbers of one type some of which only the run knows, or tuples of such."""
+    kinds = {tuple(map(_kind, x)) if type(x) is tuple else (_kind(x),) for x in items}
+    if len(kinds) != 1 or None in next(iter(kinds)) or tuple in next(iter(kinds)):
+        return False
+    return any(_has_numbers(x) if type(x) is tuple else _has_numbers((x,)) for x in items)
+
+
+def _has_numbers(items: Iterable[Any]) -> bool:
+    return any(type(x) is SymbolicScalar and x.text is None or type(x) is SymbolicArray and x.is_scalar for x in items)

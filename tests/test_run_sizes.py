@@ -1,0 +1,97 @@
+"""Arrays whose sizes the contents of other arrays decide: masks, places of true elements, slices, sizes for new arrays."""
+import chainer.functions as F
+import numpy as np
+import pytest
+
+from tests.against_eager import check, variable
+
+#: Of Variables ``x`` (5, 2) and ``y`` (5, 2), an array ``a`` (5,) float32 and an array ``n`` (2,) of ints.
+PROGRAMS = {
+    "sum of masked": lambda x, y, a, n: F.sum(x[a > 0]),
+    "two by one mask": lambda x, y, a, n: [F.sum(x[m] * y[m]) for m in [a > 0]],
+    "shape of masked": lambda x, y, a, n: x[a > 0].shape + x[a > 0].array.shape,
+    "masked leaves": lambda x, y, a, n: x[a > 0] * 2,
+    "mask of columns": lambda x, y, a, n: x[:, n > 1],
+    "mean of masked": lambda x, y, a, n: F.sum(x[a > -2]) / len(a[a > -2]),
+    "relu of masked": lambda x, y, a, n: F.sum(F.relu(x[a > 0]) ** 2),
+    "matmul of masked": lambda x, y, a, n: F.matmul(x[a > 0], y, transb=True),
+    "softmax of masked": lambda x, y, a, n: F.softmax(x[a > 0]),
+    "rows": lambda x, y, a, n: x[np.flatnonzero(a > 0)] + y[np.flatnonzero(a > 0)],
+    "rows of where": lambda x, y, a, n: F.sum(x[np.where(a > 0)[0]]),
+    "count": lambda x, y, a, n: x * len(np.nonzero(a > 0)[0]),
+    "truth of count": lambda x, y, a, n: x if len(a[a > 0]) == 0 else x * 2,
+    "size of mask": lambda x, y, a, n: x * a[a > 0].size,
+    "any of masked": lambda x, y, a, n: x if a[a > 0].size else -x,
+    "max of masked": lambda x, y, a, n: x * float(a[a > -2].max()),
+    "first of masked": lambda x, y, a, n: a[a > 0][0],
+    "max of perhaps nothing": lambda x, y, a, n: a[a > 0].max(),
+    "F.max of perhaps nothing": lambda x, y, a, n: F.max(x[a > 0]),
+    "masked twice": lambda x, y, a, n: a[a > 0][a[a > 0] > 0.5],
+    "half of masked": lambda x, y, a, n: a[a > 0][::2],
+    "unique": lambda x, y, a, n: np.unique(n)[::-1],
+    "unique with counts": lambda x, y, a, n: np.unique(n, return_counts=True, return_inverse=True),
+    "slice": lambda x, y, a, n: x[: int(n[0])] + y[: int(n[0])],
+    "slice from": lambda x, y, a, n: F.sum(x[int(n[0]):] ** 2),
+    "slice between": lambda x, y, a, n: F.sum(x[int(n[0]): int(n[1])]),
+    "slice by items": lambda x, y, a, n: F.sum(x[n[0]: n[1]]),
+    "slice to the end but": lambda x, y, a, n: F.sum(x[1: -int(n[0])]),
+    "slice of columns": lambda x, y, a, n: F.sum(x[:, : int(n[0])], axis=1),
+    "slice leaves": lambda x, y, a, n: x[: int(n[1])],
+    "zeros": lambda x, y, a, n: np.zeros(int(n[0])) + np.ones(int(n[0])),
+    "zeros of shape": lambda x, y, a, n: np.zeros((int(n[0]), int(n[1])), "f").sum(axis=0),
+    "arange": lambda x, y, a, n: np.arange(int(n[0])) * 2,
+    "arange from": lambda x, y, a, n: np.arange(int(n[0]), int(n[1])),
+    "rows of arange": lambda x, y, a, n: F.sum(x[np.arange(int(n[0]))]),
+    "zeros like masked": lambda x, y, a, n: np.zeros(len(a[a > 0])) + a[a > 0],
+    "repeat": lambda x, y, a, n: np.repeat(a, 2) [: int(n[0])],
+    "reversed slice": lambda x, y, a, n: a[::-1][: int(n[0])],
+    "Variable of masked": lambda x, y, a, n: F.sum(F.cast(x[a > 0], "d")),
+    "concatenated": lambda x, y, a, n: F.concat([x[a > 0], y], axis=0),
+    "stacked": lambda x, y, a, n: np.concatenate([a[a > 0], a]),
+    "sorted masked": lambda x, y, a, n: np.sort(a[a > 0]),
+    "cumsum of masked": lambda x, y, a, n: np.cumsum(a[a > 0]),
+    "dot of masked": lambda x, y, a, n: a[a > 0].dot(a[a > 0]),
+    "in-place masked": lambda x, y, a, n: np.where(a > 0, a, 0).sum(),
+}
+
+
+def in_branch(x, y, a, n):
+    if a[0] > 0:
+        z = x[a > 0]
+    else:
+        z = y[a > -2] * 2
+    return F.sum(z), z.shape[0]
+
+
+def in_both_and_after(x, y, a, n):
+    m = a > 0
+    if n[0] > 1:
+        total = F.sum(x[m])
+    else:
+        total = F.sum(y[m])
+    return total + F.sum(x[m] * y[m])
+
+
+def per_class(x, y, a, n):
+    total = 0
+    for k in range(3):
+        rows = np.flatnonzero(n == k)
+        if len(rows) > 0:
+            total = total + F.sum(x[rows])
+    return total
+
+
+PROGRAMS.update(in_branch=in_branch, in_both_and_after=in_both_and_after, per_class=per_class)
+
+
+def calls():
+    def call(seed, a, n):
+        return lambda: (variable(5, 2, seed=seed), variable(5, 2, seed=seed + 1), np.array(a, "f"), np.array(n))
+    return [call(1, [1, -1, .7, .3, -.2], [2, 4]), call(2, [-1, -1, -.7, .3, .9], [1, 1]), call(3, [1, 2, 3, 4, 5], [5, 0]),
+            call(5, [-1] * 5, [2, 5])]
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty", "ignore:invalid value")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program(name):
+    check(lambda compile: compile(PROGRAMS[name]), calls(), compiled=True)
