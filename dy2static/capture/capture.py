@@ -277,7 +277,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")
         types_ = [v.type for v in operands]
-        may_fail = bool(extents) or may_be_empty(types_) and not isinstance(function, np.ufunc) or stand_ins.may_raise(function, name, types_)
+        may_fail = bool(extents) or stand_ins.may_raise(function, name, types_) or \
+            may_be_empty(types_) and not isinstance(function, np.ufunc)
         if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")

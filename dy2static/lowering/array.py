@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.array`: views and copies of elements."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
