@@ -247,6 +247,12 @@ def _is_ours(reason):
     return reason.startswith(tuple(f"the symbolic run raised {kind}" for kind in kinds)) or "unhashable" in reason
 
 
+def programs(namespace):
+    """The factories that a test module defines: its functions whose first parameter is ``compile``."""
+    return [made for made in namespace.values() if isinstance(made, types.FunctionType)
+            and made.__module__ == namespace["__name__"] and made.__code__.co_varnames[:1] == ("compile",)]
+
+
 def variable(*shape, seed=0, dtype="f", requires_grad=True, low=-1.0, high=1.0):
     """A Variable of reproducible values."""
     return chainer.Variable(array(*shape, seed=seed, dtype=dtype, low=low, high=high), requires_grad=requires_grad)

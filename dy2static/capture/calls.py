@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import enum
 import functools
 import itertools
 import logging
@@ -30,6 +31,7 @@ from ..symbolic.values import (
     SymbolicVariable,
     is_symbolic,
 )
+from ..world.dataclass import initialise
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from ..world.trust import is_converted, is_generated, is_library, is_library_class
 from ..world.untouched import random_states, set_random_states
@@ -47,6 +49,8 @@ _INSPECTING = frozenset((isinstance, hasattr, getattr, callable))
 _TEXT = frozenset((str, repr, format, ascii))
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
                  types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
+#: Their constructors run as they are.
+_AS_THEY_ARE = (chainer.Variable, chainer.FunctionNode, chainer.Function)
 _NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
 #: What these are given to call is called by C code: it must be what the capture would call.
 _CALLING = frozenset((map, filter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
@@ -106,7 +110,7 @@ class Calls(NumberCalls):
 
     def _function(self, function: types.FunctionType) -> Callable:
         if is_generated(function):
-            return function
+            return functools.partial(self._initialise, function) if function.__name__ == "__init__" else function
         if function.__code__ in self.staged_codes:
             return function
         if getattr(function, NOT_STATIC, False):
@@ -134,6 +138,8 @@ class Calls(NumberCalls):
                 return functools.partial(_HANDLERS[function], self, function, owner)
             if function.__code__ in self.staged_codes:
                 return method
+            if is_generated(function):
+                return functools.partial(self._function(function), owner)
             if is_converted(function):
                 return functools.partial(self.capture.staged(function), owner)
             if isinstance(owner, SymbolicVariable) or type(owner) in _OWN:
@@ -177,12 +183,45 @@ class Calls(NumberCalls):
             return self.host(cls)
         if issubclass(cls, np.generic):
             return lambda *args: (self.capture.numpy_call(cls, args, {}) if any(map(is_symbolic, args)) else cls(*args))
+        if not is_library_class(cls) and not issubclass(cls, _AS_THEY_ARE) and not isinstance(cls, enum.EnumMeta):
+            return functools.partial(self._instance, cls)
         if cls.__module__ in _PURE_MODULES or issubclass(cls, (BaseException, tuple, chainer.Variable, chainer.FunctionNode,
                                                                chainer.Function)):
             return self.native(cls)
         if cls.__module__.startswith(("chainer.", "numpy")) or not is_library_class(cls):
             return self.native(cls)
         return self.host(cls)
+
+    def _instance(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+        """``cls(*args, **kwargs)`` of a user's class whose instances have no shadows: what it defines itself is staged."""
+        self.capture.world.check_class(cls)
+        if any(isinstance(base.__dict__.get("__call__"), types.FunctionType) for base in type(cls).__mro__):
+            self.capture.abort(f"the metaclass of {cls.__name__} has a __call__")
+        new, init = [next(base.__dict__[name] for base in cls.__mro__ if name in base.__dict__) for name in ("__new__", "__init__")]
+        function = getattr(new, "__func__", None)
+        if isinstance(function, types.FunctionType) and self._has_source(function):
+            made = self.callee(function)(cls, *args, **kwargs)
+        elif new is object.__new__:
+            made = object.__new__(cls)
+        else:
+            made = self.native(new if function is None else function)(cls, *args, **kwargs)
+        if not isinstance(made, cls) or init is object.__init__:
+            return made
+        if isinstance(init, types.FunctionType) and self._has_source(init):
+            self.callee(init)(made, *args, **kwargs)
+        else:
+            self.native(init)(made, *args, **kwargs)
+        return made
+
+    def _initialise(self, function: types.FunctionType, made: Any, *args: Any, **kwargs: Any) -> None:
+        """The ``__init__`` that `dataclasses` has written for a class."""
+        cls = next(base for base in type(made).__mro__ if base.__dict__.get("__init__") is function)
+        initialise(self.capture.world, cls, made, args, kwargs)
+
+    @staticmethod
+    def _has_source(function: types.FunctionType) -> bool:
+        """Whether somebody wrote a function; methods of named tuples and dataclasses are generated."""
+        return is_converted(function) and not function.__code__.co_filename.startswith("<string>")
 
     def _type(self, value: Any, *rest: Any) -> Any:
         if rest:
@@ -244,7 +283,8 @@ class Calls(NumberCalls):
             return function
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._text, function)
-        if isinstance(owner, _PLAIN_OWNERS) or type(owner).__module__ in ("builtins", "itertools", "collections", "functools"):
+        if isinstance(owner, _PLAIN_OWNERS) or not is_library_class(type(owner)) or \
+                type(owner).__module__ in ("builtins", "itertools", "collections", "functools"):
             return self.native(function)
         return self.host(function)
 

@@ -1,10 +1,11 @@
 """From shadows back to real objects: as templates for host calls, and as builds for results and writes."""
 from __future__ import annotations
 
+import collections
 import enum
 import functools
 import types
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -18,11 +19,17 @@ from ..symbolic.sizes import without_sizes
 from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 from ..world.outcome import Build
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
-from ..world.trust import is_library
+from ..world.trust import is_library, is_library_class
 from ..world.world import ShadowMeta, real_class
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
           types.BuiltinFunctionType, np.ufunc, type(np.sum), types.GetSetDescriptorType, types.MethodDescriptorType)
+
+
+_HEAP_TYPE = 1 << 9                 # the flag of classes that are written in Python
+
+#: Objects whose methods are not constants.
+_WITH_CONTENTS = (list, dict, set, tuple, collections.deque, types.GeneratorType)
 
 
 class Materialiser:
@@ -31,7 +38,8 @@ class Materialiser:
     def __init__(self, capture: Any):
         self.capture = capture
         self._made: Dict[int, Tuple[Any, Build]] = {}
-        self._open: set = set()
+        self._open: Dict[int, object] = {}
+        self._in_itself: set = set()
         self._handed: Dict[int, Any] = {}
 
     # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
@@ -161,6 +169,8 @@ class Materialiser:
         return None
 
     def _is_constant(self, item: Any) -> bool:
+        if isinstance(item, types.BuiltinFunctionType) and isinstance(item.__self__, _WITH_CONTENTS):
+            return False
         return (isinstance(item, _ATOMS) and not is_symbolic(item)
                 or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
                 or is_static_function(item) or callable(item) and is_library(type(item).__module__)
@@ -168,6 +178,9 @@ class Materialiser:
 
     def _real_function(self, function: Any) -> Any:
         if isinstance(function, types.FunctionType) and function.__code__ in self.capture.calls.staged_codes:
+            real = self.capture.unstaged(function)
+            if real is not None:
+                return real
             self.capture.abort(f"the function {function.__name__}, which is made here, leaves the compiled function")
         if isinstance(function, types.MethodType) and is_symbolic(function.__self__):
             self.capture.abort("a method of a symbolic value leaves the compiled function")
@@ -197,7 +210,7 @@ class Materialiser:
         if isinstance(item, ShadowMeta):
             return Build("const", (real_class(item),))
         if isinstance(item, types.FunctionType) or (
-                self._is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType))):
+                self._is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType, functools.partial))):
             return Build("const", (self._real_function(item),))
         return self._compound(item)
 
@@ -226,12 +239,17 @@ class Materialiser:
         if known is not None:
             return known[1]
         if id(item) in self._open:
-            self.capture.abort("an object that contains itself leaves the compiled function")
+            self._in_itself.add(id(item))
+            return Build("again", (self._open[id(item)],))
         if id(item) in self._handed:
             self.capture.abort("an object that was made here and handed to a host call leaves the compiled function")
-        self._open.add(id(item))
+        self._open[id(item)] = object()
         made = self._parts(item)
-        self._open.discard(id(item))
+        name = self._open.pop(id(item))
+        if id(item) in self._in_itself:
+            if made.kind not in ("list", "dict", "object"):
+                self.capture.abort(f"a {type(item).__name__} that contains itself leaves the compiled function")
+            made = Build("cycle", (name, made))
         self._made[id(item)] = (item, made)
         return made
 
@@ -256,7 +274,39 @@ class Materialiser:
         if isinstance(item, ShadowBase):
             pairs = tuple([(name, self.build(part)) for name, part in attributes_of(item).items()])
             return Build("object", (kind._dy2static_class, pairs))
-        return self.capture.abort(f"an object of type {kind.__name__} that is made here leaves the compiled function")
+        made = self._other(item)
+        return made or self.capture.abort(f"an object of type {kind.__name__} that is made here leaves the compiled function")
+
+    def _other(self, item: Any) -> Optional[Build]:
+        """How to make containers of `collections`, and instances of the user's classes with slots or such a base."""
+        kind = type(item)
+        if kind is collections.deque:
+            return Build("call", (functools.partial(collections.deque, maxlen=item.maxlen), (self.build(list(item)),)))
+        if kind is collections.defaultdict:
+            factory = self._real_function(item.default_factory)
+            return Build("call", (functools.partial(collections.defaultdict, factory), (self.build(dict(item)),)))
+        if kind in (collections.OrderedDict, collections.Counter):
+            return Build("call", (kind, (self.build(dict(item)),)))
+        if is_library_class(kind) or is_symbolic(item) or isinstance(item, (BaseException, chainer.FunctionNode, chainer.Function)):
+            return None
+        base = next((base for base in (list, dict) if isinstance(item, base)), object)
+        if any(not part.__flags__ & _HEAP_TYPE for part in kind.__mro__ if part not in (base, object)):
+            return None
+        slots = {name: getattr(item, name) for part in kind.__mro__ for name, found in part.__dict__.items()
+                 if type(found) is types.MemberDescriptorType and hasattr(item, name)}
+        attributes = self.build({**slots, **getattr(item, "__dict__", {})})
+        contents = self.build(base(item) if base is not object else None)
+        return Build("call", (functools.partial(make_of, kind, base), (contents, attributes)))
+
+
+def make_of(cls: type, base: type, contents: Any, attributes: Dict[str, Any]) -> Any:
+    """An instance of a user's class, without its ``__init__``."""
+    made = base.__new__(cls)
+    if base is not object:
+        (base.extend if base is list else base.update)(made, contents)      # type: ignore[attr-defined]
+    for name, value in attributes.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 def _contents(item: Any) -> Tuple[Any, ...]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from ..runtime import dy, hooks
 from ..symbolic.rollback import ABSENT, contents_of
@@ -69,6 +69,10 @@ class StagedFunctions:
         if known is None:
             known = self._staged[id(function)] = (function, self._instantiate(function))
         return known[1]
+
+    def unstaged(self, made: types.FunctionType) -> Optional[types.FunctionType]:
+        """The function of the user's that a converted one stands for; None for what is made during the capture."""
+        return next((real for real, known in self._staged.values() if known is made), None)
 
     def _instantiate(self, function: types.FunctionType) -> types.FunctionType:
         loaded = hooks.convert(function)

@@ -381,8 +381,10 @@ class Entry:
         """Text that makes the object; objects that are used twice get a name."""
         if id(build) in self.made:
             return self.made[id(build)]
+        if build.kind == "cycle":
+            return self._cycle(build)
         text = self._expression(build)
-        if id(build) in self.shared and build.kind in ("list", "dict", "set", "object", "tuple", "method", "partial"):
+        if id(build) in self.shared and build.kind in ("list", "dict", "set", "object", "tuple", "method", "partial", "call"):
             name = f"made{len(self.made)}"
             self.lines.append(f"{name} = {text}")
             self.made[id(build)] = text = name
@@ -392,6 +394,8 @@ class Entry:
         kind, parts = build.kind, build.parts
         if kind == "const":
             return self.constant(parts[0])
+        if kind == "again":
+            return self.made[id(parts[0])]
         if kind == "source":
             return self.path(parts[0])
         if kind == "value":
@@ -414,9 +418,26 @@ class Entry:
             return f"{{{', '.join([self.expression(p) for p in parts])}}}" if parts else "set()"
         return self._object(kind, parts)
 
+    def _cycle(self, build: Build) -> str:
+        """An object that contains itself: made empty, then filled."""
+        marker, inner = build.parts
+        name = self.made[id(build)] = self.made[id(marker)] = f"made{len(self.made)}"
+        if inner.kind == "object":
+            self.lines.append(f"{name} = {self.constant(_instance, 'make')}({self.constant(inner.parts[0], 'type')}, {{}})")
+            filled = f"{name}.__dict__.update"
+            inner = Build("dict", tuple([(Build("const", (key,)), part) for key, part in inner.parts[1]]))
+        else:
+            self.lines.append(f"{name} = {'[]' if inner.kind == 'list' else '{}'}")
+            filled = f"{name}.{'extend' if inner.kind == 'list' else 'update'}"
+        contents = self._expression(inner)
+        self.lines.append(f"{filled}({contents})")
+        return name
+
     def _object(self, kind: str, parts: Tuple) -> str:
         if kind == "method":
             return f"{self.constant(types.MethodType, 'type')}({self.expression(parts[0])}, {self.expression(parts[1])})"
+        if kind == "call":
+            return f"{self.constant(parts[0], 'make')}({', '.join([self.expression(p) for p in parts[1]])})"
         if kind == "partial":
             items = [self.expression(p) for p in (parts[0], *parts[1])]
             items += [f"{name}={self.expression(p)}" for name, p in parts[2]]

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import types
-from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import chainer
 
@@ -49,6 +50,7 @@ class Snapshot:
     def __init__(self, capture: Any, roots: Iterable[Any]):
         self.capture = capture
         self.kept: Dict[int, Kept] = {}
+        self.fixed: Dict[int, Tuple[Any, List[Any]]] = {}
         self.cells = [(cell, cell.before) for cell in capture.shadow_cells()]
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
@@ -59,6 +61,7 @@ class Snapshot:
 
         Stops the capture where a container changed in a way that cannot be joined with another branch.
         """
+        self._check_fixed()
         found: Dict[Place, Any] = {}
         for key, (item, before) in self._bases().items():
             now = contents_of(item)
@@ -81,6 +84,7 @@ class Snapshot:
 
     def restore(self) -> None:
         """Put everything back."""
+        self._check_fixed()
         for key, (item, before) in self._bases().items():
             if not _same(contents_of(item), before):
                 _assign(item, before)
@@ -98,6 +102,14 @@ class Snapshot:
             cell.before = before
         for memory in self.capture.array_writes.memories:
             memory.stored = self.memories[id(memory)][2] if id(memory) in self.memories else memory.initial
+
+    def _check_fixed(self) -> None:
+        """Stop if something changed that cannot be put back."""
+        for item, before in self.fixed.values():
+            now = _insides(item) or []
+            if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
+                self.capture.abort(f"an object of type {type(item).__name__} changes under a decision on array values",
+                                   hint="plain classes, lists and dicts may change there")
 
     def write(self, place: Place, value: Any) -> None:
         """Change one place, as both branches together do."""
@@ -170,6 +182,10 @@ class Snapshot:
             if type(item).__name__ in _ITERATORS:
                 self.capture.abort("an iterator is alive across a decision on array values")
             container = _container(item)
+            inside = _insides(item)
+            if inside is not None:
+                self.fixed[id(item)] = item, inside
+                waiting += inside
             if container is None:
                 waiting += self._parts(item)
             elif id(container) not in self.kept:
@@ -231,6 +247,23 @@ def _container(item: Any) -> Any:
     if not is_library_class(type(item)) and isinstance(getattr(item, "__dict__", None), dict):
         return item.__dict__
     return None
+
+
+def _insides(item: Any) -> Optional[List[Any]]:
+    """What changes in an object beside its `_container`: slots, items of a deque, attributes of a list of one's own."""
+    if isinstance(item, collections.deque):
+        return list(item)
+    cls = type(item)
+    if is_library_class(cls) or is_symbolic(item) or isinstance(item, (ShadowBase, type, types.ModuleType, chainer.FunctionNode)):
+        return None
+    found = [getattr(item, name, None) for base in cls.__mro__ for name in _slots(base)]
+    return found + list(item.__dict__.values()) if isinstance(item, (list, dict, set)) and hasattr(item, "__dict__") else \
+        found or None
+
+
+def _slots(cls: type) -> Tuple[str, ...]:
+    """The names of the slots that a class adds."""
+    return tuple(name for name, kind in cls.__dict__.items() if type(kind) is types.MemberDescriptorType)
 
 
 def contents_of(item: Any) -> Any:

@@ -12,8 +12,8 @@ from dy2static.transformers.base import Transformer, is_dy
 class Calls(Transformer):
     """Ask ``_dy.call`` what to run in place of what is called.
 
-    Calls of ``super`` and of ``_dy`` itself stay.  Decorators are applied as they are; a call within a
-    decorator expression is a call like any other.
+    Calls of ``_dy`` itself stay, and those of ``super`` but with a class that is named.  Decorators are applied
+    as they are; a call within a decorator expression is a call like any other.
 
     Before:  y = self.l1(F.relu(x), *rest, **options)
     After:   y = _dy.call(self.l1)(_dy.call(F.relu)(x), *rest, **options)
@@ -25,7 +25,14 @@ class Calls(Transformer):
             node.func.args = self.visit_all(node.func.args)
             return node
         self.generic_visit(node)
-        if is_dy(node) or isinstance(node.func, gast.Name) and node.func.id == "super":
+        if is_dy(node) or _is_super_of_frame(node):
             return node
         node.func = self.quote("_dy.call(function)", function=node.func)
         return node
+
+
+def _is_super_of_frame(node: gast.Call) -> bool:
+    """Whether this is a ``super()``, or what `SuperCalls` made of one."""
+    if not isinstance(node.func, gast.Name) or node.func.id != "super":
+        return False
+    return not node.args or isinstance(node.args[0], gast.Name) and node.args[0].id == "__class__"

@@ -40,7 +40,8 @@ class Build:
     kinds: "const" (the object), "source" (a Source), "value" (a Value), "variable" (an EscapingVariable), "number"
     (text over bound numbers), "tuple" (type, parts), "list" (parts), "dict" (pairs), "set" (items), "object" (class,
     pairs of attributes), "choice" (a number, pairs of number and build), "method" (function,
-    self), "partial" (function, args, pairs).
+    self), "partial" (function, args, pairs), "call" (a function that makes it, args), "cycle" (a name, the object: a list,
+    dict or object that contains itself) and, in it, "again" (the name).
     """
 
     kind: str
@@ -135,7 +136,7 @@ def walk(build: Build) -> List[Build]:
 
     def visit(item: Any) -> None:
         if isinstance(item, Build):
-            if item.kind in ("const", "source", "value", "variable", "number"):
+            if item.kind in ("const", "source", "value", "variable", "number", "again"):
                 found.append(item)
                 return
             for part in item.parts:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import enum
 import functools
 import types
@@ -12,9 +13,11 @@ import numpy as np
 
 from ..runtime.staticness import is_static_function
 from .aborts import CaptureAborted
+from .dataclass import CONSTANTS, frozen_against, initialise, is_generated
 from .shadows import _ABSENT, ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from .sources import Guard, Source, Sources
 from .trust import is_library, is_library_class
+from .unshadowed import impurity_of
 
 _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
@@ -42,6 +45,7 @@ class World:
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
         self._origins: Dict[int, Source] = {}
         self._classes: Dict[type, type] = {}
+        self._checked: Set[type] = set()
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
     def source(self, kind: str, parent: Optional[Source], key: Any = None) -> Source:
@@ -69,6 +73,8 @@ class World:
         if kind in _NUMBERS:
             return self._number(real, source)
         if kind in _SINGLETONS or isinstance(real, enum.Enum) or is_static_function(real):
+            if isinstance(real, enum.Enum):
+                self.check_class(kind)
             self.guard(source, "is", real)
             return real
         if kind in _VALUES or isinstance(real, np.generic):
@@ -105,6 +111,7 @@ class World:
             self.guard(source, "is", real)
             return self.shadow_class(real) if self._is_user_class(real) else real
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
+            self.check_class(kind)
             return kind._make(self._items(real, source))
         if isinstance(real, chainer.Variable):
             return self.capture.input_variable(real, source)
@@ -205,6 +212,15 @@ class World:
         object.__setattr__(shadow, "__dict__", attributes)
         return shadow
 
+    def check_class(self, cls: type) -> None:
+        """Stop if Python would run code of the user's unseen on instances of a class that have no shadows."""
+        if cls not in self._checked:
+            found = impurity_of(cls)
+            if found:
+                self.capture.abort(f"{found} may do more than compute, and Python runs it as it is, unseen",
+                                   hint="a plain class without slots or a built-in base is compiled")
+            self._checked.add(cls)
+
     def shadow_class(self, cls: type) -> type:
         """The class of the shadows of instances of ``cls``, which also stands for ``cls`` itself."""
         made = self._classes.get(cls)
@@ -225,16 +241,23 @@ class World:
             for name, function in base.__dict__.items():
                 special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
                 if special and isinstance(function, types.FunctionType):
-                    found[name] = self._staged_special(function)
-        if "__eq__" in found and cls.__hash__ is not None:
-            found["__hash__"] = self._staged_special(cls.__hash__) if isinstance(cls.__hash__, types.FunctionType) else cls.__hash__
+                    found[name] = function if is_generated(base, function) else self._staged_special(function)
+        hashed = cls.__hash__
+        if "__eq__" in found and hashed is not None:
+            staged = isinstance(hashed, types.FunctionType) and not is_generated(_owner(cls, "__hash__"), hashed)
+            found["__hash__"] = self._staged_special(hashed) if staged else hashed
         return found
 
     def _staged_special(self, function: types.FunctionType) -> Callable:
         def special(shadow: Any, *args: Any, **kwargs: Any) -> Any:
             return self.capture.callee(function)(shadow, *args, **kwargs)
-        special.__name__ = function.__name__
-        return special
+
+        def truth(shadow: Any) -> bool:
+            found = self.capture.callee(function)(shadow)
+            return bool(found) if getattr(found, "python_type", None) is bool else found     # Python asks now
+        made = truth if function.__name__ == "__bool__" else special
+        made.__name__ = function.__name__
+        return made
 
     def read_attribute(self, shadow: ShadowBase, name: str) -> Any:
         """``shadow.name``, in Python's order: data descriptors, instance, class, ``__getattr__``."""
@@ -272,8 +295,7 @@ class World:
     def _class_attribute(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
         if isinstance(found, types.FunctionType):
             self._guard_class(cls, name, found)
-            # generated code, which is not converted, calls it
-            return types.MethodType(self._staged_special(found) if name == "__post_init__" else found, shadow)
+            return types.MethodType(found, shadow)
         if isinstance(found, classmethod):
             self._guard_class(cls, name, found)
             owner = self.shadow_class(cls) if self._is_user_class(cls) else cls
@@ -283,7 +305,7 @@ class World:
             return found.__func__
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
-        if is_library_class(cls) or name in _OF_DATACLASSES:
+        if is_library_class(cls) or name in CONSTANTS:
             return found
         return self.shadow(found, self.source("attr", self.source("const", None, cls), name))
 
@@ -293,7 +315,11 @@ class World:
         if name in ("__class__", "__dict__"):
             self.capture.abort(f"{name} of an object is assigned")
         own = _lookup(cls, method)
-        if isinstance(own, types.FunctionType) and not is_library(own.__module__ or ""):
+        if frozen_against(cls, method, name):
+            verb = "assign to" if value else "delete"
+            raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
+        if isinstance(own, types.FunctionType) and not is_library(own.__module__ or "") and \
+                not is_generated(_owner(cls, method), own):
             self._guard_class(cls, method, own)
             self.capture.callee(own)(shadow, name, *value)
             return True
@@ -319,19 +345,27 @@ class World:
 
     def make_instance(self, cls: type, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         """``cls(*args, **kwargs)`` of a user's class, its methods staged."""
-        shadow = object.__new__(self.shadow_class(cls))
         made = _lookup(cls, "__new__")
         if _lookup(cls, "__del__") is not _ABSENT:
             self.capture.abort(f"class {cls.__name__} has a __del__")
         if isinstance(made, staticmethod):
-            self.capture.abort(f"class {cls.__name__} has its own __new__")
+            self._guard_class(cls, "__new__", made.__func__)
+            shadow = self.capture.callee(made.__func__)(self.shadow_class(cls), *args, **kwargs)
+            if not isinstance(shadow, cls):
+                return shadow
+            cls = type(shadow)._dy2static_class if isinstance(shadow, ShadowBase) else cls
+        else:
+            if getattr(cls, "__abstractmethods__", None):
+                raise TypeError(f"Can't instantiate abstract class {cls.__name__}")     # the words are the eager run's
+            shadow = object.__new__(self.shadow_class(cls))
         init = _lookup(cls, "__init__")
-        if init is not _ABSENT and "__dataclass_fields__" in cls.__dict__ and init.__code__.co_filename == "<string>":
-            init(shadow, *args, **kwargs)               # generated: it assigns, and calls a staged __post_init__
+        if is_generated(_owner(cls, "__init__"), init):
+            self._guard_class(cls, "__init__", init)
+            initialise(self, _owner(cls, "__init__"), shadow, args, kwargs)
         elif isinstance(init, types.FunctionType):
             self._guard_class(cls, "__init__", init)
             self.capture.callee(init)(shadow, *args, **kwargs)
-        elif args or kwargs:
+        elif (args or kwargs) and not isinstance(made, staticmethod):
             raise TypeError(f"{cls.__name__}() takes no arguments")
         return shadow
 
@@ -364,10 +398,6 @@ class World:
 
 class _Plain:
     pass
-
-
-#: What `dataclasses` notes on a class.
-_OF_DATACLASSES = ("__dataclass_fields__", "__dataclass_params__")
 
 
 _NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
@@ -433,6 +463,11 @@ def _lookup(cls: type, name: str) -> Any:
         if name in base.__dict__:
             return base.__dict__[name]
     return _ABSENT
+
+
+def _owner(cls: type, name: str) -> type:
+    """The class that an attribute of ``cls`` comes from."""
+    return next((base for base in cls.__mro__ if name in base.__dict__), cls)
 
 
 def _is_data_descriptor(found: Any) -> bool:
