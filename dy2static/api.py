@@ -12,6 +12,7 @@ from . import config
 from .conversion import conversion_of, stages_of
 from .dispatch import Dispatcher, enable
 from .errors import SignatureError
+from .explain import Explanation
 from .runtime.program import MISS, Program
 from .runtime.staticness import NOT_STATIC, StaticCallable
 
@@ -76,8 +77,11 @@ class StaticFunction(StaticCallable):
         """The graph of the program used last; None before the first."""
         return self.dispatcher.programs[0].graph if self.dispatcher.programs else None
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
-        """Per source line: what became part of the graph, what the host runs at every call, and why."""
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Per source line: what is in the graph, what stays Python, what the host runs at every call, and why.
+
+        A text whose attributes are the parts; see `Explanation`.
+        """
         return self.dispatcher.explain(args, kwargs)
 
     def stats(self) -> Dict[str, int]:
@@ -134,7 +138,7 @@ class BoundStaticFunction(StaticCallable):
         """As `StaticFunction.program`."""
         return self.static.program(self.instance, *args, **kwargs)
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """As `StaticFunction.explain`."""
         return self.static.explain(self.instance, *args, **kwargs)
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import types
 import weakref
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 import gast
 
@@ -53,6 +53,11 @@ def conversion_of(function: types.FunctionType) -> Converted:
     if config.VERBOSITY.value >= 2:
         log.warning("converted %s (%s:%d)", function.__qualname__, code.co_filename, code.co_firstlineno)
     return found
+
+
+def converted_codes() -> Set[types.CodeType]:
+    """The code of all functions that are converted."""
+    return {found.loaded.code for found in list(_converted.values())}
 
 
 def convert(function: types.FunctionType) -> LoadedFunction:

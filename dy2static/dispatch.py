@@ -23,7 +23,7 @@ from .errors import (
     SourceNotFoundError,
     UnsupportedSyntaxError,
 )
-from .explain import report
+from .explain import Coverage, Explanation, explanation, stopped_by
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
@@ -254,14 +254,18 @@ class Dispatcher:
         raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}", failed.at,
                            failed.hint)
 
-    def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
+    def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Explanation:
         """What became of each line, or why the call runs eagerly."""
+        coverage = Coverage()
+        program, stop = None, None
         try:
-            with untouched_globals():
+            with untouched_globals(), coverage.watching():
                 program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
-        except CaptureAborted as stop:
-            return report(self.function, (), stop)
-        return report(self.function, program.events, None)
+        except CaptureAborted as aborted:
+            stop = aborted
+        except Exception as error:
+            stop = stopped_by(error, error_location(error))
+        return explanation(self.function, program, stop, coverage)
 
     def stats(self) -> Dict[str, int]:
         """Counts over all programs."""

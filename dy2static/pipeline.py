@@ -17,6 +17,7 @@ from .runtime.program import Program
 from .staging import staging
 from .symbolic import texts
 from .symbolic.patches import capturing
+from .world.aborts import CaptureAborted
 from .world.outcome import Outcome
 
 
@@ -46,6 +47,9 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
     try:
         with capturing(capture):
             return capture.run(function, args, kwargs)
+    except CaptureAborted as stop:
+        stop.events = tuple(capture.events)
+        raise
     finally:
         capture.world.dispose()
 

@@ -118,7 +118,87 @@ def test_explain_marks_the_lines():
     text = to_static(scaled).explain(x_())
     line = scaled.__code__.co_firstlineno
     assert re.search(rf"^ *{line + 1}     h = F\.relu\(x\) +\| graph: ReLU$", text, re.M)
-    assert re.search(rf"^ *{line + 2}     if n > 1:$", text, re.M), "a decision on a number stays Python"
+    assert re.search(rf"^ *{line + 2}     if n > 1: +\| Python$", text, re.M), "a decision on a number stays Python"
+
+
+EXPLAINED = """
+import numpy as np
+
+@not_to_static
+def look(n):
+    return None
+
+def inner(h, n=2):
+    'The text.'
+    if n > 3:                                   # Python
+        h = h * n                               # not run
+    else:
+        h = h + 1                               # graph: AddConstant
+    while float(F.sum(h).array) < 10:           # graph: Sum; graph: float; graph: numpy lt; graph: while
+        h = h + 1                               # graph: AddConstant
+    return F.tanh(                              # graph: Tanh
+        h)
+
+def f(x):
+    y = F.relu(x)                               # graph: ReLU
+    print("sum", y.array.sum())                 # graph: numpy sum; host, at every call: print (an effect)
+    look(3)                                     # host, at every call: look (marked not_to_static)
+    noise = np.random.rand()                    # host, at every call: random.rand (draws random numbers)
+    for i in range(2):                          # Python
+        y = inner(y)                            # Python
+    y = F.cumsum(y * 3)                         # graph: MulConstant; graph, kept whole: Cumsum (it has no lowering)
+    if y.shape[0] > 100:                        # Python
+        return x                                # not run
+    return y, noise                             # Python
+"""
+
+
+def test_explain_says_of_each_line_what_became_of_it(module):
+    user = module(EXPLAINED)
+    report = to_static(user.f).explain(x_())
+    assert [(listing.name, listing.file) for listing in report.listings] == [("f", user.__file__), ("inner", user.__file__)]
+    for listing in report.listings:
+        for line in listing.lines:
+            assert "; ".join(map(str, line.marks)) == line.text.partition("  # ")[2].strip(), line
+    assert report.reason is None and report.counts["host_call"] == 3 and report.counts["opaque"] == 1
+    assert report.depends == ("argument 0: Variable (2, 3) float32 requires_grad=True",)
+    assert re.search(r"^this call is compiled; operations: \d+, decisions and loops on array values among them: 2, "
+                     r"calls of NumPy: \d+, functions kept whole: 1, calls on the host: 3$", report, re.M)
+
+
+FALLS_BACK = {
+    "what cannot be captured": ("h = x.array.flat[0]", "`.flat` of an array"),
+    "the user's own exception": ("h = dict()[3]", "the symbolic run raised KeyError: 3"),
+}
+
+
+@pytest.mark.parametrize("case", FALLS_BACK)
+def test_explain_of_a_call_that_falls_back(case, module):
+    line, reason = FALLS_BACK[case]
+    user = module(f"""
+    def inner(x):
+        h = F.relu(x)
+        {line}
+        return h
+
+    def f(x):
+        y = F.tanh(x)
+        return inner(y)
+    """)
+    report = to_static(user.f).explain(x_())
+    with open(user.__file__) as file:
+        place = next(i for i, text in enumerate(file, 1) if text.strip() == line)
+    assert report.reason == reason and report.at.line == place and report.counts == {}
+    assert [mark.kind for mark in report.marks(place)] == ["eager"]
+    assert [mark.kind for mark in report.marks(place + 1)] == ["not run"]
+    assert f"this call runs eagerly: {reason}" in report
+
+
+def test_explain_changes_nothing(module):
+    user = module(EXPLAINED)
+    f = to_static(user.f)
+    f.explain(x_())
+    assert f.stats()["captures"] == 0 and f.stats()["fallbacks"] == 0
 
 
 def test_explain_says_why_a_call_is_eager():

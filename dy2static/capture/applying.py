@@ -149,7 +149,7 @@ class Applying:
         if holds_sizes([*(v.type for v in values), *node.__dict__.values()]):
             self.abort(f"{name_of(node)} of an array of unknown size")
         self.store_writes()
-        self.event("opaque", name_of(node))
+        self.event("opaque", name_of(node), "it has no lowering")
         operands = list(values)
         pristine = opaque.copy_node(node)
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine

@@ -155,11 +155,11 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.abort("Python needs the contents of an array here (a decision, a conversion or a text)",
                    hint="compute with it, decide by it or loop up to it; a size or a key cannot be made of it")
 
-    def event(self, kind: str, text: str) -> None:
+    def event(self, kind: str, text: str, why: str = "") -> None:
         """Note what became of an operation, with the user's line."""
         at = user_location()
         self.builder.loc = at
-        self.events.append(Event(at, kind, text))
+        self.events.append(Event(at, kind, text, why))
         if len(self.builder.nodes) > _MOST_NODES:
             self.abort(f"more than {_MOST_NODES} operations in one call", hint="a long Python loop is unrolled here", final=True)
         if not self.staging.depth:

@@ -1,6 +1,7 @@
 """What a call does besides computing: host calls, writes to objects, Variables that leave it; in the order of effects."""
 from __future__ import annotations
 
+import logging
 import types
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -9,8 +10,9 @@ import chainer
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
-from ..runtime.frames import caller_at
+from ..runtime.frames import caller_at, warn
 from ..runtime.node import make_variable, store_gradient
+from ..runtime.staticness import NOT_STATIC
 from ..symbolic import stand_ins
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable
 from ..world.locations import user_lines
@@ -35,7 +37,7 @@ class Effects:
                 any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
             self.store_writes(may_fail=not trusted)
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
-        self.event("host", name)
+        self.event("host", name, _why(function, name))
         operands: List[Value] = []
         self.array_writes.harmless = trusted and type(function) is not BoundHostMethod and \
             getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
@@ -190,3 +192,24 @@ def _one(result: Any) -> List[Any]:
 
 def _none(result: Any) -> List[Any]:
     return []
+
+
+def _why(function: Any, name: str) -> str:
+    """Why a call waits for the host."""
+    module = getattr(function, "__module__", None) or ""
+    if getattr(function, NOT_STATIC, False):
+        return "marked not_to_static"
+    if name.startswith("random."):
+        return "draws random numbers"
+    if name.startswith("time."):
+        return "reads the clock"
+    if function in (print, warn, open, input) or module in ("logging", "chainer.reporter") or type(function) is BoundHostMethod \
+            and isinstance(function.owner.real, logging.Logger):
+        return "an effect"
+    if name == "raise" or name.startswith("check"):
+        return "raises what depends on array values"
+    if name in ("str", "repr", "format", "join", "ascii", "fstring"):
+        return "a text of values that only the run knows"
+    if type(function) is BoundHostMethod:
+        return "a method of an object that is not looked into"
+    return f"code of {module or type(function).__name__} is not converted"

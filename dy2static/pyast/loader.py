@@ -74,7 +74,8 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
         code = next(
             const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name
         )
-    path = ".".join([_FACTORY, "<locals>"] + around[1:] + [_STAGED])
+    is_global = tree.class_name is not None and tree.class_name not in original.co_freevars
+    path = ".".join(([] if is_global else [_FACTORY, "<locals>"]) + around[1:] + [_STAGED])
     return LoadedFunction(_renamed(code, path, function.__qualname__, original.co_name))
 
 

@@ -1,7 +1,7 @@
 """How a capture ends early.  BaseException, so that no ``except Exception`` of user code can swallow it."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from ..errors import Location
 
@@ -11,7 +11,8 @@ class CaptureAborted(BaseException):
 
     reason: for the user.  hint: what would help.  again: whether a later call may be captured (parameters that are
     not initialised yet, results of an unknown function that are seen in this call).  final: settling a decision would
-    not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.
+    not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been
+    captured until then.
     """
 
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
@@ -20,3 +21,4 @@ class CaptureAborted(BaseException):
         self.reason, self.at, self.hint, self.again, self.observe = reason, at, hint, again, observe
         self.final = final or again
         self.fork: Any = None
+        self.events: Tuple[Any, ...] = ()

@@ -97,11 +97,12 @@ class End:
 
 @dataclass(frozen=True)
 class Event:
-    """What became of one operation, for `explain`: kind "staged", "opaque", "host" or "python"."""
+    """What became of one operation, for `explain`: kind "staged", "opaque" or "host"; why, where that is not plain."""
 
     at: Optional[Location]
     kind: str
     text: str
+    why: str = ""
 
 
 @dataclass(frozen=True, eq=False)
