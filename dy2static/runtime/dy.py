@@ -243,6 +243,15 @@ def compare(left: Any, symbol: str, right: Any, *rest: Any) -> Any:
     return and_(result, lambda: compare(right, rest[0], rest[1](), *rest[2:])) if rest else result
 
 
+def item(container: Any, index: Any) -> Any:
+    """``container[index]``."""
+    if type(index) in symbolic_types:
+        result = _staged("item", container, index)
+        if result is not NotImplemented:
+            return result
+    return container[index]
+
+
 def format_(value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
     if type(value) in symbolic_types:

@@ -18,6 +18,7 @@ from ..symbolic.writes import kept_values
 from ..world.aborts import CaptureAborted
 from ..world.locations import error_location
 from .forks import Path, common, number_of
+from .items import item
 from .joining import Branch, Decided, Joins
 from .loops import Loops
 from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
@@ -266,7 +267,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "all_of": _handler(Staging.all_of), "any_of": _handler(Staging.any_of), "not_": _handler(Staging.not_),
     "while_": _handler(Staging.while_),
     "for_rest": _handler(Staging.for_rest), "assert_": _handler(Staging.assert_),
-    "list_": _list, "for_": _for, "in_": _in,
+    "list_": _list, "for_": _for, "in_": _in, "item": item,
     "read": lambda capture, maybe: capture.staging.read(maybe) if type(maybe) is Maybe else NotImplemented,
 }
 

@@ -23,6 +23,7 @@ from dy2static.transformers.list_displays import ListDisplays
 from dy2static.transformers.loops import Loops
 from dy2static.transformers.matches import Matches
 from dy2static.transformers.named_expressions import NamedExpressions
+from dy2static.transformers.subscripts import Subscripts
 from dy2static.transformers.super_calls import SuperCalls
 from dy2static.transformers.unbound_names import UnboundNames
 from dy2static.transformers.unsupported import Unsupported
@@ -43,6 +44,7 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     Comparisons,
     FStrings,
     ListDisplays,  # on the user's assignments and those of blocks alike
+    Subscripts,
     Calls,  # last: whatever calls the others left or moved
 )
 

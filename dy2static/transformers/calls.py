@@ -20,7 +20,7 @@ class Calls(Transformer):
     """
 
     def visit_Call(self, node: gast.Call) -> Any:
-        if is_dy(node.func):  # `_dy.call(f)(x)`: made before
+        if is_dy(node.func) and node.func.func.attr == "call":  # `_dy.call(f)(x)`: made before
             node.args, node.keywords = self.visit_all(node.args), self.visit_all(node.keywords)
             node.func.args = self.visit_all(node.func.args)
             return node

@@ -13,4 +13,4 @@ def f(x):
     def else_0(g):
         return g,
     g, = _dy.cond(x, then_0, else_0, (_dy.Undefined('g'),), names=('g',))
-    return _dy.and_(_dy.read(g)(x), lambda : _dy.not_(_dy.read(g)))
+    return _dy.and_(_dy.call(_dy.read(g))(x), lambda : _dy.not_(_dy.read(g)))
