@@ -1,5 +1,7 @@
-"""Tuples that loops on array values carry: their parts, named ones, nested ones, with parts that stay."""
+"""Tuples that loops on array values carry, and dicts, lists and objects that they make anew in every iteration."""
 import collections
+import dataclasses
+import typing
 
 import against_eager
 import chainer
@@ -9,6 +11,16 @@ import pytest
 from against_eager import variable
 
 State = collections.namedtuple("State", "h c steps")
+
+
+@dataclasses.dataclass
+class Memory:
+    h: typing.Any
+    steps: int = 0
+    label: str = "memory"
+
+    def step(self, w):
+        return Memory(F.tanh(self.h * w) + 0.7, self.steps + 1, self.label)
 
 
 def pair(x, w):
@@ -97,7 +109,44 @@ def until_the_end(x, w):
     return s[0] * s[1], k
 
 
-CASES = [pair, unpacked, nested_tuples, named, replaced_parts, some_parts_stay, a_part_begins_to_change, decided_inside,
+def objects(x, w):
+    memory = Memory(x)
+    while memory.steps < 2 or float(F.sum(memory.h).array) < 3:
+        memory = memory.step(w)
+    return memory.h, memory.steps, memory.label
+
+
+def replaced_objects(x, w):
+    memory = Memory(x)
+    while float(F.sum(memory.h).array) < 5:
+        new = dataclasses.replace(memory, h=memory.h + abs(w))
+        new.steps += 2
+        memory = new
+    return memory
+
+
+def dicts(x, w):
+    s = {"h": x, "c": w * 2, "n": 0}
+    while float(F.sum(s["h"]).array) < 6:
+        s = {**s, "h": s["h"] + s["c"] * s["c"] + 0.1, "n": s["n"] + 1}
+    return s
+
+
+def lists(x, w):
+    s = [x, w * 1]
+    while float(F.sum(s[0]).array) < 6:
+        s = [s[0] + abs(s[1]) + 0.1, F.sin(s[1])]
+    return s, s[0] * s[1]
+
+
+def dict_in_a_tuple(x, w):
+    s = {"h": x}, 1.5
+    while float(F.sum(s[0]["h"]).array) < 6:
+        s = {"h": s[0]["h"] + s[1] * abs(w)}, s[1] * 0.9
+    return s[0]["h"], s[1]
+
+
+CASES = [objects, replaced_objects, dicts, lists, dict_in_a_tuple, pair, unpacked, nested_tuples, named, replaced_parts, some_parts_stay, a_part_begins_to_change, decided_inside,
          in_an_attribute, until_the_end]
 
 
@@ -110,3 +159,86 @@ def test_carried(case):
             return case(x, w)
         return compile(f), [w]
     against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.0, high=1 + k),) for k in range(4)], compiled=True)
+
+
+def another_name(x, w):
+    s = other = {"h": x, "n": 0}
+    while float(F.sum(s["h"]).array) < 4:
+        s = {"h": s["h"] + 1, "n": s["n"] + 1}
+    other["n"] = 7
+    return s["h"], s["n"]
+
+
+def changed_after(x, w):
+    s = {"h": x, "n": 0}
+    other = s
+    while float(F.sum(s["h"]).array) < 4:
+        s = {"h": s["h"] + 1, "n": s["n"] + 1}
+    s["n"] += 10
+    return s["h"], s["n"], other["n"]
+
+
+def both_leave(x, w):
+    s = other = [x, w * 1]
+    while float(F.sum(s[0]).array) < 4:
+        s = [s[0] + 1, s[1]]
+    return s, other
+
+
+def compared(x, w):
+    s = other = Memory(x)
+    while float(F.sum(s.h).array) < 4:
+        s = Memory(s.h + 1)
+    return s.h, s is other, s is None
+
+
+def changed_inside(x, w):
+    s = other = {"h": x, "n": 0}
+    while float(F.sum(s["h"]).array) < 4:
+        s["n"] += 1
+        if s["n"] > 1:
+            s = {"h": s["h"] + 2, "n": s["n"] + 5}
+        else:
+            s = {"h": s["h"] + 1, "n": s["n"]}
+    return s["h"], s["n"], other["n"]
+
+
+def two_names(x, w):
+    s = best = Memory(x)
+    while float(F.sum(s.h).array) < 4:
+        s = best = Memory(s.h + 1, s.steps + 1)
+        best.label += "!"
+    best.steps += 3
+    return s.h, s.steps, best.label
+
+
+def kept_in_a_list(x, w):
+    s, kept = Memory(x), []
+    while float(F.sum(s.h).array) < 4:
+        s = Memory(s.h + 1, s.steps + 1)
+        kept.append(s)
+    return s.h, len(kept), [m.steps for m in kept]
+
+
+def of_the_caller(x, w, given={}):
+    s = given
+    s.setdefault("h", 1.0)
+    while float(F.sum(x * s["h"]).array) < 4 and s["h"] < 50:
+        s = {"h": s["h"] * 2}
+    s["seen"] = True
+    return x * s["h"], "seen" in given
+
+
+ALIASED = [another_name, changed_after, both_leave, compared, changed_inside, two_names, kept_in_a_list, of_the_caller]
+
+
+@pytest.mark.parametrize("case", ALIASED, ids=lambda case: case.__name__)
+def test_aliases(case):
+    """Where it could be seen that a container is another object, or the same one, the call runs eagerly."""
+    def make(compile):
+        given = {}
+
+        def f(x):
+            return case(x, np.float32(2)) if case is not of_the_caller else case(x, None, given)
+        return compile(f), [given]
+    against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.0, high=0.5 + k),) for k in range(4)])

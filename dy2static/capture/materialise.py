@@ -37,7 +37,7 @@ class Materialiser:
 
     def __init__(self, capture: Any):
         self.capture = capture
-        self._made: Dict[int, Tuple[Any, Build]] = {}
+        self.built: Dict[int, Tuple[Any, Build]] = {}
         self._open: Dict[int, object] = {}
         self._in_itself: set = set()
         self._handed: Dict[int, Any] = {}
@@ -107,7 +107,7 @@ class Materialiser:
             self._check_known(item)
             kind = list
         if kind in (list, dict):
-            if id(item) in self._made:
+            if id(item) in self.built:
                 self.capture.abort("an object that is made here is handed to two host calls")
             self._handed.setdefault(id(item), (item, _contents(item)))
         if kind is list or kind is tuple:
@@ -235,7 +235,7 @@ class Materialiser:
         return Build("variable", (self.capture.escaping(item.__dict__["detached"]),))
 
     def _compound(self, item: Any) -> Build:
-        known = self._made.get(id(item))
+        known = self.built.get(id(item))
         if known is not None:
             return known[1]
         if id(item) in self._open:
@@ -250,7 +250,7 @@ class Materialiser:
             if made.kind not in ("list", "dict", "object"):
                 self.capture.abort(f"a {type(item).__name__} that contains itself leaves the compiled function")
             made = Build("cycle", (name, made))
-        self._made[id(item)] = (item, made)
+        self.built[id(item)] = (item, made)
         return made
 
     def _parts(self, item: Any) -> Build:

@@ -16,8 +16,9 @@ from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.values import Maybe, SymbolicVariable
 from ..world.aborts import CaptureAborted
 from ..world.regions import close, free_values
+from .compounds import changed, compound_of, containers_in, is_like
 from .joining import Branch
-from .slots import STAYS, MaybeSlot, Slot, TupleSlot, Unchanged, VariableSlot, is_like, slot_of, stays
+from .slots import STAYS, CompoundSlot, MaybeSlot, Slot, Unchanged, VariableSlot, slot_of, stays
 
 _SAME = object()
 
@@ -56,7 +57,9 @@ class Loops:
     def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
         before = Snapshot(self.capture, (state, test, body))
         slots: Dict[Any, Slot] = {}
+        replaced = len(self.replaced)
         for _ in range(_MOST_TRIALS):
+            self.replaced.forget_from(replaced)
             trial = Trial(self, before, state, slots, names)
             start = Snapshot(self.capture, (trial.state, test, body))
             with self.region() as test_nodes:
@@ -147,6 +150,11 @@ class Trial:
             if isinstance(key, tuple):
                 before.write(key, item)
         self.found: Dict[Any, Any] = {}
+        self.containers = [each for key in self._compounds for each in containers_in(self.inside[key])]
+
+    @property
+    def _compounds(self) -> List[Any]:
+        return [key for key, slot in self.slots.items() if isinstance(slot, CompoundSlot)]
 
     @property
     def found_more(self) -> bool:
@@ -165,18 +173,29 @@ class Trial:
         for key in self.slots:
             if key not in found:
                 found[key] = before.read(key) if isinstance(key, tuple) else results[key]
+        self._check_containers(found)
         for key, item in found.items():
             if key not in self.slots or self._is_more(item, self.slots[key]):
                 self.found[key] = item
         return found
+
+    def _check_containers(self, found: Dict[Any, Any]) -> None:
+        """Stop where it shows that a container that is replaced was another object eagerly."""
+        new, initial = ([id(item) for item, _ in each] for each in (
+            [pair for key in self._compounds for pair in containers_in(found[key])],
+            [pair for key in self._compounds for pair in containers_in(self.slots[key].initial)]))
+        if any(changed(item, parts) for item, parts in self.containers) or len(set(new)) < len(new) or \
+                any(isinstance(key, tuple) and key[0] in initial for key in found):
+            self.capture.abort("a loop on array values both replaces a list, dict or object and changes it in place, or keeps "
+                               "it in two places")
 
     def _is_more(self, item: Any, slot: Any) -> bool:
         """Whether a Variable has more about it than the slot was made for."""
         item, slot = _present(item), _present(slot)
         if isinstance(slot, Unchanged):
             return not stays(item, slot.initial)
-        if isinstance(slot, TupleSlot):
-            return is_like(item, slot.initial) and any(map(self._is_more, item, slot.parts))
+        if isinstance(slot, CompoundSlot):
+            return is_like(item, slot.initial) and any(map(self._is_more, compound_of(item).parts, slot.parts))
         if isinstance(slot, ListSlot) and type(item) is Contents:
             requires_grad, connected = flags_of(item)
             return requires_grad > slot.requires_grad or connected > slot.connected
@@ -197,9 +216,10 @@ class Trial:
     def _flags(self, slot: Any, initial: Any, item: Any) -> Any:
         slot, item = _present(slot), _present(item)
         if is_like(initial, item):
-            parts = slot.parts if isinstance(slot, TupleSlot) else [Unchanged(self.capture, x, "") for x in initial]
+            old, new = compound_of(initial).parts, compound_of(item).parts
+            parts = slot.parts if isinstance(slot, CompoundSlot) else [Unchanged(self.capture, x, "") for x in old]
             return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y)
-                    for part, x, y in zip(parts, initial, item)]
+                    for part, x, y in zip(parts, old, new)]
         if type(item) is Contents:
             flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
             return any(r for r, _ in flags), any(c for _, c in flags), {}
@@ -215,6 +235,8 @@ class Trial:
         alike: Dict[Tuple[int, int], SymbolicVariable] = {}
         for key, slot in self.slots.items():
             item = slot.wrap(rest, after[key])
+            if isinstance(slot, CompoundSlot):
+                self.capture.staging.replaced.note(slot.initial, item)
             if isinstance(item, SymbolicVariable):      # two places of one Variable, before and after each iteration
                 item = alike.setdefault((id(slot.initial), id(after[key])), item)
             if isinstance(key, tuple):

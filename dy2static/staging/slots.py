@@ -10,6 +10,7 @@ from ..symbolic.choices import Choice, is_uncertain
 from ..symbolic.kinds import describe, number_kind
 from ..symbolic.lists import Contents, ListSlot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from .compounds import compound_of, is_like, rebuilt
 
 #: In place of the flags of a place: what is in it before a loop stays in it.
 STAYS = "stays"
@@ -20,7 +21,7 @@ def slot_of(capture: Any, initial: Any, name: str, flags: Any, after: Any = None
     if flags == STAYS:
         return Unchanged(capture, initial, name)
     if is_like(initial, after) and isinstance(flags, list):
-        return TupleSlot(capture, initial, name, flags, after)
+        return CompoundSlot(capture, initial, name, flags, after)
     if type(initial) is Contents:
         return ListSlot(capture, initial, "a list", flags, after)
     return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
@@ -73,11 +74,6 @@ class Slot:
         return [value]
 
 
-def is_like(item: Any, other: Any) -> bool:
-    """Whether both are tuples of one type and length."""
-    return isinstance(item, tuple) and type(item) is type(other) and len(item) == len(other)
-
-
 def stays(item: Any, other: Any) -> bool:
     """Whether both are one object, or equal constants."""
     constant = type(item) is type(other) and type(item) in (bool, int, float, str, type(None))
@@ -85,7 +81,7 @@ def stays(item: Any, other: Any) -> bool:
 
 
 class Unchanged:
-    """A part of a tuple that is the same in every iteration."""
+    """A part of a compound that is the same in every iteration."""
 
     def __init__(self, capture: Any, initial: Any, name: str):
         self.capture, self.initial, self.name = capture, initial, name
@@ -100,29 +96,31 @@ class Unchanged:
         return []
 
 
-class TupleSlot:
-    """A place of a tuple, also of a named one: the slots of its parts."""
+class CompoundSlot:
+    """A place of a tuple, or of a container that every iteration makes anew: the slots of its parts."""
 
-    def __init__(self, capture: Any, initial: Tuple, name: str, flags: List, after: Tuple):
+    def __init__(self, capture: Any, initial: Any, name: str, flags: List, after: Any):
         self.capture, self.initial, self.name = capture, initial, name
-        self.parts = [slot_of(capture, *each) for each in zip(initial, [name] * len(initial), flags, after)]
+        parts = zip(compound_of(initial).parts, flags, compound_of(after).parts)        # type: ignore[union-attr]
+        self.parts = [slot_of(capture, part, name, flag, new) for part, flag, new in parts]
 
     @property
     def inside(self) -> List[Value]:
         """The values in the regions, of one part after the other."""
         return [value for part in self.parts for value in part.inside]
 
-    def wrap(self, values: Iterator[Value], *after: Tuple) -> Tuple:
-        """The tuple in the place."""
-        parts = [part.wrap(values, *[item[k] for item in after]) for k, part in enumerate(self.parts)]
-        return self.initial._make(parts) if hasattr(self.initial, "_make") else tuple(parts)
+    def wrap(self, values: Iterator[Value], *after: Any) -> Any:
+        """What is in the place."""
+        found = [compound_of(item).parts for item in after]     # type: ignore[union-attr]
+        return rebuilt(self.initial, [part.wrap(values, *[parts[k] for parts in found]) for k, part in enumerate(self.parts)])
 
     def values_of(self, item: Any) -> List[Value]:
         """The values of the graph for all parts."""
         if not is_like(self.initial, item):
             self.capture.abort(f"{self.name} is {describe(self.initial)} before a loop on array values and becomes "
                                f"{describe(item)} in it")
-        return [value for part, inner in zip(self.parts, item) for value in part.values_of(inner)]
+        parts = compound_of(item).parts                         # type: ignore[union-attr]
+        return [value for slot, part in zip(self.parts, parts) for value in slot.values_of(part)]
 
 
 class VariableSlot(Slot):

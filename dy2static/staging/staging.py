@@ -17,6 +17,7 @@ from ..symbolic.values import Maybe, SymbolicArray, SymbolicObject, SymbolicScal
 from ..symbolic.writes import kept_values
 from ..world.aborts import CaptureAborted
 from ..world.locations import error_location
+from .compounds import Replaced
 from .forks import Path, common, number_of
 from .items import item
 from .joining import Branch, Decided, Joins
@@ -34,6 +35,7 @@ class Staging(Joins, Loops):
         self.capture = capture
         self.choices = Choices()
         self.truths: Dict[Value, Decided] = {}          # of what is not known but for its truth
+        self.replaced = Replaced()
         self.depth = 0
         self.path = Path({})
 
@@ -161,6 +163,7 @@ class Staging(Joins, Loops):
         before: the state of things at its start.
         """
         frame = object() if frame is None else frame
+        replaced = len(self.replaced)
         outer, self.path = self.path, Path(sides, self.path, frame)
         try:
             return block(*state), self.path.marks
@@ -172,6 +175,7 @@ class Staging(Joins, Loops):
         while number is not None and self.capture.forks < _MOST_FORKS:
             self.capture.forks += 1
             self.capture.failed = None
+            self.replaced.forget_from(replaced)
             self.capture.builder.nodes.clear()
             before.restore()
             try:
