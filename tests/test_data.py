@@ -934,7 +934,7 @@ def list_of_unknown_length_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"dataclass_in_a_loop", "collections_of_the_caller", "replay_memory", "slots_of_the_caller",
+EAGER = {"collections_of_the_caller", "replay_memory", "slots_of_the_caller",
          "slots_of_the_caller_written", "builtin_subclasses_of_the_caller", "list_subclass_of_the_caller", "class_derived_inside",
          "variable_leaves_with_a_gradient", "list_of_unknown_length_leaves", "property_of_a_list_reads_a_global",
          "property_of_a_named_tuple_writes"}
