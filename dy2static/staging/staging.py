@@ -198,7 +198,7 @@ class Staging(Joins, Loops):
 
     def raise_at_run(self, error: Exception) -> None:
         """Let the host raise what this block raises; what was written before has happened by then."""
-        if not (is_raised(error) and is_plain(error)):
+        if not (type(error) is UnboundLocalError or is_raised(error) and is_plain(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()
         self.capture.host_call(raise_again, (type(error), *arguments_of(error)), {}, (), None, name="raise")

@@ -1,0 +1,1 @@
+"""Programs by family: each function ``f(x, y, n)`` takes two Variables and an int."""
