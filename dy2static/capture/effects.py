@@ -203,7 +203,7 @@ def _why(function: Any, name: str) -> str:
         return "draws random numbers"
     if name.startswith("time."):
         return "reads the clock"
-    if function in (print, warn, open, input) or module in ("logging", "chainer.reporter") or type(function) is BoundHostMethod \
+    if any(function is known for known in (print, warn, open, input)) or module in ("logging", "chainer.reporter") or type(function) is BoundHostMethod \
             and isinstance(function.owner.real, logging.Logger):
         return "an effect"
     if name == "raise" or name.startswith("check"):

@@ -302,10 +302,15 @@ class BoundHostMethod:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.owner.capture.host_call(self, args, kwargs, name=self.name)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("__", "_dy2static")):
+            raise AttributeError(name)
+        self._contents()
+
     def _contents(self, *_: Any) -> Any:
         self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read")
 
-    __bool__ = __len__ = __iter__ = __getattr__ = __getitem__ = __float__ = __int__ = __index__ = _contents
+    __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = _contents
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _contents
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = _contents
     __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = _contents
