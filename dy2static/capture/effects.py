@@ -203,8 +203,8 @@ def _why(function: Any, name: str) -> str:
         return "draws random numbers"
     if name.startswith("time."):
         return "reads the clock"
-    if any(function is known for known in (print, warn, open, input)) or module in ("logging", "chainer.reporter") or type(function) is BoundHostMethod \
-            and isinstance(function.owner.real, logging.Logger):
+    is_logger = type(function) is BoundHostMethod and isinstance(function.owner.real, logging.Logger)
+    if is_logger or any(function is known for known in (print, warn, open, input)) or module in ("logging", "chainer.reporter"):
         return "an effect"
     if name == "raise" or name.startswith("check"):
         return "raises what depends on array values"
