@@ -68,6 +68,7 @@ class Dispatcher:
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
         self.check = check
+        self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
         _dispatchers.add(self)
@@ -83,6 +84,8 @@ class Dispatcher:
             return self._hooked(args, kwargs)
         signature = coarse_signature((args, kwargs))
         if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
+            if self.strict and signature in self._errors:
+                raise self._error(*self._errors[signature])
             self.fallbacks += 1
             return self.function(*args, **kwargs)
         return self._capture_and_run(signature, args, kwargs)
@@ -159,7 +162,7 @@ class Dispatcher:
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
         reason = f"the symbolic run raised {type(error).__name__}: {error}"
-        self.refused[signature] = reason
+        self.refused[signature], self._errors[signature] = reason, (reason, error_location(error), None)
         self.fallbacks += 1
         self._warn(reason, error_location(error), None, error)
         return result
@@ -169,7 +172,7 @@ class Dispatcher:
         if stop.again and tries <= _MOST_TRIES:
             with observing(self.observed) if stop.observe else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
-        self.refused[signature] = stop.reason
+        self.refused[signature], self._errors[signature] = stop.reason, (stop.reason, stop.at, stop.hint)
         return self._fall_back(args, kwargs, stop.reason, stop.at, stop.hint)
 
     def _fall_back(self, args: Tuple, kwargs: Mapping[str, Any], reason: str, at: Optional[Location] = None,
@@ -181,13 +184,16 @@ class Dispatcher:
     def _warn(self, reason: str, at: Optional[Location], hint: Optional[str],
               cause: Optional[BaseException] = None) -> None:
         if self.strict:
-            raise CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at, hint) from cause
+            raise self._error(reason, at, hint) from cause
         if reason in self._warned:
             return
         self._warned.add(reason)
         place = f" ({at}: {at.text().strip()})" if at is not None else ""
         warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}"
                       + (f"; {hint}" if hint else ""), FallbackWarning, stacklevel=caller_depth())
+
+    def _error(self, reason: str, at: Optional[Location], hint: Optional[str]) -> CaptureError:
+        return CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at, hint)
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
@@ -283,7 +289,7 @@ class Dispatcher:
         if self._parked is not None:
             self._parked.clear()
         self.reuse.clear()
-        for learned in (self.varying, self.observed, self.refused, self.postponed, self._warned):
+        for learned in (self.varying, self.observed, self.refused, self.postponed, self._errors, self._warned):
             learned.clear()
 
 

@@ -199,9 +199,9 @@ def event_count():
     count = [0]
     original = Capture.event
 
-    def event(self, kind, text):
+    def event(self, kind, text, why=""):
         count[0] += 1
-        return original(self, kind, text)
+        return original(self, kind, text, why)
     Capture.event = event
     try:
         compile_once(program, args, kwargs)
@@ -226,13 +226,13 @@ def test_after_stopping_anywhere(kind):
     for n in range(events):
         count = [0]
 
-        def event(self, kind_, text):
+        def event(self, kind_, text, why=""):
             count[0] += 1
             if count[0] > n:
                 if kind == "abort":
                     self.abort("stopped by the test")
                 raise Stop
-            return original(self, kind_, text)
+            return original(self, kind_, text, why)
         Capture.event = event
         try:
             with pytest.raises((CaptureAborted, Stop)):

@@ -196,20 +196,20 @@ def _none(result: Any) -> List[Any]:
 
 def _why(function: Any, name: str) -> str:
     """Why a call waits for the host."""
-    module = getattr(function, "__module__", None) or ""
-    if getattr(function, NOT_STATIC, False):
+    if type(function) is BoundHostMethod:
+        is_log = isinstance(function.owner.real, logging.Logger)
+        return "an effect" if is_log else "a method of an object that is not looked into"
+    module = "" if type(function) is SymbolicObject else getattr(function, "__module__", None) or ""
+    if type(function) is types.FunctionType and getattr(function, NOT_STATIC, False):
         return "marked not_to_static"
     if name.startswith("random."):
         return "draws random numbers"
     if name.startswith("time."):
         return "reads the clock"
-    is_logger = type(function) is BoundHostMethod and isinstance(function.owner.real, logging.Logger)
-    if is_logger or any(function is known for known in (print, warn, open, input)) or module in ("logging", "chainer.reporter"):
+    if any(function is other for other in (print, warn, open, input)) or module in ("logging", "chainer.reporter"):
         return "an effect"
     if name == "raise" or name.startswith("check"):
         return "raises what depends on array values"
     if name in ("str", "repr", "format", "join", "ascii", "fstring"):
         return "a text of values that only the run knows"
-    if type(function) is BoundHostMethod:
-        return "a method of an object that is not looked into"
     return f"code of {module or type(function).__name__} is not converted"

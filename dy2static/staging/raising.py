@@ -7,6 +7,7 @@ from typing import Any, Tuple
 from chainer.utils.type_check import InvalidType
 
 from ..runtime.dy import Undefined, read
+from ..world.aborts import CaptureAborted
 
 
 def is_raised(error: Exception) -> bool:
@@ -19,11 +20,13 @@ def is_raised(error: Exception) -> bool:
 
 
 def is_plain(error: Exception) -> bool:
-    """Whether the exception is its class and arguments, and nothing more."""
+    """Whether the exception is its class and arguments, and nothing more: none of the user's was being handled either."""
     if type(error) is InvalidType:
         return all(type(part) is str for part in arguments_of(error))
     own = [cls for cls in type(error).__mro__ if "__init__" in cls.__dict__ or "__new__" in cls.__dict__]
-    return own[0].__module__ == "builtins" and error.__cause__ is None and not error.__dict__
+    around = None if error.__suppress_context__ else error.__context__
+    return own[0].__module__ == "builtins" and error.__cause__ is None and not error.__dict__ and \
+        (around is None or isinstance(around, CaptureAborted))
 
 
 def arguments_of(error: Exception) -> Tuple[Any, ...]:
