@@ -8,7 +8,8 @@ from ..runtime.program import Program
 from ..runtime.segment import Segment
 from ..world.outcome import Outcome
 from .differentiate import Differentiation, PlannedSegment, pool_of
-from .host import Entry, SegmentUse, compile_diagnosis, compile_entry
+from .guards import Guards, compile_diagnosis
+from .host import Entry, SegmentUse, compile_entry
 from .numpy import NumpyFunction
 
 
@@ -46,7 +47,7 @@ class _Diagnosis:
 
     def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Sequence[int]:
         if self.function is None:
-            self.function = compile_diagnosis(Entry(self.outcome))
+            self.function = compile_diagnosis(Guards(self.outcome))
         return self.function(args, kwargs)
 
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 import functools
 import itertools
 import types
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 import chainer
-import numpy as np
 
 from ..ir.graph import Value
 from ..pyast.loader import compile_text
 from ..runtime.node import connect, connect_nowhere, connect_some, make_variable, store_gradient
-from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
-from ..symbolic.writes import overlap
 from ..world.outcome import Build, End, Outcome, Write, walk
-from ..world.sources import Guard, Source
+from .guards import Guards, commas
 
 _serial = itertools.count()
-
-_LITERALS = (type(None), bool, int, str)
 
 
 class SegmentUse:
@@ -37,159 +32,23 @@ class SegmentUse:
         self.segment, self.inputs, self.held, self.outputs = segment, tuple(inputs), tuple(held), tuple(outputs)
 
 
-class Entry:
+class Entry(Guards):
     """Writes the entry function of one outcome.
 
     forward: the compiled forward, ``forward(arena, *inputs) -> (outputs..., saved...)``; pool: its arenas or None.
-    results: what the forward calls each of its results.  origins: the user's place for each of its lines.  Without
-        these only guards can be written.
+    results: what the forward calls each of its results.  origins: the user's place for each of its lines.
     """
 
-    def __init__(self, outcome: Outcome, forward: Any = None, pool: Any = None, uses: Sequence[SegmentUse] = (),
-                 results: Sequence[str] = (), origins: Mapping[int, Any] = {}):
-        self.outcome, self.uses, self.results, self.keep_arena = outcome, uses, tuple(results), bool(uses)
+    def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], results: Sequence[str],
+                 origins: Mapping[int, Any]):
+        super().__init__(outcome)
+        self.uses, self.results, self.keep_arena = uses, tuple(results), bool(uses)
         self.forward, self.pool = forward, pool
-        self.namespace: Dict[str, Any] = {
-            "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "forward": forward, "pool": pool, "ArenaLease": ArenaLease,
-            "make_variable": make_variable, "store_gradient": store_gradient, "connect": connect,
-            "connect_nowhere": connect_nowhere, "connect_some": connect_some, "salvage": salvage,
-            "show_user_line": show_user_line, "origins": origins, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
-            "global_config": chainer.global_config, "local_config": chainer.config._local,
-            "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
-        self.namespace.update(outcome.bound)
-        self.names: Dict[Source, str] = {}
-        self.lines: List[str] = []
-        self.numbers = {source: text for text, source in outcome.named}
+        self.namespace.update({
+            "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": make_variable,
+            "store_gradient": store_gradient, "connect": connect, "connect_nowhere": connect_nowhere,
+            "connect_some": connect_some, "salvage": salvage, "show_user_line": show_user_line, "origins": origins})
         self.values: Dict[Value, str] = {}
-        self.arrays: Dict[Source, str] = {}
-
-    # --- paths ------------------------------------------------------------------------------------------------------
-
-    def constant(self, value: Any, hint: str = "k") -> str:
-        """Text for an object: a literal, or a name bound to it."""
-        if type(value) in _LITERALS and value == value:
-            return repr(value)
-        name = f"{hint}{len(self.namespace)}"
-        self.namespace[name] = value
-        return name
-
-    def path(self, source: Source) -> str:
-        """The name of the value at the end of a path; reads it first where needed."""
-        if source in self.names:
-            return self.names[source]
-        if source.kind == "const":
-            text = self.constant(source.key, "real")
-            self.names[source] = text
-            return text
-        text = self._step(source)
-        name = self.numbers.get(source) or f"{_hint(source)}_{source.number}"
-        self.lines.append(f"{name} = {text}")
-        self.names[source] = name
-        return name
-
-    def _step(self, source: Source) -> str:
-        if source.kind == "arg":
-            return f"args[{source.key}]"
-        if source.kind == "kwarg":
-            return f"kwargs[{source.key!r}]"
-        parent = self.path(source.parent)
-        if source.kind == "dict":
-            return f"{parent}.__dict__"
-        if source.kind == "item":
-            return f"{parent}[{self.constant(source.key)}]"
-        if source.kind == "cell":
-            return f"{parent}.cell_contents"
-        if source.kind == "len":
-            return f"len({parent})"
-        return f"{parent}.{source.key}"
-
-    # --- guards -----------------------------------------------------------------------------------------------------
-
-    def guard(self, guard: Guard) -> Optional[str]:
-        """The condition under which a guard fails; None if there is nothing to check."""
-        test, expected = guard.test, guard.expected
-        if test == "distinct":
-            ids = ", ".join(f"id({self.path(s)})" for s in expected)
-            return f"len({{{ids}}}) != {len(expected)}"
-        if test == "apart":
-            written, others = [f"({_commas([self.path(s) for s in sources])})" for sources in expected]
-            return f"{self.constant(overlap, 'overlap')}({written}, {others})"
-        if test == "expr":
-            if _has_equals_that_differ(expected[1]):
-                return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"
-            return f"{expected[0]} != {self.constant(expected[1])}"
-        value = self.path(guard.source)
-        if test == "type":
-            return f"type({value}) is not {self.constant(expected, 'type')}"
-        if test == "is":
-            return f"{value} is not {self.constant(expected)}"
-        if test == "eq":
-            kind = self.constant(type(expected), "type")
-            if expected != expected:
-                return f"type({value}) is not {kind} or {value} == {value}"
-            if _has_equals_that_differ(expected):
-                return f"type({value}) is not {kind} or exact({value}) != {self.constant(exact(expected))}"
-            return f"type({value}) is not {kind} or {value} != {self.constant(expected)}"
-        if test == "len":
-            return f"len({value}) != {expected}"
-        if test == "keys":
-            if not all(type(key) is str for key in expected):
-                return f"exact(tuple({value})) != {self.constant(exact(expected))}"
-            return f"tuple({value}) != {self.constant(expected)}"
-        if test == "absent":
-            return f"{self.constant(expected)} in {value}"
-        if test == "lacks":
-            return f"hasattr({value}, {expected!r})"
-        if test == "same":
-            return f"{value} is not {self.path(expected)}"
-        if test == "unbound":
-            return f"not is_empty({value})"
-        if test == "array":
-            return self._array_guard(value, *expected)
-        kind, requires_grad, shape, dtype = expected
-        array = self._array_name(guard.source)
-        own = f"type({value}) is not {self.constant(kind, 'type')}"
-        self.lines.append(f"if {own}: {self.fail()}")
-        self.lines.append(f"{array} = {value}._data[0]")
-        return f"{value}._requires_grad is not {requires_grad} or {value}._layout is not None or " + \
-            self._array_guard(array, shape, dtype)
-
-    def _array_guard(self, name: str, shape: Tuple[int, ...], dtype: np.dtype) -> str:
-        return f"type({name}) is not ndarray or {name}.shape != {shape} or {name}.dtype != {self.constant(dtype, 'dtype')}"
-
-    def _array_name(self, source: Source) -> str:
-        self.arrays[source] = f"{self.path(source)}_array"
-        return self.arrays[source]
-
-    def fail(self) -> str:
-        """The statement where a guard fails."""
-        return "return MISS"
-
-    def guards(self, diagnose: bool = False) -> List[str]:
-        """All guards as lines, in the order in which they were relied on."""
-        self._calling_conditions()
-        for index, guard in enumerate(self.outcome.guards):
-            if diagnose:
-                self.fail = lambda index=index: f"failed.append({index}); return failed"   # type: ignore[method-assign]
-            condition = self.guard(guard)
-            if condition is None:
-                continue
-            soft = diagnose and guard.test in ("eq", "expr", "absent")
-            self.lines.append(f"if {condition}: {f'failed.append({index})' if soft else self.fail()}")
-        return self.lines
-
-    def _calling_conditions(self) -> None:
-        """The first line of every entry: how many arguments there are, Chainer's configuration, and no hooks."""
-        roots = {g.source for g in self.outcome.guards if g.source is not None and g.source.parent is None}
-        positions = sum(source.kind == "arg" for source in roots)
-        keywords = sum(source.kind == "kwarg" for source in roots)
-        order = self.constant(self.outcome.keywords)
-        checks = [f"len(args) != {positions}",
-                  "kwargs" if not keywords else "len(kwargs) != 1" if keywords == 1 else f"tuple(kwargs) != {order}",
-                  f"global_config.__dict__ != {self.constant(dict(chainer.global_config.__dict__), 'config')}",
-                  f"local_config.__dict__ != {self.constant(self.outcome.config, 'config')}",
-                  "function_hooks() or link_hooks()"]
-        self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
@@ -331,7 +190,7 @@ class Entry:
         lease = "lease" if self.keep_arena and self.pool is not None else "None"
         parts = [*use.inputs, *(output[:2] for output in use.outputs)]
         connect = "connect_some" if "None" in variables or not optional.isdisjoint(parts) else "connect"
-        self.lines.append(f"{connect}({segment}, ({_commas(inputs)}), ({_commas(variables)}), ({_commas(held)}), "
+        self.lines.append(f"{connect}({segment}, ({commas(inputs)}), ({commas(variables)}), ({commas(held)}), "
                           f"{lease}, {bool(chainer.config.lazy_grad_sum)})")
 
     def _segment_input(self, item: Tuple) -> str:
@@ -408,7 +267,7 @@ class Entry:
             number, texts = self.expression(parts[0]), [(k, self.expression(part)) for k, part in parts[1]]
             return f"({''.join([f'{text} if {number} == {k} else ' for k, text in texts[:-1]])}{texts[-1][1]})"
         if kind == "tuple":
-            items = _commas([self.expression(p) for p in parts[1]])
+            items = commas([self.expression(p) for p in parts[1]])
             return f"({items})" if parts[0] is tuple else f"{self.constant(parts[0], 'type')}._make(({items}))"
         if kind == "list":
             return f"[{', '.join([self.expression(p) for p in parts])}]"
@@ -452,59 +311,7 @@ def compile_entry(entry: Entry) -> Tuple[Any, str]:
     return compile_text(text, f"<dy2static entry {next(_serial)}>", entry.namespace)["call"], text
 
 
-def compile_diagnosis(entry: Entry) -> Any:
-    """``diagnose(args, kwargs)``: the indexes of the guards that fail; those after a broken path are not reached."""
-    lines = ["failed = []", "try:"] + [f"    {line}" for line in entry.guards(diagnose=True)]
-    lines += ["except GUARD_ERRORS:", "    failed.append(-1)", "return failed"]
-    text = "def diagnose(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines).replace("return MISS", "return [-1]")
-    return compile_text(text, f"<dy2static guards {next(_serial)}>", entry.namespace)["diagnose"]
-
-
-def exact(value: Any) -> Any:
-    """A form of a value that is equal only for values that nobody can tell apart: not 0.0 and -0.0, not 1 and True."""
-    if isinstance(value, (float, complex, np.generic)):
-        return type(value), repr(value)
-    if isinstance(value, range):
-        return range, value.start, value.stop, value.step
-    if isinstance(value, (set, frozenset)):
-        return frozenset([exact(item) for item in value])
-    return tuple([exact(item) for item in value]) if type(value) is tuple else (type(value), value)
-
-
-def _has_equals_that_differ(value: Any) -> bool:
-    """Whether there may be an equal value of the same type that is not the same."""
-    if isinstance(value, (float, np.floating)):
-        return bool(value == 0)
-    return isinstance(value, (complex, np.complexfloating, range, set, frozenset))
-
-
-_NOTHING = object()
-
-
-def _is_empty(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is _NOTHING
-    except ValueError:
-        return True
-
-
 def _instance(cls: type, attributes: Mapping[str, Any]) -> Any:
     made = object.__new__(cls)
     made.__dict__.update(attributes)
     return made
-
-
-def _commas(items: Sequence[str]) -> str:
-    return f"{items[0]}," if len(items) == 1 else ", ".join(items)
-
-
-def _hint(source: Source) -> str:
-    step: Optional[Source] = source
-    while step is not None:
-        if step.kind in ("item", "attr", "kwarg") and isinstance(step.key, str) and step.key.isidentifier():
-            return f"{step.key}{'_vars' if source.kind == 'dict' else ''}"
-        if step.kind == "arg":
-            return f"x{step.key}{'_vars' if source.kind == 'dict' else ''}"
-        step = step.parent
-    return "v"
-
