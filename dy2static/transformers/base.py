@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, List, Tuple, Type
+from typing import Any, ClassVar, Dict, List, Tuple, Type
 
 import gast
 
@@ -47,10 +47,22 @@ class Transformer(gast.NodeTransformer):
     def start(self) -> None:
         """Called before the first visit; for what a subclass wants to know beforehand."""
 
+    _methods: ClassVar[Dict[type, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._methods = {}
+
     def visit(self, node: gast.AST) -> Any:
+        kind = node.__class__
+        if kind not in self._methods:
+            self._methods[kind] = getattr(type(self), f"visit_{kind.__name__}", None)
+        method = self._methods[kind]
+        if method is None and kind in _HOLDING_NOTHING:
+            return node
         self.at.append(node)
         try:
-            return super().visit(node)
+            return self.generic_visit(node) if method is None else method(self, node)
         finally:
             self.at.pop()
 
@@ -58,8 +70,9 @@ class Transformer(gast.NodeTransformer):
         """Visit what ``node`` holds; as everywhere, but for contexts and operators, which hold nothing."""
         for field in scopes.child_fields(type(node)):
             value = getattr(node, field)
-            if isinstance(value, list):
-                value[:] = self.visit_all(value)
+            if value.__class__ is list:
+                if value:
+                    value[:] = self.visit_all(value)
             elif isinstance(value, gast.AST):
                 setattr(node, field, self.visit(value))
         return node
@@ -142,6 +155,9 @@ class Transformer(gast.NodeTransformer):
         names = tuple(f"{stem}_{number}" for stem in stems)
         self.tree.taken.update(names)
         return names
+
+
+_HOLDING_NOTHING = (gast.Name, gast.Constant, gast.Pass, gast.Break, gast.Continue, gast.Global, gast.Nonlocal)
 
 
 def _reads_names_unseen(tree: gast.FunctionDef) -> bool:
