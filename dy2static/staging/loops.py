@@ -10,10 +10,10 @@ from ..ir.op import OPS
 from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
-from ..symbolic.kinds import name_at
+from ..symbolic.kinds import name_at, number_kind
 from ..symbolic.lists import Contents, ListSlot, flags_of, known_length
 from ..symbolic.rollback import WHOLE, Snapshot
-from ..symbolic.values import Maybe, SymbolicVariable
+from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from ..world.aborts import CaptureAborted
 from ..world.regions import close, free_values
 from .compounds import changed, compound_of, containers_in, is_like
@@ -118,7 +118,7 @@ class Loops:
             initial = Maybe(self._filler(item.value if type(item) is Maybe else item, builder), False, initial.name)
             self.capture.builder.nodes.extend(builder.nodes)
         if type(initial) is Maybe:
-            return MaybeSlot(self.capture, initial, name_at(names, key), flags)
+            return MaybeSlot(self.capture, initial, name_at(names, key), flags, _present(item))
         name = str(key[1]) if isinstance(key, tuple) else name_at(names, key)
         return slot_of(self.capture, initial, name, flags, item)
 
@@ -214,7 +214,13 @@ class Trial:
                                  after[key]) for key in {**self.slots, **self.found}}
 
     def _flags(self, slot: Any, initial: Any, item: Any) -> Any:
-        slot, item = _present(slot), _present(item)
+        maybe = type(slot) is MaybeSlot or type(initial) in (Maybe, Undefined)
+        slot, initial, item = _present(slot), _present(initial), _present(item)
+        if maybe and containers_in(item):
+            return False, False, {}                         # of these it matters which object they are
+        if type(initial) is Undefined and type(item) is tuple:
+            parts = slot.parts if isinstance(slot, CompoundSlot) else [None] * len(item)
+            return [self._flags(part, initial, y) if _is_carried(y) else STAYS for part, y in zip(parts, item)]
         if is_like(initial, item):
             old, new = compound_of(initial).parts, compound_of(item).parts
             parts = slot.parts if isinstance(slot, CompoundSlot) else [Unchanged(self.capture, x, "") for x in old]
@@ -262,6 +268,11 @@ def _and_tested(truth: Callable, test: Callable, body: Callable, *state: Any) ->
 
 def _is_same(item: Any, other: Any) -> bool:
     return item.same(other) if type(item) is Contents else item is other
+
+
+def _is_carried(item: Any) -> bool:
+    """Whether a part of a tuple is a value of the graph, or has some."""
+    return isinstance(item, (SymbolicArray, SymbolicVariable)) or type(item) is tuple or number_kind(item) is not None
 
 
 def _present(item: Any) -> Any:

@@ -1,7 +1,7 @@
 """The places that a loop carries, and their values in its regions."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List
 
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -166,9 +166,9 @@ class VariableSlot(Slot):
 class MaybeSlot:
     """A place that may be unbound: its value, and whether it is bound."""
 
-    def __init__(self, capture: Any, initial: Maybe, name: str, flags: Tuple[bool, bool, Dict]):
+    def __init__(self, capture: Any, initial: Maybe, name: str, flags: Any, after: Any):
         self.initial = initial
-        self.value, self.bound = slot_of(capture, initial.value, name, flags), Slot(capture, initial.bound, name)
+        self.value, self.bound = slot_of(capture, initial.value, name, flags, after), Slot(capture, initial.bound, name)
         self.inside = self.value.inside + self.bound.inside
 
     def wrap(self, values: Iterator[Value], *after: Any) -> Maybe:

@@ -95,9 +95,9 @@ def make(text):
     code = builtins.compile(text, file, "exec", dont_inherit=True)
 
     def made(compile):
-        names = {"__name__": "program"}
+        names = {"__name__": "program", "chainer": chainer, "F": chainer.functions, "np": np}
         exec(code, names)
-        return compile(names["f"]), [names["box"]]
+        return compile(names["f"]), [names.get("box"), names.get("log")]
     return made
 
 

@@ -167,3 +167,41 @@ def list_rebind(x, y, n):
         h = [x]
     h.append(y)
     return h
+
+
+def return_of_tuple_in_range(x, y, n):
+    for i in range(1000):
+        x = x * 0.9
+        if s(abs(x)) < 0.1:
+            return (x, i)
+    return (y, -1)
+
+
+def return_of_parts_in_while(x, y, n):
+    k = 0
+    while True:
+        x = x * 0.9
+        k += 1
+        if s(abs(x)) < 0.1:
+            return (x, (k, s(x)), 'text', None)
+
+
+def tuple_bound_in_while(x, y, n):
+    k = 0
+    while k < 100:
+        x = x * 0.9
+        k += 1
+        if s(abs(x)) < 0.1:
+            t = (x, k)
+        if s(abs(x)) < 0.01:
+            return t
+    return x
+
+
+def last_of_while(x, y, n):
+    k = 0
+    while s(abs(x)) > 0.1:
+        x = x * 0.9
+        k += 1
+        last = (x, k, y)
+    return last
