@@ -26,6 +26,10 @@ _SAME = object()
 _MOST_TRIALS = 8
 
 
+#: A compound that a loop replaces holds others no deeper than this.
+_DEEPEST = 16
+
+
 class Loops:
     """Of a `Staging`: ``while``, and ``for`` whose end is symbolic.  in_loop: how many loops what is captured now is in."""
 
@@ -213,7 +217,9 @@ class Trial:
         return {key: self._flags(self.slots.get(key), before.read(key) if isinstance(key, tuple) else self.initial[key],
                                  after[key]) for key in {**self.slots, **self.found}}
 
-    def _flags(self, slot: Any, initial: Any, item: Any) -> Any:
+    def _flags(self, slot: Any, initial: Any, item: Any, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            self.capture.abort("a loop on array values replaces an object that holds itself, or a chain of objects")
         maybe = type(slot) is MaybeSlot or type(initial) in (Maybe, Undefined)
         slot, initial, item = _present(slot), _present(initial), _present(item)
         if maybe and containers_in(item):
@@ -224,7 +230,7 @@ class Trial:
         if is_like(initial, item):
             old, new = compound_of(initial).parts, compound_of(item).parts
             parts = slot.parts if isinstance(slot, CompoundSlot) else [Unchanged(self.capture, x, "") for x in old]
-            return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y)
+            return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y, depth + 1)
                     for part, x, y in zip(parts, old, new)]
         if type(item) is Contents:
             flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
