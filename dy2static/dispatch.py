@@ -162,6 +162,8 @@ class Dispatcher:
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
         reason = f"the symbolic run raised {type(error).__name__}: {error}"
+        if "SymbolicObject" in reason or "BoundHostMethod" in reason:
+            reason = "the result of a host call, or an object that only the host can use, enters a computation"
         self.refused[signature], self._errors[signature] = reason, (reason, error_location(error), None)
         self.fallbacks += 1
         self._warn(reason, error_location(error), None, error)

@@ -866,7 +866,7 @@ def a_partial_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"closures", "context_manager_decorates", "cached_numbers", "single_dispatch", "callable_objects", "a_closure_leaves",
+EAGER = {"cached_numbers", "single_dispatch", "callable_objects", "a_closure_leaves",
          "a_closure_of_variables_leaves", "closures_that_share_a_cell_leave", "a_stored_closure", "a_generator_leaves",
          "a_generator_function_is_compiled"}
 FAILS = {"wrong_arguments"}

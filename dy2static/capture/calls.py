@@ -7,6 +7,7 @@ import enum
 import functools
 import itertools
 import logging
+import os
 import pdb
 import random
 import time
@@ -62,6 +63,9 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 #: Stand-ins of ours: their methods do the right thing already.
 _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar)
 
+#: Functions that answer yes or no, as the world is when they are called.
+_ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
+
 #: What functions with a clock give.
 _CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
 
@@ -80,6 +84,8 @@ class Calls(NumberCalls):
             return lambda *args, **kwargs: self.capture.abort("a debugger is called here", final=True)
         if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in _LOGGED:
             return functools.partial(_host_without_result, self, function)
+        if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name == "isEnabledFor":
+            return lambda level: self.capture.host_call(function, (level,), {}, (type_of(True),), name="isEnabledFor")
         if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
             return function
         if kind is types.FunctionType:
@@ -115,6 +121,8 @@ class Calls(NumberCalls):
             return function
         if getattr(function, NOT_STATIC, False):
             return self.host(function)
+        if function in _ASKING:
+            return lambda *args: self.capture.host_call(function, args, {}, (type_of(True),), name=function.__name__)
         handler = _HANDLERS.get(function)
         if handler is not None:
             return functools.partial(handler, self, function)
@@ -133,6 +141,8 @@ class Calls(NumberCalls):
             return functools.partial(self._draw, method, np.random.RandomState)
         if isinstance(owner, (np.random.RandomState, np.random.Generator)):
             return self.host(method)
+        if isinstance(owner, random.Random) and owner is random.random.__self__:
+            return functools.partial(self._draw, method, random.Random)
         if isinstance(function, types.FunctionType):
             if function in _HANDLERS:
                 return functools.partial(_HANDLERS[function], self, function, owner)
@@ -146,8 +156,9 @@ class Calls(NumberCalls):
                 return method
             if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
                 return self.native(method)
-            if (function.__module__ or "") in _PURE_MODULES:
-                return self.native(method)
+            home = type(owner).__module__
+            if (function.__module__ or "") in _PURE_MODULES and (home in _PURE_MODULES or not is_library(home)):
+                return self.native(method)              # but not of `os.environ`, whose methods are those of any mapping
             return self.host(method)
         if isinstance(function, StaticCallable):
             return functools.partial(self.callee(function.python_function), owner)
@@ -203,12 +214,16 @@ class Calls(NumberCalls):
             made = self.callee(function)(cls, *args, **kwargs)
         elif new is object.__new__:
             made = object.__new__(cls)
+        elif issubclass(cls, BaseException):
+            made = new(cls, *args, **kwargs)
         else:
             made = self.native(new if function is None else function)(cls, *args, **kwargs)
         if not isinstance(made, cls) or init is object.__init__:
             return made
         if isinstance(init, types.FunctionType) and self._has_source(init):
             self.callee(init)(made, *args, **kwargs)
+        elif isinstance(made, BaseException):
+            init(made, *args, **kwargs)
         else:
             self.native(init)(made, *args, **kwargs)
         return made
@@ -273,6 +288,8 @@ class Calls(NumberCalls):
             return functools.partial(self._draw, function, np.random.RandomState)
         if isinstance(owner, random.Random):
             return functools.partial(self._draw, function, random.Random)
+        if isinstance(owner, BaseException):
+            return function                             # made here; only holds its arguments, whatever they are
         module = getattr(function, "__module__", None) or ""
         if isinstance(owner, types.ModuleType) or owner is None:
             if module in _NUMBER_MODULES or function in (abs, round, pow, divmod):
@@ -305,6 +322,9 @@ class Calls(NumberCalls):
             self.capture.abort(f"the state of the random generator is used ({name})")
         if name == "shuffle":
             self.capture.abort("a sequence is shuffled in place")
+        if name in ("choice", "choices", "sample") and generator is random.Random and args and \
+                not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
+            self.capture.abort(f"random.{name} from items that are not of one type")
         try:
             trials = [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), args, kwargs, filling))
                       for filling in stand_ins.FILLINGS]
@@ -396,16 +416,16 @@ class _StagedCodes:
     """The code objects of functions that are converted already, with all functions inside them."""
 
     def __init__(self) -> None:
-        self._codes: set = set()
+        self._codes: Dict[int, types.CodeType] = {}     # equal ones may be the user's: where a conversion changed nothing
 
     def add(self, code: types.CodeType) -> None:
-        self._codes.add(code)
+        self._codes[id(code)] = code
         for const in code.co_consts:
             if isinstance(const, types.CodeType):
                 self.add(const)
 
     def __contains__(self, code: types.CodeType) -> bool:
-        return any(known is code for known in self._codes) if code in self._codes else False
+        return id(code) in self._codes
 
 
 _HOST_LIBRARIES = ("chainer.reporter", "chainer.serializers", "chainer.training", "chainer.iterators", "chainer.datasets",

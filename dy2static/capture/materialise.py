@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import random
 import types
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -114,7 +115,7 @@ class Materialiser:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
             return {key: self.hand_over(part, operands) for key, part in item.items()}
-        if isinstance(item, types.MethodType) and item.__self__ is np.random.mtrand._rand:
+        if isinstance(item, types.MethodType) and item.__self__ in (np.random.mtrand._rand, random.random.__self__):
             return item
         if isinstance(item, types.MethodType):
             owner = self.hand_over(item.__self__, operands)

@@ -22,7 +22,7 @@ from .forks import Path, common, number_of
 from .items import item
 from .joining import Branch, Decided, Joins
 from .loops import Loops
-from .raising import arguments_of, check, check_bound, is_plain, is_raised, raise_again
+from .raising import can_be_made, check, check_bound, is_raised, parts_of, raise_again
 
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32
@@ -198,10 +198,10 @@ class Staging(Joins, Loops):
 
     def raise_at_run(self, error: Exception) -> None:
         """Let the host raise what this block raises; what was written before has happened by then."""
-        if not (type(error) is UnboundLocalError or is_raised(error) and is_plain(error)):
+        if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()
-        self.capture.host_call(raise_again, (type(error), *arguments_of(error)), {}, (), None, name="raise")
+        self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")
         made = self.capture.builder.nodes[-1]
         made.attrs["call"].within = None        # it stands where the exception was raised, not where that was noticed
         self.capture.builder.nodes[-1] = replace(made, loc=error_location(error))

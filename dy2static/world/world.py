@@ -5,6 +5,8 @@ import abc
 import dataclasses
 import enum
 import functools
+import os
+import sys
 import types
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
@@ -25,6 +27,7 @@ _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.Bui
 _VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
 _NOT_SHADOWED = (BaseException, tuple, enum.Enum, chainer.FunctionNode, chainer.Function)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
+_WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
 
 
@@ -174,7 +177,7 @@ class World:
 
     def _module(self, real: types.ModuleType, source: Source) -> types.ModuleType:
         self.guard(source, "is", real)
-        if is_library(real.__name__):
+        if is_library(real.__name__) and real not in _WITH_STATE:
             return real
         return ShadowModule(real.__name__, self._track(ShadowDict(self, real.__dict__, self.source("dict", source))))
 
@@ -204,7 +207,7 @@ class World:
         cls = type(real)
         return (isinstance(getattr(real, "__dict__", None), dict) and self._has_plain_instances(cls)
                 and not isinstance(real, _NOT_SHADOWED)
-                and (not is_library_class(cls) or cls.__module__.startswith("chainer.")))
+                and (not is_library_class(cls) or cls.__module__.startswith("chainer.") or cls.__module__ == "contextlib"))
 
     def _object(self, real: Any, source: Source) -> ShadowBase:
         shadow = object.__new__(self.shadow_class(type(real)))

@@ -1,0 +1,705 @@
+"""State that compiled functions change: of objects, containers, classes, modules and the world, in order and as often as eagerly."""
+import contextlib
+import io
+import logging
+import os
+import random
+import sys
+import tempfile
+import time
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import check, programs, variable
+
+LOG, TABLE, COUNT = [], {"n": 0}, 0
+
+
+class Box:
+    """An object with a ``__dict__`` and nothing else."""
+
+    total = 0
+    shared = []
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def signs(count=3):
+    """Calls with Variables of positive, negative and mixed contents."""
+    return [lambda low=low, high=high, k=k: (variable(count, seed=k, low=low, high=high),)
+            for k, (low, high) in enumerate(((0.1, 1), (-1, -0.1), (-1, 1), (-0.2, 1.2)))]
+
+
+# --- lists and dicts ----------------------------------------------------------------------------------------------------
+
+
+def every_list_method(compile):
+    kept = [3.0, 1.0, 2.0]
+
+    def f(x):
+        kept.append(4.0)
+        kept.insert(0, 0.5)
+        kept.extend([7.0, 6.0])
+        kept.__iadd__([9.0])
+        last = kept.pop()
+        first = kept.pop(0)
+        kept.remove(1.0) if 1.0 in kept else None
+        kept.sort()
+        kept.reverse()
+        kept[0] = kept[0] + last
+        kept[1:3] = [5.0]
+        del kept[-1]
+        kept[:] = kept[:3] + [first]
+        kept.sort(key=lambda v: -v)
+        return x * sum(kept), kept.index(0.5), kept.count(0.5), kept.copy(), kept[::-1]
+    return compile(f), [kept]
+
+
+def every_dict_method(compile):
+    kept = {"a": 1.0, "b": {"c": [1]}}
+
+    def f(x):
+        kept["n"] = kept.get("n", 0) + 1
+        kept.setdefault("log", []).append(kept["n"])
+        kept["b"]["c"].append(kept["n"])
+        kept["b"].update(d=2.0, e=None)
+        kept["b"].pop("e")
+        kept["h"] = x * 2
+        kept.pop("missing", None)
+        if "z" in kept:
+            del kept["z"]
+        else:
+            kept["z"] = 1
+        return x * len(kept) * kept["a"], list(kept)
+    return compile(f), kept
+
+
+def cleared(compile):
+    kept = {"list": [1.0], "dict": {"a": 1}, "set": {1}}
+
+    def f(x):
+        n = len(kept["list"]) + len(kept["dict"]) + len(kept["set"])
+        kept["list"].clear()
+        kept["dict"].clear()
+        kept["set"].clear()
+        kept["list"].append(float(n))
+        return x * n
+    return compile(f), kept
+
+
+def aliased(compile):
+    inner = [1.0]
+    box = Box(first=inner, second=inner, table={"again": inner})
+
+    def f(x):
+        box.first.append(2.0)
+        a = b = []
+        a.append(x)
+        box.second[0] += 1.0
+        b.append(x * 2)
+        return x * sum(box.table["again"]), a, b, a is b, box.first is inner
+    return compile(f), [box, inner]
+
+
+def changed_in_branches(compile):
+    box = Box(h=None, log=[], table={"n": 0}, pair=[0, 0])
+
+    def f(x):
+        made = {"h": x, "items": [x, x]}
+        if x.array.sum() > 0:
+            box.h = x * 2
+            box.log.append("positive")
+            box.table["n"] += 1
+            made["items"][0] = -x
+            box.pair[0] = box.pair[0] + 1
+        else:
+            box.log.append("negative")
+            box.table["m"] = 1
+            made["h"] = F.exp(x)
+            box.pair[1] -= 1
+        return made["h"] * 2 + made["items"][0], made, box.table["n"]
+    return compile(f), box
+
+
+def changed_in_loops(compile):
+    box = Box(steps=0, h=0.0, table={"n": 0.0})
+
+    def f(x):
+        h, made = x, {"sum": x * 0, "last": x}
+        while float(abs(h.array).sum()) > 0.2:
+            h = h * 0.5
+            box.steps += 1
+            box.table["n"] += float(h.array.sum())
+            made["sum"] = made["sum"] + h
+            made["last"] = h
+        box.h = h
+        return made, box.steps
+    return compile(f), box
+
+
+def deleted_in_branches(compile):
+    box = Box(a=1.0, n=0)
+
+    def f(x):
+        made = {"a": x, "b": x * 2}
+        if x.array.sum() > 0:
+            del made["a"]
+            box.extra = 1
+        else:
+            made.pop("b")
+            if hasattr(box, "extra"):
+                del box.extra
+        return made, hasattr(box, "extra")
+    return compile(f), box
+
+
+# --- classes, modules, closures --------------------------------------------------------------------------------------------
+
+
+def class_attributes_read(compile):
+    def f(x):
+        box = Box(n=1)
+        return x * (Box.total + box.total + len(Box.shared))
+    made = compile(f)
+
+    def call(x):
+        Box.total += 1
+        Box.shared.append(1)
+        return made(x)
+    Box.total, Box.shared = 0, []
+    return call
+
+
+def class_attributes_written(compile):
+    Box.total, Box.shared = 0, []
+
+    def f(x):
+        Box.total += 1
+        Box.shared.append(Box.total)
+        box = Box()
+        box.total = box.total + 10
+        return x * Box.total + box.total
+    return compile(f), Box.shared
+
+
+def class_attribute_counts_instances(compile):
+    class Counted:
+        made = 0
+
+        def __init__(self):
+            type(self).made += 1
+            self.number = Counted.made
+
+    def f(x):
+        return x * Counted().number + Counted().number
+    return compile(f)
+
+
+def globals_written(compile):
+    global COUNT
+    COUNT = 0
+    LOG.clear()
+
+    def f(x):
+        global COUNT
+        COUNT += 1
+        if x.array.sum() > 0:
+            COUNT += 10
+        LOG.append(COUNT)
+        TABLE["n"] = COUNT
+        return x * COUNT
+    return compile(f), [LOG, TABLE]
+
+
+def nonlocals_in_blocks(compile):
+    def make():
+        count, last = 0, None
+
+        def f(x):
+            nonlocal count, last
+            count += 1
+            while count < 3 or x.array.sum() > 0.5:
+                count += 1
+                x = x * 0.5
+            last = x
+            return x * count, last is x
+        return f
+    return compile(make())
+
+
+# --- effects in order ---------------------------------------------------------------------------------------------------------
+
+
+def prints(compile):
+    def f(x):
+        print("start", x.shape, end=" ")
+        if x.array.sum() > 0:
+            print("positive", float(x.array.sum()) > 0)
+            x = x * 2
+        else:
+            print("negative")
+        for k in range(2):
+            print(k, f"{k:03d}", sep="-")
+        print(f"{float(x.array[0]):.3f}", "%d items" % len(x))
+        return x
+    return compile(f)
+
+
+def prints_in_loops(compile):
+    def f(x):
+        n = 0
+        while float(abs(x.array).sum()) > 0.3:
+            print("step", n, "%.2f" % float(abs(x.array).sum()))
+            x, n = x * 0.5, n + 1
+        print("done after", n)
+        return x
+    return compile(f)
+
+
+def draws(compile):
+    def f(x):
+        a = random.random()
+        b = np.random.rand()
+        noise = np.random.normal(0, 1, x.shape).astype("f")
+        c = random.randint(0, 5) + random.uniform(0, 1)
+        y = F.dropout(x * a + b + noise, 0.5) + random.choice([1.0, 2.0])
+        if y.array.sum() > 0:
+            y = y * np.random.uniform()
+        return y * c, np.random.randint(3), random.gauss(0, 1)
+    return compile(f)
+
+
+def draw_decides(compile):
+    def f(x):
+        if random.random() < 0.5:
+            x = x * 2
+        if np.random.rand() < 0.5:
+            x = F.relu(x)
+        for _ in range(np.random.randint(1, 4)):
+            x = x * 0.5
+        return x
+    return compile(f)
+
+
+def logs(compile):
+    logger = logging.getLogger("tests.state")
+    stream = io.StringIO()
+    logger.handlers[:] = [logging.StreamHandler(stream)]
+    logger.setLevel("INFO")
+    logger.propagate = False
+
+    def f(x):
+        logger.info("sum %.3f of %s", float(x.array.sum()), x.shape)
+        logger.debug("never %s", x.array)
+        if x.array.sum() > 0:
+            logger.warning("positive")
+        if logger.isEnabledFor(logging.DEBUG):
+            x = x * 2
+        return x * 2
+    made = compile(f)
+
+    def call(x):
+        return made(x), stream.getvalue()
+    return call
+
+
+def text_stream(compile):
+    stream = io.StringIO()
+
+    def f(x):
+        stream.write("a")
+        print("to the stream", file=stream)
+        x = x * 2
+        stream.write(str(float(x.array.sum()) > 0))
+        return x
+    made = compile(f)
+    return lambda x: (made(x), stream.getvalue())
+
+
+def files(compile):
+    folder = tempfile.mkdtemp()
+    path = os.path.join(folder, "log")
+
+    def f(x):
+        with open(path, "a") as out:
+            out.write("line\n")
+            out.write(f"{x.shape}\n")
+        return x * 2
+    made = compile(f)
+
+    def call(x):
+        y = made(x)
+        with open(path) as log:
+            return y, log.read()
+    return call
+
+
+def a_file_that_is_open(compile):
+    out = tempfile.TemporaryFile("w+")
+
+    def f(x):
+        out.write("line\n")
+        out.flush()
+        return x * 2
+    made = compile(f)
+
+    def call(x):
+        y = made(x)
+        out.seek(0)
+        return y, out.read()
+    return call
+
+
+def clock(compile):
+    def f(x):
+        start = time.time()
+        y = x * 2
+        spent = time.time() - start
+        if spent > 1000:
+            y = y * 2
+        return y, spent < 1000
+    return compile(f)
+
+
+def host_call_decides(compile):
+    answers = iter([True, False, True, True, False, True, False, False] * 4)
+
+    def ask():
+        return next(answers)
+
+    def f(x):
+        if ask():
+            return x * 2
+        return F.relu(x)
+    return compile(f)
+
+
+def host_number_is_used(compile):
+    values = iter(range(100))
+
+    def f(x):
+        return x * next(values)
+    return compile(f)
+
+
+def environment(compile):
+    def f(x):
+        if os.environ.get("TESTS_STATE") == "1":
+            x = x * 2
+        return x * len(sys.argv[:1])
+    made = compile(f)
+
+    def call(x):
+        os.environ["TESTS_STATE"] = "1" if x.array.sum() > 0 else "0"
+        return made(x)
+    return call
+
+
+def environment_item(compile):
+    environ = os.environ
+
+    def f(x):
+        if os.environ["TESTS_STATE"] == "1":
+            x = x * 2
+        return x * 3 if "TESTS_OTHER" in environ else x
+    made = compile(f)
+
+    def call(x):
+        os.environ["TESTS_STATE"] = "1" if x.array.sum() > 0 else "0"
+        os.environ.pop("TESTS_OTHER", None)
+        if x.array.max() > 0.5:
+            os.environ["TESTS_OTHER"] = "1"
+        return made(x)
+    return call
+
+
+def arguments_of_the_process(compile):
+    def f(x):
+        sys.stderr.write("")
+        return x * len(sys.argv) + len(os.path.join("a", "b")) + len(os.sep)
+    made = compile(f)
+
+    def call(x):
+        sys.argv.append("x")
+        try:
+            return made(x)
+        finally:
+            sys.argv.pop()
+    return call
+
+
+def file_is_read(compile):
+    folder = tempfile.mkdtemp()
+    path = os.path.join(folder, "scale")
+
+    def f(x):
+        with open(path) as file:
+            scale = float(file.read())
+        return x * scale
+    made = compile(f)
+
+    def call(x):
+        with open(path, "w") as file:
+            file.write(str(float(len(os.listdir(folder)) + (x.array.sum() > 0))))
+        return made(x)
+    return call
+
+
+def existence_of_a_file(compile):
+    folder = tempfile.mkdtemp()
+    path = os.path.join(folder, "flag")
+
+    def f(x):
+        return x * 2 if os.path.exists(path) else x
+    made = compile(f)
+
+    def call(x):
+        if x.array.sum() > 0:
+            open(path, "w").close()
+        elif os.path.exists(path):
+            os.remove(path)
+        return made(x)
+    return call
+
+
+# --- with, try, raise -------------------------------------------------------------------------------------------------------------
+
+
+class Noted:
+    """A context manager of the user's."""
+
+    def __init__(self, name, swallow=None):
+        self.name, self.swallow = name, swallow
+
+    def __enter__(self):
+        LOG.append(("enter", self.name))
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        LOG.append(("exit", self.name, kind and kind.__name__, str(error)))
+        return self.swallow is not None and kind is not None and issubclass(kind, self.swallow)
+
+
+@contextlib.contextmanager
+def noted(name):
+    LOG.append(("enter", name))
+    try:
+        yield name.upper()
+    except KeyError as error:
+        LOG.append(("error", str(error)))
+    finally:
+        LOG.append(("exit", name))
+
+
+def fresh_log():
+    LOG.clear()
+    return LOG
+
+
+def chainer_contexts(compile):
+    def f(x):
+        with chainer.using_config("train", False):
+            a = F.dropout(x, 0.5)
+            with chainer.using_config("train", True), chainer.no_backprop_mode():
+                b = F.dropout(F.exp(x), 0.5)
+                with chainer.force_backprop_mode():
+                    c = F.sin(x)
+        with chainer.using_config("enable_backprop", False):
+            d = x * 2
+        return a, b, c, d, F.dropout(x, 0.5), chainer.config.train
+    return compile(f)
+
+
+def contexts_in_branches(compile):
+    def f(x):
+        if x.array.sum() > 0:
+            with chainer.no_backprop_mode():
+                h = F.exp(x)
+        else:
+            with chainer.using_config("train", False):
+                h = F.dropout(x, 0.5)
+        with chainer.using_config("train", False):
+            if x.array.max() > 0.5:
+                h = F.dropout(h * 2, 0.5)
+            while float(abs(h.array).sum()) > 1:
+                h = F.dropout(h, 0.5) * 0.5
+        return h * x
+    return compile(f)
+
+
+def user_contexts(compile):
+    def f(x):
+        with Noted("a") as a, noted("b") as b:
+            x = x * len(a.name + b)
+            with Noted("c", KeyError):
+                raise KeyError("inside")
+            LOG.append("after")
+            with noted("d"):
+                raise KeyError("caught")
+        return x
+    return compile(f), fresh_log()
+
+
+def user_contexts_around_decisions(compile):
+    def f(x):
+        with Noted("a"):
+            if x.array.sum() > 0:
+                x = x * 2
+                LOG.append("positive")
+        with noted("b"):
+            if x.array.sum() > 0:
+                return x * 3
+        return x
+    return compile(f), fresh_log()
+
+
+def errors_through_contexts(compile):
+    def f(x):
+        with Noted("outer"):
+            with noted("inner"):
+                raise ValueError("through")
+    return compile(f), fresh_log()
+
+
+def other_contexts(compile):
+    def f(x):
+        with contextlib.suppress(KeyError):
+            x = x * {"a": 2}["b"]
+        with contextlib.ExitStack() as stack:
+            stack.callback(LOG.append, "callback")
+            stack.enter_context(noted("stacked"))
+            x = x * 2
+        with contextlib.nullcontext(x) as y:
+            x = x + y
+        return x
+    return compile(f), fresh_log()
+
+
+def redirected(compile):
+    def f(x):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            print("hidden")
+        return x, out.getvalue()
+    return compile(f)
+
+
+def tries(compile):
+    def f(x):
+        found = []
+        for key in ("a", "b", 3):
+            try:
+                value = {"a": 1.0, 3: None}[key]
+                x = x * value
+            except KeyError as error:
+                found.append(("key", error.args))
+            except (TypeError, ValueError) as error:
+                found.append(type(error).__name__)
+            else:
+                found.append("else")
+            finally:
+                found.append("finally")
+        return x, found
+    return compile(f)
+
+
+def try_with_decisions(compile):
+    def f(x):
+        try:
+            if x.array.sum() > 0:
+                raise ValueError("positive")
+            y = x * 2
+        except ValueError as error:
+            y = x * len(str(error))
+        finally:
+            LOG.append("done")
+        return y
+    return compile(f), fresh_log()
+
+
+def returns_in_finally(compile):
+    def f(x):
+        for k in range(3):
+            try:
+                if k == 1:
+                    continue
+                if k == 2:
+                    return x * k
+            finally:
+                LOG.append(k)
+    return compile(f), fresh_log()
+
+
+class Failed(Exception):
+    """An error of the user's."""
+
+    def __init__(self, message, value):
+        super().__init__(message)
+        self.value = value
+
+
+def raises(compile):
+    def f(x):
+        LOG.append("before")
+        if x.array.sum() > 0:
+            raise Failed(f"sum is {float(x.array.sum()):.3f}", 3)
+        return x * 2
+    return compile(f), fresh_log()
+
+
+def raises_from(compile):
+    def f(x):
+        try:
+            x = TABLE["missing"]
+        except KeyError as error:
+            raise ValueError("wrapped") from error
+    made = compile(f)
+
+    def call(x):
+        try:
+            made(x)
+        except ValueError as error:
+            return str(error), repr(error.__cause__), error.__suppress_context__
+    return call
+
+
+def raises_in_a_decision_from(compile):
+    def f(x):
+        try:
+            if float(x.array.sum()) > 0:
+                raise KeyError("k")
+        except KeyError as error:
+            raise ValueError("wrapped") from error
+        return x
+    made = compile(f)
+
+    def call(x):
+        try:
+            return made(x)
+        except ValueError as error:
+            return str(error), repr(error.__cause__), error.__suppress_context__
+    return call
+
+
+def user_error_caught(compile):
+    def f(x):
+        try:
+            raise Failed("m", x * 2)
+        except Failed as error:
+            return error.value, str(error)
+    return compile(f)
+
+
+#: What stops a capture today: the call runs eagerly.
+EAGER = {"class_attributes_written", "class_attribute_counts_instances", "nonlocals_in_blocks", "files", "host_call_decides",
+         "host_number_is_used", "environment", "environment_item", "arguments_of_the_process", "file_is_read",
+         "other_contexts", "redirected"}
+FAILS = {"errors_through_contexts", "raises", "raises_from"}
+
+
+@pytest.mark.parametrize("make", programs(globals()), ids=lambda make: make.__name__)
+def test_state(make):
+    check(make, signs(), compiled=None if make.__name__ in FAILS else make.__name__ not in EAGER)
