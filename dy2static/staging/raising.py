@@ -20,7 +20,7 @@ def is_raised(error: Exception) -> bool:
 
 
 def can_be_made(error: BaseException) -> bool:
-    """Whether `make_error` can make the exception again, with its cause: none of the user's else was being handled, and
+    """Whether `make_error` can make the exception again: it has no cause, none of the user's was being handled either, and
     classes of the user's are arguments and attributes."""
     if type(error) is InvalidType:
         return all(type(part) is str for part in (error.expect, error.actual, *error.args))
@@ -28,26 +28,22 @@ def can_be_made(error: BaseException) -> bool:
     base = next(cls for cls in type(error).__mro__ if cls.__module__ == "builtins")
     simple = base.__basicsize__ == BaseException.__basicsize__ or not own and not error.__dict__
     plain = not any(cls.__dict__.get("__new__") or cls.__dict__.get("__slots__") for cls in own)
-    around = error.__cause__ if error.__suppress_context__ else error.__context__
-    alone = around is None or around is error.__cause__ or isinstance(around, CaptureAborted)
-    return simple and plain and alone and (error.__cause__ is None or can_be_made(error.__cause__))
+    around = None if error.__suppress_context__ else error.__context__
+    return simple and plain and error.__cause__ is None and (around is None or isinstance(around, CaptureAborted))
 
 
 def parts_of(error: BaseException) -> Tuple[Any, ...]:
     """What `make_error` takes to make the exception again."""
-    cause = None if error.__cause__ is None else parts_of(error.__cause__)
     if type(error) is InvalidType:
-        return InvalidType, (error.expect, error.actual, *error.args), None, error.__suppress_context__, cause
+        return InvalidType, (error.expect, error.actual, *error.args), None, error.__suppress_context__
     attributes = None if type(error).__module__ == "builtins" else dict(error.__dict__)
-    return type(error), error.args, attributes, error.__suppress_context__, cause
+    return type(error), error.args, attributes, error.__suppress_context__
 
 
-def make_error(kind: type, args: Tuple, attributes: Any, suppressed: bool, cause: Any) -> BaseException:
+def make_error(kind: type, args: Tuple, attributes: Any, suppressed: bool) -> BaseException:
     """The exception of these parts; of classes of the user's, without calling their ``__init__`` again."""
     made = kind(*args) if attributes is None else kind.__new__(kind, *args)
     made.__dict__.update(attributes or {})
-    if cause is not None:
-        made.__cause__ = made.__context__ = make_error(*cause)
     made.__suppress_context__ = suppressed
     return made
 
