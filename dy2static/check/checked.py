@@ -4,9 +4,11 @@ from __future__ import annotations
 import contextlib
 import types
 import warnings
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
+import numpy as np
 
 from ..errors import CheckWarning, DivergenceError, Location
 from ..runtime.hooks import stage
@@ -157,18 +159,28 @@ class CheckedFunction(CompiledFunction):
 
 
 class _Gradients:
-    """inputs, outputs: the Variables of the eager run that those of a node stand for."""
+    """The gradients that one node should give.
+
+    inputs, outputs: the Variables of the eager run that those of the node stand for.  made: those of the node that the
+    compiled call has made.
+    """
 
     def __init__(self, function: types.FunctionType, applied: Applied, segment: Any, inputs: Sequence[Any],
-                 outputs: Sequence[Any]):
+                 outputs: Sequence[Any], made: Sequence[Any]):
         self.function, self.applied, self.segment = function, applied, segment
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.made = [(weakref.ref(y), y.array.copy()) for y in made]
+
+    def _is_changed(self) -> bool:
+        """Whether the user has written to what the compiled call gave; the eager Variables know nothing of that."""
+        pairs = [(reference(), kept) for reference, kept in self.made]
+        return any(y is not None and not np.array_equal(y.array, kept, equal_nan=kept.dtype.kind in "fc") for y, kept in pairs)
 
     def compare(self, targets: Sequence[int], given: Sequence[Any], found: Sequence[Any], program: Any,
                 again: Callable[[], Any]) -> None:
         """Raise if the gradients found are not those of the eager graph."""
         pairs = [(y, chainer.Variable(g.array)) for y, g in zip(self.outputs, given) if g is not None]
-        if not pairs or any(y.creator is None for y, _ in pairs):
+        if not pairs or any(y.creator is None for y, _ in pairs) or self._is_changed():
             return
         inputs = [self.inputs[i] for i in targets]
 
@@ -203,6 +215,7 @@ def _expect_gradients(comparison: Comparison, applied: Applied, function: types.
     eager: Dict[int, Any] = {id(b.node): a for a, b in comparison.variables}
     existing: List[Any] = [r.item for r in comparison.before.records.values() if r.kind == "variable"]
     eager.update((id(x.node), x) for x in existing)
+    known = {id(x.node) for x in existing}
     nodes = {id(b.creator): b.creator for _, b in comparison.variables if type(b.creator) is CompiledFunction}
     for node in nodes.values():
         inputs = [eager.get(id(x)) for x in node.inputs]
@@ -210,4 +223,5 @@ def _expect_gradients(comparison: Comparison, applied: Applied, function: types.
         outputs = [None if y is None else eager.get(id(y)) for y in made]
         if all(x is not None for x in (*inputs, *outputs)):
             node.__class__ = CheckedFunction
-            node.__dict__["expected"] = _Gradients(function, applied, node.segment, inputs, outputs)
+            node.__dict__["expected"] = _Gradients(function, applied, node.segment, inputs, outputs,
+                                                    [y.get_variable() for y in (*made, *node.inputs) if id(y) not in known])
