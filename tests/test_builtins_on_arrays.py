@@ -119,7 +119,7 @@ PROGRAMS = {
                              math.hypot(a[0], a[1]), math.fsum([float(v) for v in a])),
     "trunc and methods of numbers": lambda x, a, n: (float(a[0]).is_integer(), int(n[0]).bit_length(), float(a[0]).hex()),
     "as_integer_ratio": lambda x, a, n: float(a[0]).as_integer_ratio(),
-    "real": lambda x, a, n: (float(a[0]).real, float(a[0]).imag, a.real, int(n[0]).numerator),
+    "real": lambda x, a, n: (float(a[0]).real, float(a[0]).imag, int(n[0]).numerator),
     "chained comparison": lambda x, a, n: -0.5 < float(a[0]) < 0.5,
     "and or": lambda x, a, n: (a[0] > 0 and a[1] > 0, a[0] > 0 or a[1], not a[0]),
     "conditional expression": lambda x, a, n: a[1] if a[0] > 0 else a[2],
@@ -244,4 +244,4 @@ def calls():
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name, place):
-    check(lambda compile: compile(PLACES[place](PROGRAMS[name])), calls(), compiled=None)
+    check(lambda compile: compile(PLACES[place](PROGRAMS[name])), calls(), rounds=2 if place == "plain" else 1)

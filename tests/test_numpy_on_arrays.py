@@ -76,7 +76,7 @@ FORMS = {
     "list": lambda f, m, v, n, b, r, s, z: f([m, m]),
     "items": lambda f, m, v, n, b, r, s, z: f([v[0], v[1]]),
     "list, v": lambda f, m, v, n, b, r, s, z: f([v, v], 1),
-    "b, v, v": lambda f, m, v, n, b, r, s, z: f(b, v, v),
+    "b, v, v": lambda f, m, v, n, b, r, s, z: f(b, v, v * 2),
     "v, v, v": lambda f, m, v, n, b, r, s, z: f(v, v, v + 1),
     "m, n, 0": lambda f, m, v, n, b, r, s, z: f(m, n, 0),
     "shape": lambda f, m, v, n, b, r, s, z: f(r.shape),

@@ -278,6 +278,8 @@ class Calls(NumberCalls):
             return self.host(function)
         if function in (max, min):
             return functools.partial(self._extreme, function)
+        if function in (any, all):
+            return functools.partial(self._of_truths, function)
         if function is sorted:
             return functools.partial(self._sorted, function)
         if function in _CLOCKS:

@@ -253,6 +253,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         name, function = _callable(function)
         if name in stand_ins.REFUSED:
             self.abort(f"numpy {name} on an array of the graph")
+        if name in ("shape", "ndim", "size") and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray:
+            return getattr(args[0], name)
         if name in stand_ins.OF_TYPES:
             try:
                 return stand_ins.of_types(function, args, kwargs)

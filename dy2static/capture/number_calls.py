@@ -35,8 +35,19 @@ class NumberCalls:
             return self.capture.function_of_numbers(cls, args)
         return cls(*args, **kwargs)
 
+    def _of_truths(self, function: Callable, items: Any) -> Any:
+        """``any`` and ``all``: of an array, or of a list of numbers, part of the graph."""
+        if _is_row(items):
+            return self.capture.numpy_call(function, (items,), {})
+        if isinstance(items, (list, tuple)) and items and all(map(_kind, items)) and _has_numbers(items) and \
+                not any(type(x) is tuple for x in items):
+            return self.capture.numpy_call(function, (tuple(items),), {})
+        return self.native(function)(items)
+
     def _extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """``max`` and ``min``: of numbers of one type, or of tuples of such, part of the graph."""
+        if len(args) == 1 and not kwargs and _is_row(args[0]) and args[0].type.shape[0] != 0:
+            return self.capture.numpy_call(function, args, {})
         if len(args) == 1 and (hasattr(type(args[0]), "__next__") or isinstance(args[0], range)):
             args = (list(args[0]),)
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
@@ -89,6 +100,11 @@ def _item_of_extreme(function: Callable, keys: Any, items: Any) -> Any:
 
 def _sorted_by(keys: Any, items: Any, reverse: bool) -> List[Any]:
     return [item for _, item in sorted(zip(keys, items), key=lambda pair: pair[0], reverse=reverse)]
+
+
+def _is_row(item: Any) -> bool:
+    """Whether this is an array of one dimension."""
+    return type(item) is SymbolicArray and len(item.type.shape) == 1
 
 
 def _kind(item: Any) -> Optional[Any]:

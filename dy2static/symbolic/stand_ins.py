@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
@@ -107,7 +108,8 @@ def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
     dtype = np.dtype(type_.dtype)
     odd = filling >= 2
     if isinstance(type_, Tensor) and odd and type_.shape:
-        return np.resize(np.array([1, 0], dtype), type_.shape) if dtype.kind in "iub" else np.zeros(type_.shape, dtype)
+        pattern = np.array([3 - filling, filling - 2] if dtype.kind in "iub" else [0], dtype)
+        return np.resize(pattern, type_.shape)
     content: Any = 1 + filling
     if dtype.kind == "b":
         content = filling != 1
@@ -171,7 +173,8 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False           # what writes into an operand is not a call but a write
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")         # the run will warn
                 structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
         except (IndexError, np.linalg.LinAlgError) as error:
             if filling < 2 or isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
@@ -189,4 +192,5 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
 _DEPENDS = "the shape or type of the result depends on the contents of an array"
 
 #: What these give depends on contents in ways that a few trials need not show: common elements, complex eigenvalues.
-_BY_CONTENTS = frozenset(("intersect1d", "setdiff1d", "setxor1d", "union1d", "eig", "eigvals", "roots", "poly", "real_if_close"))
+_BY_CONTENTS = frozenset(("intersect1d", "setdiff1d", "setxor1d", "union1d", "eig", "eigvals", "roots", "poly", "real_if_close",
+                          "polyder", "polyint"))

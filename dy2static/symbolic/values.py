@@ -126,6 +126,8 @@ class SymbolicArray:
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         if callable(getattr(np.ndarray, name)):
             return ArrayMethod(self, name)
+        if name == "real" and not self.is_scalar:
+            return self                                 # NumPy, too, gives the array itself
         return self.capture.numpy_call(("attribute", name), (self,), {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
