@@ -1,6 +1,8 @@
 """Objects and containers that compiled functions make, take, change and give back."""
 import abc
+import argparse
 import collections
+import copy
 import dataclasses
 import enum
 import typing
@@ -871,6 +873,47 @@ def cycles_of_the_caller(compile):
         new = Node(x.shape[0], child)
         return x * root.value * new.parent.parent.value
     return compile(f), root
+
+
+def copied_objects(compile):
+    box = Node(2.0)
+    box.children.append(1.0)
+
+    def f(x):
+        other = copy.copy(box)
+        other.value = 5.0
+        other.children.append(2.0)
+        deep = copy.deepcopy(box.children)
+        deep.append(9.0)
+        return x * sum(box.children) * other.value * box.value * len(deep)
+    return compile(f), box
+
+
+def command_line(compile):
+    """The options of a program are kept on a model."""
+    box = Node(argparse.Namespace(units=3, rate=0.5, act="relu"))
+
+    def f(x):
+        options = box.value
+        options.rate = options.rate * 0.5
+        h = getattr(F, options.act)(x) if x.array.sum() > 0 else x * options.units
+        return h * options.rate, vars(options)["units"], "rate" in options
+    return compile(f), [box, box.value]
+
+
+class Indexed:
+    """Notes what it is asked for."""
+
+    def __class_getitem__(cls, key):
+        LOG.append(key)
+        return cls
+
+    def __init__(self, h):
+        self.h = h
+
+
+def class_with_items(compile):
+    return compile(lambda x: Indexed[3](x).h * 2), fresh_state()
 
 
 def class_of_an_object(compile):

@@ -333,6 +333,15 @@ class ShadowBase:
             attributes.dropped.append(name)
         super().__delattr__(name)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For `copy`, which looks into the storage of the attributes."""
+        attributes = object.__getattribute__(self, "__dict__")
+        if isinstance(attributes, ShadowDict):
+            attributes.load_all()
+        found = super().__reduce_ex__(protocol)
+        state = found[2] if len(found) > 2 else None
+        return (*found[:2], dict(state.items()), *found[3:]) if isinstance(state, ShadowDict) else found
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Making a shadow class must not run the ``__init_subclass__`` of the user's."""
 

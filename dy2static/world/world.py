@@ -207,7 +207,7 @@ class World:
         cls = type(real)
         return (isinstance(getattr(real, "__dict__", None), dict) and self._has_plain_instances(cls)
                 and not isinstance(real, _NOT_SHADOWED)
-                and (not is_library_class(cls) or cls.__module__.startswith("chainer.") or cls.__module__ == "contextlib"))
+                and (not is_library_class(cls) or cls.__module__.startswith("chainer.") or cls.__module__ in ("contextlib", "argparse")))
 
     def _object(self, real: Any, source: Source) -> ShadowBase:
         shadow = object.__new__(self.shadow_class(type(real)))
@@ -232,6 +232,9 @@ class World:
             body = {"_dy2static_world": self, "_dy2static_class": cls, "__module__": cls.__module__,
                     "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
             body.update(self._special_methods(cls))
+            of_items = _lookup(cls, "__class_getitem__")
+            if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
+                body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
             made = self._classes[cls] = type.__new__(meta, cls.__name__, (ShadowBase, cls), body)
         return made
 
@@ -268,6 +271,8 @@ class World:
         attributes = attributes_of(shadow)
         if name == "__dict__":
             return attributes
+        if name == "__reduce_ex__":
+            return object.__getattribute__(shadow, name)
         if name == "__class__":
             return self.shadow_class(cls) if self._is_user_class(cls) else cls
         found = _lookup(cls, name)
@@ -432,6 +437,9 @@ class ShadowMeta(type):
         return world.shadow(found, world.source("attr", world.source("const", None, real), name))
 
     def __setattr__(cls, name: str, value: Any) -> None:
+        if name == "__slotnames__":                     # what `copy` remembers of a class
+            type.__setattr__(cls, name, value)
+            return
         cls._dy2static_world.capture.abort(f"attribute {name!r} of class {cls.__name__} is assigned")
 
     def __delattr__(cls, name: str) -> None:
