@@ -43,7 +43,7 @@ def test_three_deep(seed):
     check(matrix.make(matrix.program(*three_deep(seed))), matrix.CALLS[:3], rounds=1)
 
 
-FAMILIES = ("names", "functions", "walrus", "comprehensions", "containers", "blocks")
+FAMILIES = ("names", "functions", "walrus", "comprehensions", "containers", "blocks", "models")
 PROGRAMS = {f"{family}.{name}": function for family in FAMILIES
             for name, function in vars(importlib.import_module(f"language.programs.{family}")).items()
             if isinstance(function, types.FunctionType) and function.__code__.co_varnames[:3] == ("x", "y", "n")}

@@ -4,6 +4,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
+import rich_programs
 import staged_programs
 from hypothesis import given, settings, strategies
 
@@ -71,7 +72,11 @@ def same(a, b):
 
 def compare(seed, lists=False):
     """Lines that say where a program differs from eager, and whether it was compiled."""
-    program = staged_programs.Program(seed, lists)
+    return compare_program(staged_programs.Program(seed, lists))
+
+
+def compare_program(program):
+    """The same for a program."""
     eager, slopes, _ = observed(program, lambda f: f)
     found, compiled_slopes, function = observed(program, to_static)
     lines = [f"call {i}: {line}" for i, pair in enumerate(zip(eager, found)) for line in against_eager.differences(*pair)]
@@ -92,6 +97,14 @@ def test_random_programs(seed):
 def test_random_programs_with_lists(seed):
     lines, _ = compare(seed, lists=True)
     assert not lines, "\n".join(lines[:6]) + "\n" + staged_programs.Program(seed, lists=True).text
+
+
+@settings(max_examples=15)
+@given(strategies.integers(0, 10 ** 6))
+def test_random_rich_programs(seed):
+    program = rich_programs.RichProgram(seed)
+    lines, _ = compare_program(program)
+    assert not lines, "\n".join(lines[:6]) + "\n" + program.text
 
 
 def test_most_random_programs_are_compiled():

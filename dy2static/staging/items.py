@@ -1,7 +1,7 @@
 """Items of Python's containers, chosen by numbers that only the run knows."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, List
 
 from ..runtime import dy
 from ..symbolic.lists import symbolic_items
@@ -14,22 +14,39 @@ _MOST = 32
 def item(capture: Any, container: Any, index: Any) -> Any:
     """``container[index]``: a decision for each item; NotImplemented where Python itself can do it."""
     number = None if capture is None else _number(capture, index)
-    if number is None or not isinstance(container, (list, tuple)) or symbolic_items(container) is not None or \
-            type(container).__getitem__ not in (list.__getitem__, tuple.__getitem__) and not _is_ours(container):
+    if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:
         return NotImplemented
-    size = len(container)
-    if size > _MOST:
-        return NotImplemented
-
-    def choose(first: int) -> Any:
-        if first == size - 1:
-            return container[first]
-        return dy.if_exp(dy.any_of(number == first, lambda: number == first - size),
-                         lambda: container[first], lambda: choose(first + 1))
+    if isinstance(container, dict):
+        return _of_dict(container, number)
+    size, name = len(container), "tuple" if isinstance(container, tuple) else "list"
 
     def fail() -> Any:
-        raise IndexError(f"{'tuple' if isinstance(container, tuple) else 'list'} index out of range")
-    return dy.if_exp(dy.all_of(number >= -size, lambda: number < size), lambda: choose(0), fail) if size else fail()
+        raise IndexError(f"{name} index out of range")
+    if not size:
+        return fail()
+    places: List[Callable[[], Any]] = [lambda place=place: dy.any_of(number == place, lambda: number == place - size)
+                                       for place in range(size)]
+    return dy.if_exp(dy.all_of(number >= -size, lambda: number < size),
+                     lambda: _first(places[:-1], lambda place: container[place], lambda: container[size - 1]), fail)
+
+
+def _of_dict(container: dict, number: Any) -> Any:
+    keys = [key for key in container if isinstance(key, (bool, int))]
+
+    def fail() -> Any:
+        raise KeyError(number)
+    tests: List[Callable[[], Any]] = [lambda key=key: number == key for key in keys]
+    if type(number) is SymbolicScalar and number.kind == "py_bool" and {True, False}.issubset(keys):
+        return _first(tests[:-1], lambda place: container[keys[place]], lambda: container[keys[-1]]) if len(keys) == 2 \
+            else _first(tests, lambda place: container[keys[place]], fail)
+    return _first(tests, lambda place: container[keys[place]], fail)
+
+
+def _first(tests: List[Callable[[], Any]], chosen: Callable[[int], Any], otherwise: Callable[[], Any], place: int = 0) -> Any:
+    """What belongs to the first test that holds."""
+    if place == len(tests):
+        return otherwise()
+    return dy.if_exp(tests[place](), lambda: chosen(place), lambda: _first(tests, chosen, otherwise, place + 1))
 
 
 def _number(capture: Any, index: Any) -> Any:
@@ -41,5 +58,8 @@ def _number(capture: Any, index: Any) -> Any:
     return None
 
 
-def _is_ours(container: Any) -> bool:
-    return type(container).__module__.startswith("dy2static.")
+def _is_plain(container: Any) -> bool:
+    """Whether reading an item is what Python's own containers do."""
+    base = next((base for base in (list, tuple, dict) if isinstance(container, base)), None)
+    return base is not None and (type(container).__getitem__ is base.__getitem__
+                                 or type(container).__module__.startswith("dy2static."))

@@ -132,3 +132,19 @@ def str_build(x, y, n):
     t += 'x'
     print(f'sign {t}')
     return x
+
+
+def d_bool(x, y, n):
+    name = {True: 'up', False: 'down'}[s(x) > 0]
+    return x if name == 'up' else y
+
+
+def d_int(x, y, n):
+    table = {0: x, 1: y, 5: x * y}
+    return table[int(x.array.argmax())] * 2
+
+
+def d_values(x, y, n):
+    table = {0: x, 1: y, 2: x * y, 'other': x}
+    table[1] = x - y
+    return table[int(x.array.argmax())] * table[n % 2]
