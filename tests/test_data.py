@@ -462,6 +462,49 @@ def property_of_a_named_tuple_writes(compile):
     return compile(f), fresh_state()
 
 
+class Adding(typing.NamedTuple):
+    """Its special method makes another one."""
+
+    h: typing.Any
+
+    def __add__(self, other):
+        return Adding(self.h + other.h)
+
+    def __neg__(self):
+        raise LoggedError("negated")
+
+
+class LoggedError(Exception):
+    """Notes that it was made."""
+
+    def __init__(self, message):
+        LOG.append(message)
+
+
+def special_method_makes_another(compile):
+    def f(x):
+        return (Noted(x) + Noted(x * 2)).h
+    return compile(f), fresh_state()
+
+
+class Noted(typing.NamedTuple):
+    """Its special method makes a tuple of its kind."""
+
+    h: typing.Any
+
+    def __add__(self, other):
+        return Noted(self.h + other.h)
+
+
+def special_method_makes_what_notes(compile):
+    def f(x):
+        try:
+            return -Adding(x)
+        except LoggedError:
+            return x * 2
+    return compile(f), fresh_state()
+
+
 def slots_changed_in_a_branch(compile):
     def f(x):
         made = LoggedSlots(x)
@@ -980,7 +1023,7 @@ def list_of_unknown_length_leaves(compile):
 EAGER = {"collections_of_the_caller", "replay_memory", "slots_of_the_caller",
          "slots_of_the_caller_written", "builtin_subclasses_of_the_caller", "list_subclass_of_the_caller", "class_derived_inside",
          "variable_leaves_with_a_gradient", "list_of_unknown_length_leaves", "property_of_a_list_reads_a_global",
-         "property_of_a_named_tuple_writes"}
+         "property_of_a_named_tuple_writes", "special_method_makes_what_notes"}
 FAILS = {"dataclass_frozen_assigned", "abstract_class_made", "descriptor_refuses"}
 
 

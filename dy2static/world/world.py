@@ -207,7 +207,8 @@ class World:
         cls = type(real)
         return (isinstance(getattr(real, "__dict__", None), dict) and self._has_plain_instances(cls)
                 and not isinstance(real, _NOT_SHADOWED)
-                and (not is_library_class(cls) or cls.__module__.startswith("chainer.") or cls.__module__ in ("contextlib", "argparse")))
+                and (not is_library_class(cls) or cls.__module__.startswith("chainer.")
+                     or cls.__module__ in ("contextlib", "argparse")))
 
     def _object(self, real: Any, source: Source) -> ShadowBase:
         shadow = object.__new__(self.shadow_class(type(real)))
