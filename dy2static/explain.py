@@ -107,7 +107,7 @@ class Coverage:
 
 def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], coverage: Coverage) -> Explanation:
     """The report of a call that gave a program, or stopped."""
-    events = stop.events if program is None else program.events
+    events = program.events if program is not None else () if stop is None else stop.events
     marks: Dict[Tuple[str, int], List[Mark]] = {}
     for event in events:
         if event.at is not None:

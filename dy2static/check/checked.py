@@ -169,7 +169,7 @@ class _Gradients:
                  outputs: Sequence[Any], made: Sequence[Any]):
         self.function, self.applied, self.segment = function, applied, segment
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self.made = [(weakref.ref(y), y.array.copy()) for y in made]
+        self.made = [(weakref.ref(y), y.array.copy()) for y in made if y.array is not None]
 
     def _is_changed(self) -> bool:
         """Whether the user has written to what the compiled call gave; the eager Variables know nothing of that."""
@@ -216,7 +216,7 @@ def _expect_gradients(comparison: Comparison, applied: Applied, function: types.
     existing: List[Any] = [r.item for r in comparison.before.records.values() if r.kind == "variable"]
     eager.update((id(x.node), x) for x in existing)
     known = {id(x.node) for x in existing}
-    nodes = {id(b.creator): b.creator for _, b in comparison.variables if type(b.creator) is CompiledFunction}
+    nodes: Dict[int, Any] = {id(b.creator): b.creator for _, b in comparison.variables if type(b.creator) is CompiledFunction}
     for node in nodes.values():
         inputs = [eager.get(id(x)) for x in node.inputs]
         made = [reference() for reference in node.outputs]

@@ -53,7 +53,7 @@ class Comparison:
         left, right = self.eager.records.get(id(a)), self.compiled.records.get(id(b))
         if left is None or right is None:
             what = None if a is b else different(a, b)
-            return what and Difference(path, what, holder)
+            return Difference(path, what, holder) if what else None
         if left.kind != right.kind or type(a) is not type(b):
             return Difference(path, f"is {described(a)} eagerly, and {described(b)} compiled", holder)
         if left.kind != "constant":
@@ -74,7 +74,7 @@ class Comparison:
     def _contents(self, path: str, left: Record, right: Record, waiting: List) -> Optional[Difference]:
         if left.kind == "array":
             what = different(left.saved, right.saved)
-            return what and Difference(path, what, left.item)
+            return Difference(path, what, left.item) if what else None
         if left.kind == "set":
             if left.saved != right.saved:
                 return Difference(path, f"is {short(set(left.saved))} eagerly, and {short(set(right.saved))} compiled", left.item)

@@ -42,7 +42,7 @@ def first_line(call: Callable[[], Any], program: Program, compiled: Callable[[],
     """
     eager = _EagerWatch(holder)
     _again(before, eager, call)
-    names = program.call.__globals__        # type: ignore[attr-defined]
+    names = program.call.__globals__
     generated = _GeneratedWatch(names["forward"].__code__, names["origins"])
     _again(before, generated, compiled)
     graph = _GraphWatch()

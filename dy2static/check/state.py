@@ -125,7 +125,7 @@ class State:
     def _function(self, function: types.FunctionType) -> Record:
         """A function of the user's with its cells, its defaults, and the globals its code names."""
         code = function.__code__
-        parts = [(f" {name}", cell) for name, cell in zip(code.co_freevars, function.__closure__ or ())]
+        parts: List[Tuple[str, Any]] = [(f" {name}", cell) for name, cell in zip(code.co_freevars, function.__closure__ or ())]
         parts += [("", function.__defaults__), ("", function.__kwdefaults__)]
         names = tuple(_names(code))
         parts += self._space(function.__globals__, names, " ")

@@ -60,7 +60,7 @@ def recorded(silent: bool) -> Iterator[List[Said]]:
             handle(logger, record)
     sys.stdout, sys.stderr = (_Stream(stream, f"the {name} output", said, silent, handled_now)
                               for stream, name in zip(streams, ("standard", "error")))
-    logging.Logger.handle = handled                     # type: ignore[method-assign]
+    logging.Logger.handle = handled                     # type: ignore[method-assign,assignment]
     try:
         with warnings.catch_warnings(record=True) if silent else contextlib.nullcontext():
             yield said
