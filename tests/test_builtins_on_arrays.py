@@ -71,6 +71,7 @@ PROGRAMS = {
     "range sum": lambda x, a, n: sum(range(int(n[0]))),
     "list of range": lambda x, a, n: list(range(int(n[0]))),
     "len of range": lambda x, a, n: len(range(int(n[0]))),
+    "len of empty range": lambda x, a, n: len(range(int(n[0]), 2)) + len(range(0, -int(n[0]), -2)),
     "in range": lambda x, a, n: int(n[0]) in range(3),
     "divmod": lambda x, a, n: divmod(int(n[0]), int(n[1])),
     "divmod scalars": lambda x, a, n: divmod(n[0], n[1]),

@@ -305,6 +305,8 @@ def length(calls: Any, function: Callable, value: Any) -> Any:
     items = symbolic_items(value)
     if items is not None:
         return items.length
+    if type(value) is Range:
+        return calls.capture.numpy_call(max, (value.length, 0), {})
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
         return value.shape[0].number
     return value.length() if type(value) is ShadowList else function(value)
