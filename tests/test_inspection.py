@@ -204,7 +204,7 @@ def test_explain_changes_nothing(module):
 def test_explain_says_why_a_call_is_eager():
     def f(x):
         h = F.relu(x)
-        h = {0: h}[int(h.array[0, 0])]
+        h = h * len("a".center(int(h.array[0, 0])))
         return h
     text = to_static(f).explain(x_())
     assert f"this call runs eagerly: {REASON}" in text
@@ -484,11 +484,11 @@ def test_what_to_static_refuses(what):
 REFUSED = """
 def f(x):
     h = F.relu(x)
-    h = {0: h}[int(h.array[0, 0])]
+    h = h * len("a".center(int(h.array[0, 0])))
     return h
 """
 REASON = "Python needs the contents of an array here (a decision, a conversion or a text)"
-LINE = "h = {0: h}[int(h.array[0, 0])]"
+LINE = 'h = h * len("a".center(int(h.array[0, 0])))'
 HINT = "compute with it, decide by it or loop up to it; a size or a key cannot be made of it"
 
 
