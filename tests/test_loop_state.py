@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from against_eager import variable
 
+from dy2static import to_static
+
 State = collections.namedtuple("State", "h c steps")
 
 
@@ -242,3 +244,21 @@ def test_aliases(case):
             return case(x, np.float32(2)) if case is not of_the_caller else case(x, None, given)
         return compile(f), [given]
     against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.0, high=0.5 + k),) for k in range(4)])
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_the_array_of_a_chosen_variable(loops):
+    """Where a decision leaves the caller's Variable, its array is the caller's array."""
+    def f(x):
+        y = x
+        while loops and float(F.sum(y).array) < 3:
+            y = y * 2
+        if not loops and float(F.sum(x).array) < 3:
+            y = x * 2
+        return y, y.array, y.array
+    compiled = to_static(f, strict=True)
+    for start in (0.2, 5.0, 0.2, 5.0):
+        x = chainer.Variable(np.full(3, start, "f"))
+        y, first, second = compiled(x)
+        assert first is second is y.array
+        assert (first is x.array) == (y is x) == (start == 5.0)

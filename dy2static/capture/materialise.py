@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import operator
 import random
 import types
 from typing import Any, Dict, List, Optional, Tuple
@@ -31,6 +32,9 @@ _HEAP_TYPE = 1 << 9                 # the flag of classes that are written in Py
 
 #: Objects whose methods are not constants.
 _WITH_CONTENTS = (list, dict, set, tuple, collections.deque, types.GeneratorType)
+
+
+_array_of = operator.attrgetter("array")
 
 
 class Materialiser:
@@ -199,7 +203,8 @@ class Materialiser:
             self.capture.staging.need_exact(item)
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
         if kind is SymbolicArray:
-            return self.capture.array_writes.built(item)
+            return self.capture.array_writes.built(item) if item.choice is None or item.memory is not None else \
+                self._chosen_array(item)
         if kind is SymbolicObject:
             return Build("value", (item.value,))
         if isinstance(item, SymbolicVariable):
@@ -220,6 +225,14 @@ class Materialiser:
             return Build("variable", (self.capture.escaping(item),))
         number, among = item.__dict__["choice"]
         return Build("choice", (Build("value", (number,)), tuple([(k, self._chosen(item, k, v)) for k, v in among.items()])))
+
+    def _chosen_array(self, item: SymbolicArray) -> Build:
+        """The array of a Variable that is one of several: of the user's own, their array itself."""
+        number, among = item.choice
+        value = self.capture.array_writes.built(item)
+        own = {k: Build("call", (_array_of, (self.build(v),))) for k, v in among.items()
+               if v is not None and "source" in v.__dict__}
+        return Build("choice", (Build("value", (number,)), tuple([(k, own.get(k, value)) for k in among]))) if own else value
 
     def _chosen(self, item: SymbolicVariable, kind: int, known: Any) -> Build:
         """One of the objects that a Variable may be."""

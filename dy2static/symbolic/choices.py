@@ -79,7 +79,7 @@ class Choices:
         connected = requires_grad if choice.is_open else any(v.connected for v in sides)
         made = SymbolicVariable(capture, SymbolicArray(capture, value), requires_grad, connected)
         if choice.is_open:
-            made.__dict__["choice"] = choice
+            made.__dict__["choice"] = made._data[0].choice = choice
         made.__dict__["origins"] = self.origins(sides, depth)
         made.__dict__["uncertain"] = is_uncertain(sides)
         capture.gradients.join(made, sides)

@@ -34,16 +34,17 @@ class SymbolicArray:
 
     memory: what it shares with its views, once one of them is written; steps: how it is made from the whole of it;
     seen, where: for which contents, and in which region, its value was made.  shared: None, "kept" if something else may
-    hold it by now, "retained" if a backward may read it.
+    hold it by now, "retained" if a backward may read it.  choice: where it is that of a Variable which a decision chose
+    among others, as `choices.Choice`.
     """
 
-    __slots__ = ("capture", "_value", "memory", "steps", "seen", "where", "shared", "__weakref__")
+    __slots__ = ("capture", "_value", "memory", "steps", "seen", "where", "shared", "choice", "__weakref__")
     __array_priority__ = 150
     __hash__ = None
 
     def __init__(self, capture: Any, value: Value):
         self.capture, self._value = capture, value
-        self.memory = self.steps = self.seen = self.where = self.shared = None
+        self.memory = self.steps = self.seen = self.where = self.shared = self.choice = None
 
     @property
     def value(self) -> Value:
