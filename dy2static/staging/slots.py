@@ -151,6 +151,8 @@ class VariableSlot(Slot):
         made.__dict__["uncertain"] = is_uncertain((self.initial, made, *after))
         self.capture.gradients.join(made, (self.initial, *after), known=bool(after))
         made.__dict__["decision"] = self.capture.staging.path.decision
+        if not after:
+            made.__dict__["depth"] = self.depth + 1     # it is one of the iteration
         return made
 
     def values_of(self, item: Any) -> List[Value]:
