@@ -71,12 +71,17 @@ def walk(*roots: gast.AST) -> Iterator[gast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(children(node)))
+        found = children(node)
+        if found:
+            found.reverse()
+            pending += found
 
 
 def children(node: gast.AST) -> List[gast.AST]:
     """The child nodes that may hold names: all but contexts and operators."""
     found: List[gast.AST] = []
+    if node.__class__ is gast.Name and node.annotation is None or node.__class__ is gast.Constant:
+        return found
     for field in _FIELDS.get(node.__class__) or child_fields(node.__class__):
         value = getattr(node, field)
         if value.__class__ is list:

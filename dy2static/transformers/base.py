@@ -33,7 +33,7 @@ class Transformer(gast.NodeTransformer):
         """The function definition ``tree``, changed in place."""
         if self.adds_names and _reads_names_unseen(tree):
             return tree
-        if not any(isinstance(node, self.changes) for node in scopes.walk(tree)):
+        if not _holds(tree, self.changes):
             return tree
         self.tree = tree
         self.at: List[gast.AST] = [tree]
@@ -155,6 +155,13 @@ class Transformer(gast.NodeTransformer):
         names = tuple(f"{stem}_{number}" for stem in stems)
         self.tree.taken.update(names)
         return names
+
+
+def _holds(tree: gast.FunctionDef, kinds: Tuple[type, ...]) -> bool:
+    for node in scopes.walk(tree):
+        if isinstance(node, kinds):
+            return True
+    return False
 
 
 _HOLDING_NOTHING = (gast.Name, gast.Constant, gast.Pass, gast.Break, gast.Continue, gast.Global, gast.Nonlocal)
