@@ -6,7 +6,8 @@ import pytest
 from chainer.functions.activation.leaky_relu import LeakyReLU
 from chainer.functions.math import basic_math as B
 from lowered import Held, Recording
-from lowering_cases import CASES, DECLINED, LABELS
+from lowering_cases import CASES, DECLINED
+from lowering_cases.case import LABELS
 
 from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret

@@ -1,0 +1,43 @@
+"""Calls of chainer.functions.math."""
+import chainer.functions as F
+import numpy as np
+
+from .case import Case, binary, unary
+
+CASES = [
+    *(case for f in (F.exp, F.sin, F.cos, F.square, F.expm1, F.identity) for case in unary(f.__name__, f)),
+    *(case for f in (F.log, F.sqrt, F.log1p) for case in unary(f.__name__, f, low=0.5)),
+    *unary("tan", F.tan, low=-1.0, high=1.0),
+    *unary("rsqrt", F.rsqrt, low=0.5),
+    *unary("clip", lambda x: F.clip(x, -0.5, 0.5)),
+    *unary("clip below", lambda x: F.clip(x, None, 1)),
+    *binary("maximum", F.maximum),
+    *binary("minimum", F.minimum),
+    Case("maximum of equals", lambda x: F.maximum(x, x), (2, 3)),
+    Case("linear_interpolate", F.linear_interpolate, (2, 3), (2, 3), (2, 3)),
+    *(Case(f"matmul {a} {b} {options}", lambda a, b, options=options: F.matmul(a, b, **options), a, b, exact=False)
+      for a, b, options in (
+          ((4, 3), (3, 2), {}), ((3, 4), (2, 3), {"transa": True, "transb": True}), ((3,), (3,), {}),
+          ((4, 3), (3,), {}), ((3,), (3, 2), {}), ((3,), (2, 3), {"transb": True}), ((3, 4), (3,), {"transa": True}),
+          ((2, 4, 3), (3, 2), {}), ((2, 1, 4, 3), (5, 3, 2), {}), ((2, 3, 4), (3,), {"transa": True}),
+          ((0, 3), (3, 2), {}), ((3,), (2, 3, 4), {}))),
+    Case("matmul operator", lambda a, b: a @ b, (4, 3), (3, 2)),
+    Case("batch_matmul", F.batch_matmul, (2, 4, 3), (2, 3), exact=False, dtypes="f"),
+    Case("batch_matmul turned", lambda a, b: F.batch_matmul(a, b, transa=True), (2, 3, 4), (2, 3, 2), exact=False,
+         dtypes="f"),
+    *(Case(f"{f.__name__} {shape} {options}", lambda x, f=f, options=options: f(x, **options), shape)
+      for f in (F.sum, F.max, F.min, F.average)
+      for shape, options in (((4, 3), {}), ((4, 3), {"axis": 0}), ((2, 3, 4), {"axis": (0, -1)}), ((), {}), ((1,), {}),
+                             ((2, 3, 4), {"axis": 1, "keepdims": True}), ((0, 3), {"axis": 1}))),
+    Case("sum of none", F.sum, (0, 3)),
+    Case("sum of equals", lambda x: F.max(F.concat([x, x])), (2, 3)),
+    Case("sum_to", lambda x: F.sum_to(x, (3, 1)), (2, 3, 4)),
+    Case("average weights", lambda x, w: F.average(x, 1, w), (2, 3), (3,), low=0.5),
+    Case("argmax", lambda x: F.argmax(x, axis=1), (4, 3)),
+    Case("argmin", F.argmin, (4, 3)),
+    *(Case(f"logsumexp {axis}", lambda x, axis=axis: F.logsumexp(x, axis), (2, 3, 4)) for axis in (None, 1, (0, -1))),
+]
+
+DECLINED = [
+    Case("product of two dtypes", lambda x: F.matmul(x, np.ones((3, 2))), (4, 3)),
+]
