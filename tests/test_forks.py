@@ -574,6 +574,40 @@ def test_cuts_behind_a_fork(low, high):
     assert compiled.stats()["programs"] == 1
 
 
+def test_written_before_a_failure():
+    """What was stored before a name turned out to be unbound keeps its graph, also where other ways store more."""
+    def make(compile):
+        box = Box(h=variable(3, seed=4), items=[None, variable(3, seed=5)], n=0)
+
+        def touch(v):
+            box.n += 1
+            if v.array[0] > 0.1:
+                box.h = F.sin(v)
+                box.last = v
+            return box.h
+
+        def f(x, y):
+            u = touch(x * 0.25)
+            n = 0
+            while box.n % 2 == 0:
+                n += 1
+                if n > 2:
+                    break
+                if u.array[0] < 0.05:
+                    w = y * box.items[1]
+                else:
+                    box.items[0] = F.tanh(u)
+            return F.tanh(y), w
+        return compile(f), box
+    function, box = make(lambda f: to_static(f, strict=True))
+    for low, high in ((-1, 0), (0.6, 1), (-1, 0), (0.3, 0.4)):
+        with pytest.raises(UnboundLocalError):
+            function(variable(3, low=low, high=high), variable(3))
+    assert box.items[0].creator is not None
+    grad, = chainer.grad([F.sum(box.items[0])], [box.h])
+    np.testing.assert_allclose(grad.array, 1 - box.items[0].array ** 2, rtol=1e-5)
+
+
 def test_one_program_for_all_sides():
     """Whatever the data decide later, nothing is captured again."""
     compiled = to_static(structures(lambda f: f)[0], strict=True)

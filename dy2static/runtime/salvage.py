@@ -48,11 +48,11 @@ def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, l
         variables: List[Any] = []
         for array, early, key in outputs:
             variable = results[early] if early is not None else None
-            if early is None and results[array] is not None:
+            if variable is None and results[array] is not None:
                 variable = make_variable(results[array], True)
             made[key] = variable
             variables.append(variable)
-        if any(v is not None for v in variables) and all(x is not None for x in entering):
+        if any(v is not None for v in variables):
             parts = tuple([value(part) for part in held])
             for part in parts:
                 if isinstance(part, VariableNode) and part._data is None and part.get_variable_or_none() is not None:
