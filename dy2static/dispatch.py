@@ -48,6 +48,9 @@ _MOST_TRIES = 4
 _MOST_REFUSALS = 16
 
 
+#: Entries of ``chainer.config`` that may decide whether a call can be captured.
+_MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing")
+
 #: All there are, to be told when compilation is turned off or on.
 _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
@@ -82,7 +85,7 @@ class Dispatcher:
             return self.function(*args, **kwargs)
         if chainer.get_function_hooks() or chainer._get_link_hooks():
             return self._hooked(args, kwargs)
-        signature = coarse_signature((args, kwargs))
+        signature = coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
         if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
             if self.strict and signature in self._errors:
                 raise self._error(*self._errors[signature])
@@ -314,5 +317,5 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
         return dict, tuple([(str(key), coarse_signature(part, depth + 1)) for key, part in item.items()])
     if item is None or type(item) in (bool, str):
         return item
-    return type(item), chainer.config.train if depth == 0 else None
+    return type(item)
 

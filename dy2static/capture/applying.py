@@ -20,6 +20,7 @@ from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
 from ..world.trust import is_library
+from ..world.untouched import is_other
 
 
 class Applying:
@@ -124,7 +125,7 @@ class Applying:
 
     def _lower(self, node: chainer.FunctionNode, values: List[Value]) -> Optional[Tuple[Value, ...]]:
         lowering = lowering_of(node)
-        if lowering is None:
+        if lowering is None or chainer.is_debug():      # whole, it looks for NaN in each result, and under its own name
             return None
         self.event("staged", type(node).__name__)
         start = len(self.builder.nodes)
@@ -149,7 +150,7 @@ class Applying:
         if holds_sizes([*(v.type for v in values), *node.__dict__.values()]):
             self.abort(f"{name_of(node)} of an array of unknown size")
         self.store_writes()
-        self.event("opaque", name_of(node), "it has no lowering")
+        self.event("opaque", name_of(node), "it has no lowering" if lowering_of(node) is None else "debug mode")
         operands = list(values)
         pristine = opaque.copy_node(node)
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
@@ -202,7 +203,7 @@ class Applying:
     def changed_config(self) -> Dict[str, Any]:
         """Entries of ``chainer.config`` that differ from those at the start of the call."""
         now = chainer.config._local.__dict__
-        return {k: v for k, v in now.items() if k not in self.start_config or self.start_config[k] != v}
+        return {k: v for k, v in now.items() if k not in self.start_config or is_other(v, self.start_config[k])}
 
     def _result(self, value: Value, inputs: List[Value], requires_grad: bool, connected: bool) -> SymbolicVariable:
         if requires_grad and not connected and self.differentiates:

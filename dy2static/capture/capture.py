@@ -24,6 +24,7 @@ from ..world.aborts import CaptureAborted
 from ..world.locations import user_location
 from ..world.naming import identifier, readable
 from ..world.outcome import End, EscapingVariable, Event, Input, Outcome
+from ..world.settings import ConfigEntries
 from ..world.shadows import ShadowDict
 from ..world.sources import Source
 from ..world.world import World
@@ -59,6 +60,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.array_writes = ArrayWrites(self)
         self.staging = Staging(self)
         self.observed, self.start_config = observed, dict(start_config)
+        self.entries = ConfigEntries(self.world)
         self.inputs: List[Input] = []
         self.variables: List[EscapingVariable] = []
         self.events: List[Event] = []

@@ -11,6 +11,7 @@ from ..pyast.loader import compile_text
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..symbolic.writes import overlap
 from ..world.outcome import Outcome
+from ..world.settings import settings_differ, settings_of
 from ..world.sources import Guard, Source
 
 _serial = itertools.count()
@@ -25,7 +26,7 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
-            "global_config": chainer.global_config, "local_config": chainer.config._local,
+            "settings_differ": settings_differ, "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
         self.names: Dict[Source, str] = {}
@@ -156,10 +157,17 @@ class Guards:
         order = self.constant(self.outcome.keywords)
         checks = [f"len(args) != {positions}",
                   "kwargs" if not keywords else "len(kwargs) != 1" if keywords == 1 else f"tuple(kwargs) != {order}",
-                  f"global_config.__dict__ != {self.constant(dict(chainer.global_config.__dict__), 'config')}",
-                  f"local_config.__dict__ != {self.constant(self.outcome.config, 'config')}",
+                  *[self._settings_guard(f"{name}.__dict__", settings_of(entries)) for name, entries in
+                    (("global_config", chainer.global_config.__dict__), ("local_config", self.outcome.config))],
                   "function_hooks() or link_hooks()"]
         self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
+
+
+    def _settings_guard(self, text: str, expected: Dict[str, Any]) -> str:
+        """Compared whole first: mostly there are no entries but Chainer's.  ``mixed16`` equals float16, and is another one."""
+        name = self.constant(expected, "config")
+        mixed = f" or {text}['dtype'] is not {self.constant(expected['dtype'], 'dtype')}" if "dtype" in expected else ""
+        return f"{text} != {name} and settings_differ({text}, {name}){mixed}"
 
 
 def compile_diagnosis(guards: Guards) -> Any:

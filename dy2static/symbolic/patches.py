@@ -2,19 +2,23 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import chainer
+from chainer.configuration import GlobalConfig, LocalConfig, _ConfigContext
 from chainer.variable import Variable
 
 from ..runtime.hooks import stage
+from ..world.settings import SETTINGS
 from .values import SymbolicArray, SymbolicParameter, SymbolicVariable
 
 _lock = threading.Lock()
 _depth = 0
 _apply = chainer.FunctionNode.apply
 _init_variable = Variable._init_impl
+_read_local = LocalConfig.__getattr__
 
 
 def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
@@ -40,11 +44,31 @@ def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: 
     kind.__init__(variable, capture, capture.new_variable(data, requires_grad), requires_grad)
 
 
+def _symbolic_local(config: LocalConfig, name: str) -> Any:
+    """An entry of ``chainer.config``; of the user's entries, what the capture reads."""
+    capture = stage.capture
+    if capture is None or name in SETTINGS or config is not chainer.config or \
+            sys._getframe(1).f_code is _ConfigContext.__enter__.__code__:
+        return _read_local(config, name)
+    return capture.entries.read(name)
+
+
+def _symbolic_global(config: GlobalConfig, name: str) -> Any:
+    """An entry of ``chainer.global_config``, likewise."""
+    capture = stage.capture
+    if capture is None or name in SETTINGS or name.startswith("_") or name in GlobalConfig.__dict__:
+        return object.__getattribute__(config, name)
+    return capture.entries.read(name, everywhere=False)
+
+
 _PATCHES: Dict[Tuple[type, str], Callable] = {
     (chainer.FunctionNode, "apply"): _symbolic_apply,
     (Variable, "_init_impl"): _symbolic_init,
+    (LocalConfig, "__getattr__"): _symbolic_local,
+    (GlobalConfig, "__getattribute__"): _symbolic_global,
 }
-_ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable}
+_ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable,
+              (LocalConfig, "__getattr__"): _read_local}
 
 
 @contextlib.contextmanager
@@ -62,8 +86,11 @@ def patched() -> Iterator[None]:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                for (owner, name), original in _ORIGINALS.items():
-                    setattr(owner, name, original)
+                for owner, name in _PATCHES:
+                    if (owner, name) in _ORIGINALS:
+                        setattr(owner, name, _ORIGINALS[owner, name])
+                    else:
+                        delattr(owner, name)
 
 
 @contextlib.contextmanager

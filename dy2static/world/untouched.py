@@ -42,7 +42,7 @@ def untouched_globals() -> Iterator[None]:
     finally:
         alone = threading.active_count() == 1
         drawn = set_random_states(before) if alone else _moved(before)
-        changed = [_put_back(space, kept) for space, kept in config if space != kept]
+        changed = [_put_back(space, kept) for space, kept in config if is_changed(space, kept)]
         if not failed and drawn:
             raise CaptureAborted("a library function draws random numbers while it is called", again=not alone)
         if not failed and changed:
@@ -52,6 +52,19 @@ def untouched_globals() -> Iterator[None]:
 def _moved(before: Tuple[Any, Any]) -> bool:
     now = random_states()
     return now[1] != before[1] or now[0][2:] != before[0][2:] or not np.array_equal(now[0][1], before[0][1])
+
+
+def is_changed(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:
+    """Whether entries are other objects, and not equal numbers or the like."""
+    return space.keys() != kept.keys() or any(is_other(space[name], value) for name, value in kept.items())
+
+
+def is_other(value: Any, known: Any) -> bool:
+    """Whether an entry of ``chainer.config`` is another one; its ``==`` may give anything."""
+    return value is not known and (type(value) is not type(known) or not isinstance(value, _PLAIN) or value != known)
+
+
+_PLAIN = (bool, int, float, str, np.dtype)
 
 
 def _put_back(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:
