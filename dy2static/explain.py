@@ -134,12 +134,13 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
 
 
 _MOST_SHOWN = 20
+_NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 
 def _summary(counts: Dict[str, int]) -> str:
     whole = counts.get("opaque", 0)
-    host, numpy = counts.get("host_call", 0), counts.get("numpy_call", 0) + counts.get("checked_call", 0)
-    own = counts.get("nodes", 0) - whole - host - numpy
+    host, numpy = counts.get("host_call", 0), sum(counts.get(kind, 0) for kind in _NUMPY)
+    own = counts.get("nodes", 0) - whole - host - numpy - counts.get("stores", 0)
     return (f"this call is compiled; operations: {own}, decisions and loops on array values among them: "
             f"{counts.get('regions', 0)}, calls of NumPy: {numpy}, functions kept whole: {whole}, calls on the host: {host}")
 

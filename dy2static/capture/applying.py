@@ -1,6 +1,7 @@
 """What `FunctionNode.apply` does while a capture runs: the function becomes ops, or one opaque node."""
 from __future__ import annotations
 
+import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import chainer
@@ -171,9 +172,10 @@ class Applying:
         implementation = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
         types_ = tuple(v.type for v in operands)
         if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
-            with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"):
+            with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")         # the run will warn
                 try:
-                    found = call.probe([self._made_up(v) for v in operands])
+                    found = self._probe(call, operands)
                     fillings = stand_ins.FILLINGS[1:] if len(operands) > len(call.requires) else ()
                     if all(found == self._types_with(call, operands, filling, found) for filling in fillings):
                         return found
@@ -185,6 +187,13 @@ class Applying:
         if found is None:
             self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
         return found
+
+    def _probe(self, call: opaque.OpaqueCall, operands: List[Value]) -> Tuple:
+        """The types of the results; where floats of any size do not do, floats between 0 and 1 may."""
+        try:
+            return call.probe([self._made_up(v) for v in operands])
+        except Exception:
+            return call.probe([_halved(self._made_up(v)) for v in operands])
 
     def _types_with(self, call: opaque.OpaqueCall, operands: List[Value], filling: int, otherwise: Tuple) -> Tuple:
         """The types of the results if what is hidden in attributes has other contents."""
@@ -216,6 +225,10 @@ class Applying:
         """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
         self.array_writes.by_reference(array)
         return SymbolicArray(self, OPS["stop_gradient"](array.value))
+
+
+def _halved(array: Any) -> Any:
+    return array * array.dtype.type(0.5) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array
 
 
 def _rows(mask: np.ndarray) -> np.ndarray:

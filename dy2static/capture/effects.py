@@ -80,7 +80,7 @@ class Effects:
         for container, kind, key, item in self._changes():
             operands = [self.object_value(container)]
             template = self.materialiser.hand_over(item, operands)
-            call = host.Call(_STORES[kind], (host.Hole(0), key, template), {}, _none, kind)
+            call = host.StateCall(_STORES[kind], (host.Hole(0), key, template), {}, _none, kind)
             self.builder.add(host.host_call, tuple(operands), {"call": call, "types": ()}, name="write")
 
     def _final_writes(self) -> Tuple[Write, ...]:
@@ -138,7 +138,7 @@ class Effects:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         record = self.escaping(variable)
         if record.early is None:
-            call = host.Call(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable")
+            call = host.StateCall(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable")
             record.early, = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
                                              name="variable")
         return record.early

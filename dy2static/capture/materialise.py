@@ -61,7 +61,11 @@ class Materialiser:
             return any(is_symbolic(part) for part in (item.start, item.stop, item.step))
         if isinstance(item, chainer.Variable):
             return self.holds_symbolic(item._data[0])
-        return isinstance(item, ShadowBase)
+        return isinstance(item, ShadowBase) or self._is_method_of_shadow(item)
+
+    @staticmethod
+    def _is_method_of_shadow(item: Any) -> bool:
+        return type(item) is types.MethodType and isinstance(item.__self__, ShadowBase)
 
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
@@ -80,6 +84,11 @@ class Materialiser:
             return tuple([self.template(part, operands) for part in item])
         if type(item) is slice:
             return slice(*[self.template(part, operands) for part in (item.start, item.stop, item.step)])
+        if self._is_method_of_shadow(item) and self._source_of(item.__self__) is not None:
+            if not is_library_class(real_class(type(item.__self__))):
+                self.capture.world.stale = item.__func__.__name__
+            owner = self._hole(self.capture.object_value(self._source_of(item.__self__)), operands)
+            return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, ShadowBase):
             self.capture.abort("an object of the user's is an operand of a library function")
         return real_class(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ..ir.graph import Graph, Value
+from ..lowering.host import StateCall
 from ..runtime.program import Program
 from ..runtime.segment import Segment
 from ..world.outcome import Outcome
@@ -30,12 +31,14 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
 def _counts(graph: Graph) -> Dict[str, int]:
     """How many nodes there are at all levels, of these kinds, and how many decisions and loops are staged."""
     nodes = list(graph.walk())
+    stores = [node for node in nodes if isinstance(node.attrs.get("call"), StateCall)]
     counts = {kind: sum(node.op.name == kind for node in nodes) for kind in _KINDS}
-    return {"nodes": len(nodes), "regions": sum(bool(node.regions) for node in nodes), **counts}
+    counts["host_call"] -= len(stores)
+    return {"nodes": len(nodes), "regions": sum(bool(node.regions) for node in nodes), **counts, "stores": len(stores)}
 
 
 #: What runs as the function it is, instead of as ops of ours.
-_KINDS = ("host_call", "opaque", "numpy_call", "checked_call")
+_KINDS = ("host_call", "opaque", "numpy_call", "checked_call", "sized_call")
 
 
 class _Diagnosis:

@@ -68,6 +68,12 @@ class Call:
         return self.flatten(function(*fill(self.args, operands), **fill(self.kwargs, operands)))
 
 
+class StateCall(Call):
+    """What no code of the user's asked for: storing what was written, or making a Variable, before a host call looks."""
+
+    __slots__ = ()
+
+
 def _declared_types(*_: Any, types: Tuple, **__: Any) -> Tuple:
     return types
 

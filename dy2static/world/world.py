@@ -80,7 +80,7 @@ class World:
                 self.check_class(kind)
             self.guard(source, "is", real)
             return real
-        if kind in _VALUES or isinstance(real, np.generic):
+        if kind in _VALUES or isinstance(real, (np.generic, np.dtype)):
             self.guard(source, "eq", real)
             return real
         known = self._memo.get(id(real))

@@ -1,0 +1,11 @@
+"""Every model of the zoo trains compiled as it does eagerly, is compiled whole, and once."""
+import pytest
+from models.training import train
+from models.zoo import ZOO
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_model(name):
+    report = train(ZOO[name])
+    assert not report.problems, "\n".join(report.problems[:5])
+    assert report.captures and not report.recaptures
