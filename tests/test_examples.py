@@ -49,6 +49,23 @@ def test_read_rows():
     assert "captures=1, fallbacks=0" in out
 
 
+def test_cnn():
+    out = run("examples/digits/cnn.py", "--quick")
+    (loss, accuracy), = re.findall(r"largest difference in any epoch: loss ([\d.e+-]+), accuracy ([\d.e+-]+)", out)
+    moved, = re.findall(r"largest difference of running statistics: ([\d.e+-]+)", out)
+    eager, compiled = map(float, re.findall(r"test accuracy ([\d.]+) eager, ([\d.]+) compiled", out)[0])
+    assert float(loss) < 1e-2 and float(accuracy) < 1e-2 and float(moved) < 1e-2 and eager > 0.85
+    assert abs(eager - compiled) < 0.01 and "the same random numbers were drawn: True" in out
+    assert "captures=2, fallbacks=0" in out, "to train and to test"
+
+
+def test_docstrings():
+    out = run("examples/docstrings.py", "--quick")
+    (loss, bits, foreseen), = re.findall(r"in any epoch: loss ([\d.e+-]+), bits ([\d.e+-]+), foreseen ([\d.e+-]+)", out)
+    assert float(loss) < 1e-3 and float(bits) < 1e-3 and float(foreseen) < 1e-3
+    assert "captures=4, fallbacks=0" in out, "to train and to test, without state and with"
+
+
 def test_newton():
     """The program itself checks its gradients, against eager and against finite differences."""
     out = run("examples/newton.py", "--steps", "3")
