@@ -3,6 +3,7 @@ import contextlib
 
 import chainer
 import numpy as np
+from chainer.function import FunctionAdapter
 
 from dy2static.ir.building import Builder, building, constant
 from dy2static.ir.graph import Value
@@ -49,10 +50,10 @@ class Recording:
         apply = chainer.FunctionNode.apply
 
         def recorded(node, inputs):
-            attributes = dict(node.__dict__)
+            before = _like(node)
             values = [self._value(x) for x in inputs]
             outputs = apply(node, inputs)
-            lowered = self._lower(node, attributes, values)
+            lowered = self._lower(node, before, values)
             if lowered is None:
                 self.opaque.append(type(node).__name__)
                 lowered = [constant(y.array) for y in outputs]
@@ -67,12 +68,19 @@ class Recording:
             chainer.FunctionNode.apply = apply
 
     @staticmethod
-    def _lower(node, attributes, values):
+    def _lower(node, before, values):
         """The lowering sees the node as it was before it ran."""
-        before = type(node).__new__(type(node))
-        before.__dict__.update(attributes)
-        if "slices" in attributes:                  # as a capture leaves it
+        if "slices" in before.__dict__:             # as a capture leaves it
             before.slices = tuple(Held(constant(s)) if isinstance(s, np.ndarray) else s for s in before.slices)
         lowering = lowering_of(node)
         result = None if lowering is None else lowering(before, *values)
         return (result,) if isinstance(result, Value) else result
+
+
+def _like(node):
+    """A copy of a node, and of the old-style Function in it."""
+    made = type(node).__new__(type(node))
+    made.__dict__.update(node.__dict__)
+    if isinstance(node, FunctionAdapter):
+        made._function = _like(node.function)
+    return made

@@ -12,7 +12,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
 from ..lowering import opaque
-from ..lowering.registry import lowering_of
+from ..lowering.registry import lowering_of, state_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
 from ..symbolic.new_sizes import may_be_empty
@@ -84,7 +84,8 @@ class Applying:
         """The arrays that a function gets, in its attributes too."""
         holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
         found = arrays_in([x._data[0] if isinstance(x, chainer.Variable) else x for x in inputs])
-        return found + arrays_in(list(holder.__dict__.values()))
+        state = state_of(node)
+        return found + arrays_in([value for name, value in holder.__dict__.items() if name not in state])
 
     def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> None:
         """What backward will read is the array itself, if it is one of the user's that was written."""
@@ -155,6 +156,8 @@ class Applying:
         operands = list(values)
         pristine = opaque.copy_node(node)
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
+        for array in arrays_in(list(holder.__dict__.values())):
+            self.array_writes.by_reference(array)       # forward may change it in place
         hidden = {name: self.template(value, operands) for name, value in holder.__dict__.items()
                   if self.materialiser.holds_symbolic(value)}
         # The copy must not hold anything symbolic: the program outlives the capture.

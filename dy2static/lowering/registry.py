@@ -1,11 +1,13 @@
 """The table from FunctionNode classes to their lowerings."""
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 import chainer
 import numpy as np
+from chainer.function import FunctionAdapter
 
 from ..ir.building import constant
 from ..ir.dims import Dim
@@ -19,21 +21,53 @@ Lowering = Callable[..., Any]
 
 LOWERINGS: Dict[Type[chainer.FunctionNode], Lowering] = {}
 
+#: The attributes with arrays that forward changes in place, and that backward does not read.
+STATE: Dict[Type[chainer.FunctionNode], Tuple[str, ...]] = {}
 
-def lowers(*classes: Type[chainer.FunctionNode]) -> Callable[[Lowering], Lowering]:
-    """Register a lowering for FunctionNode classes (exactly these, not their subclasses)."""
+
+def lowers(*classes: Type[chainer.FunctionNode], state: Tuple[str, ...] = ()) -> Callable[[Lowering], Lowering]:
+    """Register a lowering for FunctionNode classes (exactly these, not their subclasses).
+
+    state: the attributes with arrays that it changes in place (``array *= 2``), where there are any.
+    """
     def register(lowering: Lowering) -> Lowering:
         for cls in classes:
             if cls in LOWERINGS:
                 raise ValueError(f"{cls.__name__} has a lowering already")
-            LOWERINGS[cls] = lowering
+            LOWERINGS[cls], STATE[cls] = lowering, state
         return lowering
     return register
 
 
+def is_state(array: Any, like: Value) -> bool:
+    """Whether an attribute holds an array of the graph, of floats in this shape, that a lowering can change."""
+    return hasattr(array, "capture") and isinstance(array.type, Tensor) and array.type.shape == like.shape and \
+        array.dtype.kind == "f"
+
+
+def beside(array: Any, value: Value) -> Any:
+    """The value as an array that can be computed with as with the one in an attribute."""
+    return type(array)(array.capture, value)
+
+
 def lowering_of(node: chainer.FunctionNode) -> Optional[Lowering]:
-    """The lowering of a node's class, or None."""
-    return LOWERINGS.get(type(node))
+    """The lowering of a node's class, or None; for an old-style Function, which it gets itself, of that."""
+    if not isinstance(node, FunctionAdapter):
+        return LOWERINGS.get(type(node))
+    lowering = LOWERINGS.get(type(node.function))
+    return None if lowering is None else functools.partial(_old_style, lowering)
+
+
+def _old_style(lowering: Lowering, node: FunctionAdapter, *xs: Value) -> Any:
+    """The ops of an old-style Function, whose gradients cannot be differentiated."""
+    message = f'cannot twice-differentiate an old style Function "{node.label}"'
+    return lowering(node.function, *[OPS["once_differentiable"](x, message=message) if x.dtype.kind == "f" else x
+                                     for x in xs])
+
+
+def state_of(node: chainer.FunctionNode) -> Tuple[str, ...]:
+    """The attributes with arrays that the lowering of a node changes in place."""
+    return STATE.get(type(node.function if isinstance(node, FunctionAdapter) else node), ())
 
 
 def symbolic_value(attribute: Any) -> Optional[Value]:

@@ -12,6 +12,7 @@ from . import (
     lists,
     loss,
     movement,
+    normalization,
     parts,
     reduction,
     scalar,
@@ -20,7 +21,7 @@ from .creation import ones_like, zeros_like
 from .movement import normal_index
 
 __all__ = ["activation", "broadcasting", "contraction", "control", "creation", "elementwise", "lists", "loss", "movement",
-           "normal_index", "ones_like", "parts", "reduction", "scalar", "zeros_like"]
+           "normal_index", "normalization", "ones_like", "parts", "reduction", "scalar", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:
