@@ -1,0 +1,50 @@
+"""Why classes of Chainer's have no lowering: one line each.  ``docs/op_coverage.md`` prints them."""
+from __future__ import annotations
+
+from typing import Dict, Type
+
+import chainer
+from chainer.functions.loss.ctc import ConnectionistTemporalClassification
+from chainer.functions.math.cholesky import Cholesky
+from chainer.functions.math.det import BatchDet
+from chainer.functions.math.digamma import DiGamma
+from chainer.functions.math.erfcinv import ErfcInv
+from chainer.functions.math.erfcx import Erfcx
+from chainer.functions.math.erfinv import ErfInv
+from chainer.functions.math.fft import FFT
+from chainer.functions.math.inv import BatchInv, Inv
+from chainer.functions.math.lgamma import LGamma
+from chainer.functions.math.log_ndtr import LogNdtr
+from chainer.functions.math.ndtr import Ndtr
+from chainer.functions.math.ndtri import Ndtri
+from chainer.functions.math.polygamma import PolyGamma
+from chainer.functions.math.zeta import Zeta
+from chainer.functions.pooling.roi_average_align_2d import ROIAverageAlign2D
+from chainer.functions.pooling.roi_average_pooling_2d import ROIAveragePooling2D
+from chainer.functions.pooling.roi_max_align_2d import ROIMaxAlign2D
+from chainer.functions.pooling.roi_max_pooling_2d import ROIMaxPooling2D
+from chainer.functions.pooling.roi_pooling_2d import ROIPooling2D
+from chainer.functions.theano.theano_function import TheanoFunction
+from chainer.functions.util.forget import Forget
+
+_LAPACK = "one call of LAPACK, whose errors are Chainer's; nothing around it could be merged with it"
+_SCIPY = "a special function that SciPy computes"
+_REGIONS = "loops over regions of interest, whose bounds are contents of an array"
+
+#: What stays whole, and why.  A class that is lowered is not in it.
+OPAQUE_REASONS: Dict[Type, str] = {
+    **dict.fromkeys((BatchDet, BatchInv, Cholesky, Inv), _LAPACK),
+    **dict.fromkeys((DiGamma, ErfInv, ErfcInv, Erfcx, LGamma, LogNdtr, Ndtr, Ndtri, PolyGamma, Zeta), _SCIPY),
+    **dict.fromkeys((ROIAverageAlign2D, ROIAveragePooling2D, ROIMaxAlign2D, ROIMaxPooling2D, ROIPooling2D), _REGIONS),
+    FFT: "a complex transform; the IR has no complex numbers",
+    ConnectionistTemporalClassification: "a recursion over label paths of lengths that contents of arrays decide",
+    Forget: "calls the function again in backward, as it was asked to",
+    TheanoFunction: "runs a compiled function of Theano's",
+}
+
+
+def reason_of(cls: Type) -> str:
+    """Why functions of this class stay whole; empty if nobody wrote it down."""
+    if cls.__module__.partition(".")[0] != chainer.__name__:
+        return "a function of the user's"
+    return OPAQUE_REASONS.get(cls, "")
