@@ -6,7 +6,7 @@ import itertools
 import operator
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -231,6 +231,8 @@ class _Emitter(BlockWriter):
             self._raise(node)
         elif node in self.changes.nodes:
             self._change(node)
+        elif len(node.outputs) > 1 and fills_out(node.op):
+            self._into_several(node)
         elif any(v in self.plan.places for v in node.outputs):
             self._into_buffer(node)
         elif isinstance(node.op.numpy, str):
@@ -276,6 +278,19 @@ class _Emitter(BlockWriter):
             for line in self._source(node, out):
                 self._line(line, node)
 
+    def _into_several(self, node: Node) -> None:
+        """Several results, each in its buffer or in new memory; None stands for one that nobody reads."""
+        outs = []
+        for value in node.outputs:
+            self.preferred.pop(value, None)
+            if value in self.plan.places:
+                self.texts[value] = self._buffer(value)
+            elif value in self.uses:
+                self._line(f"{self._new_name(value)} = {self._empty(value)}", node)
+            outs.append(self.texts.get(value, "None"))
+        for line in self._source(node, outs):
+            self._line(line, node)
+
     def _fresh(self, node: Node) -> None:
         """A result in memory of its own, or a view of an operand."""
         value = node.outputs[0]
@@ -296,10 +311,12 @@ class _Emitter(BlockWriter):
         if simple is not None:
             self._line(f"{out} = {simple}", node)
         else:
-            shape, dtype = attr_source(value.shape), attr_source(value.dtype)
-            self._line(f"{out} = {self.names.numpy(f'np.empty({shape}, {dtype})')}", node)
+            self._line(f"{out} = {self._empty(value)}", node)
             for line in lines:
                 self._line(line.replace(_OUT, out), node)
+
+    def _empty(self, value: Value) -> str:
+        return self.names.numpy(f"np.empty({attr_source(value.shape)}, {attr_source(value.dtype)})")
 
     def _call(self, node: Node) -> None:
         """A call of an op that is a Python function, or the call that such an op makes."""
@@ -324,12 +341,12 @@ class _Emitter(BlockWriter):
         operands = f"[{', '.join(self.texts[v] for v in node.inputs)}]"
         self._line(f"raise {make}({exception}, {self._attr('message', node.attrs['message'])}, {operands})", node)
 
-    def _source(self, node: Node, out: str) -> List[str]:
+    def _source(self, node: Node, out: Union[str, Sequence[str]]) -> List[str]:
         """The lines of a node's template."""
         direct = self.operands[node]
         operands = [self.texts[v] for v in direct]
         special = SPECIAL.get(node.op.name)
-        text = special(node, operands, out) if special is not None else None
+        text = special(node, operands, out) if special is not None and isinstance(out, str) else None
         if text is None:
             types = [v.type for v in node.inputs]
             text = numpy_source(node.op, operands, out, types, node.outputs[0].type, node.attrs)
@@ -338,6 +355,9 @@ class _Emitter(BlockWriter):
             lines = [re.sub(r"axis=\((\d+),\)", r"axis=\1", line) for line in lines]     # NumPy takes it faster
         if node.op.kind == "elementwise" or node.op.name == "mean":
             lines = [line if "axis=" in line else self._with_typed_numbers(line, node) for line in lines]
+        for function in node.op.calls:
+            name = self.names.bind(function.__name__, function)
+            lines = [re.sub(rf"\b{function.__name__}(?=\()", name, line) for line in lines]
         return [self.names.numpy(line) for line in lines]
 
     def _with_typed_numbers(self, line: str, node: Node) -> str:

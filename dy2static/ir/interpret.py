@@ -63,22 +63,27 @@ def _run(graph: Graph, inputs: Sequence[Any], run: Run) -> Tuple[Any, ...]:
 
 
 def _primitive(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
-    op, result = node.op, node.outputs[0].type
+    op, results = node.op, tuple(v.type for v in node.outputs)
     if callable(op.numpy):
-        results = op.numpy(*operands, **node.attrs)
-        return (results,) if len(node.outputs) == 1 else tuple(results)
+        made = op.numpy(*operands, **node.attrs)
+        return (made,) if len(node.outputs) == 1 else tuple(made)
     if op.numpy is None:
         raise InternalError(f"{op.name} has no NumPy meaning", node.loc)
     names = [f"operand_{i}" for i in range(len(operands))]
-    text = numpy_source(op, names, "out", [v.type for v in node.inputs], result, node.attrs)
-    scope: Dict[str, Any] = {**run.sizes, **dict(zip(names, operands))}
+    outs = [f"out_{i}" for i in range(len(results))]
+    text = numpy_source(op, names, outs, [v.type for v in node.inputs], results[0], node.attrs)
+    scope: Dict[str, Any] = {**run.sizes, **{f.__name__: f for f in op.calls}, **dict(zip(names, operands))}
     if fills_out(op):
-        assert isinstance(result, Tensor)
-        scope["out"] = np.empty(evaluate_shape(result.shape, run.sizes), result.dtype)
-        execute(text, scope)
-        return (scope["out"],)
+        arrays = tuple(_empty(result, run.sizes) for result in results)
+        execute(text, {**scope, **dict(zip(outs, arrays))})
+        return arrays
     value = evaluate(text, scope)
     return (value,) if len(node.outputs) == 1 else value
+
+
+def _empty(type: Type, sizes: Dict[str, int]) -> np.ndarray:
+    assert isinstance(type, Tensor)
+    return np.empty(evaluate_shape(type.shape, sizes), type.dtype)
 
 
 def _if(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:

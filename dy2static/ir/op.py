@@ -40,9 +40,11 @@ class OpDef:
         several outputs ``g`` (entries may be None) and ``y`` are tuples.  None: not differentiable.
     numpy: the NumPy meaning, as text or as a callable ``numpy(*arrays, **attrs)``.  Text has holes: ``{operand}``
         (of ``*xs``, ``{xs}``: the names with commas, ``{xs_0}`` the first), ``{attr}``, ``{T}`` (dtype of the result)
-        and ``{out}``.  With ``{out}`` it is one statement per line that fills an array made before; without, it is an expression (a
-        tuple, for several outputs).  The template of an elementwise op is also right for operands that NumPy
+        and ``{out}``.  With ``{out}`` it is one statement per line that fills an array made before (of several outputs
+        the others are ``{out_1}``, ...; None stands for one that nobody reads); without, it is an expression (a tuple,
+        for several outputs).  The template of an elementwise op is also right for operands that NumPy
         broadcasts.  `template.numpy_source` fills the holes.
+    calls: functions that the template calls by their names.
     holes: ``holes(*types, **attrs)`` gives the text of more holes, or another text for an attribute's hole.
     canonical: ``canonical(*types, **attrs)`` gives the attributes in their one form (no negative axis, no ``-1``
         in a shape, hashable), before ``infer`` and ``vjp`` see them.  It leaves canonical attributes as they are.
@@ -62,6 +64,7 @@ class OpDef:
     infer: Callable[..., Any]
     vjp: Optional[Callable[..., Any]] = None
     numpy: Union[str, Callable[..., Any], None] = None
+    calls: Tuple[Callable[..., Any], ...] = ()
     holes: Optional[Callable[..., Mapping[str, str]]] = None
     canonical: Optional[Callable[..., Mapping[str, Any]]] = None
     inplace_ok: bool = False

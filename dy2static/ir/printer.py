@@ -36,7 +36,8 @@ class _Printer:
         self.depth = 1
         self.names: Dict[Value, str] = {}
         self.imports: Set[str] = set()
-        self.taken = {*keyword.kwlist, *BUILTINS, *_symbols(graph)}
+        self.taken = {*keyword.kwlist, *BUILTINS, *_symbols(graph),
+                      *(f.__name__ for node in graph.walk() for f in node.op.calls)}
 
     def function(self, graph: Graph) -> str:
         params = ", ".join(map(self.name, graph.inputs))
@@ -92,15 +93,17 @@ class _Printer:
     def primitive(self, node: Node) -> None:
         operands, results = self.operands(node.inputs), self.operands(node.outputs)
         note = _note([v.type for v in node.outputs], node.loc)
-        text = _text(node.op, operands, results[0], [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
+        self.imports.update(f"{f.__module__}.{f.__name__}" for f in node.op.calls)
+        text = _text(node.op, operands, results, [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
         if not fills_out(node.op):
             self.write(f"{', '.join(results)} = {text}{note}")
         elif _is_plain(node):
             self.write(f"{results[0]} = {text.replace(f', out={results[0]})', ')')}{note}")
         else:
-            assert isinstance(node.outputs[0].type, Tensor)
-            shape, dtype = attr_source(node.outputs[0].shape), attr_source(node.outputs[0].dtype)
-            self.write(f"{results[0]} = np.empty({shape}, {dtype}){note}", *text.split("\n"))
+            for result, value in zip(results, node.outputs):
+                shape, dtype = attr_source(value.shape), attr_source(value.dtype)
+                self.write(f"{result} = np.empty({shape}, {dtype}){_note([value.type], node.loc)}")
+            self.write(*text.split("\n"))
 
     def if_(self, node: Node) -> None:
         results = self.operands(node.outputs)
@@ -178,9 +181,9 @@ class _Printer:
         self.write(f"raise {exception.__name__}({text}){_note((), node.loc)}")
 
 
-def _text(op: OpDef, operands: Sequence[str], result: str, types: Sequence[Type], type: Type, attrs: Any) -> str:
+def _text(op: OpDef, operands: Sequence[str], results: Sequence[str], types: Sequence[Type], type: Type, attrs: Any) -> str:
     if isinstance(op.numpy, str):
-        return numpy_source(op, operands, result, types, type, attrs)
+        return numpy_source(op, operands, results, types, type, attrs)
     return f"{op.name}({', '.join([*operands, *(f'{k}={attr_source(v)}' for k, v in attrs.items())])})"
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -16,21 +16,23 @@ def fills_out(op: OpDef) -> bool:
     return isinstance(op.numpy, str) and "{out}" in op.numpy
 
 
-def numpy_source(op: OpDef, operands: Sequence[str], out: str, types: Sequence[Type], result: Type,
+def numpy_source(op: OpDef, operands: Sequence[str], out: Union[str, Sequence[str]], types: Sequence[Type], result: Type,
                  attrs: Mapping[str, Any]) -> str:
     """The template of ``op`` with its holes filled: an expression, or statements where `fills_out` says so.
 
-    operands, out: source text of the operands (names, or anything that needs no parentheses) and of the array to
-    fill.  types, result: the types of the operands and of the first output.
+    operands, out: source text of the operands (names, or anything that needs no parentheses) and of the array, or the
+    arrays, to fill.  types, result: the types of the operands and of the first output.
     """
     return op.numpy.format(**holes_of(op, operands, out, types, result, attrs))     # type: ignore[union-attr]
 
 
-def holes_of(op: OpDef, operands: Sequence[str], out: str, types: Sequence[Type], result: Type,
+def holes_of(op: OpDef, operands: Sequence[str], out: Union[str, Sequence[str]], types: Sequence[Type], result: Type,
              attrs: Mapping[str, Any]) -> Dict[str, str]:
     """The text for every hole of an op's template."""
     holes = {name: attr_source(value) for name, value in attrs.items()}
-    holes["out"] = out
+    outs = (out,) if isinstance(out, str) else tuple(out)
+    holes["out"] = outs[0]
+    holes.update((f"out_{i}", text) for i, text in enumerate(outs[1:], start=1))
     if isinstance(result, (Tensor, Scalar)):
         holes["T"] = attr_source(result.dtype)
     for i, name in enumerate(op.inputs):

@@ -7,6 +7,7 @@ from . import (
     broadcasting,
     contraction,
     control,
+    convolution,
     creation,
     elementwise,
     lists,
@@ -14,14 +15,16 @@ from . import (
     movement,
     normalization,
     parts,
+    pooling,
     reduction,
     scalar,
 )
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
-__all__ = ["activation", "broadcasting", "contraction", "control", "creation", "elementwise", "lists", "loss", "movement",
-           "normal_index", "normalization", "ones_like", "parts", "reduction", "scalar", "zeros_like"]
+__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "elementwise", "lists", "loss",
+           "movement", "normal_index", "normalization", "ones_like", "parts", "pooling", "reduction", "scalar",
+           "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:
