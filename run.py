@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 COMMANDS = {
     "demo": ("examples/digits/train.py",),
-    "test": ("-m", "pytest"),
+    "test": ("-m", "pytest", "-n", "auto", "--dist", "worksteal"),
     "lint": ("-m", "ruff", "check", "--output-format=concise"),
 }
 OLDEST = (3, 9)

@@ -227,7 +227,7 @@ exec("def made(x):\n    return x", NAMESPACE)
         (functools.partial(plain), "has no Python source: it is an object of type partial"),
         (NAMESPACE["made"], "the source of made cannot be read"),
     ],
-    ids=str,
+    ids=["built-in", "class", "partial", "exec"],
 )
 def test_no_source(function, message):
     with pytest.raises(SourceNotFoundError, match=message) as caught:
