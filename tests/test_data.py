@@ -354,6 +354,81 @@ def collections_of_the_caller(compile):
     return compile(f), kept
 
 
+def windows_of_the_caller(compile):
+    recent, last = collections.deque([0.5, 1.5], maxlen=3), collections.deque()
+
+    def f(x):
+        recent.append(1.0)
+        last.append(x * 2)
+        last.appendleft(x)
+        mean = sum(recent) / len(recent)
+        recent.rotate(1)
+        seen = [isinstance(recent, list), isinstance(recent, collections.deque), type(recent), recent.maxlen, recent[-1],
+                list(recent), 1.0 in recent, recent.count(1.0), recent == collections.deque([1.0]), str(recent)]
+        popped = last.popleft() if len(last) > 3 else None
+        recent.extend([2.0, 3.0])
+        return x * mean, seen, popped, last.pop()
+    return compile(f), [recent, last]
+
+
+def window_is_appended_to(compile):
+    losses = collections.deque(maxlen=2)
+
+    def f(x):
+        loss = F.sum(x * x)
+        losses.append(float(loss.array))
+        losses.append(0.5)
+        return loss
+    return compile(f), losses
+
+
+def default_dict_of_the_caller(compile):
+    groups, plain = collections.defaultdict(list), collections.defaultdict(lambda: 0.5)
+
+    def f(x):
+        groups["a"].append(1)
+        groups["b"] += [len(groups)]
+        plain["k"] += 1
+        return x * plain["k"] * plain["new"], sorted(groups), groups.get("c"), "c" in groups, type(groups), list(plain.items())
+    return compile(f), [groups, plain]
+
+
+def counter_of_the_caller(compile):
+    count = collections.Counter("aab")
+
+    def f(x):
+        count["x"] += 1
+        count.update(["a", "c"])
+        count.subtract("b")
+        del count["missing"]
+        return x * count["a"], count["zero"], count.most_common(1), sum(count.values()), count == {"a": 1}, +count, type(count)
+    return compile(f), count
+
+
+def ordered_dict_of_the_caller(compile):
+    order = collections.OrderedDict([("a", 1.0), ("b", 2.0)])
+
+    def f(x):
+        order.move_to_end("a")
+        order["c"] = x
+        first = next(iter(order))
+        return x * order["a"], first, list(order), order.popitem(), order == collections.OrderedDict(b=2.0, a=1.0), repr(order)
+    return compile(f), order
+
+
+def collections_in_a_branch(compile):
+    kept = {"window": collections.deque([1.0, 2.0], maxlen=2), "count": collections.Counter()}
+
+    def f(x):
+        if x.array[0] > 0:
+            kept["window"].append(3.0)
+            kept["count"]["up"] = 1
+        else:
+            kept["count"]["up"] = 2
+        return x * kept["window"][0] * kept["count"]["up"]
+    return compile(f), kept
+
+
 def replay_memory(compile):
     memory = collections.deque(maxlen=3)
 
@@ -731,6 +806,36 @@ def slots_of_the_caller_written(compile):
     return compile(f), [box]
 
 
+def slots_and_a_dict(compile):
+    class Both(Slots):
+        def __init__(self):
+            super().__init__(1.5)
+            self.extra = 2.0
+
+    box = Both()
+
+    def f(x):
+        box.extra += 1
+        box.n = box.n + 1 if hasattr(box, "n") else 0
+        box.new = x
+        if box.n > 2:
+            del box.n
+        return x * box.extra * box.h, hasattr(box, "n"), isinstance(box, Slots), type(box).__name__
+    return compile(f), [box]
+
+
+def slots_in_a_branch(compile):
+    box = Slots(2.0)
+
+    def f(x):
+        if x.array[0] > 0:
+            box.h = x * 2
+        else:
+            box.n += 1
+        return x * box.n
+    return compile(f), [box]
+
+
 def slots_made(compile):
     def f(x):
         box = Slots(x)
@@ -1020,8 +1125,7 @@ def list_of_unknown_length_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"collections_of_the_caller", "replay_memory", "slots_of_the_caller",
-         "slots_of_the_caller_written", "builtin_subclasses_of_the_caller", "list_subclass_of_the_caller", "class_derived_inside",
+EAGER = {"builtin_subclasses_of_the_caller", "list_subclass_of_the_caller", "class_derived_inside",
          "variable_leaves_with_a_gradient", "list_of_unknown_length_leaves", "property_of_a_list_reads_a_global",
          "property_of_a_named_tuple_writes", "special_method_makes_what_notes"}
 FAILS = {"dataclass_frozen_assigned", "abstract_class_made", "descriptor_refuses"}

@@ -16,8 +16,8 @@ from dy2static import api, dispatch, pipeline
 from dy2static.capture.capture import Capture
 from dy2static.symbolic import values
 from dy2static.world.aborts import CaptureAborted
+from dy2static.world.objects import ShadowMeta
 from dy2static.world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, Unread
-from dy2static.world.world import ShadowMeta
 
 SETTINGS = {"scale": 2.0, "log": []}
 COUNT = 0

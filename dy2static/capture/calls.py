@@ -1,6 +1,7 @@
 """What runs when: which callables are converted, which run at capture, and which wait for the host at every run."""
 from __future__ import annotations
 
+import collections
 import contextlib
 import dis
 import enum
@@ -32,11 +33,12 @@ from ..symbolic.values import (
     SymbolicVariable,
     is_symbolic,
 )
+from ..world.collection_shadows import COLLECTIONS, ShadowDeque
 from ..world.dataclass import initialise
+from ..world.objects import ShadowMeta, real_class
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from ..world.trust import is_converted, is_generated, is_library, is_library_class
 from ..world.untouched import random_states, set_random_states
-from ..world.world import ShadowMeta, real_class
 from .number_calls import CONVERSIONS, NumberCalls
 
 #: Modules of the standard library whose functions only compute.
@@ -61,7 +63,9 @@ _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 
 #: Stand-ins of ours: their methods do the right thing already.
-_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar)
+_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
+
+_COLLECTIONS = {shadow: kind for kind, shadow in COLLECTIONS.items()}
 
 #: Functions that answer yes or no, as the world is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
@@ -242,7 +246,7 @@ class Calls(NumberCalls):
         if rest:
             return type(value, *rest)
         self.capture.staging.need_exact(value)
-        kinds = {ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
+        kinds = {**_COLLECTIONS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
                  SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:
@@ -315,6 +319,8 @@ class Calls(NumberCalls):
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only")
+        if kind is ShadowDeque and function is isinstance:
+            return self.native(function)(collections.deque(), *args[1:])     # the shadow is a list
         return self.native(function)(*args, **kwargs)
 
     def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -373,8 +379,8 @@ class Calls(NumberCalls):
         return now
 
     def _argument(self, value: Any) -> Any:
-        if type(value) in (ShadowList, ShadowDict):
-            if type(value) is ShadowList or not value.whole:
+        if type(value) in (ShadowList, ShadowDict, *_COLLECTIONS):
+            if isinstance(value, ShadowList) or not value.whole:
                 value.load_all()
             return value
         if type(value) in (types.FunctionType, types.MethodType):

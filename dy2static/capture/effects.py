@@ -15,11 +15,12 @@ from ..runtime.node import make_variable, store_gradient
 from ..runtime.staticness import NOT_STATIC
 from ..symbolic import stand_ins
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable
+from ..world.collection_shadows import ShadowDeque
 from ..world.locations import user_lines
 from ..world.naming import identifier
 from ..world.outcome import EscapingVariable, Write
 from ..world.protection import is_protected
-from ..world.shadows import ShadowDict, ShadowList, ShadowSet
+from ..world.shadows import ShadowList, ShadowSet
 from ..world.sources import Source
 from ..world.trust import is_library
 from .calls import HARMLESS, writable_cells
@@ -90,7 +91,7 @@ class Effects:
     def _changes(self) -> List[Tuple[Source, str, Any, Any]]:
         found = []
         for container in self.world.containers:
-            names = {ShadowDict: "", ShadowList: "list ", ShadowSet: "set "}[type(container)]
+            names = _NAMES.get(type(container), "")
             for kind, key, item in container.changes():
                 if key == "__builtins__":
                     continue
@@ -177,7 +178,16 @@ def _write_array(container: Any, key: Any, value: Any) -> None:
     container[...] = value
 
 
+def _assign_deque(container: Any, key: Any, value: Any) -> None:
+    container.clear()
+    container.extend(value)
+
+
+#: Of containers whose kinds of changes have names of their own.
+_NAMES = {ShadowList: "list ", ShadowSet: "set ", ShadowDeque: "deque "}
+
 _STORES = {"set": _store_item, "delete": _delete_item, "list extend": _extend, "list assign": _assign,
+           "deque extend": _extend, "deque assign": _assign_deque,
            "set assign": _assign_set, "cell set": _store_cell, "cell delete": _delete_cell,
            "gradient": store_gradient, "array": _write_array}
 

@@ -19,10 +19,10 @@ from ..symbolic.choices import LEAF, NEW
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
+from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from ..world.trust import is_library, is_library_class
-from ..world.world import ShadowMeta, real_class
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
           types.BuiltinFunctionType, np.ufunc, type(np.sum), types.GetSetDescriptorType, types.MethodDescriptorType)
@@ -76,9 +76,9 @@ class Materialiser:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
             self.capture.abort("a Variable is an operand of NumPy")
-        if type(item) in (ShadowList, list, StagedList):
+        if type(item) in (list, StagedList) or isinstance(item, ShadowList):
             return [self.template(part, operands) for part in item]
-        if type(item) in (ShadowDict, dict):
+        if type(item) is dict or isinstance(item, ShadowDict):
             return {key: self.template(part, operands) for key, part in item.items()}
         if type(item) is tuple:
             return tuple([self.template(part, operands) for part in item])
@@ -174,7 +174,7 @@ class Materialiser:
         if isinstance(item, ShadowBase):
             attributes = attributes_of(item)
             return attributes.source.parent if isinstance(attributes, ShadowDict) else None
-        if type(item) in (ShadowDict, ShadowList, ShadowSet):
+        if isinstance(item, (ShadowDict, ShadowList, ShadowSet)):
             return item.source
         if isinstance(item, (tuple, types.MethodType, functools.partial)):
             return self.capture.world.origin(item)

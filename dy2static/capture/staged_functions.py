@@ -7,10 +7,11 @@ from typing import Any, Callable, List, Optional, Tuple
 from ..runtime import dy, hooks
 from ..symbolic.rollback import ABSENT, contents_of
 from ..symbolic.values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+from ..world.objects import real_class
 from ..world.shadows import ShadowDict
 from ..world.sources import Source
 from ..world.trust import is_library
-from ..world.world import World, real_class
+from ..world.world import World
 
 
 class StagedFunctions:

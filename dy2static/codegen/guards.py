@@ -12,6 +12,7 @@ from ..runtime.program import GUARD_ERRORS, MISS
 from ..symbolic.writes import overlap
 from ..world.outcome import Outcome
 from ..world.settings import settings_differ, settings_of
+from ..world.slots import SlotsView
 from ..world.sources import Guard, Source
 
 _serial = itertools.count()
@@ -66,6 +67,8 @@ class Guards:
         parent = self.path(source.parent)
         if source.kind == "dict":
             return f"{parent}.__dict__"
+        if source.kind == "slots":
+            return f"{self.constant(SlotsView, 'slots')}({parent})"
         if source.kind == "item":
             return f"{parent}[{self.constant(source.key)}]"
         if source.kind == "cell":
@@ -215,9 +218,9 @@ def _hint(source: Source) -> str:
     step: Optional[Source] = source
     while step is not None:
         if step.kind in ("item", "attr", "kwarg") and isinstance(step.key, str) and step.key.isidentifier():
-            return f"{step.key}{'_vars' if source.kind == 'dict' else ''}"
+            return f"{step.key}{'_vars' if source.kind in ('dict', 'slots') else ''}"
         if step.kind == "arg":
-            return f"x{step.key}{'_vars' if source.kind == 'dict' else ''}"
+            return f"x{step.key}{'_vars' if source.kind in ('dict', 'slots') else ''}"
         step = step.parent
     return "v"
 

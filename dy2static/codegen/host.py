@@ -230,6 +230,8 @@ class Entry(Guards):
         value = None if write.built is None else self.expression(write.built)
         return {"set": f"{container}[{key}] = {value}", "delete": f"del {container}[{key}]",
                 "list extend": f"{container}.extend({value})", "list assign": f"{container}[:] = {value}",
+                "deque extend": f"{container}.extend({value})",
+                "deque assign": f"{container}.clear(); {container}.extend({value})",
                 "set assign": f"{container}.clear(); {container}.update({value})",
                 "cell set": f"{container}.cell_contents = {value}",
                 "cell delete": f"del {container}.cell_contents",

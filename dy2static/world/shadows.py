@@ -22,7 +22,7 @@ class ShadowDict(dict):
     """
 
     def __init__(self, world: Any, real: dict, source: Source):
-        super().__init__()
+        dict.__init__(self)
         self.world, self.real, self.source = world, real, source
         self.loaded: Dict[Any, Any] = {}
         self.original: Dict[Any, Any] = {}

@@ -9,9 +9,9 @@ class Source:
     """One step of a path: ``kind`` says how the value is got from ``parent``.
 
     kinds: "arg" (key: position), "kwarg" (key: name), "const" (key: the object itself), "dict" (the ``__dict__`` of
-    the parent), "item" (``parent[key]``), "cell" (contents of a closure cell), "class" (``getattr(type(parent),
-    key)``), "attr" (``getattr(parent, key)`` of a class or module), "len" (of the parent), "keys" (all keys of the parent, in
-    order).
+    the parent), "slots" (its slots, and its ``__dict__`` if it has one; as a mapping), "item" (``parent[key]``),
+    "cell" (contents of a closure cell), "class" (``getattr(type(parent), key)``), "attr" (``getattr(parent, key)`` of a
+    class or module), "len" (of the parent), "keys" (all keys of the parent, in order).
     Interned by `Sources`, so identity is equality.
     """
 
@@ -29,13 +29,14 @@ class Source:
             return f"argument {self.key}"
         if self.kind == "const":
             return getattr(self.key, "__name__", type(self.key).__name__)
-        if self.kind == "item" and self.parent is not None and self.parent.kind == "dict":
+        if self.kind == "item" and self.parent is not None and self.parent.kind in ("dict", "slots"):
             return f"{self.parent.parent.describe()}.{self.key}"
         if self.kind == "item":
             return f"{above}[{self.key!r}]"
         if self.kind in ("class", "attr"):
             return f"{above}.{self.key}"
-        return {"len": f"len({above})", "dict": f"vars({above})", "cell": above, "keys": f"keys of {above}"}[self.kind]
+        return {"len": f"len({above})", "dict": f"vars({above})", "slots": f"slots of {above}", "cell": above,
+                "keys": f"keys of {above}"}[self.kind]
 
     def path(self) -> Tuple:
         """A hashable form that is equal for equal paths of different captures."""

@@ -1,8 +1,6 @@
 """The world of one capture: the memo from real objects to shadows, the guards, and how attributes are read."""
 from __future__ import annotations
 
-import abc
-import dataclasses
 import enum
 import functools
 import os
@@ -15,23 +13,22 @@ import numpy as np
 
 from ..runtime.staticness import is_static_function
 from .aborts import CaptureAborted
-from .dataclass import CONSTANTS, frozen_against, initialise, is_generated
-from .shadows import _ABSENT, ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
+from .collection_shadows import COLLECTIONS
+from .objects import Objects
+from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet
 from .sources import Guard, Source, Sources
-from .trust import is_library, is_library_class
-from .unshadowed import impurity_of
+from .trust import is_library
 
 _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
                types.ClassMethodDescriptorType, type(np.sum))
 _VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
-_NOT_SHADOWED = (BaseException, tuple, enum.Enum, chainer.FunctionNode, chainer.Function)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
 _WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
 
 
-class World:
+class World(Objects):
     """Shadows and guards of one capture.
 
     capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and its kin).
@@ -139,6 +136,10 @@ class World:
         self.guard(source, "type", dict)
         return self._track(ShadowDict(self, real, source))
 
+    def _collection(self, real: Any, source: Source) -> Any:
+        self.guard(source, "type", type(real))
+        return self._track(COLLECTIONS[type(real)](self, real, source))
+
     def _set(self, real: set, source: Source) -> Any:
         if not all(type(item) in (int, float, bool, str, bytes, type(None)) for item in real):
             return self.capture.input_object(real, source)
@@ -184,199 +185,12 @@ class World:
     _MAKERS: Dict[type, Callable] = {
         tuple: _tuple, list: _list, dict: _dict, set: _set, np.ndarray: _array, types.FunctionType: _function,
         types.MethodType: _method, functools.partial: _partial, types.ModuleType: _module,
+        **dict.fromkeys(COLLECTIONS, _collection),
     }
 
     def _track(self, container: Any) -> Any:
         self.containers.append(container)
         return container
-
-    # --- objects and classes ------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _is_user_class(cls: type) -> bool:
-        return (not is_library_class(cls) and type(cls) in (type, abc.ABCMeta) and World._has_plain_instances(cls)
-                and not issubclass(cls, _NOT_SHADOWED + (chainer.Variable,)))
-
-    @staticmethod
-    def _has_plain_instances(cls: type) -> bool:
-        """Whether instances are nothing but a ``__dict__`` (no slots, no C base)."""
-        return (cls.__dictoffset__ != 0 and cls.__basicsize__ <= _Plain.__basicsize__
-                and not any(base.__dict__.get("__slots__") for base in cls.__mro__))
-
-    def _can_shadow(self, real: Any) -> bool:
-        cls = type(real)
-        return (isinstance(getattr(real, "__dict__", None), dict) and self._has_plain_instances(cls)
-                and not isinstance(real, _NOT_SHADOWED)
-                and (not is_library_class(cls) or cls.__module__.startswith("chainer.")
-                     or cls.__module__ in ("contextlib", "argparse")))
-
-    def _object(self, real: Any, source: Source) -> ShadowBase:
-        shadow = object.__new__(self.shadow_class(type(real)))
-        attributes = self._track(ShadowDict(self, real.__dict__, self.source("dict", source)))
-        object.__setattr__(shadow, "__dict__", attributes)
-        return shadow
-
-    def check_class(self, cls: type) -> None:
-        """Stop if Python would run code of the user's unseen on instances of a class that have no shadows."""
-        if cls not in self._checked:
-            found = impurity_of(cls)
-            if found:
-                self.capture.abort(f"{found} may do more than compute, and Python runs it as it is, unseen",
-                                   hint="a plain class without slots or a built-in base is compiled")
-            self._checked.add(cls)
-
-    def shadow_class(self, cls: type) -> type:
-        """The class of the shadows of instances of ``cls``, which also stands for ``cls`` itself."""
-        made = self._classes.get(cls)
-        if made is None:
-            meta = type("ShadowMeta", (ShadowMeta, type(cls)), {}) if type(cls) is not type else ShadowMeta
-            body = {"_dy2static_world": self, "_dy2static_class": cls, "__module__": cls.__module__,
-                    "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-            body.update(self._special_methods(cls))
-            of_items = _lookup(cls, "__class_getitem__")
-            if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
-                body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
-            made = self._classes[cls] = type.__new__(meta, cls.__name__, (ShadowBase, cls), body)
-        return made
-
-    def _special_methods(self, cls: type) -> Dict[str, Callable]:
-        """Staged versions of the special methods that Python itself calls (``__add__``, ``__enter__``, …)."""
-        found: Dict[str, Callable] = {}
-        for base in reversed(cls.__mro__):
-            if is_library_class(base):
-                continue
-            for name, function in base.__dict__.items():
-                special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
-                if special and isinstance(function, types.FunctionType):
-                    found[name] = function if is_generated(base, function) else self._staged_special(function)
-        hashed = cls.__hash__
-        if "__eq__" in found and hashed is not None:
-            staged = isinstance(hashed, types.FunctionType) and not is_generated(_owner(cls, "__hash__"), hashed)
-            found["__hash__"] = self._staged_special(hashed) if staged else hashed
-        return found
-
-    def _staged_special(self, function: types.FunctionType) -> Callable:
-        def special(shadow: Any, *args: Any, **kwargs: Any) -> Any:
-            return self.capture.callee(function)(shadow, *args, **kwargs)
-
-        def truth(shadow: Any) -> bool:
-            found = self.capture.callee(function)(shadow)
-            return bool(found) if getattr(found, "python_type", None) is bool else found     # Python asks now
-        made = truth if function.__name__ == "__bool__" else special
-        made.__name__ = function.__name__
-        return made
-
-    def read_attribute(self, shadow: ShadowBase, name: str) -> Any:
-        """``shadow.name``, in Python's order: data descriptors, instance, class, ``__getattr__``."""
-        cls = type(shadow)._dy2static_class
-        attributes = attributes_of(shadow)
-        if name == "__dict__":
-            return attributes
-        if name == "__reduce_ex__":
-            return object.__getattribute__(shadow, name)
-        if name == "__class__":
-            return self.shadow_class(cls) if self._is_user_class(cls) else cls
-        found = _lookup(cls, name)
-        if found is not _ABSENT and _is_data_descriptor(found):
-            return self._data_descriptor(shadow, cls, name, found)
-        value = attributes.get(name, _ABSENT)
-        if value is not _ABSENT:
-            return value
-        if found is not _ABSENT:
-            return self._class_attribute(shadow, cls, name, found)
-        if not is_library_class(cls):
-            self.guard(self.source("const", None, cls), "lacks", name)
-        fallback = _lookup(cls, "__getattr__")
-        if fallback is not _ABSENT:
-            return self.capture.callee(fallback)(shadow, name)
-        raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
-
-    def _data_descriptor(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
-        if isinstance(found, property):
-            self._guard_class(cls, name, found)
-            return self.capture.callee(found.fget)(shadow)
-        getter = _lookup(type(found), "__get__")
-        if isinstance(getter, types.FunctionType):
-            self._guard_class(cls, name, found)
-            return self.capture.callee(getter)(found, shadow, cls)
-        return object.__getattribute__(shadow, name)
-
-    def _class_attribute(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
-        if isinstance(found, types.FunctionType):
-            self._guard_class(cls, name, found)
-            return types.MethodType(found, shadow)
-        if isinstance(found, classmethod):
-            self._guard_class(cls, name, found)
-            owner = self.shadow_class(cls) if self._is_user_class(cls) else cls
-            return types.MethodType(found.__func__, owner)
-        if isinstance(found, staticmethod):
-            self._guard_class(cls, name, found.__func__)
-            return found.__func__
-        if hasattr(type(found), "__get__") and not isinstance(found, type):
-            return type(found).__get__(found, shadow, cls)
-        if is_library_class(cls) or name in CONSTANTS:
-            return found
-        return self.shadow(found, self.source("attr", self.source("const", None, cls), name))
-
-    def write_attribute(self, shadow: ShadowBase, name: str, method: str, accessor: str, *value: Any) -> bool:
-        """``shadow.name = value`` or ``del shadow.name`` where code of the user's does it; False if Python does."""
-        cls = type(shadow)._dy2static_class
-        if name in ("__class__", "__dict__"):
-            self.capture.abort(f"{name} of an object is assigned")
-        own = _lookup(cls, method)
-        if frozen_against(cls, method, name):
-            verb = "assign to" if value else "delete"
-            raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
-        if isinstance(own, types.FunctionType) and not is_library(own.__module__ or "") and \
-                not is_generated(_owner(cls, method), own):
-            self._guard_class(cls, method, own)
-            self.capture.callee(own)(shadow, name, *value)
-            return True
-        found = _lookup(cls, name)
-        if isinstance(found, property) and getattr(found, accessor) is not None:
-            self._guard_class(cls, name, found)
-            self.capture.callee(getattr(found, accessor))(shadow, *value)
-            return True
-        setter = _lookup(type(found), "__set__" if value else "__delete__")
-        if isinstance(setter, types.FunctionType) and not is_library(setter.__module__ or ""):
-            self._guard_class(cls, name, found)
-            self.capture.callee(setter)(found, shadow, *value)
-            return True
-        return False
-
-    def _guard_class(self, cls: type, name: str, found: Any) -> None:
-        if is_library_class(cls):
-            return
-        source = self.source("attr", self.source("const", None, cls), name)
-        if isinstance(found, classmethod):
-            source, found = self.source("attr", source, "__func__"), found.__func__
-        self.guard(source, "is", found)
-
-    def make_instance(self, cls: type, args: Tuple, kwargs: Dict[str, Any]) -> Any:
-        """``cls(*args, **kwargs)`` of a user's class, its methods staged."""
-        made = _lookup(cls, "__new__")
-        if _lookup(cls, "__del__") is not _ABSENT:
-            self.capture.abort(f"class {cls.__name__} has a __del__")
-        if isinstance(made, staticmethod):
-            self._guard_class(cls, "__new__", made.__func__)
-            shadow = self.capture.callee(made.__func__)(self.shadow_class(cls), *args, **kwargs)
-            if not isinstance(shadow, cls):
-                return shadow
-            cls = type(shadow)._dy2static_class if isinstance(shadow, ShadowBase) else cls
-        else:
-            if getattr(cls, "__abstractmethods__", None):
-                raise TypeError(f"Can't instantiate abstract class {cls.__name__}")     # the words are the eager run's
-            shadow = object.__new__(self.shadow_class(cls))
-        init = _lookup(cls, "__init__")
-        if is_generated(_owner(cls, "__init__"), init):
-            self._guard_class(cls, "__init__", init)
-            initialise(self, _owner(cls, "__init__"), shadow, args, kwargs)
-        elif isinstance(init, types.FunctionType):
-            self._guard_class(cls, "__init__", init)
-            self.capture.callee(init)(shadow, *args, **kwargs)
-        elif (args or kwargs) and not isinstance(made, staticmethod):
-            raise TypeError(f"{cls.__name__}() takes no arguments")
-        return shadow
 
     def real_of(self, made: Any) -> Any:
         """The object of the user's that a shadow or a symbolic value stands for."""
@@ -394,99 +208,10 @@ class World:
         if len(objects) > 1:
             self.guard(None, "distinct", tuple(objects))
 
-
     def dispose(self) -> None:
         """Leave nothing behind: the shadow classes stop being subclasses of the user's."""
         for function, attributes in self._functions.values():
             if function.__dict__ != attributes:
                 function.__dict__.clear()
                 function.__dict__.update(attributes)
-        for made in self._classes.values():
-            type.__setattr__(made, "__bases__", (ShadowBase, _Plain))
-
-
-class _Plain:
-    pass
-
-
-_NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
-                         "__init_subclass__", "__class_getitem__", "__reduce__", "__reduce_ex__", "__hash__", "__call__",
-                         "__set_name__", "__get__", "__set__", "__delete__"))
-
-
-class ShadowMeta(type):
-    """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
-
-    def __getattribute__(cls, name: str) -> Any:
-        if name.startswith(("__", "_dy2static")) or name == "mro":
-            return type.__getattribute__(cls, name)
-        real, world = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_world")
-        found = _lookup(real, name)
-        if found is _ABSENT:
-            return type.__getattribute__(cls, name)
-        if isinstance(found, (types.FunctionType, property)):
-            world._guard_class(real, name, found)
-            return found
-        if isinstance(found, classmethod):
-            world._guard_class(real, name, found)
-            return types.MethodType(found.__func__, cls)
-        if isinstance(found, staticmethod):
-            world._guard_class(real, name, found.__func__)
-            return found.__func__
-        if hasattr(type(found), "__get__") and not isinstance(found, type):
-            return type(found).__get__(found, None, real)
-        return world.shadow(found, world.source("attr", world.source("const", None, real), name))
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        if name == "__slotnames__":                     # what `copy` remembers of a class
-            type.__setattr__(cls, name, value)
-            return
-        cls._dy2static_world.capture.abort(f"attribute {name!r} of class {cls.__name__} is assigned")
-
-    def __delattr__(cls, name: str) -> None:
-        cls._dy2static_world.capture.abort(f"attribute {name!r} of class {cls.__name__} is deleted")
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls._dy2static_world.make_instance(cls._dy2static_class, args, kwargs)
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls._dy2static_class)
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        # Not ``issubclass``: an ABC would ask all subclasses of the real class, among them this one, for ever.
-        return cls._dy2static_class in type.mro(other)
-
-    def __eq__(cls, other: Any) -> bool:
-        return other is cls or other is cls._dy2static_class
-
-    def __hash__(cls) -> int:
-        return hash(cls._dy2static_class)
-
-    def __new__(meta, name: str, bases: Tuple, body: Dict[str, Any], **kwargs: Any) -> type:
-        for base in bases:
-            if isinstance(base, ShadowMeta):
-                base._dy2static_world.capture.abort(f"class {name} is derived from {base.__name__} inside the compiled function")
-        return super().__new__(meta, name, bases, body, **kwargs)
-
-
-def _lookup(cls: type, name: str) -> Any:
-    """The raw class attribute, as attribute access finds it; `_ABSENT` if there is none."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return _ABSENT
-
-
-def _owner(cls: type, name: str) -> type:
-    """The class that an attribute of ``cls`` comes from."""
-    return next((base for base in cls.__mro__ if name in base.__dict__), cls)
-
-
-def _is_data_descriptor(found: Any) -> bool:
-    kind = type(found)
-    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
-
-
-def real_class(value: Any) -> Any:
-    """The class a shadow class stands for; anything else as it is."""
-    return value._dy2static_class if isinstance(value, ShadowMeta) else value
+        self.dispose_classes()
