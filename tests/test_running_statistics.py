@@ -126,6 +126,12 @@ def test_mixed_precision():
     same(found[1], found[0])
 
 
+@pytest.mark.parametrize("body", (plain, shared, then_tested, repeated), ids=lambda body: body.__name__)
+def test_batch_renormalization(body):
+    eager, net = (Net(body, lambda: L.BatchRenormalization(3, rmax=1.5, dmax=0.5)) for _ in range(2))
+    same(history(net, to_static(net.forward, strict=True)), history(eager, eager.forward))
+
+
 def test_whole():
     """One op in the program, and nothing that stays Chainer's."""
     net = Net(plain, lambda: L.BatchNormalization(3))

@@ -136,9 +136,16 @@ class Applying:
             del self.builder.nodes[start:]
             self.events.pop()
             return None
+        self._fill_attributes(node)
         if any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values]):
             self._store_writes_before(start)
         return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def _fill_attributes(self, node: chainer.FunctionNode) -> None:
+        """What the lowering left in the node is there for others to read."""
+        for name, item in list(node.__dict__.items()):
+            if isinstance(item, Value):
+                setattr(node, name, SymbolicArray(self, item))
 
     def _store_writes_before(self, start: int) -> None:
         """Nodes from ``start`` may raise: what was written so far must have happened by then."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+import chainer
 from chainer.functions.activation.clipped_relu import ClippedReLU
 from chainer.functions.activation.crelu import CReLU
 from chainer.functions.activation.elu import ELU
@@ -11,6 +12,7 @@ from chainer.functions.activation.leaky_relu import LeakyReLU
 from chainer.functions.activation.log_softmax import LogSoftmax
 from chainer.functions.activation.prelu import PReLUFunction
 from chainer.functions.activation.relu import ReLU
+from chainer.functions.activation.rrelu import RReLU
 from chainer.functions.activation.sigmoid import Sigmoid
 from chainer.functions.activation.softmax import Softmax
 from chainer.functions.activation.softplus import Softplus
@@ -20,7 +22,7 @@ from chainer.functions.activation.tanh import Tanh
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import are_ints, is_number, lowers, number, symbolic_value
+from .registry import are_ints, array_in, is_number, lowers, number, symbolic_value
 
 
 @lowers(ReLU)
@@ -103,3 +105,18 @@ def prelu(node: Any, x: Value, W: Value) -> Value:
 @lowers(Swish)
 def swish(node: Any, x: Value, beta: Value) -> Value:
     return x * ops.sigmoid(_per_channel(beta, x) * x)
+
+
+@lowers(RReLU)
+def rrelu(node: Any, x: Value) -> Optional[Value]:
+    # draws in double precision; what is given is not looked at in test mode.  `r` is read from the node.
+    if not (is_number(node.lower) and is_number(node.upper)) or x.ndim == 0:
+        return None
+    if not chainer.config.train:
+        node.r = r = ops.full(shape=x.shape, value=(node.lower + node.upper) / 2, dtype=x.dtype)
+    elif node.r is None:
+        drawn = ops.random_between(low=float(node.lower), high=float(node.upper), shape=x.shape)
+        node.r = r = ops.cast(drawn, dtype=x.dtype)
+    else:
+        r = array_in(node.r, x.shape, x.dtype)
+    return None if r is None else ops.randomized_relu(x, r)

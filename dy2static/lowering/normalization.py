@@ -3,14 +3,20 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+import chainer
+import numpy as np
 from chainer.functions.normalization import batch_normalization as _batch
 from chainer.functions.normalization.batch_normalization import BatchNormalization, FixedBatchNormalization
+from chainer.functions.normalization.batch_renormalization import BatchRenormalizationFunction
+from chainer.functions.normalization.group_normalization import GroupNormalization
+from chainer.functions.normalization.l2_normalization import NormalizeL2
 from chainer.functions.normalization.layer_normalization import LayerNormalization
+from chainer.functions.normalization.local_response_normalization import LocalResponseNormalization
 
 from .. import ops
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import beside, is_number, is_state, lowers
+from .registry import are_ints, array_in, beside, ints, is_number, is_state, lowers
 
 
 @lowers(LayerNormalization)
@@ -35,16 +41,8 @@ def batch_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optio
         return None
     y, mean, var, _ = ops.batch_norm(x, gamma, beta, axis=axis, eps=node.eps)
     if keeps:
-        m = x.type.size // gamma.type.size
-        rest = 1 - node.decay
-        _advance(node.running_mean, node.decay, rest * beside(node.running_mean, mean))
-        _advance(node.running_var, node.decay, rest * (m / max(m - 1.0, 1.0)) * beside(node.running_var, var))
+        _advance_both((node.running_mean, node.running_var), node.decay, mean, var, x.type.size // gamma.type.size)
     return y
-
-
-def _advance(running: Any, decay: Any, share: Any) -> None:
-    running *= decay
-    running += share
 
 
 @lowers(FixedBatchNormalization)
@@ -53,9 +51,75 @@ def fixed_batch_normalization(node: Any, x: Value, gamma: Value, beta: Value, me
     return None if axis is None else ops.fixed_batch_norm(x, gamma, beta, mean, var, axis=axis, eps=node.eps)[0]
 
 
+@lowers(BatchRenormalizationFunction, state=("_running_mean", "_running_var"))
+def batch_renormalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optional[Value]:
+    # Here forward reads the running statistics before it changes them.  Gradients of a wider dtype are an error.
+    if gamma.ndim == 0 or not _all_there(x, gamma) or np.promote_types(x.dtype, gamma.dtype) != gamma.dtype:
+        return None
+    if not chainer.config.train or not all(map(is_number, (node.eps, node.rmax, node.dmax, node.decay))) or node.rmax == 0:
+        return None
+    running = node._running_mean, node._running_var
+    before = [array_in(array, gamma.shape, gamma.dtype) for array in running]
+    if None in before or node.update_statistics and not all(is_state(array, gamma) for array in running):
+        return None
+    y, mean, var, *_ = ops.batch_renorm(x, gamma, beta, *before, axis=(0, *range(gamma.ndim + 1, x.ndim)),
+                                        eps=node.eps, rmax=node.rmax, dmax=node.dmax)
+    if node.update_statistics:
+        _advance_both(running, node.decay, mean, var, x.type.size // gamma.type.size)
+    return y
+
+
+def _advance_both(running: Tuple[Any, Any], decay: Any, mean: Value, var: Value, m: int) -> None:
+    """The running statistics on their way to those of a batch of ``m``; its variance is made unbiased."""
+    rest = 1 - decay
+    for array, share in ((running[0], rest * beside(running[0], mean)),
+                         (running[1], rest * (m / max(m - 1.0, 1.0)) * beside(running[1], var))):
+        array *= decay
+        array += share
+
+
 def _axes(node: Any, x: Value, gamma: Value) -> Optional[Tuple[int, ...]]:
     """The axes of `x` over which it is normalised; None for what is left to Chainer: nothing at all, or one channel."""
-    sizes = x.shape + gamma.shape
-    if not is_number(node.eps) or gamma.ndim == 0 or not all(isinstance(n, int) and n > 0 for n in sizes):
+    if not is_number(node.eps) or gamma.ndim == 0 or not _all_there(x, gamma):
         return None
     return tuple(_batch._compute_axis(x.ndim, gamma.ndim, node.axis))
+
+
+def _all_there(*xs: Value) -> bool:
+    """Whether the sizes are known and none is 0."""
+    return all(isinstance(n, int) and n > 0 for x in xs for n in x.shape)
+
+
+@lowers(GroupNormalization)
+def group_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optional[Value]:
+    # computed in the wider dtype of the two; where that is not the parameters', their gradients have it, too
+    dtype = np.promote_types(x.dtype, gamma.dtype)
+    if dtype != gamma.dtype or not is_number(node.eps) or not _all_there(x) or x.shape[1] % node.groups:
+        return None
+    batch, channels = x.shape[:2]
+    x_hat, _ = ops.standardize(_as(ops.reshape(x, shape=(batch * node.groups, x.type.size // (batch * node.groups))), dtype),
+                               eps=node.eps)
+    gamma, beta = (ops.reshape(v, shape=(channels, 1)) for v in (gamma, beta))
+    y = ops.reshape(x_hat, shape=(batch, channels, x.type.size // (batch * channels))) * gamma + beta
+    return _as(ops.reshape(y, shape=x.shape), x.dtype)
+
+
+def _as(x: Value, dtype: np.dtype) -> Value:
+    return x if x.dtype == dtype else ops.cast(x, dtype=dtype)
+
+
+@lowers(NormalizeL2)
+def normalize_l2(node: Any, x: Value) -> Optional[Value]:
+    # the gradient leaves out the direction of rows of zeros
+    axis = ints(node.axis)
+    if axis is None or not is_number(node.eps) or any(not -x.ndim <= i < x.ndim for i in axis) or not _all_there(x):
+        return None
+    return ops.normalize_l2(x, axis=axis, eps=float(node.eps))
+
+
+@lowers(LocalResponseNormalization)
+def local_response_normalization(node: Any, x: Value) -> Optional[Value]:
+    attrs = {name: getattr(node, name) for name in ("n", "k", "alpha", "beta")}
+    if not are_ints(node.n) or not all(map(is_number, attrs.values())):
+        return None
+    return ops.local_response(ops.once_differentiable(x, error=NotImplementedError), **attrs)[0]

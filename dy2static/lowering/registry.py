@@ -16,7 +16,8 @@ from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
 
 #: ``lowering(node, *values) -> Value | tuple of Values | None``: emits ops for one application of ``node`` (its
-#: attributes are static, or symbolic where a captured number or array was stored in them).  None declines.
+#: attributes are static, or symbolic where a captured number or array was stored in them).  None declines.  What callers
+#: read from the node afterwards it stores there, as a value.
 Lowering = Callable[..., Any]
 
 LOWERINGS: Dict[Type[chainer.FunctionNode], Lowering] = {}
@@ -89,6 +90,17 @@ def are_ints(*attributes: Any) -> bool:
 def size_of(x: Value) -> int:
     """The number of elements of an array."""
     return math.prod(x.shape)
+
+
+def array_in(attribute: Any, shape: Optional[Tuple[Any, ...]] = None, dtype: Any = None) -> Optional[Value]:
+    """The array in an attribute as a value without gradient; None if it is none, or not of this shape and dtype."""
+    if hasattr(attribute, "capture") and isinstance(attribute.type, Tensor):
+        value = OPS["stop_gradient"](attribute.now())
+    elif type(attribute) is np.ndarray:
+        value = constant(attribute)
+    else:
+        return None
+    return value if shape in (None, value.shape) and dtype in (None, value.dtype) else None
 
 
 def number(attribute: Any, dtype: np.dtype) -> Optional[Value]:

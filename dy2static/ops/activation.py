@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..ir.op import declare, sample
-from .elementwise import less, logical_and, mask
-from .rules import same_as_input
+from .elementwise import greater_equal, less, logical_and, mask, where
+from .rules import elementwise, same_as_input
 
 _ONE = (sample((4, 3)), sample(()), sample((0, 3)), sample((1,)), sample((2, 1, 5)))
 
@@ -31,4 +33,11 @@ const_power = declare(
     vjp=lambda g, y, x, *, base: (y * math.log(base) * g,),
     numpy="np.power({T}({base}), {x}, out={out})",
     samples=_ONE + (sample((3,), base=0.5),),
+)
+
+#: ``x`` where it is not negative, else ``x * r``; the gradient is decided by the sign of the result.
+randomized_relu = declare(
+    "randomized_relu", "x r", kind="elementwise", infer=elementwise(np.multiply), inplace_ok=False,
+    vjp=lambda g, y, x, r: (where(greater_equal(y, 0), g, g * r), None),
+    numpy="np.multiply({x}, {r}, out={out})\nnp.copyto({out}, {x}, where={x} >= 0)",
 )

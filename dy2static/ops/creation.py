@@ -69,3 +69,19 @@ random_uniform = declare(
     holes=lambda *, shape: {"sizes": ", ".join(map(str, shape))},
     samples=(sample(shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
 )
+
+#: Uniform numbers in [low, high), of the same stream.
+random_between = declare(
+    "random_between", "", {"low": 0.0, "high": 1.0, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
+    infer=lambda *, low, high, shape: Tensor(shape, np.dtype("float64")),
+    numpy="np.asarray(np.random.uniform({low}, {high}, {shape}))",
+    samples=(sample(low=-1.0, high=2.0, shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
+)
+
+#: Numbers of the standard normal distribution, of the same stream.
+random_normal = declare(
+    "random_normal", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
+    infer=lambda *, shape: Tensor(shape, np.dtype("float64")),
+    numpy="np.asarray(np.random.standard_normal({shape}))",
+    samples=(sample(shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
+)

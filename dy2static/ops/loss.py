@@ -59,24 +59,26 @@ log_likelihood = declare(
 )
 
 
-def _refuse(x: np.ndarray, *, message: str) -> np.ndarray:
-    raise RuntimeError(message)
+def _refuse(x: np.ndarray, *, message: str, error: type) -> np.ndarray:
+    raise error(*[message] if message else [])
 
 
-#: Raises RuntimeError with this message when it runs.
+_REFUSAL = {"message": "", "error": RuntimeError}
+
+#: Raises the error with this message when it runs.
 refuse = declare(
-    "refuse", "x", {"message": ""}, kind="effect", may_raise=True, infer=same_as_input,
-    vjp=lambda g, y, x, *, message: (g,), numpy=_refuse,
+    "refuse", "x", _REFUSAL, kind="effect", may_raise=True, infer=same_as_input,
+    vjp=lambda g, y, x, **refusal: (g,), numpy=_refuse,
 )
 
 #: The same value, the gradient of something that has no second derivative: to differentiate it is to `refuse`.
 last_gradient = declare(
-    "last_gradient", "x", {"message": ""}, kind="view", view=True, infer=same_as_input,
-    vjp=lambda g, y, x, *, message: (refuse(g, message=message),), numpy="{x}",
+    "last_gradient", "x", _REFUSAL, kind="view", view=True, infer=same_as_input,
+    vjp=lambda g, y, x, **refusal: (refuse(g, **refusal),), numpy="{x}",
 )
 
 #: The same value; its gradient cannot be differentiated.
 once_differentiable = declare(
-    "once_differentiable", "x", {"message": ""}, kind="view", view=True, infer=same_as_input,
-    vjp=lambda g, y, x, *, message: (last_gradient(g, message=message),), numpy="{x}",
+    "once_differentiable", "x", _REFUSAL, kind="view", view=True, infer=same_as_input,
+    vjp=lambda g, y, x, **refusal: (last_gradient(g, **refusal),), numpy="{x}",
 )

@@ -10,13 +10,14 @@ from typing import Any, Optional, Sequence, Tuple
 import numpy as np
 
 from ..ir.graph import Value
-from ..ir.op import OpDef, declare
+from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .creation import zeros_like
-from .elementwise import cast
+from .elementwise import cast, not_equal, sqrt, square, where
 from .movement import reshape
-from .reduction import sum_
+from .reduction import mean, sum_
+from .rules import canonical_axes, need_dtype
 
 _Gradients = Tuple[Optional[Value], ...]
 
@@ -195,4 +196,142 @@ def _fixed_batch_norm_grad_vjp(g: Sequence[Optional[Value]], y: Sequence[Value],
 fixed_batch_norm_grad: OpDef = declare(
     "fixed_batch_norm_grad", "x gamma mean var g inv_std inv_var", {"axis": (0,)}, kind="reduction",
     infer=_fixed_batch_norm_grad_infer, numpy=_fixed_batch_norm_grad, vjp=_fixed_batch_norm_grad_vjp,
+)
+
+
+def _batch_renorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, running_mean: np.ndarray, running_var: np.ndarray, *,
+                  axis: Tuple[int, ...], eps: float, rmax: float, dmax: float) -> Sequence[np.ndarray]:
+    wide = _expander(x.ndim, axis)
+    mean, var = x.mean(axis=axis, dtype=gamma.dtype), x.var(axis=axis, dtype=gamma.dtype)
+    std = np.sqrt(var + eps, dtype=var.dtype)
+    running_std = np.sqrt(running_var + eps, dtype=running_mean.dtype)
+    r = np.clip(std / running_std, 1.0 / rmax, rmax)
+    d = np.clip((mean - running_mean) / running_std, -dmax, dmax)
+    x_hat = x - mean[wide]
+    x_hat /= std[wide]
+    renormalized = x_hat * r[wide] + d[wide]
+    y = gamma[wide] * renormalized
+    y += beta[wide]
+    return y.astype(x.dtype), mean, var, std, r, x_hat, renormalized
+
+
+def _batch_renorm_infer(x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor, running_var: Tensor,
+                        **_: Any) -> Tuple[Tensor, ...]:
+    r = Tensor(gamma.shape, np.promote_types(gamma.dtype, running_mean.dtype))
+    x_hat = Tensor(x.shape, np.promote_types(x.dtype, gamma.dtype))
+    return x, gamma, gamma, gamma, r, x_hat, Tensor(x.shape, np.promote_types(x_hat.dtype, r.dtype))
+
+
+#: ``y, mean, var, std, r, x_hat``, and what is scaled: the statistics of the batch are drawn near to those that run along.
+batch_renorm = declare(
+    "batch_renorm", "x gamma beta running_mean running_var", {"axis": (0,), "eps": 2e-5, "rmax": 1.0, "dmax": 0.0},
+    kind="reduction", infer=_batch_renorm_infer, numpy=_batch_renorm,
+    vjp=lambda g, y, x, gamma, beta, *running, axis, **attrs: (
+        *batch_renorm_grad(x, gamma, g[0], *y[3:], axis=axis), None, None),
+)
+
+
+def _batch_renorm_grad(x: np.ndarray, gamma: np.ndarray, g: np.ndarray, std: np.ndarray, r: np.ndarray, x_hat: np.ndarray,
+                       renormalized: np.ndarray, *, axis: Tuple[int, ...]) -> Sequence[np.ndarray]:
+    wide, m = _expander(x.ndim, axis), gamma.dtype.type(x.size // gamma.size)
+    gbeta = g.sum(axis=axis, dtype=gamma.dtype)
+    ggamma = (g * renormalized).sum(axis=axis)
+    gstd = (g * x_hat).sum(axis=axis)
+    gx = (r * gamma / std)[wide] * (g - (x_hat * gstd[wide] + gbeta[wide]) / m)
+    return gx.astype(x.dtype), ggamma, gbeta
+
+
+#: It has no derivative: Chainer refuses one.
+batch_renorm_grad = declare(
+    "batch_renorm_grad", "x gamma g std r x_hat renormalized", {"axis": (0,)}, kind="reduction",
+    infer=lambda x, gamma, g, std, r, x_hat, renormalized, **attrs: (x, Tensor(gamma.shape, renormalized.dtype), gamma),
+    numpy=_batch_renorm_grad,
+)
+
+
+# Rows and neighbours ------------------------------------------------------------------------------------------------
+
+
+def _standardize(x: np.ndarray, *, eps: float) -> Sequence[np.ndarray]:
+    x_hat = x - x.mean(axis=1, dtype=x.dtype)[:, None]
+    inv_std = (x_hat * x_hat).mean(axis=1)
+    inv_std += eps
+    np.sqrt(inv_std, out=inv_std)
+    np.reciprocal(inv_std, out=inv_std)
+    x_hat *= inv_std[:, None]
+    return x_hat, inv_std
+
+
+def _standardize_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value, *, eps: float) -> _Gradients:
+    (g_hat, g_std), (x_hat, inv_std) = g, y
+
+    def wide(column: Value) -> Value:
+        return broadcast_to(reshape(column, shape=(x.shape[0], 1)), shape=x.shape)
+    parts = []
+    if g_hat is not None:
+        parts.append(wide(inv_std) * (g_hat - wide(mean(g_hat, axis=1)) - x_hat * wide(mean(g_hat * x_hat, axis=1))))
+    if g_std is not None:
+        parts.append(-wide(g_std * inv_std * inv_std * (1.0 / x.shape[1])) * x_hat)
+    return (parts[0] if len(parts) == 1 else parts[0] + parts[1],)
+
+
+#: ``x_hat, inv_std``: every row with mean 0 and variance 1, and what it was multiplied by.
+standardize = declare(
+    "standardize", "x", {"eps": 1e-5}, kind="reduction", numpy=_standardize, vjp=_standardize_vjp,
+    infer=lambda x, *, eps: (x, Tensor(x.shape[:1], x.dtype)),
+)
+
+
+def _normalize_l2_vjp(g: Value, y: Value, x: Value, *, axis: Tuple[int, ...], eps: float) -> _Gradients:
+    def wide(row: Value) -> Value:
+        return broadcast_to(row, shape=x.shape)
+    length = sqrt(sum_(square(x), axis=axis, keepdims=True))
+    norm = wide(length + eps)
+    is_there = not_equal(length, 0)                         # rows of zeros have no direction
+    share = where(is_there, sum_(x * g, axis=axis, keepdims=True) / where(is_there, length, 1), 0)
+    return ((g * norm - wide(share) * x) / square(norm),)
+
+
+#: ``x / (sqrt(sum(x ** 2)) + eps)`` over ``axis``.
+normalize_l2 = declare(
+    "normalize_l2", "x", {"axis": (1,), "eps": 1e-5}, kind="reduction", vjp=_normalize_l2_vjp,
+    canonical=lambda x, *, axis, eps: {**canonical_axes(x, axis=axis), "eps": eps},
+    infer=lambda x, **attrs: need_dtype(x, "f", "the operand") or x,
+    numpy="np.divide({x}, np.sqrt(np.add.reduce(np.square({x}), axis={axis}, keepdims=True), dtype={T}) + {T}({eps}), out={out})",
+    samples=(sample((4, 3)), sample((2, 3, 4), axis=(0, -1)), sample((3,), axis=0, eps=0.1), sample((0, 3))),
+)
+
+
+def _window_sums(x: np.ndarray, n: int) -> np.ndarray:
+    """For each channel the sum over those around it."""
+    total = x.copy()
+    for i in range(1, n // 2 + 1):
+        total[:, i:] += x[:, :-i]
+        total[:, :-i] += x[:, i:]
+    return total
+
+
+def _local_response(x: np.ndarray, *, n: int, k: float, alpha: float, beta: float) -> Sequence[np.ndarray]:
+    unit = k + alpha * _window_sums(np.square(x), n)
+    scale = unit ** -beta
+    return x * scale, unit, scale
+
+
+def _local_response_grad(x: np.ndarray, y: np.ndarray, g: np.ndarray, unit: np.ndarray, scale: np.ndarray, *, n: int,
+                         alpha: float, beta: float) -> np.ndarray:
+    return g * scale - 2 * alpha * beta * x * _window_sums(y * g / unit, n)
+
+
+#: ``y, unit, scale``: `x` divided by a power of what channels around have.
+local_response = declare(
+    "local_response", "x", {"n": 5, "k": 2, "alpha": 1e-4, "beta": 0.75}, kind="reduction",
+    infer=lambda x, **attrs: (x, x, x), numpy=_local_response,
+    vjp=lambda g, y, x, *, n, k, alpha, beta: (
+        local_response_grad(x, y[0], g[0], y[1], y[2], n=n, alpha=alpha, beta=beta),),
+)
+
+#: It has no derivative: Chainer has none.
+local_response_grad = declare(
+    "local_response_grad", "x y g unit scale", {"n": 5, "alpha": 1e-4, "beta": 0.75}, kind="reduction",
+    infer=lambda x, *_, **attrs: x, numpy=_local_response_grad,
 )

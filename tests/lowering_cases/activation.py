@@ -1,9 +1,25 @@
 """Calls of chainer.functions.activation."""
+import chainer
 import chainer.functions as F
+import numpy as np
 
 from .case import Case, unary
 
+_R = np.array([[0.5, -1.5, 1.0], [0.25, 0.0, 2.0]], "f")
+
+
+def _tested(x):
+    with chainer.using_config("train", False):
+        return F.rrelu(x)
+
+
 CASES = [
+    *(Case(f"rrelu {shape}", F.rrelu, shape) for shape in ((4, 3), (0, 3), (1,))),
+    Case("rrelu reused", lambda x: F.rrelu(x * x, r=F.rrelu(x, 0.1, 0.4, return_r=True)[1]), (4, 3)),
+    Case("rrelu given", lambda x: F.rrelu(x, r=_R), (2, 3), dtypes="f"),
+    Case("rrelu tested", _tested, (4, 3)),
+    Case("maxout", lambda x: F.maxout(x, 2), (3, 4)),
+    Case("maxout axis", lambda x: F.maxout(x, 3, axis=2), (2, 2, 6, 2)),
     *unary("relu", F.relu),
     *unary("tanh", F.tanh),
     *unary("sigmoid", F.sigmoid),
