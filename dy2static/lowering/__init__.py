@@ -1,7 +1,22 @@
 """How Chainer's functions become primitive ops; what has no lowering stays whole, as an opaque node."""
 from __future__ import annotations
 
-from . import activation, array, basic_math, connection, evaluation, loss, math, noise, normalization, reasons, rnn, sequences
+from . import (
+    activation,
+    array,
+    basic_math,
+    connection,
+    evaluation,
+    images,
+    indexing,
+    loss,
+    math,
+    noise,
+    normalization,
+    reasons,
+    rnn,
+    sequences,
+)
 
-__all__ = ["activation", "array", "basic_math", "connection", "evaluation", "loss", "math", "noise",
+__all__ = ["activation", "array", "basic_math", "connection", "evaluation", "images", "indexing", "loss", "math", "noise",
            "normalization", "reasons", "rnn", "sequences"]

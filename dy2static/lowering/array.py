@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.array`: views and copies of elements."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
@@ -10,14 +10,14 @@ from chainer.functions.array.broadcast import Broadcast, BroadcastTo
 from chainer.functions.array.cast import Cast
 from chainer.functions.array.concat import Concat
 from chainer.functions.array.copy import Copy
+from chainer.functions.array.diagonal import Diagonal
+from chainer.functions.array.dstack import Dstack
 from chainer.functions.array.expand_dims import ExpandDims
 from chainer.functions.array.flip import Flip
 from chainer.functions.array.fliplr import FlipLR
 from chainer.functions.array.flipud import FlipUD
-from chainer.functions.array.get_item import GetItem
 from chainer.functions.array.hstack import Hstack
 from chainer.functions.array.moveaxis import Moveaxis
-from chainer.functions.array.pad import Pad
 from chainer.functions.array.repeat import Repeat
 from chainer.functions.array.reshape import Reshape
 from chainer.functions.array.rollaxis import Rollaxis
@@ -33,10 +33,9 @@ from chainer.functions.array.vstack import Vstack
 from chainer.functions.array.where import Where
 
 from .. import ops
-from ..ir.building import broadcast, constant, current, new_extent
+from ..ir.building import broadcast, constant
 from ..ir.graph import Value
-from ..ir.template import AT
-from ..ir.types import Scalar, Tensor
+from ..ir.types import Scalar
 from .registry import are_ints, ints, lowers, size_of, symbolic_value
 
 # Shapes ---------------------------------------------------------------------------------------------------------
@@ -132,66 +131,6 @@ def _flipped(x: Value, axis: int) -> Value:
 # Parts ----------------------------------------------------------------------------------------------------------
 
 
-def _is_basic(entry: Any) -> bool:
-    """Whether an entry of an index is known now and selects a view."""
-    if isinstance(entry, slice):
-        return all(part is None or _is_int(part) for part in (entry.start, entry.stop, entry.step))
-    return entry is None or entry is Ellipsis or _is_int(entry) or _is_number_of_run(entry)
-
-
-def _is_int(entry: Any) -> bool:
-    return isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
-
-
-@lowers(GetItem)
-def get_item(node: Any, x: Value) -> Optional[Value]:
-    # an index that selects one element gives a copy, not a view; equal entries of an index array add up in backward
-    *before, last = node.slices or (Ellipsis,)
-    rows = symbolic_value(last)
-    if rows is not None and all(isinstance(entry, slice) and entry == slice(None) for entry in before):
-        picks = isinstance(rows.type, Tensor) and rows.dtype.kind in "iu" and rows.ndim > 0
-        if picks:
-            return ops.take(x, rows, axis=len(before)) if len(before) < x.ndim else None
-    span = _span(last) if all(isinstance(entry, slice) and entry == slice(None) for entry in before) else None
-    if span is not None and len(before) < x.ndim:
-        extents = _extents_like(x, span, len(before)) or ((str(new_extent()), 0, len(before)),)
-        return ops.getitem_span(x, *span.values(), axis=len(before), given="".join(span), extents=extents)
-    if not all(map(_is_basic, node.slices)):
-        return None
-    numbers = [symbolic_value(entry) for entry in node.slices if _is_number_of_run(entry)]
-    index = tuple(AT if _is_number_of_run(entry) else entry for entry in node.slices)
-    y = ops.getitem_at(x, *numbers, index=index) if numbers else ops.getitem(x, index=index)
-    return ops.copy(y) if len(node.slices) == x.ndim and all(map(_is_int, node.slices)) else y
-
-
-def _span(entry: Any) -> Optional[Dict[str, Value]]:
-    """The ends of a slice, ``<`` and ``>``, if the run knows one of them; the other may be an int, or left out."""
-    if not isinstance(entry, slice) or entry.step is not None:
-        return None
-    ends = {"<": entry.start, ">": entry.stop}
-    if not any(map(_is_number_of_run, ends.values())):
-        return None
-    if any(not (end is None or _is_number_of_run(end) or type(end) is int) for end in ends.values()):
-        return None
-    return {side: ops.py_constant(value=end) if type(end) is int else symbolic_value(end)
-            for side, end in ends.items() if end is not None}
-
-
-def _extents_like(x: Value, span: Dict[str, Value], axis: int) -> Any:
-    """The size of an earlier slice between the same ends, of an axis as long."""
-    for node in current().nodes:
-        if node.op is ops.getitem_span and node.inputs[1:] == tuple(span.values()) and \
-                node.attrs["given"] == "".join(span) and node.inputs[0].shape[node.attrs["axis"]] == x.shape[axis]:
-            return ((node.attrs["extents"][0][0], 0, axis),)
-    return None
-
-
-def _is_number_of_run(entry: Any) -> bool:
-    """Whether an entry of an index is an integer that only the run knows."""
-    value = symbolic_value(entry)
-    return value is not None and value.shape == () and value.dtype.kind in "iu"
-
-
 @lowers(SplitAxis)
 def split_axis(node: Any, x: Value) -> Any:
     # outputs without a gradient count as zero; parts that overlap or leave elements out are an error in backward
@@ -228,6 +167,13 @@ def select_item(node: Any, x: Value, t: Value) -> Optional[Value]:
     return ops.reshape(ops.take_along(x, ops.reshape(t, shape=(t.shape[0], 1)), axis=1), shape=t.shape)
 
 
+@lowers(Diagonal)
+def diagonal(node: Any, x: Value) -> Optional[Value]:
+    if not are_ints(node.offset, node.axis1, node.axis2) or node.axis1 % x.ndim == node.axis2 % x.ndim:
+        return None
+    return ops.diagonal(x, offset=node.offset, axes=(node.axis1, node.axis2))
+
+
 # Joins and repetition -------------------------------------------------------------------------------------------
 
 
@@ -253,6 +199,14 @@ def vstack(node: Any, *xs: Value) -> Value:
     # vectors and numbers become rows
     xs = tuple(x if x.ndim > 1 else ops.reshape(x, shape=(1, size_of(x))) for x in xs)
     return ops.concat(*xs, axis=0)
+
+
+@lowers(Dstack)
+def dstack(node: Any, *xs: Value) -> Value:
+    # along a third axis; numbers, vectors and matrices get one
+    shapes = {0: lambda: (1, 1, 1), 1: lambda n: (1, n, 1), 2: lambda n, m: (n, m, 1)}
+    xs = tuple(ops.reshape(x, shape=shapes[x.ndim](*x.shape)) if x.ndim < 3 else x for x in xs)
+    return ops.concat(*xs, axis=2)
 
 
 def _repeated(x: Value, shape: Sequence[int], repeats: Sequence[int], after: bool, result: Tuple[int, ...]) -> Value:
@@ -281,25 +235,14 @@ def tile(node: Any, x: Value) -> Optional[Value]:
 @lowers(Repeat)
 def repeat(node: Any, x: Value) -> Optional[Value]:
     # several numbers of repeats repeat each element as often as its own says; without an axis x is flat
-    if len(node.repeats) != 1:
-        return None
     shape, axis = ((size_of(x),), 0) if node.axis is None else (x.shape, node.axis % x.ndim)
+    if len(node.repeats) != 1:
+        if len(node.repeats) != shape[axis]:
+            return None
+        rows = constant(np.repeat(np.arange(shape[axis]), node.repeats))
+        return ops.take(ops.reshape(x, shape=shape), rows, axis=axis)
     repeats = [node.repeats[0] if i == axis else 1 for i in range(len(shape))]
     return _repeated(x, shape, repeats, True, tuple(n * r for n, r in zip(shape, repeats)))
-
-
-@lowers(Pad)
-def pad(node: Any, x: Value) -> Optional[Value]:
-    # backward takes the padding off, which is the derivative for constant padding alone; it reads ``pad_width`` as
-    # NumPy does, unless that is one row for several axes
-    widths = np.asarray(node.pad_width)
-    if node.mode != "constant" or node.keywords or widths.dtype.kind != "i":
-        return None
-    if widths.ndim == 2 and len(widths) != x.ndim:
-        return None
-    pairs = np.broadcast_to(widths, (x.ndim, 2)).tolist()
-    index = tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape))
-    return ops.scatter_slice(x, index=index, shape=tuple(n + sum(pair) for pair, n in zip(pairs, x.shape)))
 
 
 # Others ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from typing import Any, Optional, Tuple
 import numpy as np
 from chainer.functions.math.average import Mean
 from chainer.functions.math.clip import Clip
+from chainer.functions.math.cumprod import Cumprod
+from chainer.functions.math.cumsum import Cumsum
 from chainer.functions.math.exponential import Exp, Log
 from chainer.functions.math.exponential_m1 import Expm1
 from chainer.functions.math.identity import Identity
@@ -17,6 +19,7 @@ from chainer.functions.math.matmul import BatchMatMul, MatMul
 from chainer.functions.math.maximum import Maximum
 from chainer.functions.math.minimum import Minimum
 from chainer.functions.math.minmax import ArgMax, ArgMin, Max, Min
+from chainer.functions.math.prod import Prod
 from chainer.functions.math.sqrt import Sqrt
 from chainer.functions.math.square import Square
 from chainer.functions.math.sum import Sum, SumTo
@@ -122,6 +125,24 @@ def _count(x: Value, axes: Tuple[int, ...]) -> int:
 def sum(node: Any, x: Value) -> Optional[Value]:
     axes = _axes(node, x)
     return None if axes is None else ops.sum(x, axis=axes, keepdims=node.keepdims)
+
+
+@lowers(Prod)
+def prod(node: Any, x: Value) -> Value:
+    return ops.prod(x, axis=node.axis, keepdims=bool(node.keepdims))
+
+
+def _cumulative(name: str) -> Lowering:
+    op = getattr(ops, name)
+
+    def lowering(node: Any, x: Value) -> Value:
+        # without an axis x is flat
+        return op(ops.reshape(x, shape=(-1,)), axis=0) if node.axis is None else op(x, axis=node.axis)
+    return lowering
+
+
+lowers(Cumsum)(_cumulative("cumsum"))
+lowers(Cumprod)(_cumulative("cumprod"))
 
 
 @lowers(SumTo)

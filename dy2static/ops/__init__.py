@@ -9,7 +9,10 @@ from . import (
     control,
     convolution,
     creation,
+    cumulative,
     elementwise,
+    images,
+    indexing,
     lists,
     loss,
     movement,
@@ -22,9 +25,9 @@ from . import (
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
-__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "elementwise", "lists", "loss",
-           "movement", "normal_index", "normalization", "ones_like", "parts", "pooling", "reduction", "scalar",
-           "zeros_like"]
+__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "cumulative", "elementwise",
+           "images", "indexing", "lists", "loss", "movement", "normal_index", "normalization", "ones_like", "parts", "pooling",
+           "reduction", "scalar", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

@@ -29,6 +29,11 @@ CASES = [
       for f in (F.sum, F.max, F.min, F.average)
       for shape, options in (((4, 3), {}), ((4, 3), {"axis": 0}), ((2, 3, 4), {"axis": (0, -1)}), ((), {}), ((1,), {}),
                              ((2, 3, 4), {"axis": 1, "keepdims": True}), ((0, 3), {"axis": 1}))),
+    *(Case(f"{f.__name__} {shape} {options}", lambda x, f=f, options=options: f(x, **options), shape)
+      for f in (F.prod, F.cumsum, F.cumprod)
+      for shape, options in (((4, 3), {}), ((4, 3), {"axis": 0}), ((2, 3, 4), {"axis": -2}), ((), {}), ((1,), {}), ((0, 3), {"axis": 1}))),
+    Case("prod of axes", lambda x: F.prod(x, (2, 0), keepdims=True), (2, 3, 2)),
+    Case("cumprod of zeros", lambda x: F.cumprod(F.floor(x) * x, 0), (5, 2)),
     Case("sum of none", F.sum, (0, 3)),
     Case("sum of equals", lambda x: F.max(F.concat([x, x])), (2, 3)),
     Case("sum_to", lambda x: F.sum_to(x, (3, 1)), (2, 3, 4)),

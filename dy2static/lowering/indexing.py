@@ -1,0 +1,123 @@
+"""Lowerings of `chainer.functions.array`: parts of an array, by any index NumPy takes."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+from chainer.functions.array.get_item import GetItem
+from chainer.functions.array.scatter_add import ScatterAdd
+
+from .. import ops
+from ..ir.building import constant, current, new_extent
+from ..ir.graph import Value
+from ..ir.template import AT
+from ..ir.types import Tensor
+from .registry import lowers, symbolic_value
+
+
+@lowers(GetItem)
+def get_item(node: Any, x: Value) -> Optional[Value]:
+    # an index that selects one element gives a copy, not a view; equal entries of an index array add up in backward
+    *before, last = node.slices or (Ellipsis,)
+    first = len(before) < x.ndim and all(isinstance(entry, slice) and entry == slice(None) for entry in before)
+    span = _span(last) if first else None
+    if span is not None:
+        extents = _extents_like(x, span, len(before)) or ((str(new_extent()), 0, len(before)),)
+        return ops.getitem_span(x, *span.values(), axis=len(before), given="".join(span), extents=extents)
+    found = _index(node.slices)
+    if found is None:
+        return None
+    index, numbers = found
+    if first and len(numbers) == 1 and index[-1] == AT and isinstance(numbers[0].type, Tensor) and numbers[0].ndim:
+        return ops.take(x, numbers[0], axis=len(before))
+    y = ops.indexing.picked(x, *numbers, index=index)
+    return ops.copy(y) if len(node.slices) == x.ndim and all(map(_is_int, node.slices)) else y
+
+
+@lowers(ScatterAdd)
+def scatter_add(node: Any, a: Value, b: Value) -> Optional[Value]:
+    # what does not fit is an error: it is not broadcast
+    found = _index(node.slices)
+    if found is None or a.dtype != b.dtype:
+        return None
+    index, numbers = found
+    picked = ops.indexing.shape_of_part(a.type, *(n.type for n in numbers), index=ops.normal_index(index, a.shape))
+    return ops.add_at(a, b, *numbers, index=index) if picked == b.shape else None
+
+
+def _index(slices: Tuple[Any, ...]) -> Optional[Tuple[Tuple[Any, ...], List[Value]]]:
+    """An index with `AT` for what are operands, and these; None if part of it is of another kind."""
+    index: List[Any] = []
+    numbers: List[Value] = []
+    for entry in slices:
+        value = symbolic_value(entry)
+        if value is not None:
+            found: Optional[Tuple[Value, ...]] = (value,) if value.dtype.kind in "iu" else None
+        elif isinstance(entry, (list, np.ndarray)):
+            found = _arrays(entry)
+        elif _is_basic(entry):
+            index.append(entry)
+            continue
+        else:
+            found = None
+        if found is None:
+            return None
+        index += [AT] * len(found)
+        numbers += found
+    return tuple(index), numbers
+
+
+def _arrays(entry: Any) -> Optional[Tuple[Value, ...]]:
+    """The int arrays that an array or a list of numbers known now stands for: for a mask, where it holds."""
+    if isinstance(entry, list) and not _is_nested(entry):
+        return None
+    array = np.asarray(entry) if np.size(entry) or isinstance(entry, np.ndarray) else np.zeros(np.shape(entry), np.intp)
+    if array.dtype.kind == "b" and array.ndim:
+        return tuple(map(constant, array.nonzero()))
+    return (constant(array),) if array.dtype.kind in "iu" else None
+
+
+def _is_nested(entry: Any) -> bool:
+    """Whether lists hold nothing but ints and bools known now."""
+    if isinstance(entry, list):
+        return all(map(_is_nested, entry))
+    return isinstance(entry, (int, np.integer, np.bool_))
+
+
+def _is_basic(entry: Any) -> bool:
+    """Whether an entry of an index is known now and selects a view."""
+    if isinstance(entry, slice):
+        return all(part is None or _is_int(part) for part in (entry.start, entry.stop, entry.step))
+    return entry is None or entry is Ellipsis or _is_int(entry)
+
+
+def _is_int(entry: Any) -> bool:
+    return isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
+
+
+def _span(entry: Any) -> Optional[Dict[str, Value]]:
+    """The ends of a slice, ``<`` and ``>``, if the run knows one of them; the other may be an int, or left out."""
+    if not isinstance(entry, slice) or entry.step is not None:
+        return None
+    ends = {"<": entry.start, ">": entry.stop}
+    if not any(map(_is_number_of_run, ends.values())):
+        return None
+    if any(not (end is None or _is_number_of_run(end) or type(end) is int) for end in ends.values()):
+        return None
+    return {side: ops.py_constant(value=end) if type(end) is int else symbolic_value(end)
+            for side, end in ends.items() if end is not None}
+
+
+def _extents_like(x: Value, span: Dict[str, Value], axis: int) -> Any:
+    """The size of an earlier slice between the same ends, of an axis as long."""
+    for node in current().nodes:
+        if node.op is ops.getitem_span and node.inputs[1:] == tuple(span.values()) and \
+                node.attrs["given"] == "".join(span) and node.inputs[0].shape[node.attrs["axis"]] == x.shape[axis]:
+            return ((node.attrs["extents"][0][0], 0, axis),)
+    return None
+
+
+def _is_number_of_run(entry: Any) -> bool:
+    """Whether an entry of an index is an integer that only the run knows."""
+    value = symbolic_value(entry)
+    return value is not None and value.shape == () and value.dtype.kind in "iu"
