@@ -67,13 +67,15 @@ class Recording:
         finally:
             chainer.FunctionNode.apply = apply
 
-    @staticmethod
-    def _lower(node, before, values):
+    def _lower(self, node, before, values):
         """The lowering sees the node as it was before it ran."""
         if "slices" in before.__dict__:             # as a capture leaves it
             before.slices = tuple(Held(constant(s)) if isinstance(s, np.ndarray) else s for s in before.slices)
         lowering = lowering_of(node)
         result = None if lowering is None else lowering(before, *values)
+        for name, value in before.__dict__.items():
+            if isinstance(value, Value):            # what forward leaves in the node
+                self._remember(getattr(node, name), value)
         return (result,) if isinstance(result, Value) else result
 
 

@@ -139,6 +139,8 @@ class Applying:
         self._fill_attributes(node)
         if any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values]):
             self._store_writes_before(start)
+        node.__dict__.update({name: SymbolicArray(self, attribute) for name, attribute in node.__dict__.items()
+                              if isinstance(attribute, Value)})
         return outputs if isinstance(outputs, tuple) else (outputs,)
 
     def _fill_attributes(self, node: chainer.FunctionNode) -> None:

@@ -119,3 +119,21 @@ def ints(attribute: Any) -> Optional[Tuple[int, ...]]:
     """An attribute that is an int or a sequence of ints, as a tuple; None if it is anything else."""
     items = attribute if isinstance(attribute, (tuple, list)) else (attribute,)
     return tuple(item.plain if isinstance(item, Dim) else int(item) for item in items) if are_ints(*items) else None
+
+
+def are_fixed(*shapes: Any) -> bool:
+    """Whether these tuples are there and hold only numbers that are known now."""
+    return all(shape is not None and all(isinstance(n, (int, np.integer)) for n in shape) for shape in shapes)
+
+
+def numbers_of_windows(sizes: Any, kernel: Any, stride: Any, pad: Any, dilate: Any, cover_all: Any) -> Optional[Tuple[int, ...]]:
+    """How many windows there are along each axis; None for what is not known now or an error of Chainer's."""
+    if not are_fixed(sizes, kernel, stride, pad, dilate) or not isinstance(cover_all, (bool, int)):
+        return None
+    if not len(sizes) == len(kernel) == len(stride) == len(pad) == len(dilate):
+        return None
+    if min((*kernel, *stride, *dilate), default=0) < 1 or min(pad) < 0:
+        return None
+    counts = tuple((n + 2 * p - (k - 1) * d - 1 + (s - 1 if cover_all else 0)) // s + 1
+                   for n, k, s, p, d in zip(sizes, kernel, stride, pad, dilate))
+    return counts if min(counts) > 0 else None

@@ -6,12 +6,15 @@ Arrays are ``(batch, channels, *sizes)``.  The attributes ``stride``, ``pad``, `
 """
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, Tuple
 
 from ..ir.dims import equal, show
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
-from .correlation import convolve, convolve_transposed, correlate_with_gradient
+from .contraction import matmul
+from .correlation import convolve, convolve_locally, convolve_transposed, correlate_with_gradient
+from .movement import reshape, stop_gradient, transpose
 from .rules import need_dtype, one_dtype, sizes
 from .windows import add_patches, take_patches
 
@@ -160,4 +163,44 @@ col2im: OpDef = declare(
     numpy="add_patches({x}, {stride}, {pad}, {dilate}, {size}, out={out})", calls=(add_patches,),
     samples=(sample((2, 3, 3, 2, 2, 2), size=(4, 3)), sample((2, 2, 2, 3), size=(5,), stride=(2,), pad=(1,)),
              sample((1, 2, 2, 1, 2, 2), size=(5, 4), stride=(2, 3), dilate=(2, 1)), sample((0, 2, 2, 2), size=(3,))),
+)
+
+# Filters of their own -------------------------------------------------------------------------------------------
+
+
+def _local_infer(x: Tensor, W: Tensor, *, stride: Tuple[int, ...]) -> Tensor:
+    one_dtype(x, W)
+    spots = W.shape[1:len(stride) + 1]
+    if W.ndim != 2 * x.ndim - 2:
+        raise ValueError(f"filters of shape {show(W.shape)} for an image of shape {show(x.shape)}")
+    _channels(x.shape[1], W.shape[len(stride) + 1])
+    check_windows(x.shape[2:], W.shape[len(stride) + 2:], spots, stride, (0,) * len(stride), (1,) * len(stride))
+    return Tensor((x.shape[0], W.shape[0], *spots), x.dtype)
+
+
+def _local_vjp(g, y, x, W, *, stride):
+    count = len(stride)
+    spots, kernel = W.shape[1:count + 1], W.shape[count + 2:]
+    axes = tuple(range(2, 2 + count))
+    each = math.prod(spots)
+    # as matrices, one for each spot
+    rows = reshape(transpose(g, axes=(*axes, 0, 1)), shape=(each, *g.shape[:2]))
+    filters = reshape(transpose(W, axes=(*(a - 1 for a in axes), 0, *range(count + 1, W.ndim))),
+                      shape=(each, W.shape[0], x.shape[1] * math.prod(kernel)))
+    image = transpose(reshape(matmul(rows, filters), shape=(*spots, *x.shape[:2], *kernel)),
+                      axes=(*range(count, 2 * count + 2), *range(count)))
+    columns = im2col(x, kernel=kernel, size=spots, stride=stride)
+    columns = reshape(transpose(columns, axes=(*(a + count for a in axes), 0, 1, *axes)),
+                      shape=(each, x.shape[0], x.shape[1] * math.prod(kernel)))
+    weights = reshape(matmul(rows, columns, transa=True), shape=(*spots, W.shape[0], x.shape[1], *kernel))
+    return (stop_gradient(col2im(image, size=x.shape[2:], stride=stride)),
+            stop_gradient(transpose(weights, axes=(count, *range(count), *range(count + 1, W.ndim)))))
+
+
+#: `conv` where each spot has filters of its own, ``W: (channels out, *spots, channels in, *kernel)``.  Its gradients have
+#: none themselves.
+local_conv = declare(
+    "local_conv", "x W", {"stride": ()}, kind="contraction", infer=_local_infer,
+    vjp=_local_vjp,
+    numpy="convolve_locally({x}, {W}, {stride}, out={out})", calls=(convolve_locally,),
 )

@@ -111,3 +111,16 @@ def correlate_with_gradient(x: np.ndarray, g: np.ndarray, stride: Sizes, pad: Si
     result = np.empty((filters, inner, *size), x.dtype) if out is None else out
     result[...] = total.reshape(result.shape)
     return result
+
+
+def convolve_locally(x: np.ndarray, W: np.ndarray, stride: Sizes, out: Optional[np.ndarray] = None) -> np.ndarray:
+    """The correlation of each patch with filters of its own, ``W: (channels out, *spots, channels in, *kernel)``."""
+    count = len(stride)
+    spots, kernel = W.shape[1:count + 1], W.shape[count + 2:]
+    inner = tuple(range(count + 1, 2 * count + 2))
+    columns = windows(x, kernel, stride, (1,) * count, spots)
+    columns = columns.transpose(*range(count + 2, columns.ndim), 0, *range(1, count + 2)).reshape(*spots, len(x), -1)
+    weights = W.transpose(*range(1, count + 1), *inner, 0).reshape(*spots, -1, len(W))
+    result = np.empty((len(x), len(W), *spots), x.dtype) if out is None else out
+    result[...] = np.matmul(columns, weights).transpose(count, count + 1, *range(count))
+    return result

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def put(g: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes, pad: S
     # every so many windows apart, no two meet
     apart = tuple(-(-k // s) for k, s in zip(kernel, stride))
     for first in itertools.product(*map(range, apart)):
-        part = (..., *(slice(i, None, step) for i, step in zip(first, apart)))
+        part: Any = (..., *(slice(i, None, step) for i, step in zip(first, apart)))
         flat[positions[part]] += g[part]
     if image is not result:
         result[...] = image[inner(size, pad)]

@@ -49,7 +49,8 @@ def windows(image: np.ndarray, kernel: Sizes, stride: Sizes, dilate: Sizes, spot
 def places(view: np.ndarray, kernel: Sizes) -> Iterator[np.ndarray]:
     """What stands at each place in all windows, as views ``(batch, channels, *spots)``."""
     for place in itertools.product(*map(range, kernel)):
-        yield view[(slice(None), slice(None), *place)]
+        index: Tuple[Any, ...] = (slice(None), slice(None), *place)
+        yield view[index]
 
 
 def are_apart(kernel: Sizes, stride: Sizes, dilate: Sizes) -> bool:
