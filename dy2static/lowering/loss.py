@@ -6,17 +6,22 @@ from typing import Any, Optional
 import chainer
 import numpy as np
 from chainer.functions.loss.absolute_error import AbsoluteError
+from chainer.functions.loss.contrastive import Contrastive
+from chainer.functions.loss.cross_covariance import CrossCovariance
+from chainer.functions.loss.decov import DeCov
 from chainer.functions.loss.huber_loss import HuberLoss
 from chainer.functions.loss.mean_absolute_error import MeanAbsoluteError
 from chainer.functions.loss.mean_squared_error import MeanSquaredError
 from chainer.functions.loss.sigmoid_cross_entropy import SigmoidCrossEntropy
 from chainer.functions.loss.softmax_cross_entropy import SoftmaxCrossEntropy
 from chainer.functions.loss.squared_error import SquaredError
+from chainer.functions.loss.triplet import Triplet
 
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import is_number, lowers, size_of
+from .math import mean_of
+from .registry import array_in, is_number, label_to_ignore, lowers, size_of
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -61,15 +66,24 @@ def huber_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
 
 @lowers(SoftmaxCrossEntropy)
 def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
-    # Float targets have a gradient rule that is not the derivative; class weights are arrays in an attribute; without
-    # cache_score backward computes from what x holds then; debug mode checks the labels; for an empty batch, backward
-    # raises.
-    label = _label(node.ignore_label, t.dtype)
-    if label is None or node.class_weight is not None or not node.cache_score:
+    # Without cache_score backward computes from what x holds then; debug mode checks the labels; for an empty batch,
+    # backward raises.
+    if not node.cache_score or size_of(x) == 0 or chainer.is_debug():
         return None
-    if chainer.is_debug() or size_of(x) == 0:
+    x = ops.once_differentiable(x, message=_ONCE)
+    if t.dtype.kind == "f":
+        return _soft_target_loss(node, x, t)
+    label = label_to_ignore(node.ignore_label, t.dtype)
+    log_y = ops.log_softmax(x, axis=1)
+    if node.class_weight is not None:
+        weight = array_in(node.class_weight, x.shape[1:2])
+        if weight is None or weight.dtype.kind != "f":
+            return None
+        wide = np.promote_types(x.dtype, weight.dtype)
+        weight = ops.reshape(_cast(weight, wide), shape=(1, -1) + (1,) * (x.ndim - 2))
+        log_y = _cast(_cast(log_y, wide) * weight, x.dtype)
+    if label is None:
         return None
-    log_y = ops.log_softmax(ops.once_differentiable(x, message=_ONCE), axis=1)
     valid = ops.not_equal(t, label)
     picks = ops.mask(t, valid)                                         # an ignored label reads column 0
     column = ops.take_along(log_y, ops.reshape(picks, shape=t.shape[:1] + (1,) + t.shape[1:]), axis=1)
@@ -80,10 +94,21 @@ def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     return _cast(total * _cast(-1.0 / _count(node.normalize, valid, x.shape[0]), total.dtype), x.dtype)
 
 
+def _soft_target_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
+    # the gradient is not the derivative: it takes the sum of the targets for 1
+    if t.dtype != x.dtype or not is_number(node.ignore_label):
+        return None
+    losses = ops.soft_labels(x, ops.log_softmax(ops.stop_gradient(x), axis=1), t, ignored=float(node.ignore_label),
+                             eps=node.eps if node.soft_target_loss == "kl-divergence" else None)
+    if node.reduce == "no":
+        return losses
+    return ops.sum(losses) * (1.0 / (size_of(x) / x.shape[1]))
+
+
 @lowers(SigmoidCrossEntropy)
 def sigmoid_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     # integer labels make NumPy compute in a wider dtype; the loss is cast at the end
-    label = _label(node.ignore_label, t.dtype)
+    label = label_to_ignore(node.ignore_label, t.dtype)
     if label is None:
         return None
     valid = ops.not_equal(t, label)
@@ -94,11 +119,50 @@ def sigmoid_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
     return _cast(total / _count(node.normalize, valid, x.shape[0] if x.ndim else 1), x.dtype)
 
 
-def _label(label: Any, dtype: np.dtype) -> Optional[Value]:
-    """The label to ignore as a value that labels can be compared with."""
-    if not isinstance(label, (int, np.integer)) or dtype.kind not in "iu":
+@lowers(Contrastive)
+def contrastive(node: Any, x0: Value, x1: Value, y: Value) -> Optional[Value]:
+    # integer labels make NumPy compute in a wider dtype; the loss is cast at the end
+    if not is_number(node.margin):
         return None
-    return constant(label, dtype) if np.iinfo(dtype).min <= label <= np.iinfo(dtype).max else None
+    losses = ops.contrast(x0 - x1, y, margin=float(node.margin))
+    return _cast(losses if node.reduce == "no" else ops.sum(losses) / float(x0.shape[0]), x0.dtype)
+
+
+@lowers(Triplet)
+def triplet(node: Any, anchor: Value, positive: Value, negative: Value) -> Optional[Value]:
+    # the gradients are products with differences of the other two
+    if not is_number(node.margin):
+        return None
+    losses = ops.relu(ops.triplet_distance(anchor, positive, negative) + float(node.margin))
+    return losses if node.reduce == "no" else ops.sum(losses) / float(anchor.shape[0])
+
+
+@lowers(CrossCovariance)
+def cross_covariance(node: Any, y: Value, z: Value) -> Optional[Value]:
+    return None if 0 in y.shape + z.shape else _half_squared(node, _covariance(_centred(y), _centred(z)))
+
+
+@lowers(DeCov)
+def decov(node: Any, h: Value) -> Optional[Value]:
+    # the covariance of different units only
+    if 0 in h.shape:
+        return None
+    centred = _centred(h)
+    product = ops.matmul(centred, centred, transa=True)
+    others = ops.where(constant(np.eye(h.shape[1], dtype=bool)), 0, product)
+    return _half_squared(node, others / float(h.shape[0]))
+
+
+def _centred(x: Value) -> Value:
+    return x - mean_of(x, (0,), True)
+
+
+def _covariance(y: Value, z: Value) -> Value:
+    return ops.matmul(y, z, transa=True) / float(y.shape[0])
+
+
+def _half_squared(node: Any, covariance: Value) -> Value:
+    return covariance if node.reduce == "no" else ops.sum_of_squares(covariance) * 0.5
 
 
 def _count(normalize: Any, valid: Value, size: int) -> Value:

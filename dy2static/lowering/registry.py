@@ -137,3 +137,10 @@ def numbers_of_windows(sizes: Any, kernel: Any, stride: Any, pad: Any, dilate: A
     counts = tuple((n + 2 * p - (k - 1) * d - 1 + (s - 1 if cover_all else 0)) // s + 1
                    for n, k, s, p, d in zip(sizes, kernel, stride, pad, dilate))
     return counts if min(counts) > 0 else None
+
+
+def label_to_ignore(label: Any, dtype: np.dtype) -> Optional[Value]:
+    """The label to ignore as a value that labels can be compared with."""
+    if not isinstance(label, (int, np.integer)) or dtype.kind not in "iu":
+        return None
+    return constant(label, dtype) if np.iinfo(dtype).min <= label <= np.iinfo(dtype).max else None

@@ -1,9 +1,11 @@
 """Lowerings of `chainer.functions.rnn`."""
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 from chainer.functions.rnn.lstm import LSTM
+from chainer.functions.rnn.slstm import SLSTM
+from chainer.functions.rnn.tree_lstm import TreeLSTM
 
 from .. import ops
 from ..ir.graph import Value
@@ -13,8 +15,7 @@ from .registry import lowers
 @lowers(LSTM)
 def lstm(node: Any, c_prev: Value, x: Value) -> Tuple[Value, Value]:
     # the four gates lie side by side per unit, not in four blocks; sequences that ended keep their cells
-    batch, units = x.shape[0], x.shape[1] // 4
-    gates = ops.unstack(ops.reshape(x, shape=(batch, units, 4) + x.shape[2:]), axis=2)
+    batch, gates = x.shape[0], _gates(x)
     if batch == c_prev.shape[0]:
         c_next, h = _step(c_prev, *gates)
         return c_next, h
@@ -23,6 +24,32 @@ def lstm(node: Any, c_prev: Value, x: Value) -> Tuple[Value, Value]:
     return ops.concat(c_next, ended, axis=0), h
 
 
+def _gates(x: Value) -> Tuple[Value, ...]:
+    return ops.unstack(ops.reshape(x, shape=(x.shape[0], x.shape[1] // 4, 4) + x.shape[2:]), axis=2)
+
+
 def _step(c_prev: Value, a: Value, i: Value, f: Value, o: Value) -> Tuple[Value, Value]:
     c_next = ops.tanh(a) * ops.sigmoid(i) + ops.sigmoid(f) * c_prev
     return c_next, ops.sigmoid(o) * ops.tanh(c_next)
+
+
+@lowers(SLSTM)
+def slstm(node: Any, c1: Value, c2: Value, x1: Value, x2: Value) -> Tuple[Value, Value]:
+    # two cells become one; the output gates are added
+    (a1, i1, f1, o1), (a2, i2, f2, o2) = _gates(x1), _gates(x2)
+    o = ops.sigmoid(o1 + o2)
+    c = ops.tanh(a1) * ops.sigmoid(i1) + ops.tanh(a2) * ops.sigmoid(i2) + ops.sigmoid(f1) * c1 + ops.sigmoid(f2) * c2
+    return c, o * ops.tanh(c)
+
+
+@lowers(TreeLSTM)
+def tree_lstm(node: Any, *xs: Value) -> Optional[Tuple[Value, Value]]:
+    # here the gates are blocks; the forget gates of the children come last
+    *cells, x = xs
+    units = cells[0].shape[1]
+    a, i, o, *fs = ops.split(x, sizes=(units,) * (3 + len(cells)), axis=1)
+    kept = 0.0 + ops.sigmoid(fs[0]) * cells[0]
+    for f, c in zip(fs[1:], cells[1:]):
+        kept = kept + ops.sigmoid(f) * c
+    c = ops.tanh(a) * ops.sigmoid(i) + kept
+    return c, ops.sigmoid(o) * ops.tanh(c)

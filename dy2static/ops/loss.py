@@ -1,13 +1,17 @@
 """Losses whose gradient rule Chainer decides by itself."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..ir.op import declare, sample
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
-from .elementwise import cast, clip, sigmoid
-from .rules import need_dtype, one_shape, same_as_input
+from .elementwise import cast, clip, exp, mask, maximum, not_equal, sigmoid, sqrt, square
+from .movement import reshape
+from .reduction import spread, sum_
+from .rules import need_dtype, one_dtype, one_shape, same_as_input
 
 
 def _sum_of_squares_infer(x: Tensor) -> Tensor:
@@ -56,6 +60,65 @@ log_likelihood = declare(
     numpy="np.multiply({x}, {t} - ({x} >= 0), out={out})\n"
           "np.subtract({out}, np.log1p(np.exp(-np.abs({x}))), out={out})",
     samples=(sample((2, 3), _LABELS), sample((), np.array(1)), sample((0, 3), np.zeros((0, 3), np.int32))),
+)
+
+
+def _rows(x: Tensor, *_: Tensor, **attrs: Any) -> Tensor:
+    return Tensor(x.shape[:1] + x.shape[2:], x.dtype)
+
+
+def _soft_labels_vjp(g, y, x, log_y, t, *, ignored, eps):
+    return spread(g, x, (1,), False) * (exp(log_y) - mask(t, not_equal(t, ignored))), None, None
+
+
+#: ``-sum(t * log_y)`` over axis 1, or with ``eps`` ``sum(t * (log(t + eps) - log_y))``, for ``log_y = log_softmax(x)`` and
+#: targets that are probabilities.  The gradient is as if those of each row had the sum 1, but for ``ignored``, which are 0.
+soft_labels = declare(
+    "soft_labels", "x log_y t", {"ignored": -1, "eps": None}, kind="reduction", infer=_rows, vjp=_soft_labels_vjp,
+    numpy="{terms}",
+    holes=lambda *_, ignored, eps: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
+                                    "np.sum({t} * (np.log({t} + {eps}) - {log_y}), axis=1)"},
+)
+
+
+def _contrast(difference: np.ndarray, y: np.ndarray, *, margin: float) -> np.ndarray:
+    squared = np.sum(difference ** 2, axis=1)
+    rest = np.maximum(margin - np.sqrt(squared), 0)
+    return (y * squared + (1 - y) * rest * rest) * 0.5
+
+
+def _contrast_vjp(g, y, difference, labels, *, margin):
+    dtype = difference.dtype
+    far = sqrt(sum_(square(difference), axis=1, keepdims=True))
+    rest, same = maximum(margin - far, 0), reshape(cast(labels, dtype=dtype), shape=far.shape)
+    alpha = reshape(cast(g, dtype=dtype), shape=far.shape)
+    direction = difference / maximum(far, 5e-3 if dtype == np.float16 else 1e-7)
+    return alpha * same * difference + alpha * (1 - same) * rest * -direction, None
+
+
+#: Per row half the square of the distance where the label is 1, of what it lacks to ``margin`` where it is 0.
+contrast = declare(
+    "contrast", "difference labels", {"margin": 1.0}, kind="reduction", numpy=_contrast, vjp=_contrast_vjp,
+    infer=lambda x, labels, **attrs: Tensor(labels.shape, np.result_type(x.dtype, labels.dtype)),
+)
+
+
+def _triplet_infer(*xs: Tensor) -> Tensor:
+    one_dtype(*xs)
+    one_shape(*xs)
+    return _rows(xs[0])
+
+
+def _triplet_vjp(g, y, anchor, positive, negative):
+    twice = spread(g * 2.0, anchor, (1,), False)
+    return twice * (negative - positive), twice * (positive - anchor), twice * (anchor - negative)
+
+
+#: The square of the distance to ``positive`` less that to ``negative``, along axis 1.
+triplet_distance = declare(
+    "triplet_distance", "anchor positive negative", kind="reduction", infer=_triplet_infer, vjp=_triplet_vjp,
+    numpy="np.sum(({anchor} - {positive}) ** 2 - ({anchor} - {negative}) ** 2, axis=1, out={out})",
+    samples=(sample((4, 3), (4, 3), (4, 3)), sample((2, 3, 2), (2, 3, 2), (2, 3, 2)), sample((1, 1), (1, 1), (1, 1))),
 )
 
 

@@ -160,3 +160,11 @@ logsumexp = declare(
           "np.add({out}, {x}.max(axis={axis}, keepdims={keepdims}), out={out})",
     samples=_REDUCE + (sample((0, 3), axis=1),),
 )
+
+#: How often each of the numbers below ``size`` occurs.  A negative number raises.
+bincount = declare(
+    "bincount", "x", {"size": 1}, kind="reduction", may_raise=True,
+    infer=lambda x, *, size: need_dtype(x, "i", "what is counted") or Tensor((size,), np.dtype(np.intp)),
+    numpy="np.bincount({x}, minlength={size})[:{size}]",
+    samples=(sample(np.array([1, 0, 3, 1]), size=3), sample(np.array([2]), size=5), sample(np.zeros(0, int), size=2)),
+)

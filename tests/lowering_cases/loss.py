@@ -4,7 +4,38 @@ import numpy as np
 
 from .case import LABELS, Case
 
+_PAIRS = np.array([1, 0, 1, 0], np.int32)
+_SOFT = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, -1.0]])
+_WEIGHT = np.array([0.5, 2.0, 1.0], "f")
+
 CASES = [
+    *(Case(f"contrastive {options}", lambda a, b, options=options: F.contrastive(a, b, _PAIRS, **options), (4, 3), (4, 3))
+      for options in ({}, {"margin": 4}, {"reduce": "no"})),
+    *(Case(f"triplet {shape} {options}", lambda *xs, options=options: F.triplet(*xs, **options), *[shape] * 3)
+      for shape in ((4, 3), (1, 1), (2, 3, 2)) for options in ({}, {"margin": 2, "reduce": "no"}) if shape[2:] == () or options),
+    *(Case(f"cross_covariance {reduce}", lambda y, z, reduce=reduce: F.cross_covariance(y, z, reduce), (4, 3), (4, 2))
+      for reduce in ("half_squared_sum", "no")),
+    *(Case(f"decov {reduce}", lambda h, reduce=reduce: F.decov(h, reduce), (4, 3), twice=False)
+      for reduce in ("half_squared_sum", "no")),
+    *(Case(f"softmax_cross_entropy soft {shape} {options}",
+           lambda x, t, options=options: F.softmax_cross_entropy(x, t, **options), shape, shape, low=0.1, twice=False)
+      for shape in ((4, 3), (2, 3, 2)) for options in ({}, {"reduce": "no"}, {"soft_target_loss": "kl-divergence"})),
+    Case("softmax_cross_entropy soft ignored", lambda x: F.softmax_cross_entropy(x, _SOFT.astype(x.dtype)), (2, 3), twice=False),
+    *(Case(f"softmax_cross_entropy weighted {options}",
+           lambda x, options=options: F.softmax_cross_entropy(x, LABELS, class_weight=_WEIGHT.astype(x.dtype), **options),
+           (5, 3), exact=False, twice=False) for options in ({}, {"reduce": "no"})),
+    Case("softmax_cross_entropy weighted images",
+         lambda x: F.softmax_cross_entropy(x, np.array([[0, 2], [-1, 1]]), class_weight=_WEIGHT), (2, 3, 2), exact=False,
+         twice=False, dtypes="e f"),
+    *(Case(f"softmax_cross_entropy twice {options}",
+           lambda x, options=options: F.softmax_cross_entropy(x, LABELS, enable_double_backprop=True, **options), (5, 3))
+      for options in ({"normalize": False}, {"reduce": "no"}, {})),
+    Case("softmax_cross_entropy twice weighted",
+         lambda x: F.softmax_cross_entropy(x, LABELS, class_weight=_WEIGHT.astype(x.dtype), enable_double_backprop=True), (5, 3)),
+    Case("bernoulli_nll", F.bernoulli_nll, (4, 3), (4, 3), exact=False),
+    Case("gaussian_kl_divergence", lambda m, v: F.gaussian_kl_divergence(m, v, "mean"), (4, 3), (4, 3), exact=False),
+    Case("gaussian_nll", lambda *xs: F.gaussian_nll(*xs, "no"), (4, 3), (4, 3), (4, 3)),
+    Case("squared_difference", F.squared_difference, (4, 3), (4, 3)),
     *(Case(f"huber_loss {options}", lambda x, t, options=options: F.huber_loss(x, t, **options), (4, 3), (4, 3))
       for options in ({"delta": 1.0}, {"delta": 0.3, "reduce": "no"})),
     *(Case(f"softmax_cross_entropy {shape} {options}",
@@ -22,8 +53,8 @@ CASES = [
 ]
 
 DECLINED = [
-    Case("soft labels", lambda x: F.softmax_cross_entropy(x, np.ones((4, 3), "f")), (4, 3)),
-    Case("class weight", lambda x: F.softmax_cross_entropy(x, LABELS[:4], class_weight=np.ones(3, "f")), (4, 3)),
+    Case("soft labels of another dtype", lambda x: F.softmax_cross_entropy(x, np.ones((4, 3), "d")), (4, 3)),
+    Case("no covariance", lambda x: F.cross_covariance(x, x), (3, 0)),
     Case("no cached score", lambda x: F.softmax_cross_entropy(x, LABELS[:4], cache_score=False), (4, 3)),
     Case("no labels", lambda x: F.softmax_cross_entropy(x, LABELS[:0]), (0, 3)),
 ]
