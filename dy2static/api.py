@@ -13,6 +13,7 @@ from .conversion import conversion_of, stages_of
 from .dispatch import Dispatcher, enable
 from .errors import SignatureError
 from .explain import Explanation
+from .runtime.cache import Miss
 from .runtime.program import MISS, Program
 from .runtime.staticness import NOT_STATIC, StaticCallable
 
@@ -27,12 +28,14 @@ class StaticFunction(StaticCallable):
         functools.update_wrapper(self, function)
         self.python_function = function
         self.dispatcher = Dispatcher(function, **options)
-        self._calls = self.dispatcher.calls
+        self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for call in self._calls:
             result = call(args, kwargs)
             if result is not MISS:
+                if call is not self._cache.last:
+                    self._cache.used(call)
                 return result
         return self.dispatcher.miss(args, kwargs)
 
@@ -89,9 +92,14 @@ class StaticFunction(StaticCallable):
         return self.dispatcher.stats()
 
     def cache_info(self) -> "CacheInfo":
-        """Programs there are, the most there may be, captures made, calls that fell back."""
-        return CacheInfo(len(self.dispatcher.programs), self.dispatcher.limit, self.dispatcher.captures,
-                         self.dispatcher.fallbacks)
+        """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`."""
+        cache = self.dispatcher.cache
+        return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallbacks,
+                         cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes)
+
+    def explain_misses(self) -> List[Miss]:
+        """The last calls that no program could take, in order: what they wanted otherwise, and what became of them."""
+        return list(self.dispatcher.cache.misses)
 
     def clear_cache(self) -> None:
         """Forget all programs."""
@@ -103,12 +111,21 @@ class StaticFunction(StaticCallable):
 
 
 class CacheInfo(NamedTuple):
-    """What `StaticFunction.cache_info` gives."""
+    """What `StaticFunction.cache_info` gives.
+
+    programs, limit: how many there are, and may be.  captures: how many were made.  fallbacks: calls that ran eagerly.
+    misses: calls that no program could take (`StaticFunction.explain_misses` has the reasons).  evicted: programs that
+    had to go.  bytes, limit_bytes: about how much memory the programs keep, and may keep together.
+    """
 
     programs: int
     limit: int
     captures: int
     fallbacks: int
+    misses: int = 0
+    evicted: int = 0
+    bytes: int = 0
+    limit_bytes: Optional[int] = None
 
 
 class BoundStaticFunction(StaticCallable):
@@ -157,7 +174,8 @@ class BoundStaticFunction(StaticCallable):
         return f"<bound static {self.static.__qualname__} of {self.instance!r}>"
 
 
-def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, check: int = 0) -> Any:
+def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
+              check: int = 0) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -165,11 +183,12 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         a decorator with these options.
     strict: raise `CaptureError` instead of running eagerly with a warning.
     cache_limit: the most programs kept per function; the one used longest ago goes first.
+    cache_bytes: about how much memory they may take together, looked at when another one is made; at least one stays.
     check: so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
 
     Raises `SignatureError` for anything else.
     """
-    options = {"strict": strict, "cache_limit": cache_limit, "check": check}
+    options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check}
     if target is None:
         return lambda actual: to_static(actual, **options)
     if isinstance(target, StaticCallable):

@@ -7,7 +7,7 @@ import threading
 import types
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 import chainer
 import numpy as np
@@ -24,6 +24,7 @@ from .errors import (
     UnsupportedSyntaxError,
 )
 from .explain import Coverage, Explanation, explanation, stopped_by
+from .runtime.cache import Cache, Miss, Recent, nearest
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
@@ -56,18 +57,18 @@ _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
 
 class Dispatcher:
-    """The programs of one function, most recently used first, and the signatures that run eagerly."""
+    """The programs of one function, and the signatures that run eagerly."""
 
     def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
-                 check: int = 0):
-        self.function, self.strict, self.limit = function, strict, cache_limit
-        self.programs: List[Program] = []
-        self.calls: List[Callable] = []             # of the programs, in their order
-        self._parked: Optional[List[Callable]] = None if config.ENABLED.value else []   # the same, while nothing may run
+                 check: int = 0, cache_bytes: Optional[int] = None):
+        self.function, self.strict = function, strict
+        self.cache = Cache(cache_limit, cache_bytes)
+        self.programs, self.calls = self.cache.programs, self.cache.calls
+        self.cache.park(not config.ENABLED.value)
         self.varying: Set[Tuple] = set()
-        self.observed: Dict[Tuple, Tuple] = {}
+        self.observed: Dict[Tuple, Tuple] = Recent()
         self.refused: Dict[Tuple, str] = {}
-        self.postponed: Dict[Tuple, int] = {}
+        self.postponed: Dict[Tuple, int] = Recent()
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
         self.check = check
@@ -90,6 +91,7 @@ class Dispatcher:
             if self.strict and signature in self._errors:
                 raise self._error(*self._errors[signature])
             self.fallbacks += 1
+            self.cache.missed += 1
             return self.function(*args, **kwargs)
         return self._capture_and_run(signature, args, kwargs)
 
@@ -117,14 +119,19 @@ class Dispatcher:
         for call in self.calls:
             result = call(args, kwargs)
             if result is not MISS:
+                if call is not self.cache.last:
+                    self.cache.used(call)
                 return result
         return self.miss(args, kwargs)
 
-    def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+    def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], look: bool = True) -> Any:
         # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
+        reason = ""
         try:
             with self._lock:
-                program = self._compile(args, kwargs)
+                found, reason = self._look_again(args, kwargs)
+                known = look and found is not None      # another thread made it, or a list changed while this one looked
+                program = found if known else self._compile(args, kwargs, reason)
         except (UnsupportedSyntaxError, SourceNotFoundError) as error:
             failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
         except InternalError as error:
@@ -136,23 +143,28 @@ class Dispatcher:
         except (CaptureAborted, Exception) as error:
             failed = error
         else:
-            return self._run(program, signature, args, kwargs)
+            result = self._run(program, signature, args, kwargs, known)
+            return result if result is not MISS else self._capture_and_run(signature, args, kwargs, look=False)
         if isinstance(failed, CaptureAborted):
-            return self._stopped(failed, signature, args, kwargs)
+            return self._stopped(failed, signature, args, kwargs, reason)
         # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
+        self.cache.note(Miss("", reason, f"runs eagerly: it raised {type(failed).__name__}"))
         return self._eager_after(failed, signature, args, kwargs)
 
-    def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+    def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], known: bool) -> Any:
         # before the call, which may change what the guards look at
         why = self._why_missed(args, kwargs) if self.reuse.is_at_its_last(signature) else ""
-        result = self.calls[self.programs.index(program)](args, kwargs)
+        result = self.cache.call_of(program)(args, kwargs)
+        if known:
+            return result
         if result is MISS:
-            self._forget(program)
+            self.cache.forget(program)
             self.refused[signature] = "its guards do not hold for the call they were made from"
             return self._fall_back(args, kwargs, self.refused[signature])
-        if program in self.programs and self.reuse.captured(signature, self.calls, self.programs.index(program)):
+        if not program.returned and self.reuse.captured(signature, self.cache, program):
             self.refused[signature] = f"no later call could use what was captured for this one, again and again: {why}"
             self._warn(self.refused[signature], None, "keep what changes in every call out of the function")
+        self.cache.trim()                               # which now also has the working memory of this call
         return result
 
     def _why_missed(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
@@ -172,9 +184,11 @@ class Dispatcher:
         self._warn(reason, error_location(error), None, error)
         return result
 
-    def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+    def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], reason: str) -> Any:
         tries = self.postponed[signature] = self.postponed.get(signature, 0) + 1
-        if stop.again and tries <= _MOST_TRIES:
+        again = stop.again and tries <= _MOST_TRIES
+        self.cache.note(Miss("", reason, f"{'is captured next time' if again else 'runs eagerly'}: {stop.reason}"))
+        if again:
             with observing(self.observed) if stop.observe else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
         self.refused[signature], self._errors[signature] = stop.reason, (stop.reason, stop.at, stop.hint)
@@ -202,10 +216,8 @@ class Dispatcher:
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
-    def _compile(self, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
-        self._note_varying_numbers(args, kwargs)
-        with untouched_globals():
-            program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+    def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+        program = self._captured(args, kwargs)
         self.captures += 1
         if config.VERBOSITY.value >= 1:
             log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
@@ -213,17 +225,36 @@ class Dispatcher:
             log.warning("graph of %s:\n%s", self.function.__qualname__, program.graph)
         if config.VERBOSITY.value >= 4:
             log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
-        self.programs.insert(0, program)
-        calls = self.calls if self._parked is None else self._parked
-        calls.insert(0, CheckedCall(self.function, program, self.check, self._checked) if self.check else program.call)
-        del self.programs[self.limit:], calls[self.limit:]
+        checked = CheckedCall(self.function, program, self.check, self._checked) if self.check else None
+        self.cache.put(program, checked or program.call)
+        why = f"{why}; one like it had to go before" if program.returned else why
+        self.cache.note(Miss(program.signature, why, "was captured"))
         return program
 
-    def _note_varying_numbers(self, args: Tuple, kwargs: Mapping[str, Any]) -> None:
-        """Numbers that alone kept a program from being used become inputs of the next one."""
+    def _captured(self, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
+        try:
+            with untouched_globals():
+                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+        except SystemError as error:
+            # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
+            if tries == 0 or "recursion depth mismatch" not in str(error):
+                raise
+        return self._captured(args, kwargs, tries - 1)
+
+    def _look_again(self, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Optional[Program], str]:
+        """The program that fits after all, if there is one; what the nearest wants otherwise.
+
+        Numbers that alone kept a program from being used become inputs of the next one.
+        """
+        found: Optional[Program] = None
+        misfits: List[Tuple[Program, List[int]]] = []
         for program in self.programs:
-            failed = program.diagnose(args, kwargs)
-            if not failed or -1 in failed:
+            failed = list(program.diagnose(args, kwargs))
+            if not failed:
+                found = program
+                continue
+            misfits.append((program, failed))
+            if -1 in failed:
                 continue
             guards = [program.guards[i] for i in failed]
             if config.VERBOSITY.value >= 1:
@@ -232,23 +263,15 @@ class Dispatcher:
             numbers = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float)]
             if len(numbers) == len([g for g in guards if g.test != "expr"]):
                 self.varying.update(g.source.path() for g in numbers)
+        return found, nearest(misfits)
 
     def _checked(self, call: CheckedCall) -> None:
         """From now on the program is called as it is."""
-        if call in self.calls:
-            self.calls[self.calls.index(call)] = call.program.call
-
-    def _forget(self, program: Program) -> None:
-        index = self.programs.index(program)
-        del self.programs[index], self.calls[index]
+        self.cache.replace(call, call.program.call)
 
     def enable(self, enabled: bool) -> None:
         """Let calls find the programs, or none of them."""
-        if enabled and self._parked is not None:
-            self.calls[:], self._parked = self._parked, None
-        elif not enabled and self._parked is None:
-            self._parked = list(self.calls)
-            self.calls.clear()
+        self.cache.park(not enabled)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -259,7 +282,7 @@ class Dispatcher:
                 return program
         try:
             with self._lock:
-                return self._compile(args, kwargs)
+                return self._compile(args, kwargs, self._look_again(args, kwargs)[1])
         except CaptureAborted as stop:
             failed = stop
         raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}", failed.at,
@@ -289,10 +312,7 @@ class Dispatcher:
 
     def clear(self) -> None:
         """Forget everything learned."""
-        self.programs.clear()
-        self.calls.clear()
-        if self._parked is not None:
-            self._parked.clear()
+        self.cache.clear()
         self.reuse.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._errors, self._warned):
             learned.clear()

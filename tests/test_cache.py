@@ -14,6 +14,7 @@ from against_eager import array, variable
 
 from dy2static import FallbackWarning, to_static
 from dy2static.conversion import conversion_of
+from dy2static.runtime.program import Program
 
 
 class Net(chainer.Chain):
@@ -242,3 +243,68 @@ def test_captures_that_pay_go_on():
         compiled(variable(3), mode)
         compiled(variable(3), mode)
     assert compiled.stats()["captures"] == 40
+
+
+def sizes_of(static, sizes):
+    """Call for arrays of these sizes; gives how many captures that took."""
+    before = static.cache_info().captures
+    for n in sizes:
+        np.testing.assert_array_equal(static(np.full(n, 2, "f")), np.full(n, 4, "f"))
+    return static.cache_info().captures - before
+
+
+def test_what_was_used_longest_ago_goes_first():
+    static = to_static(lambda x: x * 2, cache_limit=3)
+    assert sizes_of(static, [1, 2, 3, 1, 1, 2]) == 3
+    assert sizes_of(static, [4]) == 1                   # 3 had to go
+    assert sizes_of(static, [1, 2, 4, 1, 2]) == 0
+    assert sizes_of(static, [3]) == 1                   # 4 had to go
+    assert sizes_of(static, [2, 1]) == 0
+    info = static.cache_info()
+    assert (info.programs, info.misses, info.evicted) == (3, 5, 2)
+
+
+def test_reasons_of_misses():
+    static = to_static(lambda x, scale, mode: x * scale if mode == "a" else x, cache_limit=2)
+    x = np.full(2, 3, "f")
+    for scale, mode in ((1.0, "a"), (1.0, "b"), (2.0, "a"), (3.0, "a"), (1.0, "b")):
+        static(x, scale, mode)
+    static(np.full(5, 3, "f"), 1.0, "b")
+    static(x, 4.0, "a")
+    reasons = [miss.reason for miss in static.explain_misses()]
+    assert len(reasons) == static.cache_info().misses == static.cache_info().captures
+    assert reasons[:3] == ["there was no program yet", "no longer argument 2 == 'a'", "no longer argument 1 == 1.0"]
+    assert "no longer argument 0: ndarray (2,) float32" in reasons
+    assert reasons[-1].endswith("one like it had to go before") and str(static.explain_misses()[0]).startswith("a call (x0: ")
+    refused = to_static(lambda x: x.flat[0])
+    with pytest.warns(FallbackWarning):
+        refused(x), refused(x)
+    assert [miss.result for miss in refused.explain_misses()] == ["runs eagerly: `.flat` of an array"]
+    assert refused.cache_info().misses == 2
+    static.clear_cache()
+    assert not static.explain_misses()
+
+
+def test_a_budget_of_bytes_holds_for_ten_thousand_calls():
+    budget = 400_000
+    w = chainer.Parameter(array(40, 6))
+    static = to_static(lambda x: F.sum(F.tanh(F.matmul(w, x))), cache_limit=1000, cache_bytes=budget, strict=True)
+    rng, most = np.random.RandomState(0), 0
+    for k in range(10_000):
+        n = rng.randint(3) if rng.rand() < 0.985 else rng.randint(60)
+        w.cleargrad()
+        static(np.ones((6, n), "f")).backward()
+        if k % 100 == 0:
+            most = max(most, static.cache_info().bytes)
+    info, programs = static.cache_info(), static.dispatcher.programs
+    assert info.evicted > 50 and 3 < info.programs < 40 and info.captures == info.misses == info.evicted + info.programs
+    # what the newest program keeps after its backward is looked at when the next one is made
+    assert most <= budget + 2 * max(program.nbytes for program in programs)
+    gc.collect()
+    alive = [item for item in gc.get_objects() if type(item) is Program and item.graph.name == programs[0].graph.name]
+    assert len(alive) == len(programs)
+
+
+def test_one_program_stays_in_any_budget():
+    static = to_static(lambda x: x * 2, cache_bytes=1)
+    assert sizes_of(static, [3, 3, 4, 4]) == 2 and static.cache_info().programs == 1

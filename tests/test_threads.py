@@ -118,3 +118,65 @@ def test_config_of_each_thread():
                 y, train = static(x)
                 assert train == bool(k % 2) and (train or np.array_equal(y.array, x))
     in_threads(work)
+
+
+class Net(chainer.Chain):
+    """A model that eight threads share: its statistics and its state are not what they write at the same time."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.a = L.Linear(4, 6, initialW=array(6, 4))
+            self.b = L.Linear(6, 3, initialW=array(3, 6, seed=2))
+
+    def forward(self, x, scale):
+        h = F.relu(self.a(x)) * scale
+        while float(F.max(abs(h)).array) > 1:
+            h = F.tanh(h)
+        return self.b(h)
+
+
+def test_eight_threads_and_one_model():
+    """Each thread has shapes, numbers and gradients of its own; the cache is too small for all of them together."""
+    eager, model = Net(), Net()
+    static = to_static(model, cache_limit=5)
+
+    def gradients_of(net, k, rows):
+        x = variable(rows, 4, seed=k)
+        y = net(x, 0.5 + k)
+        return [y.array, *[g.array for g in chainer.grad([F.sum(y * y)], [x, net.a.W, net.b.b])]]
+
+    def work(k):
+        for i in range(25):
+            rows = 1 + (k + i) % 6
+            for one, other in zip(gradients_of(static, k, rows), gradients_of(eager, k, rows)):
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+    in_threads(work, count=8)
+    info = type(model).forward.cache_info()
+    assert info.programs <= 5 and info.fallbacks == 0 and info.captures == info.programs + info.evicted
+
+
+def test_nothing_is_captured_twice():
+    """Who waits for the capture of another thread uses what came out."""
+    static = to_static(net)
+    gradients(static, 0, 3), gradients(static, 1, 3)
+    captures = static.cache_info().captures
+    in_threads(lambda k: gradients(static, k, 7), count=8)
+    assert static.cache_info().captures == captures + 1
+
+
+def test_steps_of_eight_models_at_once():
+    """One decorated class, a model for each thread, trained with an optimizer: each is as if trained alone."""
+    class Model(Net):
+        forward = to_static(Net.forward)
+
+    def trained(model, k):
+        optimizer = chainer.optimizers.MomentumSGD(0.01).setup(model)
+        for i in range(6):
+            optimizer.update(lambda: F.sum(model(array(3, 4, seed=k + i), 1.0) ** 2))
+        return [param.array for param in model.params()]
+
+    def work(k):
+        for one, other in zip(trained(Model(), k), trained(Net(), k)):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    in_threads(work, count=8)

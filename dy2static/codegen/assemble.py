@@ -23,7 +23,7 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
     call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results, forward.origins))
     counts = {"segments": len(uses), **_counts(outcome.graph)}
-    size = sum(int(array.nbytes) for array in forward.make_arena())
+    size = sum(int(node.attrs["value"].nbytes) for node in graph.walk() if node.op.name == "constant")
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
                    tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size)
 

@@ -195,4 +195,4 @@ _KNOWN = 256
 
 def pool_of(function: NumpyFunction) -> Optional[ArenaPool]:
     """A pool of arenas for a generated function; None if it needs none."""
-    return ArenaPool(function.make_arena) if function.slots else None
+    return ArenaPool(function.make_arena, arena_bytes=function.plan.nbytes) if function.slots else None

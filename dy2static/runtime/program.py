@@ -9,6 +9,9 @@ from .segment import ArenaPool, Segment
 #: What `Program.call` gives when its guards do not hold.
 MISS = object()
 
+#: Measured: what a node of the graph takes, its backward and the generated code included, and a guard.
+_BYTES_PER_NODE, _BYTES_PER_GUARD = 3000, 650
+
 #: What may go wrong while guards follow paths that are not there any more.
 GUARD_ERRORS = (KeyError, IndexError, AttributeError, TypeError, ValueError, ArithmeticError)
 
@@ -20,6 +23,8 @@ class Program:
     call: ``call(args, kwargs)`` checks the guards and runs; `MISS` if they do not hold.
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
+    constant_bytes: of the arrays that its graph holds.  used: when a call used it, in the time of its `Cache`.
+    returned: one like it was there before, and had to go.
     """
 
     call: Callable[[Tuple, Mapping], Any]
@@ -33,10 +38,20 @@ class Program:
     counts: Dict[str, int] = field(default_factory=dict)
     events: Tuple[Any, ...] = ()
     signature: str = ""
-    arena_bytes: int = 0
+    constant_bytes: int = 0
+    used: int = 0
+    returned: bool = False
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the program keeps: working memory that waits for the next call, constants, and, by their
+        number, graph nodes and guards with all the code that was made of them."""
+        waiting = 0 if self.pool is None else self.pool.nbytes
+        return (waiting + sum([segment.nbytes for segment in self.segments]) + self.constant_bytes
+                + _BYTES_PER_NODE * self.counts.get("nodes", 0) + _BYTES_PER_GUARD * len(self.guards))
 
     @property
     def code(self) -> str:

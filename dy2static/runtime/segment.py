@@ -18,11 +18,16 @@ class ArenaPool:
     alive at the same time never share memory.  At most ``keep`` wait; more are dropped.
     """
 
-    __slots__ = ("make", "free", "keep")
+    __slots__ = ("make", "free", "keep", "arena_bytes")
 
-    def __init__(self, make: Callable[[], Any], keep: int = 4):
-        self.make, self.keep = make, keep
+    def __init__(self, make: Callable[[], Any], keep: int = 4, arena_bytes: int = 0):
+        self.make, self.keep, self.arena_bytes = make, keep, arena_bytes
         self.free: List[Any] = []
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arenas that wait."""
+        return len(self.free) * self.arena_bytes
 
     def take(self) -> Any:
         """An arena nobody uses."""
@@ -94,3 +99,10 @@ class Segment:
     name: str
     plan: Any
     backward: Dict[Tuple, BackwardProgram] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arenas that wait for its backward programs, of any order."""
+        programs = list(self.backward.values())
+        return sum([(0 if program.pool is None else program.pool.nbytes)
+                    + (0 if program.again is None else program.again.nbytes) for program in programs])

@@ -1,0 +1,160 @@
+"""The programs of one function: which are kept, which go, and why calls found none."""
+from __future__ import annotations
+
+import collections
+import threading
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
+
+from .program import Program
+
+#: So many misses are remembered, and so many signatures of programs that had to go.
+_MOST_REMEMBERED = 256
+
+#: So much is told of one guard.
+_LONGEST = 200
+
+
+class Miss(NamedTuple):
+    """A call that no program could take.
+
+    call: the arguments, as far as they are arrays or numbers of the graph; "" where the capture stopped before that.
+    reason: what the nearest of the programs wanted otherwise.
+    result: what became of it: ``was captured``, ``runs eagerly: …`` or ``is captured next time: …``.
+    """
+
+    call: str
+    reason: str
+    result: str
+
+    def __str__(self) -> str:
+        return f"a call{f' ({self.call})' if self.call else ''} {self.result}; {self.reason}"
+
+
+class Recent(dict):
+    """A dict that forgets what was put in first when there is too much."""
+
+    most = 1024
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self.most:
+            self.pop(list(self)[0], None)
+
+
+class Cache:
+    """At most ``limit`` programs of about ``limit_bytes`` bytes together, newest first; those used longest ago go first.
+
+    programs, calls: each program, and what to call for it, in the same order; while it is parked, there are no calls.
+    last: the call used last.  evicted: how many programs had to go.
+    """
+
+    def __init__(self, limit: int, limit_bytes: Optional[int] = None):
+        self.limit, self.limit_bytes = limit, limit_bytes
+        self.programs: List[Program] = []
+        self.calls: List[Callable] = []
+        self.last: Any = None
+        self.evicted = self.clock = self.missed = 0
+        self.misses: Deque[Miss] = collections.deque(maxlen=_MOST_REMEMBERED)
+        self._gone: Dict[str, None] = Recent()
+        self._parked: Optional[List[Callable]] = None
+        self._lock = threading.RLock()
+
+    def park(self, parked: bool) -> None:
+        """Let calls find none of the programs, or all of them again."""
+        with self._lock:
+            if not parked and self._parked is not None:
+                self.calls[:], self._parked = self._parked, None
+            elif parked and self._parked is None:
+                self._parked = list(self.calls)
+                self.calls.clear()
+
+    @property
+    def _every(self) -> List[Callable]:
+        return self.calls if self._parked is None else self._parked
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the programs keep."""
+        return sum([program.nbytes for program in list(self.programs)])
+
+    def used(self, call: Callable) -> None:
+        """Note that another call than ``last`` was used.  Threads may come in between: what is lost is one use."""
+        self._stamp(self.last)
+        self.last = call
+        self._stamp(call)
+
+    def _stamp(self, call: Any) -> None:
+        self.clock += 1
+        try:
+            self.programs[self._every.index(call)].used = self.clock
+        except (ValueError, IndexError):
+            pass                                        # it stepped aside for another, or had to go
+
+    def put(self, program: Program, call: Callable) -> None:
+        """Add a program in front."""
+        with self._lock:
+            self.programs.insert(0, program)
+            self._every.insert(0, call)
+            self.used(call)
+            program.returned = program.signature in self._gone
+            self.trim()
+
+    def trim(self) -> None:
+        """Let go of programs until the rest keeps within the limits.  The newest stays."""
+        with self._lock:
+            self._stamp(self.last)
+            sizes = [program.nbytes for program in self.programs] if self.limit_bytes is not None else []
+            total = sum(sizes)
+            while len(self.programs) > max(self.limit, 1) or sizes and total > (self.limit_bytes or 0) and len(sizes) > 1:
+                oldest = min(range(1, len(self.programs)), key=lambda k: self.programs[k].used)
+                self._gone[self.programs[oldest].signature] = None
+                self.forget(self.programs[oldest])
+                if sizes:
+                    total -= sizes.pop(oldest)
+                self.evicted += 1
+
+    def call_of(self, program: Program) -> Callable:
+        """What to call for a program, also if another thread has let go of it."""
+        with self._lock:
+            return self._every[self.programs.index(program)] if program in self.programs else program.call
+
+    def replace(self, call: Callable, by: Callable) -> None:
+        """Call something else for the same program."""
+        with self._lock:
+            every = self._every
+            if call in every:
+                every[every.index(call)] = by
+                self.last = by if self.last is call else self.last
+
+    def forget(self, program: Program) -> None:
+        """Take one program out."""
+        with self._lock:
+            if program in self.programs:
+                index = self.programs.index(program)
+                del self.programs[index], self._every[index]
+
+    def note(self, miss: Miss) -> None:
+        """Remember a miss."""
+        self.missed += 1
+        self.misses.append(miss)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self.programs.clear()
+            self._every.clear()
+            self.misses.clear()
+            self._gone.clear()
+            self.last = None
+
+
+def nearest(failed: List[Tuple[Program, List[int]]]) -> str:
+    """What the program that fits best wanted otherwise.  failed: programs with the indexes of guards that do not hold."""
+    if not failed:
+        return "there was no program yet"
+    # the order of the guards is that of the function: who gets further is nearer
+    program, indexes = max(failed, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1], default=0)))
+    wanted = [program.guards[i].describe()[:_LONGEST] for i in indexes if i >= 0]
+    if -1 in indexes:
+        wanted.append("something that is not there any more")
+    return "no longer " + "; ".join(wanted)
