@@ -173,12 +173,16 @@ class Discriminator(chainer.Chain):
         return self.l4(h)
 
 
+def adam():
+    """Biases in front of a batch normalisation have no gradient but rounding: it must not be scaled up."""
+    return optimizers.Adam(alpha=0.0002, beta1=0.5, eps=1e-4)
+
+
 @model("DCGAN")
 def dcgan(compile):
     """The updater of Chainer's example: fake images made once, both losses from the same ones."""
     gen, dis = compile(Generator()), compile(Discriminator())
-    gen_optimizer = optimizers.Adam(alpha=0.0002, beta1=0.5).setup(gen)
-    dis_optimizer = optimizers.Adam(alpha=0.0002, beta1=0.5).setup(dis)
+    gen_optimizer, dis_optimizer = adam().setup(gen), adam().setup(dis)
 
     @compile
     def loss_dis(y_fake, y_real):
@@ -204,8 +208,7 @@ def dcgan(compile):
 def dcgan_whole(compile):
     """Each of the two losses with both networks in one compiled function."""
     gen, dis = Generator(), Discriminator()
-    gen_optimizer = optimizers.Adam(alpha=0.0002, beta1=0.5).setup(gen)
-    dis_optimizer = optimizers.Adam(alpha=0.0002, beta1=0.5).setup(dis)
+    gen_optimizer, dis_optimizer = adam().setup(gen), adam().setup(dis)
 
     @compile
     def loss_dis(x_real):

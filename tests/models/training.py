@@ -109,10 +109,10 @@ def _differences(a: Any, b: Any, path: str, tolerance: float) -> List[str]:
 
 
 def _are_close(a: np.ndarray, b: np.ndarray, tolerance: float) -> bool:
-    """Of floats: close in proportion to the largest element, since sums of any order are equal only up to that."""
+    """Of floats: close in proportion to the largest element (or 0.01), since sums of any order are equal only up to that."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind != "f":
         return bool(np.array_equal(a, b))
     largest = float(np.max(np.abs(a), initial=0, where=np.isfinite(a)))
-    return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True))
+    return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * max(largest, 0.01), equal_nan=True))
