@@ -32,7 +32,7 @@ ROWS = (
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
 
 # imported inside functions, because not everybody has them
-OPTIONAL = {"cupy", "onnx", "onnxruntime", "mpi4py", "safetensors"}
+OPTIONAL = {"cupy", "onnx", "onnxruntime", "mpi4py", "safetensors", "scipy"}
 
 # what a room must never import, besides what the rows forbid
 NEVER = {

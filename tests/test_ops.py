@@ -135,7 +135,7 @@ def run_in_place(case, operands, i):
     names = [f"x{k}" for k in range(len(operands))]
     types = [v.type for v in graph.inputs]
     text = numpy_source(case.op, names, f"x{i}", types, graph.outputs[0].type, graph.nodes[0].attrs)
-    execute(text, dict(zip(names, operands)))
+    execute(text, {**{f.__name__: f for f in case.op.calls}, **dict(zip(names, operands))})
     return operands[i]
 
 

@@ -16,7 +16,8 @@ from . import (
     reasons,
     rnn,
     sequences,
+    special,
 )
 
 __all__ = ["activation", "array", "basic_math", "connection", "evaluation", "images", "indexing", "loss", "math", "noise",
-           "normalization", "reasons", "rnn", "sequences"]
+           "normalization", "reasons", "rnn", "sequences", "special"]

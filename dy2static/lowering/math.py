@@ -5,12 +5,16 @@ import math
 from typing import Any, Optional, Tuple
 
 import numpy as np
+from chainer.functions.math.arctanh import Arctanh
 from chainer.functions.math.average import Mean
+from chainer.functions.math.batch_l2_norm_squared import BatchL2NormSquared
 from chainer.functions.math.clip import Clip
 from chainer.functions.math.cumprod import Cumprod
 from chainer.functions.math.cumsum import Cumsum
-from chainer.functions.math.exponential import Exp, Log
+from chainer.functions.math.exponential import Exp, Log, Log2, Log10
 from chainer.functions.math.exponential_m1 import Expm1
+from chainer.functions.math.fmod import Fmod
+from chainer.functions.math.hyperbolic import Cosh, Sinh
 from chainer.functions.math.identity import Identity
 from chainer.functions.math.linear_interpolate import LinearInterpolate
 from chainer.functions.math.logarithm_1p import Log1p
@@ -23,12 +27,12 @@ from chainer.functions.math.prod import Prod
 from chainer.functions.math.sqrt import Sqrt
 from chainer.functions.math.square import Square
 from chainer.functions.math.sum import Sum, SumTo
-from chainer.functions.math.trigonometric import Cos, Sin, Tan
+from chainer.functions.math.trigonometric import Arccos, Arcsin, Arctan, Arctan2, Cos, Sin, Tan
 
 from .. import ops
 from ..ir.dims import broadcast_shapes, is_positive
 from ..ir.graph import Value
-from .registry import Lowering, ints, is_number, lowers
+from .registry import Lowering, ints, is_number, lowers, size_of
 
 # One array to one array -----------------------------------------------------------------------------------------
 
@@ -39,7 +43,7 @@ def _same_name(name: str) -> Lowering:
 
 
 # exp, sqrt and expm1 retain their output for backward; the others their input
-for _class in (Exp, Log, Sqrt, Square, Sin, Cos, Tan, Log1p, Expm1):
+for _class in (Exp, Log, Log2, Log10, Sqrt, Square, Sin, Cos, Tan, Log1p, Expm1, Sinh, Cosh, Arcsin, Arccos, Arctan, Arctanh):
     lowers(_class)(_same_name(_class.__name__.lower()))
 
 
@@ -73,6 +77,17 @@ def maximum(node: Any, a: Value, b: Value) -> Value:
 @lowers(Minimum)
 def minimum(node: Any, a: Value, b: Value) -> Value:
     return ops.minimum(a, b)
+
+
+@lowers(Arctan2)
+def arctan2(node: Any, a: Value, b: Value) -> Optional[Value]:
+    # operands are not broadcast in backward
+    return ops.arctan2(a, b) if a.type == b.type else None
+
+
+@lowers(Fmod)
+def fmod(node: Any, a: Value, b: Value) -> Optional[Value]:
+    return ops.fmod(a, b) if a.type == b.type else None
 
 
 @lowers(LinearInterpolate)
@@ -125,6 +140,14 @@ def _count(x: Value, axes: Tuple[int, ...]) -> int:
 def sum(node: Any, x: Value) -> Optional[Value]:
     axes = _axes(node, x)
     return None if axes is None else ops.sum(x, axis=axes, keepdims=node.keepdims)
+
+
+@lowers(BatchL2NormSquared)
+def batch_l2_norm_squared(node: Any, x: Value) -> Optional[Value]:
+    if not is_positive(size_of(x)):
+        return None
+    flat = ops.reshape(x, shape=(x.shape[0], -1))
+    return ops.sum(flat * flat, axis=1)
 
 
 @lowers(Prod)

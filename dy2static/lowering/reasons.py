@@ -7,18 +7,8 @@ import chainer
 from chainer.functions.loss.ctc import ConnectionistTemporalClassification
 from chainer.functions.math.cholesky import Cholesky
 from chainer.functions.math.det import BatchDet
-from chainer.functions.math.digamma import DiGamma
-from chainer.functions.math.erfcinv import ErfcInv
-from chainer.functions.math.erfcx import Erfcx
-from chainer.functions.math.erfinv import ErfInv
 from chainer.functions.math.fft import FFT
 from chainer.functions.math.inv import BatchInv, Inv
-from chainer.functions.math.lgamma import LGamma
-from chainer.functions.math.log_ndtr import LogNdtr
-from chainer.functions.math.ndtr import Ndtr
-from chainer.functions.math.ndtri import Ndtri
-from chainer.functions.math.polygamma import PolyGamma
-from chainer.functions.math.zeta import Zeta
 from chainer.functions.pooling.roi_average_align_2d import ROIAverageAlign2D
 from chainer.functions.pooling.roi_average_pooling_2d import ROIAveragePooling2D
 from chainer.functions.pooling.roi_max_align_2d import ROIMaxAlign2D
@@ -28,13 +18,11 @@ from chainer.functions.theano.theano_function import TheanoFunction
 from chainer.functions.util.forget import Forget
 
 _LAPACK = "one call of LAPACK, whose errors are Chainer's; nothing around it could be merged with it"
-_SCIPY = "a special function that SciPy computes"
 _REGIONS = "loops over regions of interest, whose bounds are contents of an array"
 
 #: What stays whole, and why.  A class that is lowered is not in it.
 OPAQUE_REASONS: Dict[Type, str] = {
     **dict.fromkeys((BatchDet, BatchInv, Cholesky, Inv), _LAPACK),
-    **dict.fromkeys((DiGamma, ErfInv, ErfcInv, Erfcx, LGamma, LogNdtr, Ndtr, Ndtri, PolyGamma, Zeta), _SCIPY),
     **dict.fromkeys((ROIAverageAlign2D, ROIAveragePooling2D, ROIMaxAlign2D, ROIMaxPooling2D, ROIPooling2D), _REGIONS),
     FFT: "a complex transform; the IR has no complex numbers",
     ConnectionistTemporalClassification: "a recursion over label paths of lengths that contents of arrays decide",

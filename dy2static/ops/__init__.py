@@ -21,13 +21,16 @@ from . import (
     pooling,
     reduction,
     scalar,
+    special_functions,
+    trigonometry,
 )
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
 __all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "cumulative", "elementwise",
            "images", "indexing", "lists", "loss", "movement", "normal_index", "normalization", "ones_like", "parts", "pooling",
-           "reduction", "scalar", "zeros_like"]
+           "reduction", "scalar", "special_functions",
+           "trigonometry", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

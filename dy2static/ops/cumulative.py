@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Tuple
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 
@@ -71,8 +71,9 @@ def _recurrence_infer(factors: Tensor, terms: Tensor, *, axis: int) -> Tensor:
     return terms
 
 
-def _recurrence(factors: np.ndarray, terms: np.ndarray, *, axis: int) -> np.ndarray:
-    results = np.empty_like(terms)
+def recurrence(factors: np.ndarray, terms: np.ndarray, axis: int, out: Optional[np.ndarray] = None) -> np.ndarray:
+    """Along ``axis``, ``y[i] = y[i - 1] * factors[i] + terms[i]``, beginning with ``y[-1] = 0``."""
+    results = np.empty(terms.shape, terms.dtype) if out is None else out
     m, t, y = (np.moveaxis(a, axis, 0) for a in (factors, terms, results))
     y[:1] = t[:1]
     for i in range(1, len(m)):
@@ -89,7 +90,9 @@ def _recurrence_vjp(g, y, factors, terms, *, axis):
 #: Along ``axis``, ``y[i] = y[i - 1] * factors[i] + terms[i]``, beginning with ``y[-1] = 0``.
 linear_recurrence: OpDef = declare(
     "linear_recurrence", "factors terms", {"axis": 0}, kind="reduction", canonical=canonical_axis,
-    infer=_recurrence_infer, vjp=_recurrence_vjp, numpy=_recurrence,
+    infer=_recurrence_infer, vjp=_recurrence_vjp,
+    numpy="recurrence({factors}, {terms}, {axis}, out={out})", calls=(recurrence,),
+    samples=(sample((4, 3), (4, 3)), sample((2, 3), (2, 3), axis=-1), sample((0, 2), (0, 2)), sample((1,), (1,))),
 )
 
 

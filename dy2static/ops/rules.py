@@ -27,7 +27,8 @@ def elementwise(ufunc: Callable[..., Any]) -> Callable[..., Tensor]:
 @functools.lru_cache(maxsize=None)
 def result_dtype(ufunc: Callable[..., Any], *dtypes: np.dtype) -> np.dtype:
     """The dtype the running NumPy gives; raises NumPy's TypeError if the function does not take these."""
-    return ufunc(*(np.ones(1, dtype) for dtype in dtypes)).dtype
+    with np.errstate(all="ignore"):
+        return ufunc(*(np.ones(1, dtype) for dtype in dtypes)).dtype
 
 
 def compared(*xs: Tensor, **attrs: Any) -> Tensor:

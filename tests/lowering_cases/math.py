@@ -8,6 +8,16 @@ CASES = [
     *(case for f in (F.exp, F.sin, F.cos, F.square, F.expm1, F.identity) for case in unary(f.__name__, f)),
     *(case for f in (F.log, F.sqrt, F.log1p) for case in unary(f.__name__, f, low=0.5)),
     *unary("tan", F.tan, low=-1.0, high=1.0),
+    *(case for f in (F.sinh, F.cosh, F.arctan) for case in unary(f.__name__, f)),
+    *(case for f in (F.log2, F.log10) for case in unary(f.__name__, f, low=0.5)),
+    *(case for f in (F.arcsin, F.arccos, F.arctanh) for case in unary(f.__name__, f, low=-0.7, high=0.7)),
+    *(Case(f"{f.__name__} {shape}", f, shape, shape, low=0.5) for f in (F.arctan2, F.fmod) for shape in ((4, 3), (), (0, 3))),
+    *(case for f in (F.erf, F.erfc, F.ndtr) for case in unary(f.__name__, f)),
+    *(Case(f"{f.__name__} {shape}", f, shape, low=0.2, high=0.8) for f in (
+        F.erfcx, F.erfinv, F.erfcinv, F.log_ndtr, F.ndtri, F.digamma, F.lgamma) for shape in ((4, 3), ())),
+    Case("polygamma", lambda x: F.polygamma(np.array([0, 1, 2]), x), (3,), low=1.0),
+    *(Case(f"zeta {s}", lambda x, s=s: F.zeta(s, x), (4, 3), low=1.0) for s in (2, 1.5)),
+    Case("batch_l2_norm_squared", F.batch_l2_norm_squared, (2, 3, 2)),
     *unary("rsqrt", F.rsqrt, low=0.5),
     *unary("clip", lambda x: F.clip(x, -0.5, 0.5)),
     *unary("clip below", lambda x: F.clip(x, None, 1)),
@@ -44,5 +54,7 @@ CASES = [
 ]
 
 DECLINED = [
+    Case("arctan2 of two shapes", F.arctan2, (4, 3), (3,)),
+    Case("polygamma of more", lambda x: F.polygamma(np.array([[0], [1]]), x), (3,), low=1.0),
     Case("product of two dtypes", lambda x: F.matmul(x, np.ones((3, 2))), (4, 3)),
 ]

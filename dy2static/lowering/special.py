@@ -1,0 +1,48 @@
+"""Lowerings of `chainer.functions.math`: what SciPy computes."""
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, Optional
+
+from chainer.functions.math.digamma import DiGamma
+from chainer.functions.math.erf import Erf
+from chainer.functions.math.erfc import Erfc
+from chainer.functions.math.erfcinv import ErfcInv
+from chainer.functions.math.erfcx import Erfcx
+from chainer.functions.math.erfinv import ErfInv
+from chainer.functions.math.lgamma import LGamma
+from chainer.functions.math.log_ndtr import LogNdtr
+from chainer.functions.math.ndtr import Ndtr
+from chainer.functions.math.ndtri import Ndtri
+from chainer.functions.math.polygamma import PolyGamma
+from chainer.functions.math.zeta import Zeta
+
+from .. import ops
+from ..ir.graph import Value
+from .registry import Lowering, is_number, lowers
+
+
+def _has_scipy() -> bool:
+    """Without SciPy, Chainer takes slower functions, or says that it cannot."""
+    return find_spec("scipy") is not None
+
+
+def _same_function(name: str) -> Lowering:
+    return lambda node, x: ops.special(x, function=name) if _has_scipy() else None
+
+
+for _class, _name in {Erf: "erf", Erfc: "erfc", ErfcInv: "erfcinv", Erfcx: "erfcx", ErfInv: "erfinv", LGamma: "gammaln",
+                      LogNdtr: "log_ndtr", Ndtr: "ndtr", Ndtri: "ndtri", DiGamma: "digamma"}.items():
+    lowers(_class)(_same_function(_name))
+
+
+@lowers(PolyGamma)
+def polygamma(node: Any, n: Value, x: Value) -> Optional[Value]:
+    # the gradient has the shape of x, whatever that of n
+    fits = n.shape == x.shape or n.shape == ()
+    return ops.special(n, x, function="polygamma") if fits and _has_scipy() else None
+
+
+@lowers(Zeta)
+def zeta(node: Any, x: Value) -> Optional[Value]:
+    return ops.special(x, function="zeta", order=node._x) if is_number(node._x) and _has_scipy() else None

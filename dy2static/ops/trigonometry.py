@@ -1,0 +1,59 @@
+"""Inverse and hyperbolic functions on each element, logarithms to other bases, and the remainder of C.
+
+The derivatives read ``x``, and are Chainer's formulas.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy as np
+
+from ..ir.op import OpDef, declare, sample
+from .elementwise import power_const, sqrt, square
+from .rules import elementwise, same_as_input
+
+
+def _function(name: str, vjp: Callable[..., Any], low: float = -0.9, high: float = 0.9) -> OpDef:
+    """An op for a NumPy function of one array, tried between two bounds."""
+    shapes = ((4, 3), (), (0, 3), (1,))
+    return declare(
+        name, "x", kind="elementwise", infer=elementwise(getattr(np, name)), vjp=vjp,
+        numpy=f"np.{name}({{x}}, out={{out}})", samples=tuple(sample(shape, low=low, high=high) for shape in shapes))
+
+
+arcsin = _function("arcsin", lambda g, y, x: (1.0 / sqrt(1.0 - square(x)) * g,))
+arccos = _function("arccos", lambda g, y, x: (-(1.0 / sqrt(1.0 - square(x))) * g,))
+arctan = _function("arctan", lambda g, y, x: (1.0 / (square(x) + 1.0) * g,))
+arctanh = _function("arctanh", lambda g, y, x: (1.0 / (1.0 - power_const(x, exponent=2)) * g,))
+sinh: OpDef = _function("sinh", lambda g, y, x: (cosh(x) * g,))
+cosh: OpDef = _function("cosh", lambda g, y, x: (sinh(x) * g,))
+log2 = _function("log2", lambda g, y, x: (g / x * (1 / math.log(2)),), 0.5, 2.0)
+log10 = _function("log10", lambda g, y, x: (g / x * (1 / math.log(10)),), 0.5, 2.0)
+
+
+def _arctan2_vjp(g, y, a, b):
+    norm = power_const(a, exponent=2) + power_const(b, exponent=2)
+    return b / norm * g, -a / norm * g
+
+
+arctan2 = declare(
+    "arctan2", "a b", kind="elementwise", infer=elementwise(np.arctan2), vjp=_arctan2_vjp,
+    numpy="np.arctan2({a}, {b}, out={out})",
+    samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3))),
+)
+
+#: The whole part: towards zero.
+trunc = declare(
+    "trunc", "x", kind="elementwise", infer=same_as_input,
+    numpy="np.trunc({x}, out={out})",
+    samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3))),
+)
+
+#: The remainder with the sign of ``a``.
+fmod = declare(
+    "fmod", "a b", kind="elementwise", infer=elementwise(np.fmod),
+    vjp=lambda g, y, a, b: (g, -trunc(a / b) * g),
+    numpy="np.fmod({a}, {b}, out={out})",
+    samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3))),
+)
