@@ -84,7 +84,7 @@ class Dispatcher:
             return capture.callee(self.function)(*args, **kwargs)
         if not config.ENABLED.value or is_debugging():
             return self.function(*args, **kwargs)
-        if chainer.get_function_hooks() or chainer._get_link_hooks():
+        if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
         signature = coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
         if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
@@ -96,10 +96,10 @@ class Dispatcher:
         return self._capture_and_run(signature, args, kwargs)
 
     def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        """Timing hooks see the compiled call as one function; any other hook sees the eager run."""
+        """Timing hooks see the compiled call as one function; any other function hook sees the eager run."""
         registered = chainer.get_function_hooks()
-        if chainer._get_link_hooks() or not all(type(hook) in TIMING_HOOKS for hook in registered.values()):
-            return self._fall_back(args, kwargs, "function or link hooks are registered")
+        if not all(type(hook) in TIMING_HOOKS for hook in registered.values()):
+            return self._fall_back(args, kwargs, "function hooks are registered")
         hooks = dict(registered)
         node, arrays = CompiledFunction(), tuple([x.array for x in args if isinstance(x, chainer.Variable)])
         node.segment = Segment(self.function.__qualname__, None)

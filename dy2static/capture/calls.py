@@ -478,6 +478,7 @@ _HANDLERS: Dict[Any, Callable] = {
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _host_without_result,
+    chainer._get_link_hooks: lambda calls, function: calls.capture.world.link_hooks(),
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.seterrcall: _refuse("NumPy's error handling is changed"),
 }

@@ -162,7 +162,7 @@ class Guards:
                   "kwargs" if not keywords else "len(kwargs) != 1" if keywords == 1 else f"tuple(kwargs) != {order}",
                   *[self._settings_guard(f"{name}.__dict__", settings_of(entries)) for name, entries in
                     (("global_config", chainer.global_config.__dict__), ("local_config", self.outcome.config))],
-                  "function_hooks() or link_hooks()"]
+                  "function_hooks()" if chainer._get_link_hooks() else "function_hooks() or link_hooks()"]
         self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
 
 

@@ -136,6 +136,17 @@ class World(Objects):
         self.guard(source, "type", dict)
         return self._track(ShadowDict(self, real, source))
 
+    def link_hooks(self) -> Any:
+        """The shadow of the link hooks registered for this thread.  The first line of an entry checks that there are none."""
+        real = chainer._get_link_hooks()
+        source = self.source("attr", self.source("const", None, chainer._thread_local), "link_hooks")
+        shadow = self._memo.get(id(real), (None, None))[1]
+        if shadow is None:
+            shadow = self._track(COLLECTIONS[type(real)](self, real, source))
+            shadow.whole = not real
+            self._memo[id(real)] = real, shadow, source
+        return shadow
+
     def _collection(self, real: Any, source: Source) -> Any:
         self.guard(source, "type", type(real))
         return self._track(COLLECTIONS[type(real)](self, real, source))
