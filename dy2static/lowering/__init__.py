@@ -13,6 +13,7 @@ from . import (
     math,
     noise,
     normalization,
+    pooling,
     reasons,
     rnn,
     sequences,
@@ -20,4 +21,4 @@ from . import (
 )
 
 __all__ = ["activation", "array", "basic_math", "connection", "evaluation", "images", "indexing", "loss", "math", "noise",
-           "normalization", "reasons", "rnn", "sequences", "special"]
+           "normalization", "pooling", "reasons", "rnn", "sequences", "special"]

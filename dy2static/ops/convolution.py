@@ -13,7 +13,7 @@ from ..ir.dims import equal, show
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
 from .contraction import matmul
-from .correlation import convolve, convolve_locally, convolve_transposed, correlate_with_gradient
+from .correlation import convolve_images, convolve_locally, convolve_transposed, correlate_with_gradient
 from .movement import reshape, stop_gradient, transpose
 from .rules import need_dtype, one_dtype, sizes
 from .windows import add_patches, take_patches
@@ -78,7 +78,7 @@ conv: OpDef = declare(
     "conv", "x W", _ATTRS, kind="contraction", canonical=canonical_windows, infer=_conv_infer,
     vjp=lambda g, y, x, W, *, size, **attrs: (
         conv_transpose(g, W, size=x.shape[2:], **attrs), conv_grad_weight(x, g, size=W.shape[2:], **attrs)),
-    numpy="convolve({x}, {W}, " + _HOLES, calls=(convolve,),
+    numpy="convolve_images({x}, {W}, " + _HOLES, calls=(convolve_images,),
     samples=(sample((2, 3, 5, 4), (4, 3, 3, 2), size=(3, 3)),
              sample((2, 4, 5), (6, 2, 3), size=(3,), stride=(2,), pad=(1,), groups=2),
              sample((1, 2, 7, 4), (2, 2, 3, 1), size=(3, 3), stride=(2, 2), pad=(1, 0), dilate=(2, 1)),

@@ -57,7 +57,7 @@ def _rows(y: np.ndarray, groups: int) -> np.ndarray:
     return _wide(y.swapaxes(0, 1)).reshape(groups, channels // groups, len(y) * math.prod(y.shape[2:]))
 
 
-def convolve(x: np.ndarray, W: np.ndarray, stride: Sizes, pad: Sizes, dilate: Sizes, groups: int, size: Sizes,
+def convolve_images(x: np.ndarray, W: np.ndarray, stride: Sizes, pad: Sizes, dilate: Sizes, groups: int, size: Sizes,
              out: Optional[np.ndarray] = None) -> np.ndarray:
     """The correlation of ``x`` with filters ``W: (channels out, channels in / groups, *kernel)``.
 
@@ -81,7 +81,7 @@ def convolve(x: np.ndarray, W: np.ndarray, stride: Sizes, pad: Sizes, dilate: Si
 
 def convolve_transposed(x: np.ndarray, W: np.ndarray, stride: Sizes, pad: Sizes, dilate: Sizes, groups: int,
                         size: Sizes, out: Optional[np.ndarray] = None) -> np.ndarray:
-    """What `convolve` does, transposed: ``W: (channels in, channels out / groups, *kernel)``, ``size`` of the result."""
+    """What `convolve_images` does, transposed: ``W: (channels in, channels out / groups, *kernel)``, ``size`` of the result."""
     count, channels, *spots = x.shape
     made, kernel = W.shape[1] * groups, W.shape[2:]
     result = np.empty((count, made, *size), x.dtype) if out is None else out
@@ -103,7 +103,7 @@ def convolve_transposed(x: np.ndarray, W: np.ndarray, stride: Sizes, pad: Sizes,
 
 def correlate_with_gradient(x: np.ndarray, g: np.ndarray, stride: Sizes, pad: Sizes, dilate: Sizes, groups: int,
                             size: Sizes, out: Optional[np.ndarray] = None) -> np.ndarray:
-    """The gradient of the filters of `convolve`, from that of its result.  size: that of the kernel."""
+    """The gradient of the filters of `convolve_images`, from that of its result.  size: that of the kernel."""
     filters, inner = g.shape[1], x.shape[1] // groups
     total = np.zeros((groups, filters // groups, inner * math.prod(size)), _wide(x[:0]).dtype)
     for samples, columns in _columns(x, size, stride, pad, dilate, groups, g.shape[2:]):

@@ -77,14 +77,14 @@ def _positions(indexes: np.ndarray, kernel: Sizes, stride: Sizes, sizes: Sizes) 
     return positions
 
 
-def pick(x: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes,
+def pick_places(x: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes,
          out: Optional[np.ndarray] = None) -> np.ndarray:
     """What stands at one place of each window.  The padding is minus infinity."""
     image = padded(x, pad, extent(kernel, stride, _one(kernel), indexes.shape[2:]), -np.inf)
     return np.take(image.ravel(), _positions(indexes, kernel, stride, image.shape[2:]), out=out, mode="clip")
 
 
-def put(g: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, size: Sizes,
+def put_places(g: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, size: Sizes,
         out: Optional[np.ndarray] = None) -> np.ndarray:
     """Zeros of ``(batch, channels, *size)``, with each number of ``g`` added at its place of a window."""
     reach = extent(kernel, stride, _one(kernel), g.shape[2:])

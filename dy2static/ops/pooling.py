@@ -15,10 +15,10 @@ from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .convolution import canonical_windows, check_windows, col2im
-from .maxima import pick, put, take_maximum
+from .maxima import pick_places, put_places, take_maximum
 from .movement import reshape
 from .rules import need_dtype
-from .windows import average
+from .windows import average_windows
 
 _ATTRS: Dict[str, Any] = {"kernel": (), "size": (), "stride": None, "pad": None}
 
@@ -38,7 +38,7 @@ def _average_vjp(g, y, x, *, kernel, size, stride, pad):
 #: The mean of each window; the padding counts as zeros.
 average_pool = declare(
     "average_pool", "x", _ATTRS, kind="reduction", canonical=canonical_windows, infer=_pooled, vjp=_average_vjp,
-    numpy="average({x}, {kernel}, {stride}, {pad}, {size}, out={out})", calls=(average,),
+    numpy="average_windows({x}, {kernel}, {stride}, {pad}, {size}, out={out})", calls=(average_windows,),
     samples=(sample((2, 3, 4, 6), kernel=(2, 3), size=(2, 2), stride=(2, 3)),
              sample((2, 1, 5), kernel=(3,), size=(5,), pad=(1,)), sample((1, 2, 3, 4), kernel=(3, 4), size=(1, 1)),
              sample((0, 2, 3), kernel=(2,), size=(2,))),
@@ -84,7 +84,7 @@ _PLACES = np.array([[[0, 3], [1, 2]]], np.uint8)
 pick_in_windows: OpDef = declare(
     "pick_in_windows", "x indexes", _ATTRS, kind="movement", canonical=canonical_windows, infer=_pick_infer,
     vjp=lambda g, y, x, indexes, *, size, **attrs: (unpick(g, indexes, size=x.shape[2:], **attrs), None),
-    numpy="pick({x}, {indexes}, {kernel}, {stride}, {pad}, out={out})", calls=(pick,),
+    numpy="pick_places({x}, {indexes}, {kernel}, {stride}, {pad}, out={out})", calls=(pick_places,),
     samples=(sample((1, 2, 6), _PLACES, kernel=(4,), size=(2,), stride=(2,)),
              sample((1, 1, 3, 4), _PLACES[None], kernel=(2, 2), size=(2, 2), stride=(1, 2))),
 )
@@ -93,7 +93,7 @@ pick_in_windows: OpDef = declare(
 unpick: OpDef = declare(
     "unpick", "x indexes", _ATTRS, kind="movement", canonical=canonical_windows, infer=_unpick_infer,
     vjp=lambda g, y, x, indexes, *, size, **attrs: (pick_in_windows(g, indexes, size=x.shape[2:], **attrs), None),
-    numpy="put({x}, {indexes}, {kernel}, {stride}, {pad}, {size}, out={out})", calls=(put,),
+    numpy="put_places({x}, {indexes}, {kernel}, {stride}, {pad}, {size}, out={out})", calls=(put_places,),
     samples=(sample((1, 2, 2), _PLACES, kernel=(4,), size=(6,), stride=(2,)),
              sample((1, 1, 2, 2), _PLACES[None], kernel=(2, 2), size=(3, 4), stride=(1, 2))),
 )

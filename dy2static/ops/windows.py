@@ -94,13 +94,15 @@ def add_patches(columns: np.ndarray, stride: Sizes, pad: Sizes, dilate: Sizes, s
     return result
 
 
-def average(x: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, spots: Sizes,
+def average_windows(x: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, spots: Sizes,
             out: Optional[np.ndarray] = None) -> np.ndarray:
     """The mean of each window; the padding counts as zeros.  Half precision is summed in single precision."""
     result = np.empty((*x.shape[:2], *spots), x.dtype) if out is None else out
     one = (1,) * len(kernel)
     if result.size < FEW_ELEMENTS:
-        return np.mean(take_patches(x, kernel, stride, pad, one, spots), axis=tuple(range(2, 2 + len(kernel))), out=result)
+        # not with `out=`, which would have it sum in half precision
+        result[...] = np.mean(take_patches(x, kernel, stride, pad, one, spots), axis=tuple(range(2, 2 + len(kernel))))
+        return result
     view = windows(padded(x, pad, extent(kernel, stride, one, spots)), kernel, stride, one, spots)
     first, *others = places(view, kernel)
     total = np.empty(result.shape, np.float32) if x.dtype == np.float16 else result

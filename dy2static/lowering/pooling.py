@@ -1,0 +1,114 @@
+"""Lowerings of `chainer.functions.pooling`."""
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Tuple
+
+import numpy as np
+from chainer.functions.pooling.average_pooling_2d import AveragePooling2D
+from chainer.functions.pooling.average_pooling_nd import AveragePoolingND
+from chainer.functions.pooling.max_pooling_nd import MaxPoolingND
+from chainer.functions.pooling.unpooling_2d import Unpooling2D
+from chainer.functions.pooling.unpooling_nd import UnpoolingND
+from chainer.functions.pooling.upsampling_2d import Upsampling2D
+
+from .. import ops
+from ..ir.building import constant
+from ..ir.graph import Value
+from .registry import are_fixed, ints, lowers, numbers_of_windows, symbolic_value
+
+# From windows to numbers ----------------------------------------------------------------------------------------
+
+
+@lowers(AveragePooling2D)
+def average_pooling_2d(node: Any, x: Value) -> Optional[Value]:
+    return _average(x, *_pairs(node))
+
+
+@lowers(AveragePoolingND)
+def average_pooling_nd(node: Any, x: Value) -> Optional[Value]:
+    # where the padding is not counted, backward divides the gradient it is given, in place, and others see that
+    return None if node.pad_value is None else _average(x, ints(node.ksize), ints(node.stride), ints(node.pad))
+
+
+def _average(x: Value, kernel: Any, stride: Any, pad: Any) -> Optional[Value]:
+    size = _windows(x.shape[2:], kernel, stride, pad, False)
+    return None if size is None else ops.average_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
+
+
+@lowers(MaxPoolingND)
+def max_pooling_nd(node: Any, x: Value) -> Optional[Value]:
+    # `indexes` is what `return_indices` gives
+    kernel, stride, pad = ints(node.ksize), ints(node.stride), ints(node.pad)
+    size = _windows(x.shape[2:], kernel, stride, pad, node.cover_all)
+    if size is None:
+        return None
+    y, places = ops.max_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
+    node.indexes = ops.cast(places, dtype=np.intp)
+    return y
+
+
+def _pairs(node: Any) -> Tuple[Any, Any, Any]:
+    return ints((node.kh, node.kw)), ints((node.sy, node.sx)), ints((node.ph, node.pw))
+
+
+def _windows(sizes: Any, kernel: Any, stride: Any, pad: Any, cover_all: Any) -> Optional[Tuple[int, ...]]:
+    return None if kernel is None else numbers_of_windows(sizes, kernel, stride, pad, (1,) * len(kernel), cover_all)
+
+
+# From numbers to windows ----------------------------------------------------------------------------------------
+
+
+@lowers(Unpooling2D)
+def unpooling_2d(node: Any, x: Value) -> Optional[Value]:
+    # where each number only becomes a block, Chainer repeats it; that with padding is not differentiable on one axis
+    kernel, stride, pad = _pairs(node)
+    size = _unpooled(x, (node.outh, node.outw), kernel, stride, pad, node.cover_all)
+    if size is None:
+        return None
+    if stride == kernel[::-1] and all(p % 2 == 0 and z == k * (n - p) for z, k, n, p in zip(size, kernel, x.shape[2:], pad)):
+        return _blocks(x, kernel) if stride == kernel and not any(pad) else None
+    return _spread(x, kernel, stride, pad, size)
+
+
+@lowers(UnpoolingND)
+def unpooling_nd(node: Any, x: Value) -> Optional[Value]:
+    kernel, stride, pad = ints(node.ksize), ints(node.stride), ints(node.pad)
+    size = _unpooled(x, (None,) * node.ndim if node.outs is None else node.outs, kernel, stride, pad, node.cover_all)
+    return None if size is None else _spread(x, kernel, stride, pad, size)
+
+
+@lowers(Upsampling2D)
+def upsampling_2d(node: Any, x: Value) -> Optional[Value]:
+    kernel, stride, pad = _pairs(node)
+    size = _unpooled(x, (node.outh, node.outw), kernel, stride, pad, node.cover_all)
+    places = constant(node.indexes) if type(node.indexes) is np.ndarray else symbolic_value(node.indexes)
+    if size is None or places is None or places.dtype.kind not in "iu" or 0 in x.shape:
+        return None
+    rows = math.prod(x.shape)
+    patches = ops.add_along(ops.reshape(x, shape=(rows, 1)), ops.reshape(places, shape=(rows, 1)), axis=1,
+                            size=math.prod(kernel))
+    patches = ops.transpose(ops.reshape(patches, shape=x.shape + kernel), axes=(0, 1, 4, 5, 2, 3))
+    return ops.col2im(patches, size=size, stride=stride, pad=pad)
+
+
+def _unpooled(x: Value, wanted: Tuple[Any, ...], kernel: Any, stride: Any, pad: Any, cover_all: Any) -> Optional[Tuple[int, ...]]:
+    """The sizes of the result; None if they are not known now, or pooling them would not give those of ``x``."""
+    if not are_fixed(x.shape, kernel, stride, pad):
+        return None
+    made = tuple(s * (n - 1) + k - (s - 1 if cover_all else 0) - 2 * p if size is None else size
+                 for size, n, k, s, p in zip(wanted, x.shape[2:], kernel, stride, pad))
+    fits = are_fixed(made) and min(made) > 0 and _windows(made, kernel, stride, pad, cover_all) == x.shape[2:]
+    return tuple(map(int, made)) if fits else None
+
+
+def _spread(x: Value, kernel: Any, stride: Any, pad: Any, size: Tuple[int, ...]) -> Value:
+    lead, spots = x.shape[:2], x.shape[2:]
+    patches = ops.broadcast_to(ops.reshape(x, shape=lead + (1,) * len(kernel) + spots), shape=lead + kernel + spots)
+    return ops.col2im(patches, size=size, stride=stride, pad=pad)
+
+
+def _blocks(x: Value, kernel: Tuple[int, ...]) -> Value:
+    (n, c, h, w), (kh, kw) = x.shape, kernel
+    blocks = ops.broadcast_to(ops.reshape(x, shape=(n, c, h, 1, w, 1)), shape=(n, c, h, kh, w, kw))
+    return ops.reshape(blocks, shape=(n, c, h * kh, w * kw))
