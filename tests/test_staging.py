@@ -532,7 +532,7 @@ def convolution_in_branches(compile):
         n = 0
         if x.array[0] > 0:
             h = F.sum(bn(conv(h)), axis=1, keepdims=True)
-        while n < 2 and float(h.array.sum()) > 0:
+        while n < 2 and float(h.array.max()) > 0:         # not the sum: that is rounding
             h = F.tanh(F.sum(bn(conv(h[:, :1])), axis=1, keepdims=True))
             n += 1
         return F.sum(h * h)
