@@ -9,6 +9,7 @@ from . import (
     evaluation,
     images,
     indexing,
+    linear_algebra,
     loss,
     math,
     noise,
@@ -20,5 +21,5 @@ from . import (
     special,
 )
 
-__all__ = ["activation", "array", "basic_math", "connection", "evaluation", "images", "indexing", "loss", "math", "noise",
-           "normalization", "pooling", "reasons", "rnn", "sequences", "special"]
+__all__ = ["activation", "array", "basic_math", "connection", "evaluation", "images", "indexing", "linear_algebra",
+           "loss", "math", "noise", "normalization", "pooling", "reasons", "rnn", "sequences", "special"]

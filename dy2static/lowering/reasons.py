@@ -5,10 +5,6 @@ from typing import Dict, Type
 
 import chainer
 from chainer.functions.loss.ctc import ConnectionistTemporalClassification
-from chainer.functions.math.cholesky import Cholesky
-from chainer.functions.math.det import BatchDet
-from chainer.functions.math.fft import FFT
-from chainer.functions.math.inv import BatchInv, Inv
 from chainer.functions.pooling.roi_average_align_2d import ROIAverageAlign2D
 from chainer.functions.pooling.roi_average_pooling_2d import ROIAveragePooling2D
 from chainer.functions.pooling.roi_max_align_2d import ROIMaxAlign2D
@@ -17,14 +13,11 @@ from chainer.functions.pooling.roi_pooling_2d import ROIPooling2D
 from chainer.functions.theano.theano_function import TheanoFunction
 from chainer.functions.util.forget import Forget
 
-_LAPACK = "one call of LAPACK, whose errors are Chainer's; nothing around it could be merged with it"
 _REGIONS = "loops over regions of interest, whose bounds are contents of an array"
 
 #: What stays whole, and why.  A class that is lowered is not in it.
 OPAQUE_REASONS: Dict[Type, str] = {
-    **dict.fromkeys((BatchDet, BatchInv, Cholesky, Inv), _LAPACK),
     **dict.fromkeys((ROIAverageAlign2D, ROIAveragePooling2D, ROIMaxAlign2D, ROIMaxPooling2D, ROIPooling2D), _REGIONS),
-    FFT: "a complex transform; the IR has no complex numbers",
     ConnectionistTemporalClassification: "a recursion over label paths of lengths that contents of arrays decide",
     Forget: "calls the function again in backward, as it was asked to",
     TheanoFunction: "runs a compiled function of Theano's",

@@ -13,6 +13,7 @@ from . import (
     elementwise,
     images,
     indexing,
+    linear_algebra,
     lists,
     loss,
     movement,
@@ -27,9 +28,9 @@ from . import (
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
-__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "cumulative", "elementwise",
-           "images", "indexing", "lists", "loss", "movement", "normal_index", "normalization", "ones_like", "parts", "pooling",
-           "reduction", "scalar", "special_functions",
+__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "cumulative",
+           "elementwise", "images", "indexing", "linear_algebra", "lists", "loss", "movement", "normal_index",
+           "normalization", "ones_like", "parts", "pooling", "reduction", "scalar", "special_functions",
            "trigonometry", "zeros_like"]
 
 

@@ -44,6 +44,21 @@ CASES = [
       for shape, options in (((4, 3), {}), ((4, 3), {"axis": 0}), ((2, 3, 4), {"axis": -2}), ((), {}), ((1,), {}), ((0, 3), {"axis": 1}))),
     Case("prod of axes", lambda x: F.prod(x, (2, 0), keepdims=True), (2, 3, 2)),
     Case("cumprod of zeros", lambda x: F.cumprod(F.floor(x) * x, 0), (5, 2)),
+    *(Case(f"einsum {subscripts}", lambda *xs, subscripts=subscripts: F.einsum(subscripts, *xs), *shapes)
+      for subscripts, *shapes in (
+          ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("...ij,jk->...ik", (2, 2, 3), (3, 2)), ("ij->ji", (2, 3)),
+          ("ij->", (2, 3)), ("i,i", (3,), (3,)), ("iij->j", (2, 2, 3)), ("ii,k->k", (2, 2), (3,)), ("i,j->ij", (2,), (0,)),
+          (",i->i", (), (3,)), ("b...,b...->b...", (2, 3), (2, 3)), ("ij,jj,kj->k", (2, 3), (3, 3), (2, 3)))),
+    Case("einsum of lists", lambda a, b: F.einsum(a, [0, 1], b, [1, 2], [2, 0]), (2, 3), (3, 2)),
+    *(Case(f"tensordot {axes}", lambda a, b, axes=axes: F.tensordot(a, b, axes), *shapes)
+      for axes, *shapes in ((2, (2, 3, 4), (3, 4, 2)), (1, (3,), (3,)), (0, (2,), (3,)), ((2, 0), (2, 3, 4), (4, 2)),
+                            (([1, 0], [0, 2]), (2, 3, 4), (3, 1, 2)))),
+    *(Case(f"{f.__name__} {shape}", f, shape, low=0.1) for f, shape in (
+        (F.inv, (3, 3)), (F.det, (2, 2)), (F.batch_inv, (2, 2, 2)), (F.batch_det, (2, 2, 2)), (F.batch_inv, (0, 2, 2)))),
+    Case("cholesky", lambda x: F.cholesky(F.matmul(x, x, transb=True)), (3, 3), exact=False, dtypes="d"),
+    *(Case(f"{f.__name__} {shape}", lambda a, b, f=f: f((a, b)), shape, shape)
+      for f in (F.fft, F.ifft) for shape in ((2, 4), (1,))),
+    Case("fft real part", lambda a, b: F.fft((a, b))[0], (2, 3), (2, 3)),
     Case("sum of none", F.sum, (0, 3)),
     Case("sum of equals", lambda x: F.max(F.concat([x, x])), (2, 3)),
     Case("sum_to", lambda x: F.sum_to(x, (3, 1)), (2, 3, 4)),
@@ -54,6 +69,9 @@ CASES = [
 ]
 
 DECLINED = [
+    Case("einsum that is a view", lambda x: F.einsum("ii->i", x), (3, 3)),
+    Case("einsum of two dtypes", lambda x: F.einsum("ij,j", x, np.ones(3)), (4, 3)),
+    Case("tensordot from behind", lambda a, b: F.tensordot(a, b, (-1, 0)), (2, 3), (3, 2)),
     Case("arctan2 of two shapes", F.arctan2, (4, 3), (3,)),
     Case("polygamma of more", lambda x: F.polygamma(np.array([[0], [1]]), x), (3,), low=1.0),
     Case("product of two dtypes", lambda x: F.matmul(x, np.ones((3, 2))), (4, 3)),
