@@ -12,7 +12,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
 from ..lowering import opaque
-from ..lowering.registry import lowering_of, state_of
+from ..lowering.registry import CALLED, lowering_of, state_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
 from ..symbolic.new_sizes import may_be_empty
@@ -130,14 +130,23 @@ class Applying:
         if lowering is None or chainer.is_debug():      # whole, it looks for NaN in each result, and under its own name
             return None
         self.event("staged", type(node).__name__)
+        called = {name: getattr(node, name) for name in CALLED.get(type(node), ())}
+        for name, function in called.items():
+            self.store_writes()
+            setattr(node, name, self.calls.callee(function))
         start = len(self.builder.nodes)
         outputs = lowering(node, *values)
         if outputs is None:
+            if called and len(self.builder.nodes) > start:
+                self.abort(f"what a function of the user's gives to {name_of(node)} is not what it takes")
+            node.__dict__.update(called)
             del self.builder.nodes[start:]
             self.events.pop()
             return None
         self._fill_attributes(node)
         if any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values]):
+            if called and self.array_writes.is_ahead:
+                self.abort(f"{name_of(node)} changes an array of the user's, and may fail then")
             self._store_writes_before(start)
         node.__dict__.update({name: SymbolicArray(self, attribute) for name, attribute in node.__dict__.items()
                               if isinstance(attribute, Value)})

@@ -12,6 +12,7 @@ from chainer.functions.loss.decov import DeCov
 from chainer.functions.loss.huber_loss import HuberLoss
 from chainer.functions.loss.mean_absolute_error import MeanAbsoluteError
 from chainer.functions.loss.mean_squared_error import MeanSquaredError
+from chainer.functions.loss.negative_sampling import NegativeSamplingFunction
 from chainer.functions.loss.sigmoid_cross_entropy import SigmoidCrossEntropy
 from chainer.functions.loss.softmax_cross_entropy import SoftmaxCrossEntropy
 from chainer.functions.loss.squared_error import SquaredError
@@ -21,7 +22,7 @@ from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import array_in, is_number, label_to_ignore, lowers, size_of
+from .registry import are_ints, array_in, beside, is_captured, is_number, label_to_ignore, lowers, size_of
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -117,6 +118,31 @@ def sigmoid_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
         return _cast(loss, x.dtype)
     total = _cast(ops.sum(loss), _DOUBLE)
     return _cast(total / _count(node.normalize, valid, x.shape[0] if x.ndim else 1), x.dtype)
+
+
+@lowers(NegativeSamplingFunction, calls=("sampler",))
+def negative_sampling(node: Any, x: Value, t: Value, W: Value) -> Optional[Value]:
+    # The samples are an array of the sampler's, which gets the true labels, and is read from the node.  Half precision is
+    # computed in single precision.
+    label = label_to_ignore(node.ignore_label, t.dtype)
+    if label is None or not are_ints(node.sample_size) or 0 in x.shape + W.shape:
+        return None
+    shape = x.shape[0], node.sample_size + 1
+    node.samples = samples = node.sampler(shape)
+    drawn = array_in(samples, shape)
+    if drawn is None:
+        return None
+    true = _cast(ops.reshape(t, shape=(shape[0], 1)), drawn.dtype)
+    chosen = ops.concat(true, ops.getitem(drawn, index=(slice(None), slice(1, None))), axis=1)
+    if is_captured(samples):
+        samples[:, 0] = beside(samples, t)
+    wide = _wider(x.dtype)
+    rows = ops.take(_cast(W, wide), chosen, axis=0)
+    scores = ops.reshape(ops.matmul(rows, ops.reshape(_cast(x, wide), shape=x.shape + (1,))), shape=shape)
+    signs = np.where(np.arange(shape[1]) == 0, -1, 1).astype(wide)
+    losses = ops.sum(ops.softplus(scores * constant(signs)), axis=1)
+    losses = ops.where(ops.not_equal(t, label), losses, 0)
+    return _cast(losses if node.reduce == "no" else ops.sum(losses), x.dtype)
 
 
 @lowers(Contrastive)

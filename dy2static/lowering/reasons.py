@@ -5,6 +5,11 @@ from typing import Dict, Type
 
 import chainer
 from chainer.functions.loss.ctc import ConnectionistTemporalClassification
+from chainer.functions.loss.hinge import Hinge
+from chainer.functions.normalization.decorrelated_batch_normalization import (
+    DecorrelatedBatchNormalization,
+    FixedDecorrelatedBatchNormalization,
+)
 from chainer.functions.pooling.roi_average_align_2d import ROIAverageAlign2D
 from chainer.functions.pooling.roi_average_pooling_2d import ROIAveragePooling2D
 from chainer.functions.pooling.roi_max_align_2d import ROIMaxAlign2D
@@ -19,6 +24,9 @@ _REGIONS = "loops over regions of interest, whose bounds are contents of an arra
 OPAQUE_REASONS: Dict[Type, str] = {
     **dict.fromkeys((ROIAverageAlign2D, ROIAveragePooling2D, ROIMaxAlign2D, ROIMaxPooling2D, ROIPooling2D), _REGIONS),
     ConnectionistTemporalClassification: "a recursion over label paths of lengths that contents of arrays decide",
+    **dict.fromkeys((DecorrelatedBatchNormalization, FixedDecorrelatedBatchNormalization),
+                    "whitens with the eigenvectors that LAPACK finds"),
+    Hinge: "its backward changes the gradient that it is given, and what it kept",
     Forget: "calls the function again in backward, as it was asked to",
     TheanoFunction: "runs a compiled function of Theano's",
 }

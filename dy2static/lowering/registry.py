@@ -26,24 +26,34 @@ LOWERINGS: Dict[Type[chainer.FunctionNode], Lowering] = {}
 STATE: Dict[Type[chainer.FunctionNode], Tuple[str, ...]] = {}
 
 
-def lowers(*classes: Type[chainer.FunctionNode], state: Tuple[str, ...] = ()) -> Callable[[Lowering], Lowering]:
+#: The attributes with functions of the user's that forward calls.
+CALLED: Dict[Type[chainer.FunctionNode], Tuple[str, ...]] = {}
+
+
+def lowers(*classes: Type[chainer.FunctionNode], state: Tuple[str, ...] = (),
+           calls: Tuple[str, ...] = ()) -> Callable[[Lowering], Lowering]:
     """Register a lowering for FunctionNode classes (exactly these, not their subclasses).
 
-    state: the attributes with arrays that it changes in place (``array *= 2``), where there are any.
+    state: the attributes with arrays that it changes in place (``array *= 2``), where there are any.  calls: those with
+    functions that it calls; during a capture they take and give arrays of the graph.
     """
     def register(lowering: Lowering) -> Lowering:
         for cls in classes:
             if cls in LOWERINGS:
                 raise ValueError(f"{cls.__name__} has a lowering already")
-            LOWERINGS[cls], STATE[cls] = lowering, state
+            LOWERINGS[cls], STATE[cls], CALLED[cls] = lowering, state, calls
         return lowering
     return register
 
 
 def is_state(array: Any, like: Value) -> bool:
     """Whether an attribute holds an array of the graph, of floats in this shape, that a lowering can change."""
-    return hasattr(array, "capture") and isinstance(array.type, Tensor) and array.type.shape == like.shape and \
-        array.dtype.kind == "f"
+    return is_captured(array) and array.type.shape == like.shape and array.dtype.kind == "f"
+
+
+def is_captured(array: Any) -> bool:
+    """Whether this stands for an array while a capture runs."""
+    return hasattr(array, "capture") and isinstance(array.type, Tensor)
 
 
 def beside(array: Any, value: Value) -> Any:
@@ -94,7 +104,7 @@ def size_of(x: Value) -> int:
 
 def array_in(attribute: Any, shape: Optional[Tuple[Any, ...]] = None, dtype: Any = None) -> Optional[Value]:
     """The array in an attribute as a value without gradient; None if it is none, or not of this shape and dtype."""
-    if hasattr(attribute, "capture") and isinstance(attribute.type, Tensor):
+    if is_captured(attribute):
         value = OPS["stop_gradient"](attribute.now())
     elif type(attribute) is np.ndarray:
         value = constant(attribute)

@@ -15,7 +15,7 @@ _LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scip
 #: … but for these, which are written as user code is, and are converted like it.
 _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.link_hooks", "chainer.link_hook",
               "chainer.distributions", "chainer.distribution",
-              "chainer.functions.noise.gumbel_softmax",
+              "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
 _STDLIB_NAMES = getattr(sys, "stdlib_module_names", frozenset())

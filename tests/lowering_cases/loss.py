@@ -8,7 +8,25 @@ _PAIRS = np.array([1, 0, 1, 0], np.int32)
 _SOFT = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, -1.0]])
 _WEIGHT = np.array([0.5, 2.0, 1.0], "f")
 
+_IDS = np.array([[9, 2, 0], [9, 1, 1], [9, 0, 3], [9, 3, 3], [9, 0, 1]], np.int32)
+
+
+def _discriminate(x):
+    labels = np.array([[[0, 1], [1, 2]], [[1, 1], [0, 2]]])
+    return F.discriminative_margin_based_clustering_loss(x, labels, 0.5, 1.5, 2)
+
+
 CASES = [
+    *(Case(f"negative_sampling {reduce}",
+           lambda x, W, reduce=reduce: F.negative_sampling(x, LABELS, W, lambda shape: _IDS.copy(), 2, reduce), (5, 3), (4, 3),
+           exact=False) for reduce in ("sum", "no")),
+    *(Case(f"black_out {reduce}",
+           lambda x, W, reduce=reduce: F.black_out(x, np.maximum(LABELS, 0), W, np.array([[0, 2], [1, 1], [2, 0], [0, 1], [2, 2]]),
+                                                   reduce), (5, 3), (4, 3), exact=False, dtypes="f d") for reduce in ("mean", "no")),
+    *(Case(f"crf1d {reduce}", lambda c, *xs, reduce=reduce: F.crf1d(c, xs, [LABELS[:2], LABELS[3:5], LABELS[:1]], reduce),
+           (3, 3), (2, 3), (2, 3), (1, 3), exact=False, dtypes="f d") for reduce in ("mean", "no")),
+    Case("argmax_crf1d", lambda c, *xs: F.argmax_crf1d(c, xs)[0], (3, 3), (2, 3), (2, 3), (1, 3)),
+    Case("discriminative_margin_based_clustering_loss", _discriminate, (2, 2, 2, 2), exact=False, dtypes="f d"),
     *(Case(f"contrastive {options}", lambda a, b, options=options: F.contrastive(a, b, _PAIRS, **options), (4, 3), (4, 3))
       for options in ({}, {"margin": 4}, {"reduce": "no"})),
     *(Case(f"triplet {shape} {options}", lambda *xs, options=options: F.triplet(*xs, **options), *[shape] * 3)
