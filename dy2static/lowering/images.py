@@ -1,19 +1,23 @@
-"""Lowerings of `chainer.functions.array`: padding, pixels as channels, images of another size."""
+"""Lowerings of `chainer.functions.array`: padding, pixels as channels, patches, images of another size."""
 from __future__ import annotations
 
 from typing import Any, Optional
 
 import numpy as np
 from chainer.functions.array.depth2space import Depth2Space
+from chainer.functions.array.im2col import Im2Col
 from chainer.functions.array.pad import Pad
 from chainer.functions.array.resize_images import ResizeImages, compute_indices_and_weights
 from chainer.functions.array.space2depth import Space2Depth
+from chainer.functions.array.spatial_transformer_grid import SpatialTransformerGrid
+from chainer.functions.array.spatial_transformer_sampler import SpatialTransformerSampler
 
 from .. import ops
 from ..ir.building import constant
 from ..ir.dims import equal, is_positive
 from ..ir.graph import Value
-from .registry import is_number, lowers, size_of
+from ..ir.template import AT
+from .registry import are_fixed, ints, is_number, lowers, numbers_of_windows, size_of
 
 # Padding --------------------------------------------------------------------------------------------------------
 
@@ -70,6 +74,19 @@ def space2depth(node: Any, x: Value) -> Optional[Value]:
     return ops.reshape(ops.transpose(y, axes=(0, 3, 5, 1, 2, 4)), shape=(n, r * r * c, h // r, w // r))
 
 
+@lowers(Im2Col)
+def im2col(node: Any, x: Value) -> Optional[Value]:
+    kernel, stride, pad = ints((node.kh, node.kw)), ints((node.sy, node.sx)), ints((node.ph, node.pw))
+    dilate = ints((node.dy, node.dx))
+    if None in (kernel, stride, pad, dilate):
+        return None
+    size = numbers_of_windows(x.shape[2:], kernel, stride, pad, dilate, node.cover_all)
+    if size is None:
+        return None
+    y = ops.im2col(x, kernel=kernel, size=size, stride=stride, pad=pad, dilate=dilate)
+    return ops.reshape(y, shape=(x.shape[0], x.shape[1] * kernel[0] * kernel[1], *size))
+
+
 # Another size ---------------------------------------------------------------------------------------------------
 
 
@@ -90,3 +107,48 @@ def resize_images(node: Any, x: Value) -> Optional[Value]:
     y = ops.weighted_take(ops.reshape(x, shape=(n * c, h * w)), constant(indices.reshape(4, -1)),
                           constant(weights.reshape(4, -1).astype(x.dtype)))
     return ops.reshape(y, shape=(n, c, *out))
+
+
+# Values at any place ---------------------------------------------------------------------------------------------
+
+
+@lowers(SpatialTransformerGrid)
+def spatial_transformer_grid(node: Any, theta: Value) -> Optional[Value]:
+    shape = ints(node.output_shape)
+    if shape is None or len(shape) != 2 or not are_fixed(theta.shape, shape):
+        return None
+    v, u = np.meshgrid(*(np.linspace(-1, 1, n, dtype=theta.dtype) for n in shape), indexing="ij")
+    places = np.stack([u, v, np.ones_like(u)]).reshape(3, -1)
+    count = theta.shape[0]
+    return ops.reshape(ops.matmul(ops.reshape(theta, shape=(count * 2, 3)), constant(places)), shape=(count, 2, *shape))
+
+
+@lowers(SpatialTransformerSampler)
+def spatial_transformer_sampler(node: Any, x: Value, grid: Value) -> Optional[Value]:
+    # Each place has four neighbours, in an image with a border of zeros.  Shares are taken in double precision.  Where a
+    # place is outside, or just on the border, it has no gradient.
+    n, c, *sizes = x.shape
+    if x.dtype != grid.dtype or not are_fixed(x.shape, grid.shape) or size_of(x) == 0 or size_of(grid) == 0:
+        return None
+    spots = grid.shape[2] * grid.shape[3]
+    image = ops.scatter_slice(x, index=(slice(None), slice(None), *(slice(1, 1 + size) for size in sizes)),
+                              shape=(n, c, *(size + 2 for size in sizes)))
+    row = constant(np.arange(n)[:, None])
+    (v0, dv0, dv1), (u0, du0, du1) = (_neighbours(ops.reshape(ops.getitem(grid, index=(slice(None), axis)), shape=(n, spots)), size)
+                                      for axis, size in ((1, sizes[0]), (0, sizes[1])))
+    y: Any = None
+    for v, u, share in ((v0, u0, du1 * dv1), (v0, u0 + 1, du0 * dv1), (v0 + 1, u0, du1 * dv0), (v0 + 1, u0 + 1, du0 * dv0)):
+        part = ops.reshape(ops.cast(share, dtype=x.dtype), shape=(n, spots, 1)) * \
+            ops.pick(image, row, v, u, index=(AT, slice(None), AT, AT))
+        y = part if y is None else y + part
+    return ops.transpose(ops.reshape(y, shape=(n, *grid.shape[2:], c)), axes=(0, 3, 1, 2))
+
+
+def _neighbours(place: Value, size: int) -> Any:
+    """For places between -1 and 1 along an axis of ``size``: the element before each, the distances from it and to the next."""
+    place = (place + 1) * (size - 1) / 2 + 1
+    inside = ops.logical_and(place > 0, place < size + 1)
+    place = ops.where(inside, place, ops.stop_gradient(ops.clip(place, x_min=0, x_max=size + 1)))
+    before = ops.clip(ops.cast(ops.floor(ops.stop_gradient(place)), dtype="int32"), x_min=0, x_max=size)
+    place, start = ops.cast(place, dtype="float64"), ops.cast(before, dtype="float64")
+    return before, place - start, ops.cast(before + 1, dtype="float64") - place

@@ -64,6 +64,13 @@ CASES = [
     *(Case(f"resize_images {size} {options}", lambda x, size=size, options=options: F.resize_images(x, size, **options),
            (2, 2, 3, 4), dtypes="f")
       for size, options in (((5, 6), {}), ((2, 2), {"align_corners": False}), ((5, 3), {"mode": "nearest"}), ((3, 4), {}))),
+    *(Case(f"im2col {options}", lambda x, options=options: F.im2col(x, **options), (2, 2, 4, 5))
+      for options in ({"ksize": 3}, {"ksize": (2, 3), "stride": 2, "pad": 1, "cover_all": True}, {"ksize": 2, "dilate": 2})),
+    Case("spatial_transformer_grid", lambda x: F.spatial_transformer_grid(x, (3, 2)), (2, 2, 3), exact=False, twice=False),
+    *(Case(f"spatial_transformer_sampler {bound}", F.spatial_transformer_sampler, (2, 2, 3, 4), (2, 2, 3, 2), low=-bound,
+           high=bound, twice=False) for bound in (0.9, 3.0)),
+    Case("spatial_transformer_sampler on the border", lambda x: F.spatial_transformer_sampler(
+        x, F.spatial_transformer_grid(np.array([[[2, 0, 0], [0, 2, 0]]], x.dtype), (5, 3))), (1, 1, 3, 3), twice=False),
     Case("flipud", F.flipud, (2, 3)),
     Case("select_item", lambda x: F.select_item(x, IDS[0]), (2, 3)),
     Case("concat", lambda *xs: F.concat(xs), (2, 3), (2, 0), (2, 1)),
