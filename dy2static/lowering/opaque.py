@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import weakref
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
@@ -26,6 +26,13 @@ class Tape(NamedTuple):
     outputs: Tuple[chainer.Variable, ...]
 
 
+class Reads(NamedTuple):
+    """What a gradient is computed from: gradients of these outputs, and these inputs."""
+
+    outputs: Tuple[int, ...]
+    inputs: Tuple[int, ...]
+
+
 class OpaqueCall:
     """One application of a FunctionNode.
 
@@ -33,18 +40,19 @@ class OpaqueCall:
     attributes: those of the node's attributes that hold operands, as templates.
     requires: per input, whether its Variable requires grad.
     connected: per input, whether backward gives it a gradient.
-    nonlinear: per input, whether its gradient depends on the inputs, too; None where that is not known.
+    reads: per input, what its gradient is computed from: indexes of outputs (whose gradients were given), and of inputs;
+        None where that is not known.
     config: the entries of ``chainer.config`` that were set where it was applied.
     written: the attributes that ``forward`` sets on the node; None where that is not known.
     """
 
-    __slots__ = ("node", "attributes", "requires", "connected", "nonlinear", "config", "written")
+    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written")
 
     def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
                  config: Mapping[str, Any]):
         self.node, self.attributes, self.requires, self.config = node, dict(attributes), tuple(requires), dict(config)
         self.connected: Tuple[bool, ...] = self.requires
-        self.nonlinear: Optional[Tuple[bool, ...]] = None
+        self.reads: Optional[Tuple[Reads, ...]] = None
         self.written: Optional[frozenset] = None
 
     def __repr__(self) -> str:
@@ -78,17 +86,37 @@ class OpaqueCall:
         self.written = frozenset(name for name, value in holder.__dict__.items()
                                  if name not in _BOOKKEEPING and before.get(name, holder) is not value)
         if any(self.requires) and chainer.config.enable_backprop and tape.outputs[0].creator is not None:
-            targets = [x for x in tape.inputs if x.requires_grad]
-            given = [y for y in tape.outputs if y.dtype.kind == "f"]
-            gradients = iter(chainer.grad(given, targets) if given else [None] * len(targets))
-            found = [next(gradients) if x.requires_grad else None for x in tape.inputs]
-            self.connected = tuple(gx is not None for gx in found)
-            self.nonlinear = tuple(gx is not None and gx.requires_grad for gx in found)
+            self._differentiate(tape)
         return tuple(type_of(y.array) for y in tape.outputs)
+
+    def _differentiate(self, tape: Tape) -> None:
+        """Learn ``connected`` and ``reads`` from a backward."""
+        targets = [x for x in tape.inputs if x.requires_grad]
+        ends = {j: y for j, y in enumerate(tape.outputs) if y.dtype.kind == "f"}
+        given = {j: chainer.Variable(np.ones_like(y.array)) for j, y in ends.items()}
+        gradients = iter([None] * len(targets))
+        if ends:
+            gradients = iter(chainer.grad(list(ends.values()), targets, list(given.values()), enable_double_backprop=True))
+        found = [next(gradients) if x.requires_grad else None for x in tape.inputs]
+        self.connected = tuple(gx is not None for gx in found)
+        reached = [set() if gx is None else _nodes_below(gx) for gx in found]
+        self.reads = tuple(Reads(tuple(j for j, g in given.items() if g.node in nodes),
+                                 tuple(i for i, x in enumerate(tape.inputs) if x.node in nodes)) for nodes in reached)
 
     def types(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
         """The types of the outputs of a run on these arrays."""
         return tuple(type_of(y.array) for y in self._apply(self.fresh_node(arrays), arrays).outputs)
+
+
+def _nodes_below(variable: chainer.Variable) -> Set[Any]:
+    """The nodes of the Variables that require grad and that this one was computed from, and its own."""
+    found, left = set(), [variable.node]
+    while left:
+        node = left.pop()
+        if node.requires_grad and node not in found:
+            found.add(node)
+            left += [] if node.creator_node is None else node.creator_node.inputs
+    return found
 
 
 #: What `FunctionNode.apply` itself sets.
@@ -127,11 +155,11 @@ def _run(*operands: Any, call: OpaqueCall, types: Tuple) -> List[Any]:
 def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Value, call: OpaqueCall,
                 types: Tuple) -> Tuple[Optional[Value], ...]:
     count = len(call.requires)
-    return _emit_vjp(g[:-1], y[-1], operands[:count], call.connected, call.nonlinear) + (None,) * (len(operands) - count)
+    return _emit_vjp(g[:-1], y[-1], operands[:count], call.connected, call.reads) + (None,) * (len(operands) - count)
 
 
 def _emit_vjp(g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value],
-              connected: Sequence[bool], nonlinear: Optional[Tuple[bool, ...]] = None) -> Tuple[Optional[Value], ...]:
+              connected: Sequence[bool], reads: Optional[Tuple[Reads, ...]] = None) -> Tuple[Optional[Value], ...]:
     given = tuple(i for i, gradient in enumerate(g) if gradient is not None)
     targets = tuple(i for i, used in enumerate(connected) if used)
     if not targets or not given:
@@ -139,12 +167,18 @@ def _emit_vjp(g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value]
     wanted = [inputs[i] for i in targets]
     results = tape_vjp(tape, *[g[i] for i in given], *wanted, given=given, targets=targets,
                        types=tuple(Tensor(x.shape, x.dtype) for x in wanted),
-                       nonlinear=None if nonlinear is None else tuple(nonlinear[i] for i in targets))
+                       reads=None if reads is None else tuple(_places(reads[i], given, targets) for i in targets))
     gradients: Dict[int, Value] = dict(zip(targets, results))
     return tuple(gradients.get(i) for i in range(len(inputs)))
 
 
-def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tuple, nonlinear: Any) -> List[Any]:
+def _places(reads: Reads, given: Tuple[int, ...], targets: Tuple[int, ...]) -> Tuple[int, ...]:
+    """Which of the operands of a `tape_vjp`, behind the tape, a gradient is computed from."""
+    return tuple([k for k, j in enumerate(given) if j in reads.outputs]
+                 + [k for k, i in enumerate(targets, len(given)) if i in reads.inputs])
+
+
+def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tuple, reads: Any) -> List[Any]:
     again = chainer.config.enable_backprop
     gradients = tuple([chainer.Variable(array) for array in arrays[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
@@ -157,10 +191,12 @@ def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tupl
 
 
 def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, given: Tuple,
-                targets: Tuple, types: Tuple, nonlinear: Any) -> Tuple[Optional[Value], ...]:
-    gradients, wanted = operands[:len(given)], operands[len(given):]
-    found = _emit_vjp(g[:-1], y[-1], wanted + gradients, (True,) * len(operands))
-    return (None,) + found[len(wanted):] + found[:len(wanted)]
+                targets: Tuple, types: Tuple, reads: Any) -> Tuple[Optional[Value], ...]:
+    count, size = len(given), len(operands)
+    read = range(size) if reads is None else {k for gradient, places in zip(g, reads) if gradient is not None for k in places}
+    order = [*range(count, size), *range(count)]            # the inputs of the tape that a run of this makes
+    found = _emit_vjp(g[:-1], y[-1], [operands[k] for k in order], [k in read for k in order])
+    return (None,) + found[size - count:] + found[:size - count]
 
 
 #: ``*operands``: the input arrays, then arrays hidden in attributes.  Outputs: the arrays, then the tape.
@@ -168,6 +204,6 @@ opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaqu
                  vjp=_opaque_vjp, effect=True)
 
 #: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets``, then their own tape.
-#: nonlinear: per gradient, whether it depends on more than the given gradients; None where that is not known.
-tape_vjp = declare("tape_vjp", "tape *operands", {"given": (), "targets": (), "types": (), "nonlinear": None}, kind="opaque",
+#: reads: per gradient, which of the operands behind the tape it is computed from; None where that is not known.
+tape_vjp = declare("tape_vjp", "tape *operands", {"given": (), "targets": (), "types": (), "reads": None}, kind="opaque",
                    infer=_types, numpy=_run_vjp, vjp=_vjp_of_vjp)

@@ -81,9 +81,11 @@ def required(nodes: Sequence[Node], sources: Collection[Value], certainly: bool)
                                        certainly)) for region in node.regions if returns(region)]
             choose = all if certainly else any
             active.update(y for k, y in enumerate(node.outputs) if choose(region.outputs[k] in found for region, found in sides))
-        elif node.op.name == "tape_vjp" and active.isdisjoint(node.inputs[1:1 + len(node.attrs["given"])]):
-            known = node.attrs["nonlinear"] or (not certainly,) * len(node.outputs)
-            active.update(y for y, is_active in zip(node.outputs, known) if is_active and has_gradient(y.type))
+        elif node.op.name == "tape_vjp" and node.attrs["reads"] is not None:
+            active.update(y for y, places in zip(node.outputs, node.attrs["reads"])
+                          if has_gradient(y.type) and any(node.inputs[1 + k] in active for k in places))
+        elif node.op.name == "tape_vjp" and certainly and active.isdisjoint(node.inputs[1:1 + len(node.attrs["given"])]):
+            pass                                    # its gradients may depend on the given ones only
         elif node.op.name in ("while_", "scan") and certainly:
             active |= _required_after(loop_of(node), active)
         else:
