@@ -25,15 +25,17 @@ class SegmentPlan:
     connected: per target, whether a gradient may reach it.
     extents: per symbol in its sizes, the value that hands it on to the backward.
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
+        For a backward, it is told which values the node that is differentiated holds already.
     """
 
-    def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None):
+    def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None,
+                 held: Sequence[Value] = ()):
         self.targets = tuple(targets)
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
         gradients = passes.autodiff(graph, self.targets, given)
         self.graph = graph = gradients.forward
         self.connected = gradients.connected
-        parts = passes.split(gradients.graph, graph)
+        parts = passes.split(gradients.graph, graph, held=held)
         self.extents = extents_of(graph) if extents is None else extents
         self.saved = parts.saved + tuple(self.extents.values())
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
@@ -120,7 +122,7 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     extras: Tuple[Value, ...] = ()
     if again and joint.outputs:
         following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))],
-                                plan.extents)
+                                plan.extents, plan.held)
         extras = tuple(v for v in following.held if v not in plan.held and v not in arriving)
     conditions = gradients.conditions
     count = len(joint.outputs) - len(conditions)

@@ -86,22 +86,28 @@ class OpaqueCall:
         self.written = frozenset(name for name, value in holder.__dict__.items()
                                  if name not in _BOOKKEEPING and before.get(name, holder) is not value)
         if any(self.requires) and chainer.config.enable_backprop and tape.outputs[0].creator is not None:
-            self._differentiate(tape)
+            try:
+                self._differentiate(tape, True)
+            except Exception:                       # what can be differentiated once only may say so at once
+                self._differentiate(self._apply(self.fresh_node(arrays), arrays), False)
         return tuple(type_of(y.array) for y in tape.outputs)
 
-    def _differentiate(self, tape: Tape) -> None:
-        """Learn ``connected`` and ``reads`` from a backward."""
+    def _differentiate(self, tape: Tape, twice: bool) -> None:
+        """Learn ``connected`` from a backward, and ``reads`` from one that can be differentiated again."""
         targets = [x for x in tape.inputs if x.requires_grad]
         ends = {j: y for j, y in enumerate(tape.outputs) if y.dtype.kind == "f"}
         given = {j: chainer.Variable(np.ones_like(y.array)) for j, y in ends.items()}
         gradients = iter([None] * len(targets))
         if ends:
-            gradients = iter(chainer.grad(list(ends.values()), targets, list(given.values()), enable_double_backprop=True))
+            gradients = iter(chainer.grad(list(ends.values()), targets, list(given.values()), enable_double_backprop=twice))
         found = [next(gradients) if x.requires_grad else None for x in tape.inputs]
         self.connected = tuple(gx is not None for gx in found)
-        reached = [set() if gx is None else _nodes_below(gx) for gx in found]
-        self.reads = tuple(Reads(tuple(j for j, g in given.items() if g.node in nodes),
-                                 tuple(i for i, x in enumerate(tape.inputs) if x.node in nodes)) for nodes in reached)
+        if twice:
+            reached = [set() if gx is None else _nodes_below(gx) for gx in found]
+            old = [any(node._old_style_grad_generator for node in nodes) for nodes in reached]     # raise if read
+            self.reads = tuple(Reads(tuple(j for j, g in given.items() if g.node in nodes or raises),
+                                     tuple(i for i, x in enumerate(tape.inputs) if x.node in nodes or raises))
+                               for nodes, raises in zip(reached, old))
 
     def types(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
         """The types of the outputs of a run on these arrays."""

@@ -29,11 +29,13 @@ class Split:
     outputs: Tuple[int, ...]
 
 
-def split(joint: Graph, forward: Graph, kept: Optional[Collection[Value]] = None) -> Split:
+def split(joint: Graph, forward: Graph, kept: Optional[Collection[Value]] = None,
+          held: Collection[Value] = ()) -> Split:
     """Part a joint graph: what ``forward`` already computes is read or saved, the rest is the backward graph.
 
     kept: the intermediates there are, if the forward has run already; others are computed again.  Raises
         InternalError for one that cannot be: the result of an effect, or of code we do not know.
+    held: values that there will be in any case, so that nothing is kept to make them anew.
 
     Views (transpose, reshape, broadcast) and constants are made anew in the backward graph instead of being saved,
     so what a forward input holds when the backward runs is what counts, as in eager.  The backward graph is cleaned
@@ -41,14 +43,14 @@ def split(joint: Graph, forward: Graph, kept: Optional[Collection[Value]] = None
     """
     known = set(forward.inputs).union(*(node.outputs for node in forward.nodes))
     producers = forward.producers()
-    outputs: Set[Value] = set(forward.outputs)
+    there: Set[Value] = {*forward.outputs, *held}
     references: Dict[Value, None] = {}                         # ordered sets: forward values that become inputs,
     again: Dict[Node, None] = {}                               # and forward nodes that are repeated
 
     def reach(value: Value) -> None:
         """Make a forward value available in the backward graph."""
         producer = producers.get(value)
-        if value in outputs or producer is None or not _is_redone(producer, value, kept):
+        if value in there or producer is None or not _is_redone(producer, value, kept):
             references[value] = None
         elif producer not in again:
             for operand in producer.inputs:
