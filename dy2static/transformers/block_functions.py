@@ -19,6 +19,8 @@ class BlockFunctions(Transformer):
         made = self.quote_statements(
             "def function(params): body", function=name, params=[*item, *loads(passing.names)], body=body
         )
+        if passing.shared:
+            made[0].body.insert(0, gast.copy_location(gast.Nonlocal(list(passing.shared)), made[0]))
         end = body[-1] if body else self.at[-1]
         if not isinstance(end, gast.Raise):
             made[0].body += templates.statements("return (values,)", end, values=loads(passing.names[: passing.given]))

@@ -16,12 +16,14 @@ class Passing:
     """What passes through one ``if`` or loop: ``names``, of which ``undefined`` have no value before it.
 
     given: how many of the names, the first ones, it gives back.
+    shared: names that do not pass through it, but stay with the function around: a handler could read them at any time.
     stop: the ``if name: break`` at the end of a ``for``.
     """
 
     def __init__(
         self,
         written: List[str],
+        shared: Set[str],
         stop: Optional[gast.If],
         needed: Set[str],
         kept: Set[str],
@@ -29,7 +31,7 @@ class Passing:
         reads: Set[str],
         possible: Set[str],
     ):
-        self.written, self.stop = written, stop
+        self.written, self.shared, self.stop = written, sorted(shared), stop
         self.needed, self.kept, self.missing = needed, kept, missing
         self.introduce = reads | (missing & possible)
         self.names: List[str] = []
@@ -99,28 +101,33 @@ class _Planner:
         names = set(order)
         if self._must_stay(parts) or names - scope.locals or names & scope.captured:
             return None
-        if is_if and not all(self._all_or_nothing(block, live.on_raise) for block in (node.body, node.orelse)):
+        if isinstance(node, gast.While) and written(node.test):
             return None
-        if not is_if and (names & live.on_raise or isinstance(node, gast.While) and written(node.test)):
-            return None
+        certain, possible = self.known.at[node]
+        shared: Set[str] = set()
+        if not is_if or not all(self._all_or_nothing(block, live.on_raise) for block in (node.body, node.orelse)):
+            shared = names & live.on_raise
+        if shared - certain or shared & (self.unsure | scope.deleted | _caught(parts)):
+            return None                                 # the error of a read without a value would be another one
+        order = [name for name in order if name not in shared]
+        names -= shared
         # a name read without a value anywhere must stay a local of the function: also if what a block writes is
         # not read
         kept = names & (live.after | self.unsure)
         needed = kept | names & (live.body | live.orelse)
         if stop is not None:
             needed |= names & {stop.test.id}
-        certain, possible = self.known.at[node]
         missing = needed - certain
         reads = {_name_read(inner) for inner in own_nodes(*parts) if inner in self.known.unsure} - names
         if (
-            names & self.unsure_inside
+            (names | shared) & self.unsure_inside
             or (missing | reads) & (scope.captured | self.unsure_inside)
             or (needed | reads) & scope.deleted
         ):
             return None
         if self.unsure_inside and any(inner in self.known.unsure_inside for inner in walk(*parts)):
             return None
-        return Passing(order, stop, needed, kept if is_if else needed, missing, reads, set(possible))
+        return Passing(order, shared, stop, needed, kept if is_if else needed, missing, reads, set(possible))
 
     def _must_stay(self, parts: List[gast.AST]) -> bool:
         """Whether control leaves the parts other than at their end, or they hold what cannot be moved."""
@@ -171,6 +178,11 @@ def _parts_of_loop(loop: gast.AST, stop: Optional[gast.If]) -> List[gast.AST]:
     if isinstance(loop, gast.While):
         return [loop.test, *loop.body]
     return [loop.target, *loop.body] if stop is None else [loop.target, *loop.body[:-1], stop.test]
+
+
+def _caught(parts: List[gast.AST]) -> Set[str]:
+    """The names that errors are caught under, which have no value afterwards."""
+    return {getattr(node, "name", None) for node in own_nodes(*parts) if isinstance(node, gast.ExceptHandler)}
 
 
 _STAY = (gast.Return, gast.Global, gast.Nonlocal) + YIELDS

@@ -86,7 +86,7 @@ class Loops(BlockFunctions):
     def _item(self, node: gast.For, passing: Passing) -> Any:
         """The parameter for the item, and what binds the target of the loop to it, if that is more."""
         target = node.target
-        if isinstance(target, gast.Name) and target.id not in passing.names:
+        if isinstance(target, gast.Name) and target.id not in (*passing.names, *passing.shared):
             return loads([target.id]), []
         (item,) = self.fresh("item")
         return loads([item]), templates.statements("target = item", target, target=target, item=item)

@@ -15,10 +15,18 @@ def f(xs):
     y = 0
     z = 0
     try:
-        for x in xs:
+
+        def body_0(x):
+            nonlocal z
             z = 1 / x
-        for x in xs:
+            return ()
+        _dy.for_(xs, body_0, (), names=())
+
+        def body_1(x):
+            nonlocal y
             y += 1 / (x - 2)
+            return ()
+        _dy.for_(xs, body_1, (), names=())
     except ZeroDivisionError:
         log.append(y)
     return z

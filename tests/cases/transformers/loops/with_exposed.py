@@ -13,7 +13,11 @@ def f(xs):
 def f(xs):
     y = 0
     with contextlib.suppress(ZeroDivisionError):
-        for x in xs:
+
+        def body_0(x):
+            nonlocal y
             y = 1 / x
             log.append(y)
+            return ()
+        _dy.for_(xs, body_0, (), names=())
     return y

@@ -12,9 +12,17 @@ def f(x):
 def f(x):
     y = None
     try:
-        if x:
+
+        def then_0():
+            nonlocal y
             y = x
             y = int(y)
+            return ()
+
+        def else_0():
+            nonlocal y
+            return ()
+        _dy.cond(x, then_0, else_0, (), names=())
     except ValueError:
         log.append(y)
     return y
