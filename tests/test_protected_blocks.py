@@ -1,8 +1,9 @@
-"""Decisions and loops on array values inside ``with`` and ``try``."""
+"""Decisions, loops and failures on array values inside ``with`` and ``try``.  PYTEST_DONT_REWRITE: asserts are tested."""
 import contextlib
 
 import chainer
 import chainer.functions as F
+import numpy as np
 import pytest
 from against_eager import check, programs, variable
 
@@ -175,6 +176,92 @@ def setting_and_loop(compile):
                 x = F.dropout(x * 0.5)
         return x
     return compile(f)
+
+
+def metric(compile):
+    def ratio(a, b):
+        try:
+            return a / b
+        except ZeroDivisionError as error:
+            return len(str(error)) * 1.0
+
+    def f(x):
+        t = (x.array > 0.1).astype(np.int32)
+        hits, found = int(t[:2].sum()), int(t.sum())
+        precision = ratio(hits, found)
+        recall = ratio(float(hits), float(t[2]))
+        try:
+            f1 = 2 * precision * recall / (precision + recall)
+        except (ZeroDivisionError, KeyError):
+            f1 = 0.0
+        return x * f1, precision, recall
+    return compile(f)
+
+
+def divisions(compile):
+    def f(x):
+        found = []
+        for divide in (lambda a, b: a // b, lambda a, b: a % b, lambda a, b: a / b):
+            for number in (int(x.array[0]), float(x.array[1] > 0)):
+                try:
+                    found.append(divide(3, number))
+                except ZeroDivisionError as error:
+                    found.append(str(error))
+        return x, found
+    return compile(f)
+
+
+def index_out_of_range(compile):
+    scope = Scope()
+
+    def f(x):
+        weights = [0.5, 1.5]
+        try:
+            w = weights[int(x.array.max() * 2)]
+        except IndexError as error:
+            w, scope.left = 3.0, str(error)
+        finally:
+            scope.entered += 1
+        return x * w
+    return compile(f), scope
+
+
+def not_a_number(compile):
+    def f(x):
+        h = F.log(x)
+        try:
+            n = int(h.array[0])
+        except ValueError:
+            n = -1
+        except OverflowError as error:
+            return x, str(error)
+        return x * n
+    return compile(f)
+
+
+def asserted(compile):
+    def f(x):
+        try:
+            assert x.array[0] > 0, f"low: {len(x)}"
+            assert x.array[1] < 2
+        except AssertionError as error:
+            return x, str(error)
+        return x * 2, None
+    return compile(f)
+
+
+def cleaned_up_after(compile):
+    scope = Scope()
+
+    def f(x):
+        scope.left = int(x.array[0])
+        try:
+            y = x * (1 / scope.left)
+        finally:
+            scope.entered += 1
+        scope.left += 10
+        return y
+    return compile(f), scope
 
 
 #: What stops a capture, or raises: the call runs eagerly.

@@ -34,6 +34,7 @@ from .effects import Effects, flat
 from .expressions import Expressions
 from .gradients import Gradients
 from .materialise import Materialiser
+from .number_calls import DECIDABLE, raise_first
 from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
 
@@ -286,6 +287,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         types_ = [v.type for v in operands]
         may_fail = bool(extents) or stand_ins.may_raise(function, name, types_) or \
             may_be_empty(types_) and not isinstance(function, np.ufunc)
+        if may_fail and function in DECIDABLE and self.is_protected():
+            raise_first(function, *args)
+            may_fail = False
         if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")

@@ -74,9 +74,13 @@ class Effects:
             if isinstance(item, SymbolicVariable):
                 item.__dict__["exposed"] = name
 
+    def is_protected(self) -> bool:
+        """Whether a failure here would be caught, or cleaned up after, by code of the user's."""
+        return is_protected(self.run.__func__.__code__)
+
     def store_writes(self, may_fail: bool = True) -> None:
         """Put pending writes into the program here, before something that could look, or fail."""
-        if may_fail and is_protected(self.run.__func__.__code__):
+        if may_fail and self.is_protected():
             self.abort("something that may fail at run time stands inside a `try` or `with`")
         for container, kind, key, item in self._changes():
             operands = [self.object_value(container)]

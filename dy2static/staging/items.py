@@ -26,8 +26,13 @@ def item(capture: Any, container: Any, index: Any) -> Any:
         return fail()
     places: List[Callable[[], Any]] = [lambda place=place: dy.any_of(number == place, lambda: number == place - size)
                                        for place in range(size)]
-    return dy.if_exp(dy.all_of(number >= -size, lambda: number < size),
-                     lambda: _first(places[:-1], lambda place: container[place], lambda: container[size - 1]), fail)
+
+    def chosen() -> Any:
+        return _first(places[:-1], lambda place: container[place], lambda: container[size - 1])
+    fits = dy.all_of(number >= -size, lambda: number < size)
+    if capture.is_protected():                          # the error is raised now, on one way through the function
+        return chosen() if fits else fail()
+    return dy.if_exp(fits, chosen, fail)
 
 
 def _of_dict(container: dict, number: Any) -> Any:
