@@ -113,6 +113,13 @@ def array_in(attribute: Any, shape: Optional[Tuple[Any, ...]] = None, dtype: Any
     return value if shape in (None, value.shape) and dtype in (None, value.dtype) else None
 
 
+def known_array(attribute: Any) -> Optional[np.ndarray]:
+    """The array in an attribute if its contents are known now."""
+    if is_captured(attribute):
+        return attribute.capture.known.get(attribute.now())
+    return attribute if type(attribute) is np.ndarray else None
+
+
 def number(attribute: Any, dtype: np.dtype) -> Optional[Value]:
     """An attribute as a 0-d array of ``dtype``, cast as ``dtype.type(attribute)`` casts; None if it is no number."""
     value = symbolic_value(attribute)

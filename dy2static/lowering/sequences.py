@@ -15,7 +15,7 @@ from chainer.functions.array.transpose_sequence import TransposeSequence
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import is_number, lowers, symbolic_value
+from .registry import array_in, is_number, known_array, lowers
 
 
 def _starts(xs: Tuple[Value, ...]) -> List[int]:
@@ -53,9 +53,11 @@ def permutate(node: Any, x: Value) -> Optional[Value]:
     # Debug mode checks the indices.  A negative axis is read as the first one.
     if chainer.is_debug():
         return None
-    indices = symbolic_value(node.indices)
-    if indices is None and isinstance(node.indices, np.ndarray):
-        indices = constant(np.argsort(node.indices) if node.inv else node.indices)
-    elif indices is None or node.inv:
+    known = known_array(node.indices)
+    if known is not None:
+        indices = constant(np.argsort(known) if node.inv else known)
+    else:
+        indices = None if node.inv else array_in(node.indices)
+    if indices is None:
         return None
     return ops.take(x, indices, axis=max(node.axis, 0))
