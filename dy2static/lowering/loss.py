@@ -67,15 +67,15 @@ def huber_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
 
 @lowers(SoftmaxCrossEntropy)
 def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
-    # Without cache_score backward computes from what x holds then; debug mode checks the labels; for an empty batch,
-    # backward raises.
-    if not node.cache_score or size_of(x) == 0 or chainer.is_debug():
+    # without cache_score backward computes from what x holds then; debug mode checks the labels; for an empty batch,
+    # backward raises
+    if size_of(x) == 0 or chainer.is_debug():
         return None
     x = ops.once_differentiable(x, message=_ONCE)
     if t.dtype.kind == "f":
         return _soft_target_loss(node, x, t)
     label = label_to_ignore(node.ignore_label, t.dtype)
-    log_y = ops.log_softmax(x, axis=1)
+    log_y = ops.log_softmax(x, axis=1) if node.cache_score else ops.log_softmax_again(x, axis=1)
     if node.class_weight is not None:
         weight = array_in(node.class_weight, x.shape[1:2])
         if weight is None or weight.dtype.kind != "f":
@@ -100,7 +100,7 @@ def _soft_target_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
     if t.dtype != x.dtype or not is_number(node.ignore_label):
         return None
     losses = ops.soft_labels(x, ops.log_softmax(ops.stop_gradient(x), axis=1), t, ignored=float(node.ignore_label),
-                             eps=node.eps if node.soft_target_loss == "kl-divergence" else None)
+                             eps=node.eps if node.soft_target_loss == "kl-divergence" else None, cached=bool(node.cache_score))
     if node.reduce == "no":
         return losses
     return ops.sum(losses) * (1.0 / (size_of(x) / x.shape[1]))

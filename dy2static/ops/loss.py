@@ -10,7 +10,7 @@ from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .elementwise import cast, clip, exp, mask, maximum, not_equal, sigmoid, sqrt, square
 from .movement import reshape
-from .reduction import spread, sum_
+from .reduction import log_softmax, spread, sum_
 from .rules import need_dtype, one_dtype, one_shape, same_as_input
 
 
@@ -67,16 +67,18 @@ def _rows(x: Tensor, *_: Tensor, **attrs: Any) -> Tensor:
     return Tensor(x.shape[:1] + x.shape[2:], x.dtype)
 
 
-def _soft_labels_vjp(g, y, x, log_y, t, *, ignored, eps):
-    return spread(g, x, (1,), False) * (exp(log_y) - mask(t, not_equal(t, ignored))), None, None
+def _soft_labels_vjp(g, y, x, log_y, t, *, ignored, eps, cached):
+    scores = exp(log_y if cached else log_softmax(x, axis=1))
+    return spread(g, x, (1,), False) * (scores - mask(t, not_equal(t, ignored))), None, None
 
 
 #: ``-sum(t * log_y)`` over axis 1, or with ``eps`` ``sum(t * (log(t + eps) - log_y))``, for ``log_y = log_softmax(x)`` and
-#: targets that are probabilities.  The gradient is as if those of each row had the sum 1, but for ``ignored``, which are 0.
+#: targets that are probabilities.  The gradient is as if those of each row had the sum 1, but for ``ignored``, which are 0;
+#: if not ``cached``, it is computed from what ``x`` holds then.
 soft_labels = declare(
-    "soft_labels", "x log_y t", {"ignored": -1, "eps": None}, kind="reduction", infer=_rows, vjp=_soft_labels_vjp,
+    "soft_labels", "x log_y t", {"ignored": -1, "eps": None, "cached": True}, kind="reduction", infer=_rows, vjp=_soft_labels_vjp,
     numpy="{terms}",
-    holes=lambda *_, ignored, eps: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
+    holes=lambda *_, ignored, eps, cached: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
                                     "np.sum({t} * (np.log({t} + {eps}) - {log_y}), axis=1)"},
 )
 
