@@ -80,7 +80,8 @@ class RichProgram(Program):
 
     def fail(self, depth):
         self.add(depth, self.pick(f"assert {self.test()}, 'no'", f"if {self.test()}: raise ValueError({self.I(1)})",
-                                  f"assert {self.I(1)} < 9"))
+                                  f"assert {self.I(1)} < 9", f"r = {self.R(1)} / int({self.test(1)})",
+                                  f"i = {self.I(1)} % ({self.I(1)} - 1)"))
 
     def inner(self, depth):
         k = self.new("g")
@@ -98,7 +99,7 @@ class RichProgram(Program):
         self.bound = set(before)
         catches = self.chance(0.7)
         if catches:
-            self.add(depth, f"except {self.pick('ValueError', '(ValueError, AssertionError)', 'Exception')} as error:")
+            self.add(depth, f"except {self.pick('ValueError', '(ValueError, AssertionError)', 'ArithmeticError', 'Exception')} as error:")
             self.add(depth + 1, "print(type(error).__name__)")
             self.block(depth + 1, level)
             self.bound = set(before)
@@ -112,7 +113,8 @@ class RichProgram(Program):
     def with_(self, depth, level):
         before = set(self.bound)
         self.add(depth, "with " + self.pick("chainer.using_config('train', False)", "chainer.no_backprop_mode()",
-                                            "chainer.using_config('train', True)") + ":")
+                                            "chainer.using_config('train', True)",
+                                            "Scope()", "Scope()", "Scope(ValueError, ArithmeticError)") + ":")
         self.block(depth + 1, level)
         self.bound = before
 

@@ -34,6 +34,20 @@ def touch(v):
         box.h = F.sin(v)
         box.d["a"] = v
     return box.h
+
+
+class Scope:
+    def __init__(self, *swallows):
+        self.swallows = swallows
+
+    def __enter__(self):
+        box.n += 1
+        return box.r
+
+    def __exit__(self, kind, error, trace):
+        box.flag = kind is None
+        box.n += 1
+        return kind is not None and issubclass(kind, self.swallows)
 '''
 
 
