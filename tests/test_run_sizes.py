@@ -11,6 +11,10 @@ PROGRAMS = {
     "two by one mask": lambda x, y, a, n: [F.sum(x[m] * y[m]) for m in [a > 0]],
     "shape of masked": lambda x, y, a, n: x[a > 0].shape + x[a > 0].array.shape,
     "masked leaves": lambda x, y, a, n: x[a > 0] * 2,
+    "mask of two axes": lambda x, y, a, n: F.sum(x[y.array > 0] * y[y.array > 0]),
+    "mask and number": lambda x, y, a, n: x[a > 0, 1] * 2,
+    "mask behind a slice": lambda x, y, a, n: x[1:4, n > 1],
+    "scatter_add by a mask": lambda x, y, a, n: F.scatter_add(x, a > 0, x[a > 0] * y[a > 0]),
     "mask of columns": lambda x, y, a, n: x[:, n > 1],
     "mean of masked": lambda x, y, a, n: F.sum(x[a > -2]) / len(a[a > -2]),
     "relu of masked": lambda x, y, a, n: F.sum(F.relu(x[a > 0]) ** 2),
@@ -95,3 +99,8 @@ def calls():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name):
     check(lambda compile: compile(PROGRAMS[name]), calls(), compiled=True)
+
+
+def test_a_mask_that_does_not_fit():
+    """It is an error, as eagerly."""
+    check(lambda compile: compile(lambda x, m: x[m]), [lambda: (variable(4, 3, seed=1), np.ones(3, bool))], compiled=False)

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import chainer
 import numpy as np
 from chainer.functions.array.get_item import GetItem
+from chainer.functions.array.scatter_add import ScatterAdd
 
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -22,6 +23,7 @@ from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
 from ..world.trust import is_library
 from ..world.untouched import is_other
+from .masks import without_mask
 
 
 class Applying:
@@ -42,8 +44,8 @@ class Applying:
         if node._n_local_function_hooks:
             self.abort("a function with hooks of its own")
         position, self.applied = self.applied, self.applied + 1
-        if type(node) is GetItem:
-            node.slices = self._rows_of_mask(node.slices)
+        if isinstance(node, (GetItem, ScatterAdd)):
+            node.slices = without_mask(self, node.slices, values[0].shape)
         start = len(self.builder.nodes)
         outputs = self._lower(node, values)
         if self.staging.in_loop and any(made.attrs.get("extents") for made in self.builder.nodes[start:]):
@@ -61,14 +63,6 @@ class Applying:
             if not connected:
                 self.array_writes.is_new(node, may_view, variable._data[0])
         return results
-
-    def _rows_of_mask(self, slices: Tuple[Any, ...]) -> Tuple[Any, ...]:
-        """The slices with the numbers of the rows in place of a mask, behind full slices."""
-        *before, last = slices or (None,)
-        is_mask = type(last) is SymbolicArray and last.dtype.kind == "b" and last.ndim == 1
-        if not is_mask or any(not isinstance(entry, slice) or entry != slice(None) for entry in before):
-            return slices
-        return (*before, self.numpy_call(_rows, (last,), {}))
 
     def _choice(self, inputs: Sequence[Any]) -> Optional[Choice]:
         """Whether a result requires a gradient, where a run decides that."""
@@ -250,10 +244,6 @@ class Applying:
 
 def _halved(array: Any) -> Any:
     return array * array.dtype.type(0.5) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array
-
-
-def _rows(mask: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(mask)
 
 
 def name_of(node: chainer.FunctionNode) -> str:
