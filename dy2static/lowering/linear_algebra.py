@@ -14,6 +14,7 @@ from chainer.functions.math.tensordot import TensorDot
 
 from .. import ops
 from ..ir.graph import Value
+from .math import of_one_dtype
 from .registry import are_ints, lowers
 
 # Products -------------------------------------------------------------------------------------------------------
@@ -44,7 +45,7 @@ def einsum(node: Any, *xs: Value) -> Optional[Value]:
 def tensordot(node: Any, a: Value, b: Value) -> Optional[Value]:
     # As NumPy does it: one product of matrices.  Axes of the result, and a dtype, are set by backward only.
     axes = _summed(node.axes, a.ndim)
-    if axes is None or a.dtype != b.dtype or node.a_axes is not None or node.dtype is not None:
+    if axes is None or node.a_axes is not None or node.dtype is not None:
         return None
     sum_a, sum_b = axes
     if len(sum_a) != len(sum_b) or not _are_axes(sum_a, a.ndim) or not _are_axes(sum_b, b.ndim):
@@ -54,6 +55,7 @@ def tensordot(node: Any, a: Value, b: Value) -> Optional[Value]:
     kept_a, kept_b = ([i for i in range(x.ndim) if i not in summed] for x, summed in ((a, sum_a), (b, sum_b)))
     rows, columns = [a.shape[i] for i in kept_a], [b.shape[i] for i in kept_b]
     inner = math.prod(a.shape[i] for i in sum_a)
+    a, b = of_one_dtype(a, b)
     left = ops.reshape(ops.transpose(a, axes=(*kept_a, *sum_a)), shape=(math.prod(rows), inner))
     right = ops.reshape(ops.transpose(b, axes=(*sum_b, *kept_b)), shape=(inner, math.prod(columns)))
     return ops.reshape(ops.matmul(left, right), shape=(*rows, *columns))

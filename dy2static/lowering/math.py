@@ -98,9 +98,10 @@ def linear_interpolate(node: Any, p: Value, x: Value, y: Value) -> Value:
 @lowers(MatMul)
 def matmul(node: Any, a: Value, b: Value) -> Optional[Value]:
     # Vectors are rows on the left and columns on the right, never turned.  ``transc`` and ``dtype`` are set by
-    # backward only; operands of two dtypes give a third.
-    if a.dtype != b.dtype or node.transc or node.dtype is not None:
+    # backward only.
+    if node.transc or node.dtype is not None:
         return None
+    a, b = of_one_dtype(a, b)
     row, column = a.ndim == 1, b.ndim == 1
     a = ops.reshape(a, shape=(1,) + a.shape) if row else a
     b = ops.reshape(b, shape=b.shape + (1,)) if column else b
@@ -109,9 +110,17 @@ def matmul(node: Any, a: Value, b: Value) -> Optional[Value]:
     return ops.reshape(y, shape=lead + rows * (not row) + columns * (not column)) if row or column else y
 
 
+def of_one_dtype(*xs: Value) -> Tuple[Value, ...]:
+    """Arrays in the dtype that NumPy gives to their product."""
+    dtype = np.result_type(*(x.dtype for x in xs))
+    return tuple(x if x.dtype == dtype else ops.cast(x, dtype=dtype) for x in xs)
+
+
 @lowers(BatchMatMul)
-def batch_matmul(node: Any, a: Value, b: Value) -> Value:
+def batch_matmul(node: Any, a: Value, b: Value) -> Optional[Value]:
     # matrices are stacks of columns
+    if a.dtype != b.dtype:
+        return None
     a, b = (ops.reshape(x, shape=x.shape + (1,)) if x.ndim == 2 else x for x in (a, b))
     return _products(a, b, bool(node.transa), bool(node.transb))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 from typing import Dict, Type
 
 import chainer
+from chainer.functions.array.as_strided import AsStrided
 from chainer.functions.loss.ctc import ConnectionistTemporalClassification
 from chainer.functions.loss.hinge import Hinge
+from chainer.functions.math.sparse_matmul import CooMatMul
 from chainer.functions.normalization.decorrelated_batch_normalization import (
     DecorrelatedBatchNormalization,
     FixedDecorrelatedBatchNormalization,
@@ -22,6 +24,8 @@ _REGIONS = "loops over regions of interest, whose bounds are contents of an arra
 
 #: What stays whole, and why.  A class that is lowered is not in it.
 OPAQUE_REASONS: Dict[Type, str] = {
+    AsStrided: "reads the memory around the array, however that lies",
+    CooMatMul: "a product of sparse matrices, which SciPy computes",
     **dict.fromkeys((ROIAverageAlign2D, ROIAveragePooling2D, ROIMaxAlign2D, ROIMaxPooling2D, ROIPooling2D), _REGIONS),
     ConnectionistTemporalClassification: "a recursion over label paths of lengths that contents of arrays decide",
     **dict.fromkeys((DecorrelatedBatchNormalization, FixedDecorrelatedBatchNormalization),
