@@ -24,7 +24,7 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
     if span is not None:
         extents = _extents_like(x, span, len(before)) or ((str(new_extent()), 0, len(before)),)
         return ops.getitem_span(x, *span.values(), axis=len(before), given="".join(span), extents=extents)
-    found = _index(node.slices)
+    found = _index(node.slices, x.shape)
     if found is None:
         return None
     index, numbers = found
@@ -37,7 +37,7 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
 @lowers(ScatterAdd)
 def scatter_add(node: Any, a: Value, b: Value) -> Optional[Value]:
     # what does not fit is an error: it is not broadcast
-    found = _index(node.slices)
+    found = _index(node.slices, a.shape)
     if found is None or a.dtype != b.dtype:
         return None
     index, numbers = found
@@ -45,36 +45,45 @@ def scatter_add(node: Any, a: Value, b: Value) -> Optional[Value]:
     return ops.add_at(a, b, *numbers, index=index) if picked == b.shape else None
 
 
-def _index(slices: Tuple[Any, ...]) -> Optional[Tuple[Tuple[Any, ...], List[Value]]]:
+def _index(slices: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Optional[Tuple[Tuple[Any, ...], List[Value]]]:
     """An index with `AT` for what are operands, and these; None if part of it is of another kind."""
+    entries = [_known(entry) for entry in slices]
     index: List[Any] = []
     numbers: List[Value] = []
-    for entry in slices:
+    for place, entry in enumerate(entries):
         value = symbolic_value(entry)
         if value is not None:
-            found: Optional[Tuple[Value, ...]] = (value,) if value.dtype.kind in "iu" else None
-        elif isinstance(entry, (list, np.ndarray)):
-            found = _arrays(entry)
+            found: Tuple[Value, ...] = (value,)
+        elif isinstance(entry, np.ndarray):
+            if entry.dtype.kind == "b" and not _fits(entry, entries, place, shape):
+                return None
+            found = tuple(map(constant, entry.nonzero() if entry.dtype.kind == "b" else (entry,)))
         elif _is_basic(entry):
             index.append(entry)
             continue
         else:
-            found = None
-        if found is None:
+            return None
+        if any(n.dtype.kind not in "iu" for n in found):
             return None
         index += [AT] * len(found)
         numbers += found
     return tuple(index), numbers
 
 
-def _arrays(entry: Any) -> Optional[Tuple[Value, ...]]:
-    """The int arrays that an array or a list of numbers known now stands for: for a mask, where it holds."""
-    if isinstance(entry, list) and not _is_nested(entry):
-        return None
-    array = np.asarray(entry) if np.size(entry) or isinstance(entry, np.ndarray) else np.zeros(np.shape(entry), np.intp)
-    if array.dtype.kind == "b" and array.ndim:
-        return tuple(map(constant, array.nonzero()))
-    return (constant(array),) if array.dtype.kind in "iu" else None
+def _known(entry: Any) -> Any:
+    """A list of ints and bools that are known now as an array; everything else as it is."""
+    if not isinstance(entry, list) or not _is_nested(entry):
+        return entry
+    return np.array(entry) if np.size(entry) else np.zeros(np.shape(entry), np.intp)
+
+
+def _fits(mask: np.ndarray, entries: List[Any], place: int, shape: Tuple[Any, ...]) -> bool:
+    """Whether a mask has the sizes of the axes that it is about."""
+    axes = [0 if entry is None or entry is Ellipsis else
+            entry.ndim if isinstance(entry, np.ndarray) and entry.dtype.kind == "b" else 1 for entry in entries]
+    behind_dots = any(entry is Ellipsis for entry in entries[:place])
+    axis = len(shape) - sum(axes[place:]) if behind_dots else sum(axes[:place])
+    return mask.ndim > 0 and mask.shape == shape[axis:axis + mask.ndim]
 
 
 def _is_nested(entry: Any) -> bool:

@@ -35,7 +35,7 @@ CASES = [
     Case("getitem one", lambda x: x[()], ()),
     *(Case(f"getitem {index}", lambda x, index=index: x[index], (4, 3)) for index in (
         [0, 3, 0], [], (slice(None), [2, 2]), [[0, 1], [1, 2]], (slice(None, None, 2), [0, -1]), ([3], None, 1),
-        (0, [1, 1, 0]), [True, False, True, True], (Ellipsis, [1, 0]), ([[True, False, True]] * 4,))),
+        (0, [1, 1, 0]), [True, False, True, True], (Ellipsis, [1, 0]), (Ellipsis, [True, False, True]), (None, [True, False, True, False], slice(2)), ([[True, False, True]] * 4,))),
     Case("getitem arrays", lambda x: x[IDS, :, IDS[0]], (4, 2, 3)),
     Case("getitem arrays side by side", lambda x: x[1:, IDS, IDS[0]], (3, 4, 3)),
     Case("getitem array of none", lambda x: x[IDS[:0], 1], (4, 3)),
