@@ -272,3 +272,64 @@ def gradient_penalty(compile):
         critic_optimizer.update(critic_loss, rng.rand(4, 1, 4, 4).astype(np.float32))
         gen_optimizer.update(generator_loss, rng.normal(size=(4, 3)).astype(np.float32))
     return step, [gen, critic, gen_optimizer, critic_optimizer]
+
+
+class ResidualBlock(chainer.Chain):
+    """Of WaveNet: a dilated convolution that sees the past only, gated, with a skip connection."""
+
+    def __init__(self, filter_size, dilation, residual_channels, dilated_channels, skip_channels):
+        super().__init__()
+        with self.init_scope():
+            self.conv = L.DilatedConvolution2D(residual_channels, dilated_channels, ksize=(filter_size, 1),
+                                               pad=(dilation * (filter_size - 1), 0), dilate=(dilation, 1))
+            self.res = L.Convolution2D(dilated_channels // 2, residual_channels, 1)
+            self.skip = L.Convolution2D(dilated_channels // 2, skip_channels, 1)
+            self.condition = L.Convolution2D(3, dilated_channels, 1)
+
+    def forward(self, x, condition):
+        length = x.shape[2]
+        h = self.conv(x)
+        h = h[:, :, :length]
+        h += self.condition(condition)
+        tanh_z, sig_z = F.split_axis(h, 2, axis=1)
+        z = F.tanh(tanh_z) * F.sigmoid(sig_z)
+        if x.shape[2] == z.shape[2]:
+            residual = self.res(z) + x
+        else:
+            residual = self.res(z) + x[:, :, -1:]
+        return residual, self.skip(z)
+
+
+class WaveNet(chainer.Chain):
+    def __init__(self, n_loop, n_layer, quantize):
+        super().__init__()
+        with self.init_scope():
+            self.embed = L.Convolution2D(quantize, 4, (2, 1), pad=(1, 0))
+            self.blocks = chainer.ChainList(*[ResidualBlock(2, 2 ** i, 4, 6, 5) for i in range(n_layer)] * n_loop)
+            self.proj1 = L.Convolution2D(5, 5, 1)
+            self.proj2 = L.Convolution2D(5, quantize, 1)
+
+    def forward(self, x, t, condition):
+        length = x.shape[2]
+        h = self.embed(x)[:, :, :length]
+        skip_connections = 0
+        for block in self.blocks:
+            h, skip = block(h, condition)
+            skip_connections += skip
+        z = self.proj2(F.relu(self.proj1(F.relu(skip_connections))))
+        loss = F.softmax_cross_entropy(z[:, :, :-1], t[:, 1:])
+        chainer.report({"loss": loss}, self)
+        return loss
+
+
+@model("WaveNet, small")
+def wavenet(compile):
+    net = compile(WaveNet(1, 3, 8))
+    optimizer = optimizers.Adam(1e-3).setup(net)
+
+    def step(k):
+        rng = np.random.RandomState(k)
+        t = rng.randint(0, 8, (2, 12)).astype(np.int32)
+        x = np.eye(8, dtype=np.float32)[t].transpose(0, 2, 1)[..., None]
+        optimizer.update(net, x, t[..., None], rng.rand(2, 3, 12, 1).astype(np.float32))
+    return step, [net, optimizer]

@@ -20,12 +20,16 @@ NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 class Model(NamedTuple):
     """``make(compile)`` gives ``(step, roots)``: ``step(k)`` is one step of training, and ``roots`` are the links and
-    optimizers whose state is compared after it.  What `step` returns is compared, too."""
+    optimizers whose state is compared after it.  What `step` returns is compared, too.
+
+    flags: whether it is compared which Variables and gradients require a gradient.
+    """
 
     make: Callable
     steps: int
     warm: int
     tolerance: float
+    flags: bool = True
 
 
 class Report(NamedTuple):
@@ -50,12 +54,17 @@ class Report(NamedTuple):
         return self.nodes - self.opaque - self.host - self.numpy
 
 
-def model(name: str, steps: int = 6, warm: int = 4, tolerance: float = 1e-4) -> Callable:
+def model(name: str, steps: int = 6, warm: int = 4, tolerance: float = 1e-4, flags: bool = True) -> Callable:
     """Put a model into the zoo.  warm: the steps after which nothing may be captured any more."""
     def add(make: Callable) -> Callable:
-        ZOO[name] = Model(make, steps, warm, tolerance)
+        ZOO[name] = Model(make, steps, warm, tolerance, flags)
         return make
     return add
+
+
+def large(name: str, **options: Any) -> Callable:
+    """Put a model into the zoo that takes long: one program to train and one to evaluate, a step each, and once more."""
+    return model(name, steps=2, warm=1, tolerance=1e-3, **options)
 
 
 def train(entry: Model) -> Report:
@@ -91,10 +100,10 @@ def _observations(entry: Model, compile: Callable, statics: List[StaticFunction]
     for k in range(entry.steps):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("ignore")
             result = step(k)
         kind, keys, position, has_gauss, gauss = np.random.get_state()
-        found.append((Picture().of([result, roots]), out.getvalue(), keys.tobytes(), position, has_gauss, gauss,
+        found.append((Picture(entry.flags).of([result, roots]), out.getvalue(), keys.tobytes(), position, has_gauss, gauss,
                       random.getstate()))
         captures.append(sum(static.cache_info().captures for static in statics))
     return found, captures
