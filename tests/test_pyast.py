@@ -1,5 +1,6 @@
 """Fetching, parsing, printing and loading functions of every kind."""
 
+import ast
 import contextlib
 import functools
 import linecache
@@ -413,3 +414,38 @@ def test_templates():
         """)
     assert all(node.origin.line == 2 for tree in made for node in gast.walk(tree) if hasattr(node, "origin"))
     assert isinstance(templates.expression("x + y", at, x="z", y=names[0]), gast.BinOp)
+
+
+def later_lines(x, text="""
+a string with a line that ends no function
+""", *, scale=(
+    1,
+)):
+    # the comment ends nothing either
+    y = [
+x]
+    return y, text, scale
+
+
+@pytest.mark.parametrize("function", [later_lines, Model.who, Model.own_name, plain, local_class], ids=lambda f: f.__name__)
+def test_only_its_own_lines_are_parsed(function, monkeypatch):
+    """A function outside of functions is found without parsing its file, with the same lines and columns."""
+    source._file.cache_clear()
+    whole = source._file(function.__code__.co_filename, open(function.__code__.co_filename).read(), 0).find(function.__code__)
+    monkeypatch.setattr(source, "_file", None)
+    found = source.fetch(function)
+    assert ast.dump(found.node, include_attributes=True) == ast.dump(whole[0], include_attributes=True)
+    assert found.class_name == whole[1]
+
+
+def test_no_warnings_of_the_compiler(tmp_path):
+    """Python warns of doubtful code when it compiles a file, and not again when that is converted."""
+    path = tmp_path / "doubtful_code.py"
+    path.write_text("def f(x):\n    return 0.5[0] if x is 1 else '\\d'\n")
+    namespace = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(path.read_text(), str(path), "exec"), namespace)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rebuilt(namespace["f"])(2) == "\\d"

@@ -11,6 +11,7 @@ import gast
 
 from dy2static.errors import InternalError
 from dy2static.pyast.parser import RESERVED, reporting_depth
+from dy2static.pyast.quiet import quiet
 from dy2static.pyast.source import future_flags
 
 _FACTORY = "_dy_factory"
@@ -66,7 +67,7 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
     ``__private`` names and ``super()``.
     """
     original = function.__code__
-    with reporting_depth(getattr(tree, "origin", None)):
+    with reporting_depth(getattr(tree, "origin", None)), quiet():
         module = gast.gast_to_ast(_surround(tree, original.co_freevars))
         code: Any = compile(module, original.co_filename, "exec", future_flags(original), dont_inherit=True)
     around = [_FACTORY] if tree.class_name is None else [_FACTORY, tree.class_name]

@@ -10,6 +10,8 @@ import types
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from dy2static.errors import Location, SourceNotFoundError
+from dy2static.pyast.excerpt import excerpt
+from dy2static.pyast.quiet import quiet
 
 Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
 _Entry = Tuple[Definition, Optional[str], int]  # with the class around it, and its top-level statement
@@ -67,7 +69,8 @@ def fetch(function: Any) -> Source:
     found_text = False
     for text in _texts(function, code):
         found_text = True
-        found = _file(code.co_filename, text, future_flags(code)).find(code)
+        with quiet():
+            found = _alone(function, code, text) or _file(code.co_filename, text, future_flags(code)).find(code)
         if found is not None:
             node, class_name = found
             lines = tuple(text.splitlines())
@@ -90,6 +93,21 @@ def fetch(function: Any) -> Source:
     raise SourceNotFoundError(
         f"the source of {name} cannot be read: no file {code.co_filename!r}", hint=_HINT
     )
+
+
+def _alone(
+    function: types.FunctionType, code: types.CodeType, text: str
+) -> Optional[Tuple[Definition, Optional[str]]]:
+    """What `_File.find` gives, from the lines of the definition only; None if they do not compile to ``code``."""
+    found = excerpt(code, function.__qualname__, text.splitlines(True), function.__globals__)
+    if found is None:
+        return None
+    node, class_name, module = found
+    try:
+        made = compile(module, code.co_filename, "exec", future_flags(code), dont_inherit=True)
+    except SyntaxError:  # an edited file may parse and yet not compile
+        return None
+    return (node, class_name) if any(_same(code, inner) for inner in _nested(made)) else None
 
 
 def _kind(function: Any) -> str:

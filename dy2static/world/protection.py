@@ -13,6 +13,7 @@ import sys
 import types
 from typing import Any, List, NamedTuple, Tuple
 
+from ..pyast.quiet import quiet
 from .locations import is_user_file
 from .trust import is_library
 
@@ -48,7 +49,8 @@ def _may_be_users(file: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _blocks(file: str) -> Tuple[Block, ...]:
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        with quiet():
+            tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
         return (Block(1, sys.maxsize),)
     found: List[Block] = []
