@@ -22,13 +22,18 @@ from .registry import are_ints, lowers
 
 @lowers(EinSum)
 def einsum(node: Any, *xs: Value) -> Optional[Value]:
-    # the axes of an ellipsis get letters; a sum over these is Chainer's error; what sums nothing is a view
+    # The axes of an ellipsis get letters.  A sum over these is Chainer's error, and where its backward repeats or spreads
+    # a gradient next to an ellipsis of other than one axis, that comes out wrong.  What sums nothing is a view.
     rest = [letter for letter in string.ascii_letters if letter not in node.in_subs]
     written: Dict[str, str] = {}
     inputs: List[str] = []
-    for x, subscripts in zip(xs, node.in_subs.split(",")):
+    given = node.in_subs.split(",")
+    for i, (x, subscripts) in enumerate(zip(xs, given)):
         if "@" in subscripts:
             written.setdefault("@", "".join(rest[:x.ndim - len(subscripts) + 1]))
+            others = "".join([node.out_sub, *given[:i], *given[i + 1:]])
+            if len(written["@"]) != 1 and (len(set(subscripts)) < len(subscripts) or not set(subscripts) <= set(others)):
+                return None
         inputs.append(subscripts.replace("@", written.get("@", "")))
     if written.get("@") and "@" not in node.out_sub:
         return None
