@@ -24,6 +24,7 @@ from .errors import (
     UnsupportedSyntaxError,
 )
 from .explain import Coverage, Explanation, explanation, stopped_by
+from .lowering.opaque import relied_on
 from .runtime.cache import Cache, Miss, Recent, nearest
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
@@ -159,6 +160,8 @@ class Dispatcher:
             return result
         if result is MISS:
             self.cache.forget(program)
+            if any(call.failed for call in relied_on(program.graph)):
+                return result                           # the next capture says what this call cannot rely on
             self.refused[signature] = "its guards do not hold for the call they were made from"
             return self._fall_back(args, kwargs, self.refused[signature])
         if not program.returned and self.reuse.captured(signature, self.cache, program):

@@ -198,9 +198,19 @@ class Applying:
                 except Exception as error:
                     reason = f"{name_of(node)} does not run on made-up arrays: {error}"
             self.abort(reason)
-        found = self.observed.get((type(implementation), position, types_[:len(call.requires)]))
-        if found is None:
+        if type(implementation) in opaque.VARYING:
+            self.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
+        call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
+        if call.observed is None:
             self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
+        return call.observed
+
+    def _observed_types(self, cls: type, position: int, inputs: Tuple) -> Optional[Tuple]:
+        """What an eager call gave at this place, or else at all others."""
+        found = self.observed.get((cls, position, inputs))
+        if found is None:
+            others = {types for (other, _, given), types in self.observed.items() if (other, given) == (cls, inputs)}
+            found = others.pop() if len(others) == 1 else None
         return found
 
     def _probe(self, call: opaque.OpaqueCall, operands: List[Value]) -> Tuple:

@@ -9,6 +9,7 @@ from ..errors import CaptureError
 from ..ir.building import Builder
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
+from ..lowering import host, opaque
 from ..passes.within import ancestors, differentiate_within, required
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .kept_gradients import KeptGradients
@@ -264,8 +265,7 @@ class Gradients(KeptGradients):
             gradient = found.get(value)
             if gradient is None:
                 continue
-            if gradient.present is not True:
-                capture.abort("whether a gradient is None depends on a decision on array values")
+            self._be_there(gradient.present, nodes)
             if gradient.value in active and gradient.value not in certain:
                 capture.abort("whether a gradient requires a gradient is known at run time only",
                               hint="a decision on array values, or a function of the user's own, decides")
@@ -273,6 +273,25 @@ class Gradients(KeptGradients):
                 known[gradient.value] = self._variable(gradient.value, gradient.value in active, double)
             results[value] = known[gradient.value]
         return results
+
+    def _be_there(self, present: Any, nodes: Sequence[Node]) -> None:
+        """Rely on a gradient.  Where functions of the user's say at run time whether it is there, each run looks."""
+        makers = {v: node for node in nodes for v in node.outputs}
+        waiting, calls = [] if present is True else [present], []
+        while waiting:
+            node = makers.get(waiting.pop())
+            if node is not None and node.op.name == "tape_vjp":
+                calls.append(node.attrs["call"])
+            elif node is not None and node.op.name in ("py_or", "py_not"):
+                waiting += node.inputs
+            else:
+                self.capture.abort("whether a gradient is None depends on a decision on array values")
+        for call in calls:
+            if call.implementation in opaque.VANISHING:
+                self.capture.abort(f"whether a gradient is None depends on {call.implementation.__name__}")
+        if calls:
+            check = host.Call(calls[0].require_gradient, (host.Hole(0),), {}, list, "require_gradient")
+            self.capture.builder.add(host.checked_call, (present,), {"call": check, "types": ()}, name="check")
 
     def _variable(self, value: Value, requires_grad: bool, double: bool) -> SymbolicVariable:
         """A gradient as a Variable: what its gradients go through only with ``double``."""

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import chainer
 import numpy as np
 
+from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..symbolic.writes import overlap
@@ -162,6 +163,7 @@ class Guards:
                   "kwargs" if not keywords else "len(kwargs) != 1" if keywords == 1 else f"tuple(kwargs) != {order}",
                   *[self._settings_guard(f"{name}.__dict__", settings_of(entries)) for name, entries in
                     (("global_config", chainer.global_config.__dict__), ("local_config", self.outcome.config))],
+                  *[f"{self.constant(call, 'call')}.failed" for call in relied_on(self.outcome.graph)],
                   "function_hooks()" if chainer._get_link_hooks() else "function_hooks() or link_hooks()"]
         self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
 

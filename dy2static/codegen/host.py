@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 import chainer
 
 from ..ir.graph import Value
+from ..lowering.opaque import Surprise, has_effects, relied_on
 from ..pyast.loader import compile_text
 from ..runtime.node import connect, connect_nowhere, connect_some, make_variable, store_gradient
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
@@ -47,7 +48,8 @@ class Entry(Guards):
         self.namespace.update({
             "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": make_variable,
             "store_gradient": store_gradient, "connect": connect, "connect_nowhere": connect_nowhere,
-            "connect_some": connect_some, "salvage": salvage, "show_user_line": show_user_line, "origins": origins})
+            "connect_some": connect_some, "salvage": salvage, "show_user_line": show_user_line, "origins": origins,
+            "Surprise": Surprise})
         self.values: Dict[Value, str] = {}
 
     # --- the whole --------------------------------------------------------------------------------------------------
@@ -109,7 +111,10 @@ class Entry(Guards):
         names = [f"r{k}" for k in range(len(self.results))]
         call = f"forward({', '.join([arena, *arguments])})"
         call = f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call
-        self.lines += ["try:", f"    {call}", "except BaseException as error:"]
+        self.lines += ["try:", f"    {call}"]
+        if relied_on(self.outcome.graph) and not has_effects(self.outcome.graph):
+            self.lines += ["except Surprise:", "    return MISS"]
+        self.lines.append("except BaseException as error:")
         if any(record.early is not None and record.connected for record in self.outcome.variables):
             plan = self.constant(self._salvage_plan(), "salvage_plan")
             lease = "lease" if arena == "lease.arena" else "None"

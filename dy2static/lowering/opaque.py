@@ -13,9 +13,10 @@ import chainer
 import numpy as np
 from chainer.function import FunctionAdapter
 
-from ..ir.graph import Value
+from ..errors import RunError
+from ..ir.graph import Graph, Value
 from ..ir.op import declare
-from ..ir.types import Dynamic, Tensor, type_of
+from ..ir.types import Dynamic, Tensor, python_scalar, type_of
 from .host import fill
 
 
@@ -33,6 +34,16 @@ class Reads(NamedTuple):
     inputs: Tuple[int, ...]
 
 
+class Surprise(RunError):
+    """A function does something else than what a program relies on, seen in a run."""
+
+
+#: Classes of functions whose results had other types than in the call that was observed, and of those of which a gradient
+#: that was to be there is None.
+VARYING: "weakref.WeakSet[type]" = weakref.WeakSet()
+VANISHING: "weakref.WeakSet[type]" = weakref.WeakSet()
+
+
 class OpaqueCall:
     """One application of a FunctionNode.
 
@@ -44,9 +55,11 @@ class OpaqueCall:
         None where that is not known.
     config: the entries of ``chainer.config`` that were set where it was applied.
     written: the attributes that ``forward`` sets on the node; None where that is not known.
+    observed: the types of the outputs, where they are known from another call only.  failed: a run has seen others, or a
+        gradient missing; programs with this application are of no use any more.
     """
 
-    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written")
+    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written", "observed", "failed")
 
     def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
                  config: Mapping[str, Any]):
@@ -54,6 +67,13 @@ class OpaqueCall:
         self.connected: Tuple[bool, ...] = self.requires
         self.reads: Optional[Tuple[Reads, ...]] = None
         self.written: Optional[frozenset] = None
+        self.observed: Optional[Tuple[Any, ...]] = None
+        self.failed = False
+
+    @property
+    def implementation(self) -> type:
+        """The class that somebody wrote."""
+        return type(self.node.function if isinstance(self.node, FunctionAdapter) else self.node)
 
     def __repr__(self) -> str:
         return self.node.label
@@ -69,7 +89,21 @@ class OpaqueCall:
     def __call__(self, *operands: Any) -> List[Any]:
         """Apply a copy: the output arrays and the tape."""
         tape = self._apply(self.fresh_node(operands), operands)
+        if self.observed is not None and tuple([type_of(y.array) for y in tape.outputs]) != self.observed:
+            self._fail(VARYING, "gives results of other shapes or dtypes than in an earlier call")
         return [y.array for y in tape.outputs] + [tape]
+
+    def require_gradient(self, is_there: bool) -> List[Any]:
+        """Stop the run if a gradient that the compiled function computes with is None."""
+        if not is_there:
+            self._fail(VANISHING, "gives None as a gradient that is used inside the compiled function")
+        return []
+
+    def _fail(self, found: Any, what: str) -> None:
+        self.failed = True
+        found.add(self.implementation)
+        raise Surprise(f"{self.implementation.__name__} {what}",
+                       hint="what this call has changed before stays changed; later calls run eagerly")
 
     def _apply(self, node: chainer.FunctionNode, operands: Sequence[Any]) -> Tape:
         inputs = tuple([chainer.Variable(array, requires_grad=requires)
@@ -161,20 +195,23 @@ def _run(*operands: Any, call: OpaqueCall, types: Tuple) -> List[Any]:
 def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Value, call: OpaqueCall,
                 types: Tuple) -> Tuple[Optional[Value], ...]:
     count = len(call.requires)
-    return _emit_vjp(g[:-1], y[-1], operands[:count], call.connected, call.reads) + (None,) * (len(operands) - count)
+    return _emit_vjp(call, g[:-1], y[-1], operands[:count], call.connected, call.reads,
+                     call.observed is not None) + (None,) * (len(operands) - count)
 
 
-def _emit_vjp(g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value],
-              connected: Sequence[bool], reads: Optional[Tuple[Reads, ...]] = None) -> Tuple[Optional[Value], ...]:
+def _emit_vjp(call: OpaqueCall, g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value], connected: Sequence[bool],
+              reads: Optional[Tuple[Reads, ...]], asks: bool) -> Tuple[Any, ...]:
+    """The gradients of the inputs.  asks: each with the bool that says whether there is one, which only the run knows."""
     given = tuple(i for i, gradient in enumerate(g) if gradient is not None)
     targets = tuple(i for i, used in enumerate(connected) if used)
     if not targets or not given:
         return (None,) * len(inputs)
     wanted = [inputs[i] for i in targets]
-    results = tape_vjp(tape, *[g[i] for i in given], *wanted, given=given, targets=targets,
-                       types=tuple(Tensor(x.shape, x.dtype) for x in wanted),
+    results = tape_vjp(tape, *[g[i] for i in given], *wanted, call=call, given=given, targets=targets,
+                       types=tuple(Tensor(x.shape, x.dtype) for x in wanted), asks=asks,
                        reads=None if reads is None else tuple(_places(reads[i], given, targets) for i in targets))
-    gradients: Dict[int, Value] = dict(zip(targets, results))
+    count = len(targets)
+    gradients: Dict[int, Any] = dict(zip(targets, zip(results[:count], results[count + 1:]) if asks else results))
     return tuple(gradients.get(i) for i in range(len(inputs)))
 
 
@@ -184,7 +221,8 @@ def _places(reads: Reads, given: Tuple[int, ...], targets: Tuple[int, ...]) -> T
                  + [k for k, i in enumerate(targets, len(given)) if i in reads.inputs])
 
 
-def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tuple, reads: Any) -> List[Any]:
+def _run_vjp(tape: Tape, *arrays: Any, call: OpaqueCall, given: Tuple, targets: Tuple, types: Tuple, asks: bool,
+             reads: Any) -> List[Any]:
     again = chainer.config.enable_backprop
     gradients = tuple([chainer.Variable(array) for array in arrays[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
@@ -193,15 +231,15 @@ def _run_vjp(tape: Tape, *arrays: Any, given: Tuple, targets: Tuple, types: Tupl
     if pairs:
         found = chainer.grad([y for y, _ in pairs], list(wanted), [g for _, g in pairs], enable_double_backprop=again)
     results = [np.zeros(t.shape, t.dtype) if gx is None else gx.array for gx, t in zip(found, types)]
-    return results + [Tape(wanted + gradients, tuple([gx for gx in found]))]
+    return results + [Tape(wanted + gradients, tuple([gx for gx in found]))] + ([gx is not None for gx in found] if asks else [])
 
 
-def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, given: Tuple,
-                targets: Tuple, types: Tuple, reads: Any) -> Tuple[Optional[Value], ...]:
-    count, size = len(given), len(operands)
+def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, call: OpaqueCall, given: Tuple,
+                targets: Tuple, types: Tuple, asks: bool, reads: Any) -> Tuple[Any, ...]:
+    count, size, end = len(given), len(operands), len(types)
     read = range(size) if reads is None else {k for gradient, places in zip(g, reads) if gradient is not None for k in places}
     order = [*range(count, size), *range(count)]            # the inputs of the tape that a run of this makes
-    found = _emit_vjp(g[:-1], y[-1], [operands[k] for k in order], [k in read for k in order])
+    found = _emit_vjp(call, g[:end], y[end], [operands[k] for k in order], [k in read for k in order], None, reads is None)
     return (None,) + found[size - count:] + found[:size - count]
 
 
@@ -209,7 +247,30 @@ def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *
 opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaque", infer=_types, numpy=_run,
                  vjp=_opaque_vjp, effect=True)
 
-#: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets``, then their own tape.
+def relied_on(graph: Graph) -> List[OpaqueCall]:
+    """The applications of which a run of the graph may see that they do something else than was relied on."""
+    found = {}
+    for node in graph.walk():
+        call = node.attrs.get("call")
+        if node.op is opaque and call.observed is not None:
+            found[id(call)] = call
+        elif getattr(getattr(call, "function", None), "__func__", None) is OpaqueCall.require_gradient:
+            found[id(call.function.__self__)] = call.function.__self__
+    return list(found.values())
+
+
+def has_effects(graph: Graph) -> bool:
+    """Whether a run does more than compute, besides what functions of the user's do."""
+    return any(node.op.effect and node.op.name not in ("opaque", "checked_call") for node in graph.walk())
+
+
+def _gradient_types(*_: Any, types: Tuple, asks: bool, **__: Any) -> Tuple:
+    return types + (Dynamic(),) + (python_scalar("py_bool"),) * (len(types) * asks)
+
+
+#: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets`` (zeros for None), then their own
+#: tape; asks: then, per gradient, whether it is there.
 #: reads: per gradient, which of the operands behind the tape it is computed from; None where that is not known.
-tape_vjp = declare("tape_vjp", "tape *operands", {"given": (), "targets": (), "types": (), "reads": None}, kind="opaque",
-                   infer=_types, numpy=_run_vjp, vjp=_vjp_of_vjp)
+tape_vjp = declare("tape_vjp", "tape *operands", {"call": None, "given": (), "targets": (), "types": (), "asks": False,
+                                                  "reads": None}, kind="opaque",
+                   infer=_gradient_types, numpy=_run_vjp, vjp=_vjp_of_vjp)

@@ -33,6 +33,13 @@ def either(a: Activity, b: Activity) -> Activity:
     return a if a is b else OPS["py_or"](a, b)
 
 
+def both(a: Activity, b: Activity) -> Activity:
+    """Whether two things hold that a gradient needs to be there."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return (b if a else a) if isinstance(a, bool) else (a if b else b)
+    return OPS["py_not"](OPS["py_or"](OPS["py_not"](a), OPS["py_not"](b)))
+
+
 def added(a: Cotangent, b: Cotangent) -> Cotangent:
     """The sum of two gradients; one that is not there is not added, so that nothing is connected through it."""
     return Cotangent(_sum(a, b), either(a.present, b.present))

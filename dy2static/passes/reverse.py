@@ -10,7 +10,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.types import python_scalar
 from .active import active_values
 from .branches import pull_back_branch
-from .cotangents import Activity, Cotangent, added, continue_graph, either
+from .cotangents import Activity, Cotangent, added, both, continue_graph, either
 from .loops import pull_back_loop
 
 
@@ -97,7 +97,8 @@ def _pull_back(node: Node, found: Tuple[Optional[Cotangent], ...]) -> List[Optio
         gradients = node.op.vjp(values, node.outputs, *node.inputs, **node.attrs)
     if len(gradients) != len(node.inputs):
         raise InternalError(f"vjp of {node.op.name}: {len(gradients)} gradients, {len(node.inputs)} operands", node.loc)
-    return [None if gradient is None else Cotangent(gradient, present) for gradient in gradients]
+    return [None if gradient is None else Cotangent(gradient, present) if isinstance(gradient, Value) else
+            Cotangent(gradient[0], both(present, gradient[1])) for gradient in gradients]
 
 
 _CONTROL: Dict[str, Callable] = {"if_": pull_back_branch, "while_": pull_back_loop, "scan": pull_back_loop}
