@@ -1,4 +1,5 @@
 """Ops against the Chainer functions they stand for: forward, backward and double backward, ties and NaN included."""
+import functools
 from itertools import chain
 
 import chainer
@@ -66,6 +67,19 @@ TABLE = {
     "take": (lambda w: ops.take(w, ops.constant(value=ROWS)), lambda w: F.embed_id(ROWS, w), X),
     "take_along": (lambda x: ops.take_along(x, ops.constant(value=ROWS[:, :1])),
                    lambda x: F.reshape(F.select_item(x, ROWS[:, 0]), (2, 1)), X),
+    **{name: (getattr(ops, name), getattr(F, name), X) for name in (
+        "arcsin", "arccos", "arctan", "arctanh", "sinh", "cosh", "log2", "log10")},
+    "arctan2": (ops.arctan2, F.arctan2, X, Y),
+    "fmod": (ops.fmod, F.fmod, X, Y),
+    **{name: (functools.partial(ops.special, function=name), getattr(F, name), X) for name in (
+        "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "ndtri", "digamma")},
+    "gammaln": (lambda x: ops.special(x, function="gammaln"), F.lgamma, X),
+    "zeta": (lambda x: ops.special(x, function="zeta", order=2), lambda x: F.zeta(2, x), X),
+    "cumsum": (lambda x: ops.cumsum(x, axis=1), lambda x: F.cumsum(x, axis=1), X),
+    "cumprod": (lambda x: ops.cumprod(x, axis=1), lambda x: F.cumprod(x, axis=1), X),
+    "prod": (lambda x: ops.prod(x, axis=1), lambda x: F.prod(x, axis=1), X),
+    "diagonal": (lambda x: ops.diagonal(x, offset=1), lambda x: F.diagonal(x, 1), X),
+    "einsum": (lambda x, y: ops.einsum(x, y, inputs=("ij", "kj"), output="i"), lambda x, y: F.einsum("ij,kj->i", x, y), X, Y),
     "matmul": (lambda a, b: ops.matmul(a, b, transb=True), lambda a, b: F.matmul(a, b, transb=True), X, Y),
     "linear": (lambda a, b: ops.matmul(a, b, transb=True), F.linear, X, Y),
 }
