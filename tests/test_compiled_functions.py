@@ -34,3 +34,23 @@ def test_compiled(case):
         if expected is not None:
             assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
             close(actual, expected, "f")
+
+
+ONCE = [case for case in CASES if str(case) in (
+    "softmax_cross_entropy (5, 3) {}", "decov no", "tree_lstm 2", "batch_renormalization (5, 3) (1, 0)",
+    "local_response_normalization (2, 3) 5")]
+
+
+@pytest.mark.parametrize("case", ONCE, ids=str)
+def test_second_gradient_raises(case):
+    """A gradient that cannot be differentiated says so when that is tried, with Chainer's words."""
+    errors = []
+    for function in (case.function, to_static(case.function, strict=True)):
+        xs = [chainer.Variable(a) for a in case.arrays("f")]
+        y = function(*xs)
+        gradients = chainer.grad([y[0] if isinstance(y, tuple) else y], xs[:1], enable_double_backprop=True)
+        assert all(gx.requires_grad for gx in gradients)
+        with pytest.raises((RuntimeError, NotImplementedError)) as error:
+            chainer.grad([sum(gx * gx for gx in gradients)], xs)
+        errors.append((type(error.value), str(error.value).split("\n")[0]))
+    assert errors[0] == errors[1]

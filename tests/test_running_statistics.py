@@ -67,12 +67,35 @@ def while_small(net, x):
     return h
 
 
+def counted(net, x):
+    h = net.l(x)
+    for _ in range(int(abs(F.sum(h).array) // 2)):
+        h = net.bn(h)
+    return h
+
+
+def reset_between(net, x):
+    h = net.bn(net.l(x))
+    net.bn.avg_mean[...] = 0
+    net.bn.avg_var.fill(1)
+    return net.bn(h)
+
+
+def of_its_own(net, x):
+    """Statistics that are made in the function."""
+    mean, var = np.zeros(3, "f"), np.ones(3, "f")
+    h = F.batch_normalization(net.l(x), net.bn.gamma, net.bn.beta, running_mean=mean, running_var=var)
+    net.bn.avg_mean[...] = mean
+    return h * F.sum(var * h)
+
+
 def only_read(net, x):
     with chainer.using_config("train", False):
         return net.bn(net.l(x))
 
 
-BODIES = (plain, shared, finetuned, read_between, then_tested, decided, repeated, while_small, only_read)
+BODIES = (plain, shared, finetuned, read_between, then_tested, decided, repeated, while_small, counted,
+          reset_between, of_its_own, only_read)
 
 
 def history(net, function, dtype="f"):
