@@ -9,6 +9,7 @@ from chainer.functions.array.scatter_add import ScatterAdd
 
 from .. import ops
 from ..ir.building import constant, current, new_extent
+from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.template import AT
 from ..ir.types import Tensor
@@ -28,7 +29,8 @@ def get_item(node: Any, x: Value) -> Optional[Value]:
     if found is None:
         return None
     index, numbers = found
-    if first and len(numbers) == 1 and index[-1] == AT and isinstance(numbers[0].type, Tensor) and numbers[0].ndim:
+    is_rows = first and len(numbers) == 1 and index[-1] == AT and isinstance(numbers[0].type, Tensor) and numbers[0].ndim > 0
+    if is_rows and x.shape[len(before)] != 0 and not isinstance(x.shape[len(before)], Dim):     # of none, another error
         return ops.take(x, numbers[0], axis=len(before))
     y = ops.indexing.picked(x, *numbers, index=index)
     return ops.copy(y) if len(node.slices) == x.ndim and all(map(_is_int, node.slices)) else y
