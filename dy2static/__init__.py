@@ -25,8 +25,10 @@ from dy2static.errors import (  # noqa: E402
     Dy2StaticError,
     FallbackWarning,
 )
+from dy2static.lowering.registration import register_lowering  # noqa: E402
 
 pipeline.install()
 
 __all__ = ["BoundStaticFunction", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError", "FallbackWarning",
-           "StaticFunction", "enable_to_static", "not_to_static", "set_code_level", "set_verbosity", "to_static"]
+           "StaticFunction", "enable_to_static", "not_to_static", "register_lowering", "set_code_level", "set_verbosity",
+           "to_static"]

@@ -13,6 +13,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
 from ..lowering import opaque
+from ..lowering.registration import registered
 from ..lowering.registry import CALLED, lowering_of, state_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
@@ -120,10 +121,11 @@ class Applying:
         return OPS["constant"](value=array), False
 
     def _lower(self, node: chainer.FunctionNode, values: List[Value]) -> Optional[Tuple[Value, ...]]:
-        lowering = lowering_of(node)
+        own = registered(implementation_of(node))
+        lowering = lowering_of(node) or own
         if lowering is None or chainer.is_debug():      # whole, it looks for NaN in each result, and under its own name
             return None
-        self.event("staged", type(node).__name__)
+        self.event("staged", name_of(node))
         called = {name: getattr(node, name) for name in CALLED.get(type(node), ())}
         for name, function in called.items():
             self.store_writes()
@@ -138,6 +140,8 @@ class Applying:
             self.events.pop()
             return None
         self._fill_attributes(node)
+        if own is not None:
+            trap_attributes(node, None, self)
         if any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values]):
             if called and self.array_writes.is_ahead:
                 self.abort(f"{name_of(node)} changes an array of the user's, and may fail then")
@@ -164,7 +168,7 @@ class Applying:
         if holds_sizes([*(v.type for v in values), *node.__dict__.values()]):
             self.abort(f"{name_of(node)} of an array of unknown size")
         self.store_writes()
-        self.event("opaque", name_of(node), "it has no lowering" if lowering_of(node) is None else "debug mode")
+        self.event("opaque", name_of(node), "debug mode" if chainer.is_debug() else "it has no lowering")
         operands = list(values)
         pristine = opaque.copy_node(node)
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
@@ -256,9 +260,14 @@ def _halved(array: Any) -> Any:
     return array * array.dtype.type(0.5) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array
 
 
+def implementation_of(node: chainer.FunctionNode) -> type:
+    """The class of a function; of an old-style one, that of the `chainer.Function`."""
+    return type(node.function if isinstance(node, chainer.function.FunctionAdapter) else node)
+
+
 def name_of(node: chainer.FunctionNode) -> str:
     """The class of a function; not its label, which may look at numbers that are symbolic."""
-    return type(node.function if isinstance(node, chainer.function.FunctionAdapter) else node).__name__
+    return implementation_of(node).__name__
 
 
 def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Any) -> None:

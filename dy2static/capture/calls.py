@@ -14,12 +14,13 @@ import random
 import time
 import types
 import warnings
-from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Set, Tuple
 
 import chainer
 import numpy as np
 
 from ..ir.types import type_of
+from ..lowering.registration import registered
 from ..runtime.frames import warn
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from ..symbolic import patches, stand_ins
@@ -80,10 +81,16 @@ class Calls(NumberCalls):
     def __init__(self, capture: Any):
         self.capture = capture
         self.staged_codes = _StagedCodes()
+        self._lowering: Set[int] = set()                # callables whose own lowering runs
 
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``."""
         kind = type(function)
+        target = function.__func__ if kind is types.MethodType else function
+        lowering = registered(target)
+        if lowering is not None and not isinstance(target, type) and id(target) not in self._lowering:
+            given = (function.__self__,) if kind is types.MethodType else ()
+            return functools.partial(self._lowered, function, target, lowering, given)
         if kind in _FUNCTIONS and (function is breakpoint or function == pdb.set_trace or function.__module__ in _DEBUGGERS):
             return lambda *args, **kwargs: self.capture.abort("a debugger is called here", final=True)
         if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in _LOGGED:
@@ -115,6 +122,15 @@ class Calls(NumberCalls):
         if not is_library(type(function).__module__) or isinstance(function, (chainer.Function,)):
             return function                              # made during the capture: its methods are staged already
         return self.host(function)
+
+    def _lowered(self, function: Any, target: Any, lowering: Callable, given: Tuple, *args: Any, **kwargs: Any) -> Any:
+        """What the user's lowering gives in place of a call; where that is NotImplemented, the call itself."""
+        self._lowering.add(id(target))
+        try:
+            result = self.callee(lowering)(*given, *args, **kwargs)
+            return self.callee(function)(*args, **kwargs) if result is NotImplemented else result
+        finally:
+            self._lowering.discard(id(target))
 
     # --- Python functions ---------------------------------------------------------------------------------------------
 

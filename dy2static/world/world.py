@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 import chainer
 import numpy as np
 
+from ..lowering.registration import registered
 from ..runtime.staticness import is_static_function
 from .aborts import CaptureAborted
 from .collection_shadows import COLLECTIONS
@@ -72,7 +73,7 @@ class World(Objects):
         kind = type(real)
         if kind in _NUMBERS:
             return self._number(real, source)
-        if kind in _SINGLETONS or isinstance(real, enum.Enum) or is_static_function(real):
+        if kind in _SINGLETONS or isinstance(real, enum.Enum) or is_static_function(real) or registered(real) is not None:
             if isinstance(real, enum.Enum):
                 self.check_class(kind)
             self.guard(source, "is", real)
