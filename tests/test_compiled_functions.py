@@ -12,22 +12,25 @@ DYNAMIC = {"split_axis [1 4]"}
 
 
 def results_of(function, case):
-    """The values and the gradients of one call."""
+    """The values and the gradients of one call, and which of them require a gradient."""
     xs = [chainer.Variable(np.array(a), requires_grad=np.asarray(a).dtype.kind == "f") for a in case.arrays("f")]
     np.random.seed(3)
     ys = function(*xs)
     ys = ys if isinstance(ys, (tuple, list)) else (ys,)
     ends = [y for y in ys if y.requires_grad and y.dtype.kind == "f"]
     rng = np.random.RandomState(5)
-    given = [chainer.Variable(rng.uniform(-1, 1, y.shape).astype(y.dtype)) for y in ends]
-    gradients = chainer.grad(ends, xs, given) if ends else []
-    return [y.array for y in ys] + [None if gx is None else gx.array for gx in gradients]
+    given = [chainer.Variable(rng.uniform(-1, 1, y.shape).astype(y.dtype), requires_grad=False) for y in ends]
+    gradients = chainer.grad(ends, xs, given, enable_double_backprop=True) if ends else []
+    required = [y.requires_grad for y in ys] + [None if gx is None else gx.requires_grad for gx in gradients]
+    return [y.array for y in ys] + [None if gx is None else gx.array for gx in gradients], required
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if str(case) not in DYNAMIC], ids=str)
 def test_compiled(case):
     with np.errstate(all="ignore"):
-        eager, compiled = (results_of(f, case) for f in (case.function, to_static(case.function, strict=True)))
+        (eager, required), (compiled, requires) = (
+            results_of(f, case) for f in (case.function, to_static(case.function, strict=True)))
+    assert requires == required
     assert len(compiled) == len(eager)
     for actual, expected in zip(compiled, eager):
         assert (actual is None) == (expected is None)

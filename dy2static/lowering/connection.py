@@ -139,7 +139,7 @@ def bilinear(node: Any, e1: Value, e2: Value, W: Value, *linear: Value) -> Optio
     y = ops.matmul(ops.reshape(pairs, shape=(e1.shape[0], j * k)), ops.reshape(W, shape=(j * k, out)))
     if linear:
         V1, V2, b = linear
-        y = y + ops.matmul(e1, V1) + ops.matmul(e2, V2) + b
+        y = y + ops.matmul(e1, V1) + ops.matmul(e2, V2) + ops.attached(b, e1)
     return y
 
 

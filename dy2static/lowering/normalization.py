@@ -99,8 +99,7 @@ def group_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optio
     batch, channels = x.shape[:2]
     x_hat, _ = ops.standardize(_as(ops.reshape(x, shape=(batch * node.groups, x.type.size // (batch * node.groups))), dtype),
                                eps=node.eps)
-    gamma, beta = (ops.reshape(v, shape=(channels, 1)) for v in (gamma, beta))
-    y = ops.reshape(x_hat, shape=(batch, channels, x.type.size // (batch * channels))) * gamma + beta
+    y = ops.scale_shift(ops.reshape(x_hat, shape=(batch, channels, x.type.size // (batch * channels))), gamma, beta)
     return _as(ops.reshape(y, shape=x.shape), x.dtype)
 
 

@@ -14,8 +14,9 @@ from .registry import lowers
 
 @lowers(LSTM)
 def lstm(node: Any, c_prev: Value, x: Value) -> Tuple[Value, Value]:
-    # the four gates lie side by side per unit, not in four blocks; sequences that ended keep their cells
-    batch, gates = x.shape[0], _gates(x)
+    # The four gates lie side by side per unit, not in four blocks; sequences that ended keep their cells.  The gradient
+    # of the cells does not depend on them, but Chainer gives them zeros.
+    batch, gates, c_prev = x.shape[0], _gates(x), ops.attached(c_prev, c_prev)
     if batch == c_prev.shape[0]:
         c_next, h = _step(c_prev, *gates)
         return c_next, h

@@ -136,14 +136,18 @@ refuse = declare(
     vjp=lambda g, y, x, **refusal: (g,), numpy=_refuse,
 )
 
-#: The same value, the gradient of something that has no second derivative: to differentiate it is to `refuse`.
+def _last_gradient_vjp(g, y, x, of, **refusal):
+    refused = refuse(g, **refusal)
+    return refused, refused
+
+
+#: The same value, the gradient of ``of``, which has no second derivative: to differentiate it is to `refuse`.
 last_gradient = declare(
-    "last_gradient", "x", _REFUSAL, kind="view", view=True, infer=same_as_input,
-    vjp=lambda g, y, x, **refusal: (refuse(g, **refusal),), numpy="{x}",
+    "last_gradient", "x of", _REFUSAL, kind="view", view=True, infer=same_as_input, vjp=_last_gradient_vjp, numpy="{x}",
 )
 
 #: The same value; its gradient cannot be differentiated.
 once_differentiable = declare(
     "once_differentiable", "x", _REFUSAL, kind="view", view=True, infer=same_as_input,
-    vjp=lambda g, y, x, **refusal: (last_gradient(g, **refusal),), numpy="{x}",
+    vjp=lambda g, y, x, **refusal: (last_gradient(g, x, **refusal),), numpy="{x}",
 )

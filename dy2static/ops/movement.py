@@ -9,6 +9,7 @@ from ..ir.dims import Dim, equal, maximum, minimum, same_shape, show
 from ..ir.op import OpDef, declare, sample
 from ..ir.template import AT, index_source
 from ..ir.types import Tensor, Type
+from .creation import zeros_like
 from .rules import (
     canonical_axis,
     canonical_shape,
@@ -87,6 +88,18 @@ stop_gradient = declare(
     "stop_gradient", "x", kind="view", view=True, infer=same_as_input,
     numpy="{x}",
     samples=(sample((2, 3)), sample(()), sample((0,))),
+)
+
+#: ``x``, which is a gradient: differentiated, it gives zeros to ``of``, which it does not depend on.
+gradient_of = declare(
+    "gradient_of", "x of", kind="view", view=True, infer=same_as_input, numpy="{x}",
+    vjp=lambda g, y, x, of: (g, zeros_like(of)),
+)
+
+#: ``x``; its gradient is a `gradient_of` ``on``, as where Chainer's backward is one function that reads it.
+attached = declare(
+    "attached", "x on", kind="view", view=True, infer=same_as_input, numpy="{x}",
+    vjp=lambda g, y, x, on: (gradient_of(g, on), None),
 )
 
 # Basic indexing -------------------------------------------------------------------------------------------------

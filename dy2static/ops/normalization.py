@@ -287,6 +287,32 @@ standardize = declare(
 )
 
 
+def _scale_shift_grad_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value, gamma: Value, gy: Value) -> _Gradients:
+    ggx, gggamma, ggbeta = (zeros_like(v) if part is None else part for part, v in zip(g, y))
+
+    def wide(channel: Value) -> Value:
+        return broadcast_to(reshape(channel, shape=(x.shape[1], 1)), shape=x.shape)
+    return wide(gggamma) * gy, sum_(ggx * gy, axis=(0, 2)), ggx * wide(gamma) + wide(gggamma) * x + wide(ggbeta)
+
+
+def _scale_shift_grad(x: np.ndarray, gamma: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
+    return g * gamma[:, None], (g * x).sum(axis=(0, 2)), g.sum(axis=(0, 2))
+
+
+scale_shift_grad = declare(
+    "scale_shift_grad", "x gamma g", kind="reduction", infer=lambda x, gamma, g: (x, gamma, gamma), numpy=_scale_shift_grad,
+    vjp=_scale_shift_grad_vjp,
+)
+
+#: ``x * gamma + beta`` for three axes, the parameters along the second one.
+scale_shift = declare(
+    "scale_shift", "x gamma beta", kind="reduction", infer=lambda x, gamma, beta: x, inplace_ok=True,
+    vjp=lambda g, y, x, gamma, beta: scale_shift_grad(x, gamma, g),
+    numpy="np.multiply({x}, {gamma}[:, None], out={out})\nnp.add({out}, {beta}[:, None], out={out})",
+    samples=(sample((2, 3, 4), (3,), (3,)), sample((1, 1, 1), (1,), (1,)), sample((0, 2, 3), (2,), (2,))),
+)
+
+
 def _normalize_l2_vjp(g: Value, y: Value, x: Value, *, axis: Tuple[int, ...], eps: float) -> _Gradients:
     def wide(row: Value) -> Value:
         return broadcast_to(row, shape=x.shape)
