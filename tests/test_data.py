@@ -5,6 +5,7 @@ import collections
 import copy
 import dataclasses
 import enum
+import types
 import typing
 
 import chainer
@@ -905,6 +906,68 @@ def list_subclass_of_the_caller(compile):
     return compile(f), [stack]
 
 
+def dict_class_of_the_caller(compile):
+    options = Options(rate=2.0, steps=1)
+
+    def f(x):
+        options["steps"] += 1
+        options.extra = x * options.rate
+        if "rate" in options and len(options) > 1:
+            options.rate = options.get("rate") + 1
+        if x.array[0] > 0:
+            options["steps"] *= 2
+        seen = [isinstance(options, dict), type(options) is Options, sorted(options), dict(options) == options, options.missing
+                if hasattr(options, "missing") else None, list(options.items())[0], {**options}["steps"]]
+        options.pop("steps") if options["steps"] > 4 else options.setdefault("steps", 9)
+        if "steps" not in options:
+            options["steps"] = 0
+        return x * options.rate, seen
+    return compile(f), [options]
+
+
+def dict_whose_attributes_are_items(compile):
+    class Both(dict):
+        __getattr__ = dict.__getitem__
+        __setattr__ = dict.__setitem__
+
+    class Same(dict):
+        def __init__(self, **items):
+            super().__init__(**items)
+            self.__dict__ = self
+
+    both, same = Both(a=1.5), Same(b=2.0)
+
+    def f(x):
+        both.n = both.a + len(both)
+        return x * both.a * both["n"], x.shape
+    return compile(f), [both, same]
+
+
+def list_class_of_the_caller(compile):
+    stack = Stack([1.0, 2.0])
+    stack.limit = 4
+
+    def f(x):
+        stack.push(x * 2).push(3.0)
+        stack.limit += 1
+        if len(stack) > stack.limit - 2:
+            del stack[2:]
+        stack[0] = stack[0] + 1
+        return x * stack[0] * stack[1], stack[-1], isinstance(stack, list), [*stack][:2], stack.limit
+    return compile(f), [stack]
+
+
+def namespace_of_the_caller(compile):
+    space = types.SimpleNamespace(rate=2.0, inner=types.SimpleNamespace(n=1))
+
+    def f(x):
+        space.inner.n += 1
+        space.h = x * space.rate
+        return space.h * space.inner.n, repr(space.inner), type(space).__name__, isinstance(space, types.SimpleNamespace), \
+            space == space.inner, vars(space.inner), hasattr(space, "missing")
+    return compile(f), [space]
+
+
 def abstract_classes(compile):
     def f(x):
         shape = Square()
@@ -1125,7 +1188,7 @@ def list_of_unknown_length_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"builtin_subclasses_of_the_caller", "list_subclass_of_the_caller", "class_derived_inside",
+EAGER = {"builtin_subclasses_of_the_caller", "class_derived_inside",
          "variable_leaves_with_a_gradient", "list_of_unknown_length_leaves", "property_of_a_list_reads_a_global",
          "property_of_a_named_tuple_writes", "special_method_makes_what_notes"}
 FAILS = {"dataclass_frozen_assigned", "abstract_class_made", "descriptor_refuses"}

@@ -66,6 +66,10 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 #: Stand-ins of ours: their methods do the right thing already.
 _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
 
+#: The generators of random numbers that a user may have, and how to make another one for a trial.
+_GENERATORS: Dict[type, Callable] = {
+    np.random.RandomState: np.random.RandomState, np.random.Generator: np.random.default_rng, random.Random: random.Random}
+
 _COLLECTIONS = {shadow: kind for kind, shadow in COLLECTIONS.items()}
 
 #: Functions that answer yes or no, as the world is when they are called.
@@ -97,6 +101,8 @@ class Calls(NumberCalls):
             return functools.partial(_host_without_result, self, function)
         if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name == "isEnabledFor":
             return lambda level: self.capture.host_call(function, (level,), {}, (type_of(True),), name="isEnabledFor")
+        if kind is BoundHostMethod and type(function.owner.real) in _GENERATORS:
+            return functools.partial(self._draw, function, _GENERATORS[type(function.owner.real)])
         if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
             return function
         if kind is types.FunctionType:
@@ -341,8 +347,8 @@ class Calls(NumberCalls):
 
     def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from one of the two global generators: typed by the same draw from another one."""
-        name = function.__name__
-        if name in ("seed", "set_state", "setstate", "get_state", "getstate"):
+        name = function.name if type(function) is BoundHostMethod else function.__name__
+        if name in ("bit_generator", "spawn", "seed", "set_state", "setstate", "get_state", "getstate"):
             self.capture.abort(f"the state of the random generator is used ({name})")
         if name == "shuffle":
             self.capture.abort("a sequence is shuffled in place")

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import chainer
 
+from ..world.own_collections import OwnItems
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
 from ..world.trust import is_library_class
 from .kinds import ABSENT
@@ -52,6 +53,7 @@ class Snapshot:
         self.kept: Dict[int, Kept] = {}
         self.fixed: Dict[int, Tuple[Any, List[Any]]] = {}
         self.cells = [(cell, cell.before) for cell in capture.shadow_cells()]
+        self.own_items = [(items, items.before) for items in capture.world.containers if type(items) is OwnItems]
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
         self._reach([*roots, *capture.world.containers, *[cell.shadow for cell, _ in self.cells]])
@@ -100,6 +102,11 @@ class Snapshot:
             cell.before = cell.initial
         for cell, before in self.cells:
             cell.before = before
+        for items in self.capture.world.containers:
+            if type(items) is OwnItems:
+                items.before = items.original
+        for items, before in self.own_items:
+            items.before = before
         for memory in self.capture.array_writes.memories:
             memory.stored = self.memories[id(memory)][2] if id(memory) in self.memories else memory.initial
 
@@ -154,7 +161,10 @@ class Snapshot:
         """Every container with its contents at the time of the snapshot, what was only read since included."""
         found = {key: (kept.item, self._base(kept)) for key, kept in self.kept.items()}
         for item in self.capture.world.containers:
-            found.setdefault(id(item), (item, _initial(item)))
+            if type(item) is OwnItems:
+                found.setdefault(id(item.shadow), (item.shadow, item.original))
+            else:
+                found.setdefault(id(item), (item, _initial(item)))
         for cell in self.capture.shadow_cells():
             found.setdefault(id(cell.shadow), (cell.shadow, cell.initial))
         found.update({key: (memory, contents) for key, (memory, contents, _) in self.memories.items()})

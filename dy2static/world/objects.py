@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Set, Tuple
 import chainer
 
 from .dataclass import CONSTANTS, frozen_against, initialise, is_generated
+from .own_collections import Namespace, OwnItems, base_of, checked_reads
 from .shadows import _ABSENT, ShadowBase, ShadowDict, attributes_of
 from .slots import SlotsView, slots_of
 from .sources import Source
@@ -44,17 +45,25 @@ class Objects:
 
     def _can_shadow(self, real: Any) -> bool:
         cls = type(real)
+        if cls is types.SimpleNamespace:
+            return True
+        if base_of(cls) is not None:                    # not those whose items are their attributes
+            return not is_library_class(cls) and vars(real) is not real and type(cls) is type
         return ((self._has_plain_instances(cls) or self._has_slots(cls))
                 and not isinstance(real, _NOT_SHADOWED)
                 and (not is_library_class(cls) or cls.__module__.startswith("chainer.")
                      or cls.__module__ in ("contextlib", "argparse")))
 
     def _object(self, real: Any, source: Source) -> ShadowBase:
-        shadow = object.__new__(self.shadow_class(type(real)))
-        has_slots = not self._has_plain_instances(type(real))
+        cls = Namespace if type(real) is types.SimpleNamespace else type(real)
+        base = base_of(cls)
+        shadow = (base or object).__new__(self.shadow_class(cls))
+        has_slots = base is None and not self._has_plain_instances(cls)
         kind, namespace = ("slots", SlotsView(real)) if has_slots else ("dict", real.__dict__)
         attributes = self._track(ShadowDict(self, namespace, self.source(kind, source)))
         object.__setattr__(shadow, "__dict__", attributes)
+        if base is not None:
+            self._track(OwnItems(self, real, shadow, source))
         return shadow
 
     def check_class(self, cls: type) -> None:
@@ -74,6 +83,7 @@ class Objects:
             body = {"_dy2static_world": self, "_dy2static_class": cls, "__module__": cls.__module__,
                     "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
             body.update(self._special_methods(cls))
+            body.update(checked_reads(self, cls))
             of_items = _lookup(cls, "__class_getitem__")
             if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
                 body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
@@ -118,7 +128,10 @@ class Objects:
         if name == "__reduce_ex__":
             return object.__getattribute__(shadow, name)
         if name == "__class__":
-            return self.shadow_class(cls) if self._is_user_class(cls) else cls
+            real = types.SimpleNamespace if cls is Namespace else cls
+            return self.shadow_class(cls) if self._is_user_class(cls) else real
+        if isinstance(shadow, (dict, list)):
+            self.check_fresh()
         found = _lookup(cls, name)
         if found is not _ABSENT and _is_data_descriptor(found):
             return self._data_descriptor(shadow, cls, name, found)
