@@ -127,21 +127,24 @@ class OpaqueCall:
         return tuple(type_of(y.array) for y in tape.outputs)
 
     def _differentiate(self, tape: Tape, twice: bool) -> None:
-        """Learn ``connected`` from a backward, and ``reads`` from one that can be differentiated again."""
+        """Learn ``connected`` and ``reads`` from a backward.  twice: from one that can be differentiated again."""
         targets = [x for x in tape.inputs if x.requires_grad]
         ends = {j: y for j, y in enumerate(tape.outputs) if y.dtype.kind == "f"}
-        given = {j: chainer.Variable(np.ones_like(y.array)) for j, y in ends.items()}
+        given = {j: chainer.Variable(np.ones_like(y.array), requires_grad=twice) for j, y in ends.items()}
         gradients = iter([None] * len(targets))
         if ends:
             gradients = iter(chainer.grad(list(ends.values()), targets, list(given.values()), enable_double_backprop=twice))
         found = [next(gradients) if x.requires_grad else None for x in tape.inputs]
         self.connected = tuple(gx is not None for gx in found)
-        if twice:
-            reached = [set() if gx is None else _nodes_below(gx) for gx in found]
-            old = [any(node._old_style_grad_generator for node in nodes) for nodes in reached]     # raise if read
-            self.reads = tuple(Reads(tuple(j for j, g in given.items() if g.node in nodes or raises),
-                                     tuple(i for i, x in enumerate(tape.inputs) if x.node in nodes or raises))
-                               for nodes, raises in zip(reached, old))
+        reads = []
+        for gx in found:
+            below = _nodes_below(gx) if gx is not None and twice else set()
+            # where there is no graph to look at, it may have read all; the gradient of an old-style function raises if read
+            outputs = not twice or any(node._old_style_grad_generator for node in below)
+            inputs = outputs if twice else gx is not None and gx.requires_grad
+            reads.append(Reads(tuple(j for j, g in given.items() if outputs or g.node in below),
+                               tuple(i for i, x in enumerate(tape.inputs) if inputs or x.node in below)))
+        self.reads = tuple(reads)
 
     def types(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
         """The types of the outputs of a run on these arrays."""
