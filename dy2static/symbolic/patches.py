@@ -7,6 +7,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import chainer
+import numpy as np
 from chainer.configuration import GlobalConfig, LocalConfig, _ConfigContext
 from chainer.variable import Variable
 
@@ -19,6 +20,7 @@ _depth = 0
 _apply = chainer.FunctionNode.apply
 _init_variable = Variable._init_impl
 _read_local = LocalConfig.__getattr__
+_force_array = chainer.utils.force_array
 
 
 def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
@@ -61,14 +63,23 @@ def _symbolic_global(config: GlobalConfig, name: str) -> Any:
     return capture.entries.read(name, everywhere=False)
 
 
-_PATCHES: Dict[Tuple[type, str], Callable] = {
+def _symbolic_force_array(x: Any, dtype: Any = None) -> Any:
+    """``chainer.utils.force_array``: an array of no dimensions in place of a NumPy scalar."""
+    capture = stage.capture
+    if capture is None or type(x) is not SymbolicArray or not x.is_scalar:
+        return _force_array(x, dtype)
+    return capture.numpy_call(np.array, (x,) if dtype is None else (x, dtype), {})
+
+
+_PATCHES: Dict[Tuple[Any, str], Callable] = {
     (chainer.FunctionNode, "apply"): _symbolic_apply,
     (Variable, "_init_impl"): _symbolic_init,
     (LocalConfig, "__getattr__"): _symbolic_local,
     (GlobalConfig, "__getattribute__"): _symbolic_global,
+    (chainer.utils, "force_array"): _symbolic_force_array,
 }
 _ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable,
-              (LocalConfig, "__getattr__"): _read_local}
+              (LocalConfig, "__getattr__"): _read_local, (chainer.utils, "force_array"): _force_array}
 
 
 @contextlib.contextmanager

@@ -11,11 +11,13 @@ class Case:
     operands: shapes, filled at random between low and high, or arrays taken as they are.
     exact: whether the values must be the same to the last bit.
     twice: whether it can be differentiated twice.
+    train: what ``chainer.config.train`` is.
     """
 
-    def __init__(self, name, function, *operands, low=-2.0, high=2.0, exact=True, twice=True, dtypes="e f d"):
+    def __init__(self, name, function, *operands, low=-2.0, high=2.0, exact=True, twice=True, dtypes="e f d", train=True):
         self.name, self.function, self.operands = name, function, operands
         self.low, self.high, self.exact, self.twice, self.dtypes = low, high, exact, twice, dtypes.split()
+        self.train = train
 
     def __str__(self):
         return self.name
