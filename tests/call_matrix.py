@@ -14,6 +14,19 @@ from dy2static import to_static
 ROWS = [*lowering_cases.CASES, *lowering_cases.DECLINED, *function_cases.CASES]
 ENTRIES = tuple(name for name in dir(F) if not name.startswith("_") and callable(getattr(F, name)))
 TOLERANCE = {"float16": 2e-2, "float32": 5e-5, "float64": 1e-9}
+
+#: Rows whose calls run eagerly, and why.
+EAGER = {
+    "split_axis [1 4]": "a captured array decides how many results there are",
+    "no labels": "Chainer's own backward fails",
+    "no sample": "Chainer's own backward fails",
+    "tensordot from behind": "Chainer's own backward fails",
+    "unpooling_2d of padded blocks": "Chainer's own backward fails",
+    **dict.fromkeys(("rrelu()", "rrelu of other bounds()", "rrelu in a test()"), "a number is drawn, not an array, and read from the node"),
+    "scatter_add of a mask": "the size of what is added to is known at run time only",
+    "sparse_matmul of what is made": "the matrix asks its indexes for their greatest",
+}
+
 ORDERS = ("values", "first gradients", "second gradients")
 
 
@@ -23,25 +36,25 @@ class Call:
     after: the contents of the operands, and NumPy's generator.
     """
 
-    def __init__(self, function, case, dtype, seed, strided):
+    def __init__(self, function, case, dtype, seed=0, strided=False, orders=3):
         self.found, self.requires, self.error, self.after = [], [], None, None
         self.xs = [chainer.Variable(_strided(a) if strided else np.array(a), requires_grad=np.asarray(a).dtype.kind == "f")
                    for a in case.arrays(dtype, seed)]
         np.random.seed(3)
         try:
             with np.errstate(all="ignore"), chainer.using_config("train", case.train):
-                self._orders(function)
+                self._orders(function, (5, 6)[:min(orders - 1, 1 + case.twice)])
         except Exception as raised:
             self.error = type(raised), str(raised)
 
-    def _orders(self, function):
+    def _orders(self, function, seeds):
         ys = list(variables(function(*self.xs)))
         kind, keys, *rest = np.random.get_state()
         self.after = [x.array for x in self.xs] + [keys, np.array([float(r) for r in rest])]
         self.found.append([y.array if isinstance(y, chainer.Variable) else y for y in ys])
         sources = [x for x in self.xs if x.requires_grad]
         ends = [y for y in ys if isinstance(y, chainer.Variable) and y.creator is not None and y.dtype.kind == "f"]
-        for seed in (5, 6):
+        for seed in seeds:
             if not ends or not sources:
                 return
             given = [chainer.Variable(np.asarray(np.random.RandomState(seed + k).uniform(-1, 1, y.shape), y.dtype))
@@ -92,19 +105,19 @@ def same(actual, expected, tolerance, what):
 def matrix_row(case):
     """Compare one row in all its dtypes; what was compared, and what stayed whole.
 
-    Each dtype is called twice, the second time with other contents at strided addresses, which must be a cached call.
+    Single precision is called twice, the second time with other contents at strided addresses, which must be a cached call.
     """
     compared = {}
-    static = to_static(case.function, strict=True)
-    for number, dtype in enumerate(case.dtypes):
-        for seed, strided in ((0, False), (1, True)):
+    static = to_static(case.function, strict=str(case) not in EAGER)
+    for dtype in case.dtypes:
+        for seed, strided in ((0, False), (1, True)) if dtype == "f" else ((0, True),):
             eager = Call(case.function, case, dtype, seed, strided)
             compare(eager, Call(static, case, dtype, seed, strided), TOLERANCE[np.dtype(dtype).name])
         if eager.error is None or eager.found:
             compared[dtype] = len(eager.found)
     info = static.cache_info()
     assert compared, "eager raises for every dtype"
-    assert info.fallbacks == 0 and info.captures <= len(case.dtypes), info
+    assert (info.captures == 0 < info.fallbacks) if str(case) in EAGER else (info.fallbacks == 0 and info.captures <= len(case.dtypes))
     return Row(compared, *_applied(static))
 
 
@@ -142,7 +155,7 @@ def entries_of(case):
     chainer.FunctionNode.apply = lambda node, inputs: applied.add(type(node)) or apply(node, inputs)
     sys.setprofile(look)
     try:
-        Call(case.function, case, case.dtypes[0], 0, False)
+        Call(case.function, case, "f", orders=1)
     finally:
         sys.setprofile(None)
         chainer.FunctionNode.apply = apply

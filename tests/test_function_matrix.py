@@ -1,7 +1,8 @@
 """Every public entry of ``chainer.functions``, compiled and compared with eager."""
-import chainer.functions as F
 import pytest
 from call_matrix import ENTRIES, ROWS, entries_of, matrix_row
+
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize("case", ROWS, ids=str)

@@ -17,7 +17,7 @@ CASES = [
     Case("fixed_decorrelated_batch_normalization", lambda x, mean, projection: F.fixed_decorrelated_batch_normalization(
         x, mean, projection, groups=2), (5, 4), (2, 2), (2, 2, 2), dtypes="f d"),
     *(Case(f"group_normalization {shape} {groups}", lambda x, gamma, beta, groups=groups: F.group_normalization(x, groups, gamma, beta),
-           shape, shape[1:2], shape[1:2]) for shape, groups in (((2, 4, 3), 2), ((3, 2), 1), ((2, 3, 2, 2), 3))),
+           shape, shape[1:2], shape[1:2]) for shape, groups in (((2, 4, 3), 2), ((3, 4), 1), ((2, 3, 2, 2), 3))),
     *(Case(f"normalize {shape} {axis}", lambda x, axis=axis: F.normalize(x, axis=axis), shape)
       for shape, axis in (((4, 3), 1), ((2, 3, 2), (1, 2)), ((3,), 0), ((2, 1), 1))),
     *(Case(f"local_response_normalization {options}", lambda x, options=options: F.local_response_normalization(x, **options),
