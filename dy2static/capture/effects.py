@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import logging
 import types
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import chainer
 
@@ -34,9 +34,10 @@ class Effects:
         """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
         self.check()
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
-        if not trusted or not types_ and self.array_writes.is_ahead or \
-                any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
+        if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
             self.store_writes(may_fail=not trusted)
+        elif not types_ and self.array_writes.is_ahead:
+            self._store(self.array_writes.changes())
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name, _why(function, name))
         operands: List[Value] = []
@@ -82,7 +83,10 @@ class Effects:
         """Put pending writes into the program here, before something that could look, or fail."""
         if may_fail and self.is_protected():
             self.abort("something that may fail at run time stands inside a `try` or `with`")
-        for container, kind, key, item in self._changes():
+        self._store(self._changes())
+
+    def _store(self, changes: Iterable[Tuple[Source, str, Any, Any]]) -> None:
+        for container, kind, key, item in list(changes):
             operands = [self.object_value(container)]
             template = self.materialiser.hand_over(item, operands)
             call = host.StateCall(_STORES[kind], (host.Hole(0), key, template), {}, _none, kind)
