@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from against_eager import check, programs, variable
 
+from dy2static import FallbackWarning, to_static
+
 LOG = []
 
 
@@ -875,3 +877,22 @@ FAILS = {"wrong_arguments"}
 @pytest.mark.parametrize("make", programs(globals()), ids=lambda make: make.__name__)
 def test_functions(make):
     check(make, signs(), compiled=None if make.__name__ in FAILS else make.__name__ not in EAGER)
+
+
+def halved(v, steps=0):
+    """As deep as the array says."""
+    if float(v.array.sum()) > 1:
+        return halved(v * 0.5, steps + 1)
+    return v, steps
+
+
+def test_recursion_that_arrays_end():
+    """Recursion with a bound that is known is compiled; without, one message says so, and the call runs eagerly."""
+    def bounded(v, depth):
+        if depth == 0 or float(v.array.sum()) < 1:
+            return v
+        return bounded(v * 0.5, depth - 1) + bounded(v * 0.3, depth - 1)
+    check(lambda compile: compile(lambda x: bounded(x, 4)), signs(), compiled=True)
+    with pytest.warns(FallbackWarning, match="as deep as array values decide .*test_functions.py.*write a loop") as seen:
+        y, steps = to_static(lambda x: halved(x))(variable(3, low=2, high=3))
+    assert len(seen) == 1 and steps > 2 and float(y.array.sum()) < 1

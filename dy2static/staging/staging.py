@@ -202,6 +202,9 @@ class Staging(Joins, Loops):
 
     def raise_at_run(self, error: Exception) -> None:
         """Let the host raise what this block raises; what was written before has happened by then."""
+        if type(error) is RecursionError:
+            self.capture.abort("a function calls itself as deep as array values decide", hint="write a loop, or bound the depth "
+                               "by a number that is known (`if depth == 0`)")
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()
