@@ -175,7 +175,7 @@ class BoundStaticFunction(StaticCallable):
 
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
-              check: int = 0) -> Any:
+              check: int = 0, rng: str = "eager") -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -185,10 +185,16 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
     cache_limit: the most programs kept per function; the one used longest ago goes first.
     cache_bytes: about how much memory they may take together, looked at when another one is made; at least one stays.
     check: so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
+    rng: where Chainer's functions (dropout and its kin) draw from: ``"eager"``, the very numbers that eager draws; or
+        ``"fast"``, other ones, from a counter-based generator whose key each call draws from NumPy's global one.
 
     Raises `SignatureError` for anything else.
     """
-    options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check}
+    if rng not in ("eager", "fast"):
+        raise SignatureError(f'rng is "eager" or "fast", not {rng!r}')
+    if check and rng == "fast":
+        raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
+    options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check, "rng": rng}
     if target is None:
         return lambda actual: to_static(actual, **options)
     if isinstance(target, StaticCallable):

@@ -61,7 +61,7 @@ class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
     def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
-                 check: int = 0, cache_bytes: Optional[int] = None):
+                 check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager"):
         self.function, self.strict = function, strict
         self.cache = Cache(cache_limit, cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
@@ -72,7 +72,7 @@ class Dispatcher:
         self.postponed: Dict[Tuple, int] = Recent()
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
-        self.check = check
+        self.check, self.rng = check, rng
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
@@ -237,7 +237,7 @@ class Dispatcher:
     def _captured(self, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
         try:
             with untouched_globals():
-                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.rng)
         except SystemError as error:
             # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
             if tries == 0 or "recursion depth mismatch" not in str(error):

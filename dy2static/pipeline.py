@@ -22,7 +22,7 @@ from .world.outcome import Outcome
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
-                 observed: Mapping[Tuple, Tuple] = {}) -> Program:
+                 observed: Mapping[Tuple, Tuple] = {}, rng: str = "eager") -> Program:
     """The program for one call: source → transformers → symbolic run → graph → passes → generated Python.
 
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
@@ -31,6 +31,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     outcome = trace(function, args, kwargs, varying, observed)      # converts user code as it meets it
     try:
         graph = passes.run(passes.CLEAN, outcome.graph)
+        graph = passes.run((passes.fast_random,), graph) if rng == "fast" else graph
         nodes = differentiate(outcome, graph)                       # one FunctionNode, or a few where there are cuts
         forward = emit(nodes.graph, name="forward", escaping=set(graph.outputs), saved=nodes.saved)
         return assemble(outcome, nodes, forward)

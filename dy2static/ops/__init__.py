@@ -11,6 +11,7 @@ from . import (
     creation,
     cumulative,
     elementwise,
+    fast_random,
     images,
     indexing,
     linear_algebra,
@@ -29,7 +30,7 @@ from .creation import ones_like, zeros_like
 from .movement import normal_index
 
 __all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "cumulative",
-           "elementwise", "images", "indexing", "linear_algebra", "lists", "loss", "movement", "normal_index",
+           "elementwise", "fast_random", "images", "indexing", "linear_algebra", "lists", "loss", "movement", "normal_index",
            "normalization", "ones_like", "parts", "pooling", "reduction", "scalar", "special_functions",
            "trigonometry", "zeros_like"]
 

@@ -9,6 +9,7 @@ from ..ir.verify import verify
 from .autodiff import Gradients, autodiff
 from .cse import eliminate_common
 from .dead import eliminate_dead
+from .fast_random import fast_random
 from .marks import deciding_values, marked_in_run
 from .segments import Segment, segments
 from .simplify import simplify
@@ -21,7 +22,7 @@ Pass = Callable[[Graph], Graph]
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
 __all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "deciding_values", "eliminate_common", "eliminate_dead",
-           "marked_in_run", "required", "run",
+           "fast_random", "marked_in_run", "required", "run",
            "segments", "simplify", "split"]
 
 
