@@ -2,9 +2,7 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import dis
-import enum
 import functools
 import itertools
 import logging
@@ -14,7 +12,7 @@ import random
 import time
 import types
 import warnings
-from typing import Any, Callable, Dict, Iterator, Mapping, Set, Tuple
+from typing import Any, Callable, Dict, Set, Tuple
 
 import chainer
 import numpy as np
@@ -24,7 +22,7 @@ from ..lowering.registration import registered
 from ..runtime.frames import warn
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from ..symbolic import patches, stand_ins
-from ..symbolic.lists import FUNCTIONS, Range, StagedList, length
+from ..symbolic.lists import FUNCTIONS, StagedList, length
 from ..symbolic.values import (
     ArrayMethod,
     BoundHostMethod,
@@ -35,26 +33,17 @@ from ..symbolic.values import (
     is_symbolic,
 )
 from ..world.collection_shadows import COLLECTIONS, ShadowDeque
-from ..world.dataclass import initialise
-from ..world.objects import ShadowMeta, real_class
+from ..world.objects import ShadowMeta
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from ..world.trust import is_converted, is_generated, is_library, is_library_class
-from ..world.untouched import random_states, set_random_states
-from .number_calls import CONVERSIONS, NumberCalls
+from .classes import COLLECTION_KINDS, PURE_MODULES, TEXT, Classes
+from .draws import GENERATORS, Draws
+from .number_calls import NumberCalls
 
-#: Modules of the standard library whose functions only compute.
-_PURE_MODULES = frozenset(("math", "operator", "_operator", "builtins", "functools", "_functools", "itertools",
-                           "collections", "_collections", "collections.abc", "_collections_abc", "copy", "dataclasses",
-                           "typing", "string", "re", "textwrap", "numbers", "statistics", "fractions", "decimal", "types",
-                           "abc", "_abc", "keyword", "enum", "bisect", "_bisect", "heapq", "_heapq", "cmath", "contextlib",
-                           "copyreg", "numpy", "warnings_registry"))
 _HOST_BUILTINS = frozenset((print, open, input, exec, eval, compile, globals, locals, id, __import__))
 _INSPECTING = frozenset((isinstance, hasattr, getattr, callable))
-_TEXT = frozenset((str, repr, format, ascii))
 _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
                  types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
-#: Their constructors run as they are.
-_AS_THEY_ARE = (chainer.Variable, chainer.FunctionNode, chainer.Function)
 _NUMBER_MODULES = frozenset(("math", "operator", "_operator"))
 #: What these are given to call is called by C code: it must be what the capture would call.
 _CALLING = frozenset((map, filter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
@@ -66,12 +55,6 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 #: Stand-ins of ours: their methods do the right thing already.
 _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
 
-#: The generators of random numbers that a user may have, and how to make another one for a trial.
-_GENERATORS: Dict[type, Callable] = {
-    np.random.RandomState: np.random.RandomState, np.random.Generator: np.random.default_rng, random.Random: random.Random}
-
-_COLLECTIONS = {shadow: kind for kind, shadow in COLLECTIONS.items()}
-
 #: Functions that answer yes or no, as the world is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
@@ -79,7 +62,7 @@ _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 _CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in (time.time, time.perf_counter, time.monotonic, time.process_time)}
 
 
-class Calls(NumberCalls):
+class Calls(Classes, Draws, NumberCalls):
     """The dispatch of one capture."""
 
     def __init__(self, capture: Any):
@@ -101,8 +84,8 @@ class Calls(NumberCalls):
             return functools.partial(_host_without_result, self, function)
         if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name == "isEnabledFor":
             return lambda level: self.capture.host_call(function, (level,), {}, (type_of(True),), name="isEnabledFor")
-        if kind is BoundHostMethod and type(function.owner.real) in _GENERATORS:
-            return functools.partial(self._draw, function, _GENERATORS[type(function.owner.real)])
+        if kind is BoundHostMethod and type(function.owner.real) in GENERATORS:
+            return functools.partial(self._draw, function, GENERATORS[type(function.owner.real)])
         if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
             return function
         if kind is types.FunctionType:
@@ -159,7 +142,7 @@ class Calls(NumberCalls):
             if name.startswith(_HOST_LIBRARIES):
                 return self.host(function)
             return self.native(function)
-        return self.native(function) if name in _PURE_MODULES else self.host(function)
+        return self.native(function) if name in PURE_MODULES else self.host(function)
 
     def _method(self, method: types.MethodType) -> Callable:
         function, owner = method.__func__, method.__self__
@@ -183,7 +166,7 @@ class Calls(NumberCalls):
             if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
                 return self.native(method)
             home = type(owner).__module__
-            if (function.__module__ or "") in _PURE_MODULES and (home in _PURE_MODULES or not is_library(home)):
+            if (function.__module__ or "") in PURE_MODULES and (home in PURE_MODULES or not is_library(home)):
                 return self.native(method)              # but not of `os.environ`, whose methods are those of any mapping
             return self.host(method)
         if isinstance(function, StaticCallable):
@@ -196,88 +179,6 @@ class Calls(NumberCalls):
             if "__call__" in base.__dict__:
                 return self.callee(types.MethodType(base.__dict__["__call__"], shadow))
         raise TypeError(f"{cls.__name__!r} object is not callable")
-
-    # --- classes --------------------------------------------------------------------------------------------------------
-
-    def _class(self, cls: type) -> Callable:
-        if cls is super:
-            return lambda *args: super(*[real_class(a) for a in args[:1]], *args[1:])
-        if cls is type:
-            return self._type
-        if issubclass(cls, BaseException) and cls.__module__ == "builtins":
-            return cls                                  # only holds its arguments, whatever they are
-        if cls in CONVERSIONS:
-            return functools.partial(self._convert, cls)
-        if cls is range:
-            return self._range
-        if cls in _TEXT:
-            return functools.partial(self._text, cls)
-        if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library_class(cls):
-            return lambda *args, **kwargs: self.capture.abort(f"a {cls.__name__} is made inside the compiled function")
-        if cls in (np.errstate, contextlib.suppress):
-            self.capture.abort(f"{cls.__name__} decides what happens when something fails at run time")
-        if cls.__module__.startswith("numpy.random"):
-            return self.host(cls)
-        if issubclass(cls, np.generic):
-            return lambda *args: (self.capture.numpy_call(cls, args, {}) if any(map(is_symbolic, args)) else cls(*args))
-        if not is_library_class(cls) and not issubclass(cls, _AS_THEY_ARE) and not isinstance(cls, enum.EnumMeta):
-            return functools.partial(self._instance, cls)
-        if cls.__module__ in _PURE_MODULES or issubclass(cls, (BaseException, tuple, chainer.Variable, chainer.FunctionNode,
-                                                               chainer.Function)):
-            return self.native(cls)
-        if cls.__module__.startswith(("chainer.", "numpy")) or not is_library_class(cls):
-            return self.native(cls)
-        return self.host(cls)
-
-    def _instance(self, cls: type, *args: Any, **kwargs: Any) -> Any:
-        """``cls(*args, **kwargs)`` of a user's class whose instances have no shadows: what it defines itself is staged."""
-        self.capture.world.check_class(cls)
-        if any(isinstance(base.__dict__.get("__call__"), types.FunctionType) for base in type(cls).__mro__):
-            self.capture.abort(f"the metaclass of {cls.__name__} has a __call__")
-        new, init = [next(base.__dict__[name] for base in cls.__mro__ if name in base.__dict__) for name in ("__new__", "__init__")]
-        function = getattr(new, "__func__", None)
-        if isinstance(function, types.FunctionType) and self._has_source(function):
-            made = self.callee(function)(cls, *args, **kwargs)
-        elif new is object.__new__:
-            made = object.__new__(cls)
-        elif issubclass(cls, BaseException):
-            made = new(cls, *args, **kwargs)
-        else:
-            made = self.native(new if function is None else function)(cls, *args, **kwargs)
-        if not isinstance(made, cls) or init is object.__init__:
-            return made
-        if isinstance(init, types.FunctionType) and self._has_source(init):
-            self.callee(init)(made, *args, **kwargs)
-        elif isinstance(made, BaseException):
-            init(made, *args, **kwargs)
-        else:
-            self.native(init)(made, *args, **kwargs)
-        return made
-
-    def _initialise(self, function: types.FunctionType, made: Any, *args: Any, **kwargs: Any) -> None:
-        """The ``__init__`` that `dataclasses` has written for a class."""
-        cls = next(base for base in type(made).__mro__ if base.__dict__.get("__init__") is function)
-        initialise(self.capture.world, cls, made, args, kwargs)
-
-    @staticmethod
-    def _has_source(function: types.FunctionType) -> bool:
-        """Whether somebody wrote a function; methods of named tuples and dataclasses are generated."""
-        return is_converted(function) and not function.__code__.co_filename.startswith("<string>")
-
-    def _type(self, value: Any, *rest: Any) -> Any:
-        if rest:
-            return type(value, *rest)
-        self.capture.staging.need_exact(value)
-        kinds = {**_COLLECTIONS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
-                 SymbolicVariable: chainer.Variable}
-        kind = type(value)
-        if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:
-            self.capture.abort("type() of an object that is known at run time only")
-        if kind in kinds:
-            return kinds[kind]
-        if is_symbolic(value):
-            return chainer.Parameter if isinstance(value, chainer.Parameter) else value.__class__
-        return value.__class__ if isinstance(value, ShadowBase) else kind
 
     def _text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         if getattr(function, "__name__", "") == "join" and args:
@@ -292,7 +193,7 @@ class Calls(NumberCalls):
     # --- builtin functions and methods --------------------------------------------------------------------------------
 
     def _builtin(self, function: Any) -> Callable:
-        if function in _TEXT:
+        if function in TEXT:
             return functools.partial(self._text, function)
         if function is len:
             return functools.partial(length, self, function)
@@ -322,7 +223,7 @@ class Calls(NumberCalls):
         if isinstance(owner, types.ModuleType) or owner is None:
             if module in _NUMBER_MODULES or function in (abs, round, pow, divmod):
                 return functools.partial(self._of_numbers, function)
-            pure = module in _PURE_MODULES or module.startswith(("numpy.core", "numpy._core")) or owner is None
+            pure = module in PURE_MODULES or module.startswith(("numpy.core", "numpy._core")) or owner is None
             return self.native(function) if pure else self.host(function)
         if type(owner) in _OWN or isinstance(owner, ShadowBase) or is_symbolic(owner):
             return function
@@ -344,37 +245,6 @@ class Calls(NumberCalls):
         if kind is ShadowDeque and function is isinstance:
             return self.native(function)(collections.deque(), *args[1:])     # the shadow is a list
         return self.native(function)(*args, **kwargs)
-
-    def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
-        """A draw from one of the two global generators: typed by the same draw from another one."""
-        name = function.name if type(function) is BoundHostMethod else function.__name__
-        if name in ("bit_generator", "spawn", "seed", "set_state", "setstate", "get_state", "getstate"):
-            self.capture.abort(f"the state of the random generator is used ({name})")
-        if name == "shuffle":
-            self.capture.abort("a sequence is shuffled in place")
-        if name in ("choice", "choices", "sample") and generator is random.Random and args and \
-                not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
-            self.capture.abort(f"random.{name} from items that are not of one type")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")         # the run will warn
-                trials = [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), args, kwargs, filling))
-                          for filling in stand_ins.FILLINGS]
-        except Exception as error:
-            self.capture.abort(f"random {name}: {error}")
-        structure, found = trials[0][0], tuple(map(type_of, trials[0][1]))
-        if any(tuple(map(type_of, leaves)) != found for _, leaves in trials):
-            self.capture.abort(f"random {name}: the shape of the result depends on the contents of an array")
-        return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
-
-    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:
-        """A draw with made-up arrays; where those will not do, with others, or with probabilities."""
-        for made in (lambda type_: stand_ins.stand_in(type_, filling), lambda type_: stand_ins.stand_in(type_, 0)):
-            try:
-                return draw(*stand_ins.typed(args, made), **stand_ins.typed(kwargs, made))
-            except ValueError:
-                continue
-        return draw(*stand_ins.typed(args, stand_ins.shares), **stand_ins.typed(kwargs, stand_ins.shares))
 
     # --- the three ways to call -----------------------------------------------------------------------------------------
 
@@ -403,7 +273,7 @@ class Calls(NumberCalls):
         return now
 
     def _argument(self, value: Any) -> Any:
-        if type(value) in (ShadowList, ShadowDict, *_COLLECTIONS):
+        if type(value) in (ShadowList, ShadowDict, *COLLECTION_KINDS):
             if isinstance(value, ShadowList) or not value.whole:
                 value.load_all()
             return value
@@ -429,15 +299,6 @@ class Calls(NumberCalls):
         return any(isinstance(leaf, np.ndarray) for leaf in stand_ins.flatten(result)[1])
 
     # --- around the capture -----------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def preserved_random_state(self) -> Iterator[None]:
-        """Whatever draws inside leaves both global generators as they were."""
-        states = random_states()
-        try:
-            yield
-        finally:
-            set_random_states(states)
 
     def outside(self) -> Any:
         """Run something with Chainer as it is."""
@@ -469,7 +330,7 @@ _NO_RESULT = frozenset((print, chainer.report, time.sleep, *_LOGGING))
 
 
 #: Called on the host, these look at their arguments, fail only where the program is at an end, and change nothing.
-HARMLESS = tuple(_NO_RESULT | _TEXT | frozenset((id,)))
+HARMLESS = tuple(_NO_RESULT | TEXT | frozenset((id,)))
 
 
 def writable_cells(function: types.FunctionType) -> Tuple[Any, ...]:

@@ -1,0 +1,64 @@
+"""Draws from generators of random numbers: done at every run, typed by the same draw from another generator."""
+from __future__ import annotations
+
+import contextlib
+import random
+import warnings
+from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
+
+import numpy as np
+
+from ..ir.types import type_of
+from ..symbolic import stand_ins
+from ..symbolic.values import BoundHostMethod
+from ..world.untouched import random_states, set_random_states
+
+#: The generators of random numbers that a user may have, and how to make another one for a trial.
+GENERATORS: Dict[type, Callable] = {
+    np.random.RandomState: np.random.RandomState, np.random.Generator: np.random.default_rng, random.Random: random.Random}
+
+
+class Draws:
+    """Of `Calls`: the two global generators, and those of the user's."""
+
+    capture: Any
+
+    def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
+        """A draw from one of the two global generators: typed by the same draw from another one."""
+        name = function.name if type(function) is BoundHostMethod else function.__name__
+        if name in ("bit_generator", "spawn", "seed", "set_state", "setstate", "get_state", "getstate"):
+            self.capture.abort(f"the state of the random generator is used ({name})")
+        if name == "shuffle":
+            self.capture.abort("a sequence is shuffled in place")
+        if name in ("choice", "choices", "sample") and generator is random.Random and args and \
+                not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
+            self.capture.abort(f"random.{name} from items that are not of one type")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")         # the run will warn
+                trials = [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), args, kwargs, filling))
+                          for filling in stand_ins.FILLINGS]
+        except Exception as error:
+            self.capture.abort(f"random {name}: {error}")
+        structure, found = trials[0][0], tuple(map(type_of, trials[0][1]))
+        if any(tuple(map(type_of, leaves)) != found for _, leaves in trials):
+            self.capture.abort(f"random {name}: the shape of the result depends on the contents of an array")
+        return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
+
+    def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:
+        """A draw with made-up arrays; where those will not do, with others, or with probabilities."""
+        for made in (lambda type_: stand_ins.stand_in(type_, filling), lambda type_: stand_ins.stand_in(type_, 0)):
+            try:
+                return draw(*stand_ins.typed(args, made), **stand_ins.typed(kwargs, made))
+            except ValueError:
+                continue
+        return draw(*stand_ins.typed(args, stand_ins.shares), **stand_ins.typed(kwargs, stand_ins.shares))
+
+    @contextlib.contextmanager
+    def preserved_random_state(self) -> Iterator[None]:
+        """Whatever draws inside leaves both global generators as they were."""
+        states = random_states()
+        try:
+            yield
+        finally:
+            set_random_states(states)
