@@ -51,7 +51,7 @@ _MOST_REFUSALS = 16
 
 
 #: Entries of ``chainer.config`` that may decide whether a call can be captured.
-_MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing")
+_MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
 
 #: All there are, to be told when compilation is turned off or on.
 _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
@@ -102,7 +102,7 @@ class Dispatcher:
         if not all(type(hook) in TIMING_HOOKS for hook in registered.values()):
             return self._fall_back(args, kwargs, "function hooks are registered")
         hooks = dict(registered)
-        node, arrays = CompiledFunction(), tuple([x.array for x in args if isinstance(x, chainer.Variable)])
+        node, arrays = CompiledFunction(), tuple([x._data[0] for x in args if isinstance(x, chainer.Variable)])
         node.segment = Segment(self.function.__qualname__, None)
         for hook in hooks.values():
             hook.forward_preprocess(node, arrays)
@@ -331,7 +331,8 @@ def enable(enabled: bool) -> None:
 def coarse_signature(item: Any, depth: int = 0) -> Any:
     """Structure, types, shapes and dtypes of arguments: under which a call that cannot be captured is remembered."""
     if isinstance(item, chainer.Variable):
-        return "V", item.requires_grad, None if item.array is None else (item.shape, item.dtype.char)
+        array = item._data[0]                           # `.array` is an error with a layout of its own
+        return "V", item.requires_grad, None if array is None else (array.shape, array.dtype.char)
     if isinstance(item, np.ndarray):
         return "A", item.shape, item.dtype.char
     if depth < 4 and type(item) in (tuple, list):

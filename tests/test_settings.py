@@ -8,6 +8,10 @@ import chainer.links as L
 import numpy as np
 import pytest
 from against_eager import check, variable
+from chainer.backends import intel64
+
+from dy2static import to_static
+from dy2static.errors import FallbackWarning
 
 ENTRIES = [
     {}, {"train": False}, {}, {"enable_backprop": False}, {"dtype": np.dtype("float16")}, {"dtype": chainer.mixed16},
@@ -179,3 +183,42 @@ def test_written_for_good(own_entries):
         return x * chainer.config.mine
     check(lambda compile: (vars(chainer.config._local).pop("mine", None), (compile(count), None))[1],
           [lambda: (variable(3),)] * 2, compiled=False)
+
+
+# --- arrays that are not NumPy's in default layout ---------------------------------------------------------------------------
+
+class Foreign(np.ndarray):
+    """Stands for the arrays of iDeep and ChainerX."""
+
+
+def in_a_layout():
+    return chainer.Variable(np.ones((2, 3, 3, 3), "f"), layout=chainer.memory_layouts.CUDNN_CHANNEL_LAST_X)
+
+
+FOREIGN = {
+    "an argument": (lambda x: F.relu(x) * 2, lambda: np.ones(3, "f").view(Foreign), "an array of type .*Foreign"),
+    "in a Variable": (lambda x: F.relu(x) * 2, lambda: chainer.Variable(np.ones(3, "f").view(Foreign)), "an array of type .*Foreign"),
+    "a layout": (lambda x: x.shape, in_a_layout, "a memory layout of its own"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_arrays_of_others(name):
+    """The call runs eagerly and says why."""
+    function, make, words = FOREIGN[name]
+    static = to_static(function)
+    with pytest.warns(FallbackWarning, match=f"{words}.*; only NumPy arrays in default layout are compiled"):
+        result = static(make())
+    expected = function(make())
+    assert type(result) is type(expected)
+    np.testing.assert_array_equal(chainer.as_array(result) if isinstance(result, chainer.Variable) else result,
+                                  chainer.as_array(expected) if isinstance(result, chainer.Variable) else expected)
+
+
+def test_ideep(monkeypatch):
+    static = to_static(lambda x: x * 2)
+    monkeypatch.setattr(intel64, "is_ideep_available", lambda: True)
+    with chainer.using_config("use_ideep", "auto"), pytest.warns(FallbackWarning, match="use_ideep is 'auto'"):
+        static(np.ones(3, "f"))
+    static(np.ones(3, "f"))
+    assert static.stats()["captures"] == 1

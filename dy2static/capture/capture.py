@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 import chainer
 import numpy as np
+from chainer.backends import intel64
 
 from ..ir.building import Builder, building
 from ..ir.graph import Value
@@ -39,6 +40,8 @@ from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
 
 _MOST_NODES = 200_000
+
+_LAYOUTS = "only NumPy arrays in default layout are compiled; others run eagerly"
 
 #: So many operations are captured inside one decision: code that this call does not run may never end.
 _MOST_UNDECIDED = 4_000
@@ -91,6 +94,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
 
         Raises `CaptureAborted`, or whatever the user's code raises.
         """
+        if intel64.is_ideep_available() and chainer.config.use_ideep != "never":
+            self.abort(f"chainer.config.use_ideep is {chainer.config.use_ideep!r}, and iDeep computes", hint=_LAYOUTS)
         world = self.world
         start = Snapshot(self, ())
         shadows = [world.shadow(arg, world.source("arg", None, i)) for i, arg in enumerate(args)]
@@ -181,12 +186,12 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         """The symbolic form of a Variable or Parameter of the user's."""
         if type(real) not in (chainer.Variable, chainer.Parameter):
             self.abort(f"a Variable of type {type(real).__name__}")
+        if real.layout is not None:
+            self.abort("a Variable with a memory layout of its own", hint=_LAYOUTS)
         array = real.array
         if array is None:
             self.abort(f"parameter {real.name or source.describe()} is not initialised yet", again=True)
         self._check_array(array)
-        if real.layout is not None:
-            self.abort("a Variable with a memory layout of its own")
         self.world.guard(source, "variable", (type(real), real.requires_grad, array.shape, array.dtype))
         value = self._input("variable", type_of(array), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
@@ -240,7 +245,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     def _check_array(self, array: Any) -> None:
         if type(array) is not np.ndarray:
             self.abort(f"an array of type {type(array).__module__}.{type(array).__name__}",
-                       hint="only NumPy arrays in default layout are compiled; others run eagerly")
+                       hint=_LAYOUTS)
         if array.dtype.kind not in "fiub" or not array.dtype.isnative:
             self.abort(f"an array of dtype {array.dtype}")
 

@@ -116,6 +116,8 @@ class World(Objects):
             return kind._make(self._items(real, source))
         if isinstance(real, chainer.Variable):
             return self.capture.input_variable(real, source)
+        if isinstance(real, chainer.get_array_types()):
+            return self.capture.input_array(real, source)
         self.guard(source, "type", kind)
         if self._can_shadow(real):
             return self._object(real, source)
