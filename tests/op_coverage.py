@@ -26,13 +26,11 @@ def page():
     """The whole page."""
     functions, links = _functions(), _links()
     totals = collections.Counter(line.kind for line in functions)
-    rows = sum(map(len, _rows_by_entry().values()))
-    calls = len(call_matrix.ROWS)
     compiled = len(link_matrix.ROWS) - sum(row.eager is not None for row in link_matrix.ROWS.values())
     return "\n".join([
         _HEAD,
         f"Functions: {len(functions)} entries, {totals['lowered']} lowered, {totals['composed']} composed, "
-        f"{totals['in part']} lowered in part, {totals['whole']} whole, 0 failing. {calls} rows ({rows} by entry), "
+        f"{totals['in part']} lowered in part, {totals['whole']} whole, 0 failing. {len(call_matrix.ROWS)} rows, "
         f"{len(call_matrix.EAGER)} of them run eagerly.",
         "",
         f"Links: {len(link_matrix.ENTRIES)} entries, {len(links)} compared, {len(link_matrix.WITHOUT)} without a row, 0 failing. "
