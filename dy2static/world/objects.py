@@ -133,6 +133,8 @@ class Objects:
         if isinstance(shadow, (dict, list)):
             self.check_fresh()
         found = _lookup(cls, name)
+        if isinstance(_lookup(cls, "__getattribute__"), types.FunctionType):
+            self.capture.abort(f"class {cls.__name__} has a __getattribute__")
         if found is not _ABSENT and _is_data_descriptor(found):
             return self._data_descriptor(shadow, cls, name, found)
         value = attributes.get(name, _ABSENT)
@@ -223,6 +225,9 @@ class Objects:
         source = self.source("attr", self.source("const", None, cls), name)
         if isinstance(found, classmethod):
             source, found = self.source("attr", source, "__func__"), found.__func__
+        elif hasattr(type(found), "__get__") and not isinstance(found, (types.FunctionType, property)):
+            # read through the class, a descriptor of the user's would answer
+            source = self.source("item", self.source("dict", self.source("const", None, _owner(cls, name))), name)
         self.guard(source, "is", found)
 
     def make_instance(self, cls: type, args: Tuple, kwargs: Dict[str, Any]) -> Any:
