@@ -132,9 +132,10 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         built = self.materialiser.build(result)
         self._check_decided()
         self.materialiser.check_handed()
-        if not self.staging.replaced.are_as_noted(self.materialiser.built):
+        broken = self.staging.replaced.broken(self.materialiser.built, self.materialiser.handed)
+        if broken is not None:
             self.abort("a list, dict or object that a loop on array values replaces is changed after it, or leaves the function "
-                       "beside the one before the loop")
+                       "beside the one before the loop", because=broken)
         return Leaf(path, nodes, End((), tuple(self.variables), writes, built))
 
     def _start_again(self, start: Snapshot) -> None:

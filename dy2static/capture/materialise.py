@@ -45,7 +45,7 @@ class Materialiser:
         self.built: Dict[int, Tuple[Any, Build]] = {}
         self._open: Dict[int, object] = {}
         self._in_itself: set = set()
-        self._handed: Dict[int, Any] = {}
+        self.handed: Dict[int, Any] = {}
 
     # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Materialiser:
         if kind in (list, dict):
             if id(item) in self.built:
                 self.capture.abort("an object that is made here is handed to two host calls")
-            self._handed.setdefault(id(item), (item, _contents(item)))
+            self.handed.setdefault(id(item), (item, _contents(item)))
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
@@ -147,7 +147,7 @@ class Materialiser:
 
     def check_handed(self) -> None:
         """Stop if a list or dict that a host call got, as a copy, was changed since."""
-        for item, contents in self._handed.values():
+        for item, contents in self.handed.values():
             now = _contents(item)
             if len(now) != len(contents) or any(a is not b for a, b in zip(now, contents)):
                 self.capture.abort(f"a {type(item).__name__} that a host call was given, or an object kept, is changed later")
@@ -264,7 +264,7 @@ class Materialiser:
         if id(item) in self._open:
             self._in_itself.add(id(item))
             return Build("again", (self._open[id(item)],))
-        if id(item) in self._handed:
+        if id(item) in self.handed:
             self.capture.abort("an object that was made here and handed to a host call leaves the compiled function")
         self._open[id(item)] = object()
         made = self._parts(item)

@@ -43,8 +43,9 @@ class StagedFunctions:
                     kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
                     or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
                 self.abort("`is` of a value that is known at run time only")
-        if first is not second and self.staging.replaced.holds(first) and self.staging.replaced.holds(second):
-            self.abort("`is` of objects that a loop on array values replaces")
+        noted = [self.staging.replaced.holding(item) for item in (first, second)]
+        if first is not second and None not in noted:
+            self.abort("`is` of objects that a loop on array values replaces", because=noted[1])
         if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
             self.abort("two arrays are compared by `is`")
         if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \

@@ -40,6 +40,12 @@ def read(value: Any) -> Any:
     return value
 
 
+def bound(value: Any) -> Any:
+    """The value of a name that is bound here, if a decision has made that hard to see."""
+    result = _staged("bound", value) if type(value) in symbolic_types else NotImplemented
+    return value if result is NotImplemented else result
+
+
 def call(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for ``function``: itself, or its staged form while a capture runs."""
     capture = stage.capture

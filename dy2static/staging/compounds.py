@@ -1,7 +1,7 @@
 """Values of parts that a loop carries whole: tuples, and lists, dicts and objects that an iteration makes anew."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..symbolic.lists import StagedList
 from ..world.shadows import ShadowBase, ShadowDict, attributes_of
@@ -20,7 +20,7 @@ def compound_of(item: Any) -> Optional[Compound]:
         return Compound((type(item), len(item)), list(item))
     if type(item) is dict:
         return Compound((dict, *item), list(item.values()))
-    if type(item) is StagedList and item.symbolic is None:
+    if type(item) is list or type(item) is StagedList and item.symbolic is None:
         return Compound((list, len(item)), list(item))
     if isinstance(item, ShadowBase) and not isinstance(attributes_of(item), ShadowDict):
         attributes: Dict[str, Any] = attributes_of(item)
@@ -40,6 +40,8 @@ def rebuilt(item: Any, parts: List[Any]) -> Any:
         return type(item)._make(parts) if hasattr(item, "_make") else tuple(parts)
     if type(item) is dict:
         return dict(zip(item, parts))
+    if type(item) is list:
+        return list(parts)
     if type(item) is StagedList:
         return StagedList(item.capture, parts)
     made = object.__new__(type(item))
@@ -56,37 +58,83 @@ def containers_in(item: Any) -> List[Tuple[Any, List[Any]]]:
     return own + [each for part in found.parts for each in containers_in(part)]
 
 
-class Replaced:
-    """Containers that loops replace: what was there before, and what is there after.
+def is_plain(item: Any) -> bool:
+    """Whether it is a list or dict made during the capture, of known length, that does not hold itself."""
+    return type(item) in (dict, list, StagedList) and is_finite(item)
 
-    In a run without iterations both are one object.  So neither may be changed later, nor may both be asked whether
-    they are one, nor leave the function; then nobody can tell.
+
+def is_finite(item: Any) -> bool:
+    """Whether it is a compound that does not hold itself."""
+    found = compound_of(item)
+    return found is not None and _holds_no_loop(found.parts, (id(item),))
+
+
+def _holds_no_loop(parts: List[Any], around: Tuple[int, ...]) -> bool:
+    for part in parts:
+        found = compound_of(part)
+        if found is not None and (id(part) in around or not _holds_no_loop(found.parts, (*around, id(part)))):
+            return False
+    return True
+
+
+def fill(item: Any, parts: List[Any]) -> None:
+    """Let these be the parts of a container."""
+    if type(item) is dict:
+        dict.update(item, zip(list(item), parts))
+    elif isinstance(item, list):
+        list.__setitem__(item, slice(None), parts)
+    else:
+        attributes_of(item).update(zip(list(attributes_of(item)), parts))
+
+
+class Note:
+    """Two containers that a run may have as one object, what was in them, and the decision that made it so."""
+
+    def __init__(self, items: Tuple[Any, Any], parts: Tuple[List[Any], List[Any]], decision: Any):
+        self.items, self.parts, self.decision = items, parts, decision
+
+
+class Replaced:
+    """Containers that stand for one object in some runs: those that a loop replaces, before, inside and after it, and
+    those of two branches, with what both are joined into.
+
+    So none of them may be changed later, nor may two be asked whether they are one, nor may two that are linked leave the
+    function; then nobody can tell.
     """
 
     def __init__(self) -> None:
-        self._pairs: List[Tuple[Any, Any, List[Any]]] = []
+        self._notes: List[Note] = []
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self._notes)
 
-    def note(self, before: Any, after: Any) -> None:
-        """One compound replaced by another of its form."""
+    def note(self, before: Any, after: Any, decision: Any = None) -> None:
+        """One compound that may be another of its form."""
         for (x, own), (y, other) in zip(containers_in(before), containers_in(after)):
             if x is not y:
-                self._pairs += [(x, y, own), (y, x, other)]
+                self._notes.append(Note((x, y), (own, other), decision))
 
     def forget_from(self, count: int) -> None:
         """Forget all but the first ones."""
-        del self._pairs[count:]
+        del self._notes[count:]
 
-    def holds(self, item: Any) -> bool:
-        """Whether an object is one of these."""
-        return any(item is known for known, _, _ in self._pairs)
+    def holding(self, item: Any) -> Optional[Note]:
+        """What is noted of an object first."""
+        return next((note for note in self._notes if any(item is known for known in note.items)), None)
 
-    def are_as_noted(self, leaving: Dict[int, Any]) -> bool:
-        """Whether none was changed, and of no two both leave.  leaving: by identity."""
-        return all(not changed(item, parts) and not (id(item) in leaving and id(other) in leaving)
-                   for item, other, parts in self._pairs)
+    def changed_since(self, count: int) -> Iterator[Note]:
+        """The notes, but for the first ones, of which something was changed."""
+        return (note for note in self._notes[count:] if any(map(changed, note.items, note.parts)))
+
+    def broken(self, leaving: Dict[int, Any], handed: Dict[int, Any]) -> Optional[Note]:
+        """A note of what was changed, or of two linked ones that leave, or one of them in a host call; these by identity."""
+        groups: Dict[int, Set[int]] = {}
+        for note in self._notes:
+            joined: Set[int] = set().union(*[groups.get(id(item), {id(item)}) for item in note.items])
+            if joined.intersection(leaving) and len(joined.intersection({**leaving, **handed})) > 1:
+                return note
+            groups.update(dict.fromkeys(joined, joined))
+        return next(self.changed_since(0), None)
 
 
 def changed(item: Any, parts: List[Any]) -> bool:

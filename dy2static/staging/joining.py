@@ -1,7 +1,7 @@
 """Joining what two branches leave behind: one node, and one value for each name and place that they write."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..symbolic.lists import Contents, kind_of
 from ..symbolic.rollback import Place, Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..world.regions import close, free_values
+from .compounds import compound_of, fill, is_finite, is_like, is_plain, rebuilt
 
 _SAME = object()
 
@@ -36,13 +37,14 @@ class Decided:
 class Branch:
     """One captured block: its nodes, what it returned and what it wrote.
 
-    marks: of the path through it.  names: what some values are called outside.  values: what arrays in it held at its end.
+    before: the state of things at its start.  marks: of the path through it.  names: what some values are called
+    outside.  values: what arrays in it held at its end.
     """
 
-    def __init__(self, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any], marks: Mapping = {},
+    def __init__(self, before: Snapshot, nodes: Sequence[Node], results: Tuple, writes: Dict[Place, Any], marks: Mapping = {},
                  names: Mapping[Value, Value] = {}, values: Mapping[int, Tuple[Any, Any]] = {}):
         self.nodes, self.results, self.writes, self.marks, self.names = list(nodes), results, writes, marks, names
-        self.values = values
+        self.before, self.values = before, values
         self.outputs: List[Value] = []
         self.merged: Dict[Tuple[int, int], Callable] = {}
 
@@ -120,8 +122,51 @@ class Joins:
         if type(a) is tuple and type(b) is tuple and len(a) == len(b):
             parts = [self._merge(x, y, branches, name) for x, y in zip(a, b)]
             return lambda outputs: tuple([part(outputs) for part in parts])
+        if is_like(a, b):
+            joined = self._merge_containers(a, b, branches, name)
+            if joined is not None:
+                return joined
+            self.capture.abort(f"which {'list' if isinstance(a, list) else 'dict' if type(a) is dict else 'object'} {name} is "
+                               f"depends on a decision on array values")
         self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
+
+    def _merge_containers(self, a: Any, b: Any, branches: List[Branch], name: str) -> Optional[Callable]:
+        """A container with joined parts; None where it could be seen that it is another object.
+
+        One that only one branch makes, where the other has none, stays the object that it is.
+        """
+        known = branches[0].merged.get((id(a), id(b)))
+        if known is not None:
+            return known
+        made = [item for item in (a, b) if id(item) not in self.made_up]
+        if len(made) == 1 and branches[0].before.holds(made[0]) or len(made) > 1 and not self._may_be_joined(made, branches):
+            return None
+        parts = [self._merge(x, y, branches, name) for x, y in
+                 zip(*[compound_of(item).parts for item in (a, b)])]            # type: ignore[union-attr]
+        found: List[Any] = []
+
+        def merged(outputs: Sequence[Value]) -> Any:
+            if not found:
+                joined = [part(outputs) for part in parts]
+                if len(made) == 1:
+                    found.append(made[0])
+                    fill(made[0], joined)
+                else:
+                    found.append(rebuilt(a, joined))
+                    for side in made:
+                        self.replaced.note(side, found[0], self.path.decision)
+            return found[0]
+        branches[0].merged[id(a), id(b)] = merged
+        return merged
+
+    def _may_be_joined(self, items: List[Any], branches: List[Branch]) -> bool:
+        """Whether no branch changes one of the containers that was there before, and they are no objects of a class.
+
+        Outside of loops the rest of the function is rather captured for each branch.
+        """
+        written = {place[0] for branch in branches for place in branch.writes}
+        return bool(self.in_loop or self.path.was_here()) and all(is_plain(x) and id(x) not in written for x in items)
 
     def _numpy_number(self, item: Any, branch: Branch) -> SymbolicArray:
         """A number of NumPy's as one of the graph."""
@@ -178,6 +223,10 @@ class Joins:
         """Something of the same kind, for where a name is unbound."""
         if type(item) is tuple:
             return tuple([self._filler(part, branch) for part in item])
+        if not isinstance(item, tuple) and is_finite(item) and not branch.before.holds(item):
+            made = rebuilt(item, [self._filler(part, branch) for part in compound_of(item).parts])  # type: ignore[union-attr]
+            self.made_up[id(made)] = made
+            return made
         if type(item) is Contents and item.symbolic is None:
             return Contents([self._filler(part, branch) for part in item.items])
         if type(item) is Contents:

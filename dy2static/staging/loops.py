@@ -16,7 +16,8 @@ from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from ..world.aborts import CaptureAborted
 from ..world.regions import close, free_values
-from .compounds import changed, compound_of, containers_in, is_like
+from ..world.shadows import ShadowBase
+from .compounds import changed, compound_of, containers_in, is_like, is_plain
 from .joining import Branch
 from .slots import STAYS, CompoundSlot, MaybeSlot, Slot, Unchanged, VariableSlot, slot_of, stays
 
@@ -118,7 +119,7 @@ class Loops:
               item: Any) -> "Slot":
         initial = before.read(key) if isinstance(key, tuple) else state[key]
         if type(initial) is Undefined:
-            builder = Branch((), (), {})
+            builder = Branch(before, (), (), {})
             initial = Maybe(self._filler(item.value if type(item) is Maybe else item, builder), False, initial.name)
             self.capture.builder.nodes.extend(builder.nodes)
         if type(initial) is Maybe:
@@ -154,11 +155,17 @@ class Trial:
             if isinstance(key, tuple):
                 before.write(key, item)
         self.found: Dict[Any, Any] = {}
-        self.containers = [each for key in self._compounds for each in containers_in(self.inside[key])]
+        for key in self._compounds:
+            staging.replaced.note(_present(slots[key].initial), _present(self.inside[key]))
+        self.containers = [each for key in self._compounds for each in self._carried(key, self.inside[key])]
 
     @property
     def _compounds(self) -> List[Any]:
-        return [key for key, slot in self.slots.items() if isinstance(slot, CompoundSlot)]
+        return [key for key, slot in self.slots.items() if isinstance(_present(slot), CompoundSlot)]
+
+    def _carried(self, key: Any, item: Any) -> List[Tuple[Any, List[Any]]]:
+        """The containers of a place that are new in every iteration."""
+        return _present(self.slots[key]).containers_in(_present(item))
 
     @property
     def found_more(self) -> bool:
@@ -186,8 +193,8 @@ class Trial:
     def _check_containers(self, found: Dict[Any, Any]) -> None:
         """Stop where it shows that a container that is replaced was another object eagerly."""
         new, initial = ([id(item) for item, _ in each] for each in (
-            [pair for key in self._compounds for pair in containers_in(found[key])],
-            [pair for key in self._compounds for pair in containers_in(self.slots[key].initial)]))
+            [pair for key in self._compounds for pair in self._carried(key, found[key])],
+            [pair for key in self._compounds for pair in self._carried(key, self.slots[key].initial)]))
         if any(changed(item, parts) for item, parts in self.containers) or len(set(new)) < len(new) or \
                 any(isinstance(key, tuple) and key[0] in initial for key in found):
             self.capture.abort("a loop on array values both replaces a list, dict or object and changes it in place, or keeps "
@@ -215,22 +222,24 @@ class Trial:
         before: restored by now.
         """
         return {key: self._flags(self.slots.get(key), before.read(key) if isinstance(key, tuple) else self.initial[key],
-                                 after[key]) for key in {**self.slots, **self.found}}
+                                 after[key], before) for key in {**self.slots, **self.found}}
 
-    def _flags(self, slot: Any, initial: Any, item: Any, depth: int = 0) -> Any:
+    def _flags(self, slot: Any, initial: Any, item: Any, before: Snapshot, depth: int = 0) -> Any:
         if depth > _DEEPEST:
             self.capture.abort("a loop on array values replaces an object that holds itself, or a chain of objects")
         maybe = type(slot) is MaybeSlot or type(initial) in (Maybe, Undefined)
         slot, initial, item = _present(slot), _present(initial), _present(item)
-        if maybe and containers_in(item):
+        if maybe and any(isinstance(x, ShadowBase) for x, _ in containers_in(item)):
             return False, False, {}                         # of these it matters which object they are
-        if type(initial) is Undefined and type(item) is tuple:
-            parts = slot.parts if isinstance(slot, CompoundSlot) else [None] * len(item)
-            return [self._flags(part, initial, y) if _is_carried(y) else STAYS for part, y in zip(parts, item)]
+        if type(initial) is Undefined and (type(item) is tuple or is_plain(item)):
+            new = compound_of(item).parts                   # type: ignore[union-attr]
+            parts = slot.parts if isinstance(slot, CompoundSlot) else [None] * len(new)
+            return [self._flags(part, initial, y, before, depth + 1) if _is_carried(y, before) else STAYS
+                    for part, y in zip(parts, new)]
         if is_like(initial, item):
             old, new = compound_of(initial).parts, compound_of(item).parts
             parts = slot.parts if isinstance(slot, CompoundSlot) else [Unchanged(self.capture, x, "") for x in old]
-            return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y, depth + 1)
+            return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y, before, depth + 1)
                     for part, x, y in zip(parts, old, new)]
         if type(item) is Contents:
             flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
@@ -245,10 +254,12 @@ class Trial:
         """The local names after the loop; writes what it left in objects."""
         state, rest = list(self.initial), iter(values)
         alike: Dict[Tuple[int, int], SymbolicVariable] = {}
+        compounds = set(self._compounds)
         for key, slot in self.slots.items():
             item = slot.wrap(rest, after[key])
-            if isinstance(slot, CompoundSlot):
-                self.capture.staging.replaced.note(slot.initial, item)
+            if key in compounds:
+                for other in (slot.initial, after[key]):
+                    self.capture.staging.replaced.note(_present(other), _present(item))
             if isinstance(item, SymbolicVariable):      # two places of one Variable, before and after each iteration
                 item = alike.setdefault((id(slot.initial), id(after[key])), item)
             if isinstance(key, tuple):
@@ -276,9 +287,10 @@ def _is_same(item: Any, other: Any) -> bool:
     return item.same(other) if type(item) is Contents else item is other
 
 
-def _is_carried(item: Any) -> bool:
-    """Whether a part of a tuple is a value of the graph, or has some."""
-    return isinstance(item, (SymbolicArray, SymbolicVariable)) or type(item) is tuple or number_kind(item) is not None
+def _is_carried(item: Any, before: Snapshot) -> bool:
+    """Whether a part of a compound is a value of the graph, or has some; what was there before a loop has not."""
+    return isinstance(item, (SymbolicArray, SymbolicVariable)) or number_kind(item) is not None or \
+        type(item) is tuple or is_plain(item) and not before.holds(item)
 
 
 def _present(item: Any) -> Any:
@@ -355,6 +367,7 @@ class Rest:
         step = functools.partial(_next_number, numbers, self.body, self.stop, self.staging)
         whole = (0, self.staging.truth(done), *state)
         before, kept = Snapshot(capture, (whole, self.body, self.stop)), len(capture.builder.nodes)
+        replaced = len(self.staging.replaced)
         try:
             return self.staging.while_(test(*whole), test, step, whole, ("the place in a range", "the end", *self.names))[2:]
         except CaptureAborted as stop:
@@ -362,6 +375,7 @@ class Rest:
                 raise
         capture.failed = None
         del capture.builder.nodes[kept:]
+        self.staging.replaced.forget_from(replaced)
         before.restore()
         return None
 

@@ -1,7 +1,7 @@
 """The places that a loop carries, and their values in its regions."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -103,6 +103,13 @@ class CompoundSlot:
         self.capture, self.initial, self.name = capture, initial, name
         parts = zip(compound_of(initial).parts, flags, compound_of(after).parts)        # type: ignore[union-attr]
         self.parts = [slot_of(capture, part, name, flag, new) for part, flag, new in parts]
+
+    def containers_in(self, item: Any) -> List[Tuple[Any, List[Any]]]:
+        """What can be changed in place of such a compound, with its parts, but for what stays."""
+        parts = compound_of(item).parts                         # type: ignore[union-attr]
+        own = [] if isinstance(item, tuple) else [(item, parts)]
+        return own + [each for slot, part in zip(self.parts, parts) if isinstance(slot, CompoundSlot)
+                      for each in slot.containers_in(part)]
 
     @property
     def inside(self) -> List[Value]:

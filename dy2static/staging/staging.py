@@ -36,6 +36,7 @@ class Staging(Joins, Loops):
         self.choices = Choices()
         self.truths: Dict[Value, Decided] = {}          # of what is not known but for its truth
         self.replaced = Replaced()
+        self.made_up: Dict[int, Any] = {}               # containers where there is none, which nobody sees
         self.depth = 0
         self.path = Path({})
 
@@ -155,7 +156,7 @@ class Staging(Joins, Loops):
             results, marks = self.run_block(ending, state, before, sides, frame)
             writes = before.changes()
             values = kept_values(results, tuple(writes.values()))
-        branch = Branch(nodes, results, writes, marks, values=values)
+        branch = Branch(before, nodes, results, writes, marks, values=values)
         before.restore()
         return branch
 
@@ -170,7 +171,11 @@ class Staging(Joins, Loops):
         replaced = len(self.replaced)
         outer, self.path = self.path, Path(sides, self.path, frame)
         try:
-            return block(*state), self.path.marks
+            results = block(*state)
+            for note in self.replaced.changed_since(replaced):
+                if note.decision is not None and note.decision[0] is self.path:
+                    self.capture.abort("a list or dict that depends on a decision on array values is changed", because=note)
+            return results, self.path.marks
         except CaptureAborted as stop:
             reason = stop
         finally:
@@ -196,8 +201,8 @@ class Staging(Joins, Loops):
         names = common(then.nodes, orelse.nodes, 0, place, self.capture)
         self.capture.builder.nodes.extend(then.nodes[:place])
         self.capture.builder.loc = loc
-        sides = [Branch(then.nodes[place:], then.results, then.writes, {}, values=then.values),
-                 Branch(orelse.nodes[place:], orelse.results, orelse.writes, {}, names, orelse.values)]
+        sides = [Branch(before, then.nodes[place:], then.results, then.writes, {}, values=then.values),
+                 Branch(before, orelse.nodes[place:], orelse.results, orelse.writes, {}, names, orelse.values)]
         return self._join(predicate, sides, before, (), False)
 
     def raise_at_run(self, error: Exception) -> None:
@@ -279,6 +284,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "while_": _handler(Staging.while_),
     "for_rest": _handler(Staging.for_rest), "assert_": _handler(Staging.assert_),
     "list_": _list, "for_": _for, "in_": _in, "item": item,
+    "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
     "read": lambda capture, maybe: capture.staging.read(maybe) if type(maybe) is Maybe else NotImplemented,
 }
 

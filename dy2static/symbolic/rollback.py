@@ -14,7 +14,7 @@ from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unrea
 from ..world.trust import is_library_class
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
-from .values import is_symbolic
+from .values import Maybe, is_symbolic
 from .writes import Memory
 
 #: The key of the place that is everything in a list whose length changes.
@@ -57,6 +57,11 @@ class Snapshot:
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
         self._reach([*roots, *capture.world.containers, *[cell.shadow for cell, _ in self.cells]])
+
+    def holds(self, item: Any) -> bool:
+        """Whether a container was there before the block."""
+        container = _container(item)
+        return id(container) in self.kept and self.kept[id(container)].item is container
 
     def changes(self) -> Dict[Place, Any]:
         """What is different now, by place: the new contents, or `ABSENT`.
@@ -215,6 +220,8 @@ class Snapshot:
             return [item.__func__, item.__self__]
         if isinstance(item, functools.partial):
             return [item.func, *item.args, *item.keywords.values()]
+        if type(item) is Maybe:
+            return [item.value]
         return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
 
 

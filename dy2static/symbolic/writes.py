@@ -16,7 +16,8 @@ from ..lowering import host
 from ..world.outcome import Build
 from ..world.sources import Source
 from . import stand_ins
-from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
+from .lists import Contents, StagedList
+from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
 #: Methods and functions of NumPy that write into their first operand and give nothing.
 _METHODS = frozenset(("fill", "sort", "partition", "put"))
@@ -470,10 +471,23 @@ def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
 def kept_values(*items: Any) -> Dict[int, Tuple[Any, Optional[Value]]]:
     """What arrays and Variables in these hold now, by their ids; None for arrays of the caller's that were written."""
     found: Dict[int, Tuple[Any, Optional[Value]]] = {}
-    for item in items:
+    waiting, seen = list(items), set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
         if isinstance(item, SymbolicVariable) or type(item) is SymbolicArray:
             array = item._data[0] if isinstance(item, SymbolicVariable) else item
             found[id(item)] = item, None if array.capture.array_writes.is_written(array) else array.now()
-        elif type(item) is tuple:
-            found.update(kept_values(*item))
+        elif type(item) in (tuple, list):
+            waiting += item
+        elif type(item) is StagedList:
+            waiting += list.copy(item)
+        elif type(item) is dict:
+            waiting += item.values()
+        elif type(item) is Maybe:
+            waiting.append(item.value)
+        elif type(item) is Contents:
+            waiting += item.items
     return found

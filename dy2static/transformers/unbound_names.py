@@ -16,7 +16,8 @@ class UnboundNames(Transformer):
     """Plan which ``if`` statements and loops become calls, and let names that may have no value hold one.
 
     Such a name holds ``_dy.Undefined`` from the start; wherever it is read and may still have no other,
-    ``_dy.read`` raises what Python would.  The plan is ``passing`` on the nodes, for `Loops` and `IfElse`.
+    ``_dy.read`` raises what Python would.  The last ``return`` of `EarlyReturn` always has one: ``_dy.bound`` gives
+    it.  The plan is ``passing`` on the nodes, for `Loops` and `IfElse`.
 
     Before:
         for i in rest:
@@ -76,9 +77,13 @@ class UnboundNames(Transformer):
 
     def _introduce(self, function: gast.FunctionDef) -> gast.FunctionDef:
         """Give the names that may be used before they have a value one, at the start of their function."""
+        introduced = self.introduced.get(function, ())
+        end = function.body[-1]
+        if isinstance(end, gast.Return) and getattr(end.value, "is_sure", False) and end.value.id in introduced:
+            end.value = self.quote("_dy.bound(name)", name=end.value)
         made = [
             statement
-            for name in sorted(self.introduced.get(function, ()))
+            for name in sorted(introduced)
             for statement in templates.statements(
                 "target = _dy.Undefined(name)", function, target=name, name=gast.Constant(name, None)
             )

@@ -63,4 +63,4 @@ def f(x):
         return return_value_0,
     return_value_0, = _dy.cond(_dy.not_(did_return_0), then_2, else_2, (
         return_value_0,), names=('return_value_0',))
-    return return_value_0
+    return _dy.bound(return_value_0)

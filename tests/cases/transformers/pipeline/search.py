@@ -64,4 +64,4 @@ def f(xs, wanted):
         return return_value_0,
     return_value_0, = _dy.cond(_dy.not_(did_return_0), then_3, else_3, (
         return_value_0,), names=('return_value_0',))
-    return return_value_0
+    return _dy.bound(return_value_0)
