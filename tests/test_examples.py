@@ -54,8 +54,8 @@ def test_cnn():
     (loss, accuracy), = re.findall(r"largest difference in any epoch: loss ([\d.e+-]+), accuracy ([\d.e+-]+)", out)
     moved, = re.findall(r"largest difference of running statistics: ([\d.e+-]+)", out)
     eager, compiled = map(float, re.findall(r"test accuracy ([\d.]+) eager, ([\d.]+) compiled", out)[0])
-    assert float(loss) < 1e-2 and float(accuracy) < 1e-2 and float(moved) < 1e-2 and eager > 0.85
-    assert abs(eager - compiled) < 0.01 and "the same random numbers were drawn: True" in out
+    assert float(loss) < 1e-9 and float(accuracy) < 1e-9 and float(moved) < 1e-9 and eager > 0.85
+    assert eager == compiled and "the same random numbers were drawn: True" in out
     assert "captures=2, fallbacks=0" in out, "to train and to test"
 
 

@@ -146,7 +146,7 @@ def f(x):
     noise = np.random.rand()                    # host, at every call: random.rand (draws random numbers)
     for i in range(2):                          # Python
         y = inner(y)                            # Python
-    y = F.cumsum(y * 3)                         # graph: MulConstant; graph, kept whole: Cumsum (it has no lowering)
+    y = F.forget(F.sin, y * 3)                  # graph: MulConstant; graph, kept whole: Forget (it has no lowering)
     if y.shape[0] > 100:                        # Python
         return x                                # not run
     return y, noise                             # Python
@@ -218,7 +218,7 @@ def test_stats_count_what_programs_hold():
         y = F.relu(x)
         if float(F.sum(y).array) > 0:
             while float(F.sum(y).array) < 100:
-                y = F.cumsum(y, axis=0) * 2
+                y = F.forget(F.exp, y) * 2
         return y
     static = to_static(f)
     static(x_())

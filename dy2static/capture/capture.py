@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
@@ -13,6 +13,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Dynamic, Scalar, python_scalar, type_of
 from ..lowering import host
+from ..lowering.numpy_calls import fixed, lower_numpy
 from ..staging.forks import Forks, Leaf, Path
 from ..staging.staging import Staging
 from ..symbolic import stand_ins
@@ -302,7 +303,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         call = host.Call(function, template[0], template[1], flat, name, structure is stand_ins.LEAF)
         op = host.sized_call if extents else host.checked_call if may_fail else host.numpy_call
         attrs = {"call": call, "types": found, **({"extents": extents} if extents else {})}
-        outputs = self.builder.add(op, tuple(operands), attrs, name=identifier(name))
+        lowered = self._lowered_numpy(asked, call, operands, found) if op is host.numpy_call or not operands else None
+        outputs = (lowered,) if lowered is not None else self.builder.add(op, tuple(operands), attrs, name=identifier(name))
         self.twins.note(key, outputs, self.builder)
         sizes.note(outputs)
         if all(v in self.known for v in operands):
@@ -311,6 +313,23 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         results = [self.wrap(v) for v in outputs]
         self.array_writes.called(function, args, kwargs, results, structure is stand_ins.LEAF)
         return stand_ins.unflatten(structure, results)
+
+    def _lowered_numpy(self, function: Any, call: host.Call, operands: List[Value], found: Sequence[Any]) -> Optional[Value]:
+        """The result of a call of NumPy as ops, if there are such; what they give is differentiated no further.
+
+        Not under decisions and in loops on array values: an array that is carried may be the caller's, which has identity.
+        """
+        if not call.single or len(found) != 1 or self.staging.depth or self.staging.in_loop:
+            return None
+        start = len(self.builder.nodes)
+        values = [OPS["stop_gradient"](v) if v in self.gradients.variables else v for v in operands]
+        made = lower_numpy(function, host.fill(call.args, values), host.fill(call.kwargs, values), found[0])
+        if made is None and not operands:
+            made = fixed(call)
+        if made is not None and made.type == found[0] and made not in values:
+            return made
+        del self.builder.nodes[start:]
+        return None
 
     def _is_plain_number(self, item: Any, function: Callable) -> bool:
         """Whether an array is certain to be convertible to a number, which only the run knows."""

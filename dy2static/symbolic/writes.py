@@ -13,6 +13,7 @@ import numpy as np
 from ..ir.graph import Value
 from ..ir.types import Tensor
 from ..lowering import host
+from ..lowering.numpy_calls import IN_PLACE
 from ..world.outcome import Build
 from ..world.sources import Source
 from . import stand_ins
@@ -183,13 +184,27 @@ class ArrayWrites:
         self._check(memory)
         is_sure = function not in (operator.setitem,) and isinstance(function, (np.ufunc, type(operator.iadd))) or \
             function is operator.setitem and not _decides(args[0]) or getattr(function, "__name__", "") in ("copyto", "fill")
-        contents = capture.numpy_call(_write if is_sure else _write_checked,
-                                      (memory.contents, tuple(map(tuple, array.steps)), function, tuple(args), dict(kwargs)), {})
+        contents = self._computed(memory.contents, function, args) if not array.steps and not kwargs else None
+        if contents is None:
+            contents = capture.numpy_call(_write if is_sure else _write_checked, (
+                memory.contents, tuple(map(tuple, array.steps)), function, tuple(args), dict(kwargs)), {})
         if contents.type != memory.contents.type:
             capture.abort("an array changes its type when it is written in place")
         memory.contents = contents
         if memory.source is not None:
             self.written[memory.source] = self._made[id(memory.root)].real
+
+    def _computed(self, old: SymbolicArray, function: Callable[..., Any], args: Tuple) -> Optional[SymbolicArray]:
+        """The contents after a write into all of them, where that is a computation like others; None where it is not."""
+        if self.capture.staging.depth or self.capture.staging.in_loop:
+            return None                                 # there it may be done in place
+        new: Any = None
+        if function in IN_PLACE and (type(args[0]) is not SymbolicArray or args[0].dtype == old.dtype):
+            new = self.capture.numpy_call(IN_PLACE[function], (old, args[0]), {})
+        elif function is operator.setitem and (args[0] is Ellipsis or type(args[0]) is slice and args[0] == slice(None)) \
+                and type(args[1]) is SymbolicArray and args[1].type == old.type:
+            new = self.capture.numpy_call(("method", "copy"), (args[1],), {})
+        return new if type(new) is SymbolicArray and new.type == old.type else None
 
     def _check(self, memory: Memory) -> None:
         made = self._made.get(id(memory.root))

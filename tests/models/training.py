@@ -81,7 +81,7 @@ def train(entry: Model) -> Report:
                 for line in _differences(*pair, f"step {k}", entry.tolerance * (1 + k))]
     counts = [static.stats() for static in statics]
     total = {name: sum(count.get(name, 0) for count in counts) for name in ("nodes", "stores", "opaque", "host_call", *NUMPY)}
-    segments = [static.dispatcher.programs[0].counts["segments"] for static in statics if static.dispatcher.programs]
+    segments = [max([program.counts["segments"] for program in static.dispatcher.programs], default=0) for static in statics]
     return Report(problems, total["nodes"] - total["stores"], total["opaque"], total["host_call"],
                   sum(total[name] for name in NUMPY), segments, captures[-1], captures[-1] - captures[entry.warm - 1])
 
