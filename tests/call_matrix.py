@@ -54,7 +54,7 @@ class Call:
         self.after = [x.array for x in self.xs] + [keys, np.array([float(r) for r in rest])]
         self.found.append([y.array if isinstance(y, chainer.Variable) else y for y in ys])
         sources = [x for x in self.xs if x.requires_grad]
-        ends = [y for y in ys if isinstance(y, chainer.Variable) and y.creator is not None and y.dtype.kind == "f"]
+        ends = [y for y in ys if isinstance(y, chainer.Variable) and y.requires_grad and y.dtype.kind == "f"]
         for seed in seeds:
             if not ends or not sources:
                 return
