@@ -104,10 +104,19 @@ CASES = {
     "shape by value": (lambda m, x: ByValue().apply((x,))[0], links, matrix),
     "draws": (lambda m, x: Draws().apply((Draws().apply((x,))[0],))[0], links, matrix),
     "integers": (lambda m, x: (F.argmax(x, axis=1), F.cast(x, "i"), F.select_item(x, np.array([0, 1, 2, 3]))), links, matrix),
+    "evaluated": (lambda m, x: evaluated(x), links, matrix),
     "under config": (lambda m, x: no_train(x), links, matrix),
     "forget": (lambda m, x: F.forget(lambda h: F.tanh(h) * 2, x), links, matrix),
     "sequences": (lambda m, x: (F.pad_sequence([x[0], x[1, :3]]), F.split_axis(x, [1, 3], 1), F.separate(x), F.hstack([x, x])), links, matrix),
 }
+
+
+def evaluated(x):
+    """What has no gradient, under a decision that reads what has one."""
+    labels = np.array([0, 1, 2, -1])
+    if float(F.sum(F.absolute(x)).array) > 0:
+        return F.recall(x, labels)
+    return F.precision(x, labels)
 
 
 def no_train(x):

@@ -53,7 +53,8 @@ class PlannedSegment:
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
         self.plan = SegmentPlan(part.graph, targets)
         # what is only read past a `stop_gradient` is no input of the node: unchaining must not go on there
-        connected = tuple(i for i, c in zip(targets, self.plan.connected) if c) or self.plan.targets
+        connected = tuple(i for i, c in zip(targets, self.plan.connected) if c) or tuple(
+            i for i in targets if part.inputs[i][0] != -1) or self.plan.targets
         if connected != self.plan.targets and any(node.regions for node in part.graph.nodes):
             self.plan = SegmentPlan(part.graph, connected)      # branches and loops keep nothing for them either
         self.plan.targets = connected
