@@ -265,3 +265,68 @@ def test_in_a_chain():
         model = Own()
         return compile(model), model
     check(make, [one], rounds=3, compiled=True)
+
+
+# --- functions that functions call -----------------------------------------------------------------------------------------------
+
+class Applied(chainer.FunctionNode):
+    def __init__(self, function):
+        self.function = function
+
+    def forward(self, inputs):
+        return self.function(inputs[0]),
+
+    def backward(self, indexes, gradients):
+        return gradients[0] * 2,
+
+
+SEEN, SCALES = [], [2.0]
+
+
+def scaled(x):
+    return x * SCALES[0]
+
+
+def plain(x):
+    return F.tanh(x) * 2
+
+
+class Block(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l = L.Linear(4, 4, initialW=array(4, 4))
+
+    def inner(self, x):
+        return F.relu(self.l(x))
+
+
+CALLED = {
+    "plain": (lambda model, x: F.forget(plain, x) + F.forget(F.exp, x), True),
+    "made inside": (lambda model, x: F.forget(lambda a: F.dropout(a) * np.float32(2), x), True),
+    "a method": (lambda model, x: F.forget(model.inner, x), False),
+    "a link": (lambda model, x: F.forget(model.l, x), False),
+    "a closure": (lambda model, x: F.forget(lambda a: model.l(a) * 2, x), False),
+    "a global": (lambda model, x: F.forget(scaled, x), False),
+    "an effect": (lambda model, x: F.forget(lambda a: (SEEN.append(1), a * 2)[1], x), False),
+    "a print": (lambda model, x: F.forget(lambda a: (print("here"), a * 2)[1], x), False),
+    "in a node of one's own": (lambda model, x: Applied(lambda a: a * SCALES[0]).apply((x,))[0], False),
+    "plain, in a node of one's own": (lambda model, x: Applied(lambda a: np.tanh(a)).apply((x,))[0], True),
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_functions_that_are_called_later(name):
+    """In a forward and again in the backward; what they read may have changed by then."""
+    function, compiled = CALLED[name]
+
+    def make(compile):
+        model = Block()
+        SEEN.clear()
+        SCALES[0] = 2.0
+        return compile(lambda x: function(model, x) * 2), [model, SEEN, SCALES]
+
+    def changed(roots):
+        SCALES[0] += 1.0
+        return one()
+    check(make, [lambda roots: one(), changed, changed], rounds=2, compiled=compiled)

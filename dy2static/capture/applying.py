@@ -1,6 +1,7 @@
 """What `FunctionNode.apply` does while a capture runs: the function becomes ops, or one opaque node."""
 from __future__ import annotations
 
+import types
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -25,6 +26,7 @@ from ..world.naming import identifier
 from ..world.trust import is_library
 from ..world.untouched import is_other
 from .masks import without_mask
+from .self_contained import is_self_contained
 
 
 class Applying:
@@ -174,6 +176,10 @@ class Applying:
         holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
         for array in arrays_in(list(holder.__dict__.values())):
             self.array_writes.by_reference(array)       # forward may change it in place
+        for value in holder.__dict__.values():
+            own = isinstance(value, (types.FunctionType, types.MethodType)) and not is_library(value.__module__ or "")
+            if own and not is_self_contained(value):
+                self.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
         hidden = {name: self.template(value, operands) for name, value in holder.__dict__.items()
                   if self.materialiser.holds_symbolic(value)}
         # The copy must not hold anything symbolic: the program outlives the capture.

@@ -39,6 +39,7 @@ from ..world.trust import is_converted, is_generated, is_library, is_library_cla
 from .classes import COLLECTION_KINDS, PURE_MODULES, TEXT, Classes
 from .draws import GENERATORS, Draws
 from .number_calls import NumberCalls
+from .self_contained import is_self_contained
 
 _HOST_BUILTINS = frozenset((print, open, input, exec, eval, compile, globals, locals, id, __import__))
 _INSPECTING = frozenset((isinstance, hasattr, getattr, callable))
@@ -298,6 +299,13 @@ class Calls(Classes, Draws, NumberCalls):
         result = function(*args, **kwargs)
         return any(isinstance(leaf, np.ndarray) for leaf in stand_ins.flatten(result)[1])
 
+    def _forget(self, function: Callable, called: Any, *xs: Any) -> Any:
+        """``F.forget``: what it calls runs at every run and again in its backward, out of the sight of the capture."""
+        if not is_self_contained(called):
+            self.capture.abort("F.forget calls a function that reads or changes more than its arguments",
+                               hint="one that only calls functions of Chainer and NumPy on them is compiled")
+        return self.native(function)(called, *xs)
+
     # --- around the capture -----------------------------------------------------------------------------------------------
 
     def outside(self) -> Any:
@@ -364,6 +372,7 @@ _HANDLERS: Dict[Any, Callable] = {
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _host_without_result,
     chainer._get_link_hooks: lambda calls, function: calls.capture.world.link_hooks(),
+    chainer.functions.forget: lambda calls, function, *args: calls._forget(function, *args),
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.seterrcall: _refuse("NumPy's error handling is changed"),
 }
