@@ -264,6 +264,26 @@ def cleaned_up_after(compile):
     return compile(f), scope
 
 
+def singular(compile):
+    scope = Scope()
+
+    def f(x):
+        a = np.outer(x.array, x.array) * (x.array[0] < 0) + np.eye(3, dtype="f") * (x.array[1] < 0)
+        try:
+            b = np.linalg.inv(a)
+            scope.entered += 1
+        except np.linalg.LinAlgError as error:
+            b, scope.left = np.zeros_like(a), str(error)
+        try:
+            c = np.linalg.cholesky(a)
+        except ValueError:
+            c = np.ones_like(a)
+        finally:
+            scope.entered += 10
+        return x @ b + F.sum(x) * c[0]
+    return compile(f), scope
+
+
 #: What stops a capture, or raises: the call runs eagerly.
 EAGER = {"raises_in_the_loop", "swallowed_in_the_loop", "nothing_before"}
 

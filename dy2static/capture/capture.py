@@ -31,12 +31,12 @@ from ..world.shadows import ShadowDict
 from ..world.sources import Source
 from ..world.world import World
 from .applying import Applying
+from .attempts import DECIDABLE, Attempt, attempted, raise_first
 from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
 from .gradients import Gradients
 from .materialise import Materialiser
-from .number_calls import DECIDABLE, raise_first
 from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
 
@@ -292,11 +292,15 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")
         types_ = [v.type for v in operands]
-        may_fail = bool(extents) or stand_ins.may_raise(function, name, types_) or \
-            may_be_empty(types_) and not isinstance(function, np.ufunc)
-        if may_fail and function in DECIDABLE and self.is_protected():
-            raise_first(function, *args)
-            may_fail = False
+        may_fail = type(function) is not Attempt and (
+            bool(extents) or stand_ins.may_raise(function, name, types_) or
+            may_be_empty(types_) and not isinstance(function, np.ufunc))
+        if may_fail and self.is_protected():
+            if function in DECIDABLE:
+                raise_first(function, *args)
+                may_fail = False
+            elif (found := attempted(self, function, args, kwargs)) is not NotImplemented:
+                return found
         if may_fail:
             self.store_writes()
         self.event("staged", f"numpy {name}")

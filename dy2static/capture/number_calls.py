@@ -1,7 +1,6 @@
 """Builtins and functions of ``math`` on numbers that only the run knows: conversions, extremes, order, arithmetic."""
 from __future__ import annotations
 
-import operator
 from typing import Any, Callable, Iterable, List, Optional
 
 from ..symbolic.lists import Range
@@ -127,31 +126,3 @@ def _is_of_one_type(items: List[Any]) -> bool:
 
 def _has_numbers(items: Iterable[Any]) -> bool:
     return any(type(x) is SymbolicScalar and x.text is None or type(x) is SymbolicArray and x.is_scalar for x in items)
-
-
-#: Functions of Python's numbers that fail for certain operands only: zero divisors, and what is no number or infinite.
-DECIDABLE = frozenset((operator.truediv, operator.floordiv, operator.mod, int))
-
-
-def raise_first(function: Callable, number: Any, *divisor: Any) -> None:
-    """Decide, where user code may catch the error, whether one of `DECIDABLE` fails."""
-    if divisor:
-        if divisor[0] == 0:
-            _raise_as(function, _one_like(number), 0 * _one_like(divisor[0]))
-    elif number != number:
-        _raise_as(function, float("nan"))
-    elif abs(number) == float("inf"):
-        _raise_as(function, float("inf"))
-
-
-def _raise_as(function: Callable, *numbers: Any) -> None:
-    """Raise what the function raises, by a statement: `raising.is_raised`."""
-    try:
-        function(*numbers)
-    except (ZeroDivisionError, ValueError, OverflowError) as error:
-        kind, args = type(error), error.args
-    raise kind(*args)
-
-
-def _one_like(number: Any) -> Any:
-    return (number.python_type if type(number) is SymbolicScalar else type(number))(1)

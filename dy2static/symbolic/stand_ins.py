@@ -133,6 +133,12 @@ def shares(type_: Any) -> Any:
     return np.full(type_.shape, 1 / max(type_.shape[-1], 1), type_.dtype) if is_distribution else stand_in(type_, 0)
 
 
+def identity(type_: Any) -> Any:
+    """A value of a type in which square matrices are positive definite."""
+    is_square = isinstance(type_, Tensor) and len(type_.shape) > 1 and type_.shape[-1] == type_.shape[-2]
+    return np.resize(np.eye(type_.shape[-1], dtype=type_.dtype), type_.shape) if is_square else stand_in(type_, 0)
+
+
 def typed(item: Any, made: Callable[[Any], Any] = lambda type_: stand_in(type_, 0)) -> Any:
     """The item with ``made(type)`` for symbolic arrays and the numbers themselves for symbolic numbers."""
     if type(item) is SymbolicArray:
@@ -168,7 +174,7 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
         raise ValueError(_DEPENDS)
     found: List[Any] = []
     for filling in FILLINGS if types else FILLINGS[:1]:
-        values = [stand_in(t, filling, place) for place, t in enumerate(types)]
+        values = [identity(t) if name == "cholesky" else stand_in(t, filling, place) for place, t in enumerate(types)]
         for array in values:
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False           # what writes into an operand is not a call but a write
