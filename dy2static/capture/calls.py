@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dis
 import functools
 import itertools
@@ -38,6 +39,7 @@ from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
 from ..world.trust import is_converted, is_generated, is_library, is_library_class
 from .classes import COLLECTION_KINDS, PURE_MODULES, TEXT, Classes
 from .draws import GENERATORS, Draws
+from .function_copies import copied_function
 from .number_calls import NumberCalls
 from .self_contained import is_self_contained
 
@@ -368,6 +370,7 @@ def _warn(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
 
 _HANDLERS: Dict[Any, Callable] = {
     warnings.warn: _warn,
+    copy.copy: copied_function,
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _host_without_result,

@@ -1,0 +1,33 @@
+"""Copies of function nodes that a link keeps: what `L.BinaryHierarchicalSoftmax` applies is a copy of its own."""
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import chainer
+
+from ..symbolic.values import SymbolicObject
+from ..world.trust import is_library_class
+
+
+def copied_function(calls: Any, function: Any, item: Any) -> Any:
+    """``copy.copy(item)``: of a function of Chainer's that was never applied, a node with the user's arrays in it."""
+    if type(item) is not SymbolicObject or not _is_template(item.real):
+        return calls.native(function)(item)
+    world = calls.capture.world
+    source = next(source for source, value in calls.capture._objects.items() if value is item.value)
+    attributes = world.source("dict", source)
+    world.guard(attributes, "keys", tuple(item.real.__dict__))
+    made = copy.copy(item.real)
+    for name, value in item.real.__dict__.items():
+        made.__dict__[name] = world.shadow(value, world.source("item", attributes, name))
+    return made
+
+
+def _is_template(real: Any) -> bool:
+    """Whether an object is a function that was not applied yet, and is written by Chainer."""
+    if isinstance(real, chainer.FunctionNode):
+        applied = real.inputs is not None
+    else:
+        applied = not isinstance(real, chainer.Function) or real._node is not None
+    return not applied and is_library_class(type(real)) and isinstance(getattr(real, "__dict__", None), dict)
