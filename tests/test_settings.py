@@ -10,7 +10,7 @@ import pytest
 from against_eager import check, variable
 from chainer.backends import intel64
 
-from dy2static import to_static
+from dy2static import not_to_static, to_static
 from dy2static.errors import FallbackWarning
 
 ENTRIES = [
@@ -51,6 +51,19 @@ def nan_in_backward(x):
 def debug_inside(x):
     with chainer.using_config("debug", True):
         return F.log(x - 5)
+
+
+@not_to_static
+def on_the_host(x):
+    print(x.shape, chainer.config.train, getattr(chainer.config, "mine", None), chainer.config.enable_backprop)
+
+
+def host_calls_inside(x):
+    with chainer.using_config("train", False), chainer.using_config("mine", 7), chainer.no_backprop_mode():
+        on_the_host(x)
+        y = x * 2
+    on_the_host(x)
+    return y
 
 
 def wrong_type(x):
@@ -100,7 +113,7 @@ def recomputed(x):
     return F.forget(lambda a: F.exp(a) * a, x)
 
 
-PROGRAMS = [mode, dtype, nan_in_forward, nan_in_backward, debug_inside, wrong_type, type_check_inside, inside, forced,
+PROGRAMS = [mode, dtype, nan_in_forward, nan_in_backward, debug_inside, host_calls_inside, wrong_type, type_check_inside, inside, forced,
             lazy_inside, own_entry, own_entry_inside, recomputed, Normalised]
 
 

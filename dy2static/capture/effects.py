@@ -6,10 +6,12 @@ import types
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import chainer
+import numpy as np
 
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
+from ..lowering.opaque import using_configs
 from ..runtime.frames import caller_at, warn
 from ..runtime.node import make_variable, store_gradient
 from ..runtime.staticness import NOT_STATIC
@@ -50,11 +52,22 @@ class Effects:
         target = self.materialiser.hand_over(function, operands)
         if not trusted:
             self._note_changes(function, args, kwargs, name)
-        within = None if types_ else caller_at(user_lines())
+        within = None if types_ else self._under_config(caller_at(user_lines()))
         call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name, within=within)
         attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
         outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
+
+    def _under_config(self, within: Any) -> Any:
+        """How a host call is made, with the entries of ``chainer.config`` that are set around it in the function."""
+        entries = self.changed_config()
+        if any(value is not chainer.mixed16 and not isinstance(value, _SETTINGS) for value in entries.values()):
+            self.abort("an entry of chainer.config that is no plain value is set around a call that runs on the host")
+
+        def call(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
+            with using_configs(entries):
+                return within(function, args, kwargs)
+        return call if entries else within
 
     def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:
         """A host call of unknown code: what it may change is not read from here on, and it gets no new containers."""
@@ -151,6 +164,10 @@ class Effects:
             record.early, = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
                                              name="variable")
         return record.early
+
+
+#: What entries of ``chainer.config`` are.
+_SETTINGS = (type(None), bool, int, float, str, np.dtype, type)
 
 
 def _store_item(container: Any, key: Any, value: Any) -> None:
