@@ -339,7 +339,203 @@ TRAPS = [two_names_leave, the_best_is_the_last, the_best_is_changed, the_best_is
          stored_too, appended_too, was_there_before, one_of_the_caller, closure_of_it, holds_itself, changed_by_a_later_decision]
 
 
-@pytest.mark.parametrize("case", COMPILED + TRAPS, ids=lambda case: case.__name__)
+# lists that are made anew, longer ---------------------------------------------------------------------------------
+
+GIVEN = [3, 4]
+
+
+def stacked(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = F.tanh(x) * w + 0.9
+        out = out + [x]
+        if len(out) > 5:
+            break
+    return F.stack(out + [x]), len(out)
+
+
+def begun(x, w):
+    out = [x * 1]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [x * 2, w * 1]
+    return F.concat(out, axis=0), len(out), F.sum(out[-1])
+
+
+def decided(x, w):
+    out = []
+    for i in range(10):
+        x = x + abs(w) * 0.5
+        if float(F.max(x).array) > 2:
+            out = out + [x]
+        if float(F.sum(x).array) > 7:
+            break
+    total = x
+    for h in out:
+        total = total + h
+    return total, len(out)
+
+
+def grown_numbers(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [float(F.sum(x).array)]
+    return out, x
+
+
+def of_an_object(x, w):
+    box = {"out": []}
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        box["out"] = box["out"] + [x]
+    return len(box["out"]), x
+
+
+def with_the_callers(x, w):
+    out, sizes = [], GIVEN + [1]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        sizes = sizes + [len(sizes)]
+    return x, sizes, [0] + [1]
+
+
+GROWN = [stacked, begun, decided, grown_numbers, of_an_object, with_the_callers]
+
+
+def earlier_list(x, w):
+    out = first = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [x]
+    first.append(w)
+    return len(first), len(out)
+
+
+def changed_list(x, w):
+    out = first = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [x]
+    out.append(w)
+    return len(first), len(out)
+
+
+def appended_after(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [x]
+    out.append(w)
+    return F.stack(out), len(out)
+
+
+def both_lists_leave(x, w):
+    out = first = [1.5]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [2.5]
+    return out, first
+
+
+def compared_lists(x, w):
+    out = first = [1.5]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [2.5]
+    return out is first, x
+
+
+def previous(x, w):
+    out = last = [1.5]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        last = out
+        out = out + [2.5]
+    return len(out), len(last), x
+
+
+def both_ways(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        if float(F.max(x).array) > 2:
+            out = out + [x]
+        else:
+            out.append(x * 2)
+    return F.stack(out + [w]), len(out)
+
+
+def pair_of(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [(x, 1)]
+    return len(out), x
+
+
+def variables_leave(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out + [x]
+    return out
+
+
+def shortened(x, w):
+    out = [x, x * 2, x * 3, w, w]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = out[1:]
+    return len(out), x
+
+
+def aliased_in_trip(x, w):
+    out, other = [], []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = other = out + [x]
+        other.append(w)
+    return len(out), len(other)
+
+
+def two_of_one(x, w):
+    a = b = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        a, b = a + [x], b + [x * 2]
+    return F.stack(a + [w]) + F.stack(b + [w]), len(a)
+
+
+def to_the_front(x, w):
+    out = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        out = [x] + out
+    return F.stack(out + [w])
+
+
+def behind_the_callers(x, w):
+    sizes = [1]
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        sizes = sizes + [len(sizes)]
+    return x, len(GIVEN + sizes), len(GIVEN + GIVEN + [1])
+
+
+def compared_with_the_callers(x, w):
+    sizes = []
+    while float(F.sum(x).array) < 7:
+        x = x + abs(w)
+        sizes = sizes + [3 + len(sizes)]
+    return x, GIVEN == sizes, sizes != GIVEN, GIVEN < sizes
+
+
+GROWN_TRAPS = [earlier_list, changed_list, appended_after, both_lists_leave, compared_lists, previous, both_ways, pair_of, variables_leave,
+               shortened, aliased_in_trip, two_of_one, to_the_front, behind_the_callers, compared_with_the_callers]
+
+
+@pytest.mark.parametrize("case", COMPILED + TRAPS + GROWN + GROWN_TRAPS, ids=lambda case: case.__name__)
 def test_made(case):
     def make(compile):
         w = chainer.Parameter(np.array([0.5, 1.5, 0.9], "f"))
@@ -349,4 +545,4 @@ def test_made(case):
             return case(x, w, given) if case is one_of_the_caller else case(x, w)
         return compile(f), [w, given]
     against_eager.check(make, [lambda k=k: (variable(3, seed=k, low=0.0, high=0.3 + k),) for k in range(5)],
-                        compiled=case in COMPILED or None)
+                        compiled=case in COMPILED + GROWN or None)

@@ -110,7 +110,7 @@ class Replaced:
 
     def note(self, before: Any, after: Any, decision: Any = None) -> None:
         """One compound that may be another of its form."""
-        for (x, own), (y, other) in zip(containers_in(before), containers_in(after)):
+        for (x, own), (y, other) in zip(_noted(before), _noted(after)):
             if x is not y:
                 self._notes.append(Note((x, y), (own, other), decision))
 
@@ -137,7 +137,13 @@ class Replaced:
         return next(self.changed_since(0), None)
 
 
+def _noted(item: Any) -> List[Tuple[Any, List[Any]]]:
+    unknown = type(item) is StagedList and item.symbolic is not None
+    return [(item, list.copy(item))] if unknown else containers_in(item)
+
+
 def changed(item: Any, parts: List[Any]) -> bool:
-    """Whether the parts of a compound are not these any more."""
-    now = compound_of(item)
-    return now is None or len(now.parts) != len(parts) or any(a is not b for a, b in zip(now.parts, parts))
+    """Whether the parts of a compound, or of a list of unknown length, are not these any more."""
+    found = compound_of(item)
+    now = list.copy(item) if isinstance(item, list) else [] if found is None else found.parts
+    return len(now) != len(parts) or any(a is not b for a, b in zip(now, parts))

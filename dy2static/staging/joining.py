@@ -12,7 +12,7 @@ from ..passes.rewriting import with_inputs
 from ..runtime.dy import Undefined
 from ..symbolic.choices import Choice
 from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
-from ..symbolic.lists import Contents, kind_of
+from ..symbolic.lists import Contents, StagedList, is_list, kind_of
 from ..symbolic.rollback import Place, Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..world.regions import close, free_values
@@ -128,6 +128,8 @@ class Joins:
                 return joined
             self.capture.abort(f"which {'list' if isinstance(a, list) else 'dict' if type(a) is dict else 'object'} {name} is "
                                f"depends on a decision on array values")
+        if is_list(a) and is_list(b) and self._may_be_chosen(a, b, branches):
+            return self._merge_grown(a, b, branches)
         self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
 
@@ -140,7 +142,9 @@ class Joins:
         if known is not None:
             return known
         made = [item for item in (a, b) if id(item) not in self.made_up]
-        if len(made) == 1 and branches[0].before.holds(made[0]) or len(made) > 1 and not self._may_be_joined(made, branches):
+        if len(made) == 1 and branches[0].before.holds(made[0]):
+            return None
+        if len(made) > 1 and not (all(map(is_plain, made)) and self._may_be_chosen(a, b, branches)):
             return None
         parts = [self._merge(x, y, branches, name) for x, y in
                  zip(*[compound_of(item).parts for item in (a, b)])]            # type: ignore[union-attr]
@@ -160,13 +164,30 @@ class Joins:
         branches[0].merged[id(a), id(b)] = merged
         return merged
 
-    def _may_be_joined(self, items: List[Any], branches: List[Branch]) -> bool:
-        """Whether no branch changes one of the containers that was there before, and they are no objects of a class.
+    def _may_be_chosen(self, a: Any, b: Any, branches: List[Branch]) -> bool:
+        """Whether no branch changes one of the containers, which was there before then.
 
         Outside of loops the rest of the function is rather captured for each branch.
         """
         written = {place[0] for branch in branches for place in branch.writes}
-        return bool(self.in_loop or self.path.was_here()) and all(is_plain(x) and id(x) not in written for x in items)
+        return bool(self.in_loop or self.path.was_here()) and written.isdisjoint((id(a), id(b)))
+
+    def _merge_grown(self, a: list, b: list, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
+        """A list of which the decision gives the length, too."""
+        known = branches[0].merged.get((id(a), id(b)))
+        if known is not None:
+            return known
+        contents = self._merge_lists(Contents(list.copy(a)), Contents(list.copy(b)), branches)
+        found: List[StagedList] = []
+
+        def merged(outputs: Sequence[Value]) -> StagedList:
+            if not found:
+                found.append(StagedList(self.capture, contents(outputs).items))
+                for side in (a, b):
+                    self.replaced.note(side, found[0], self.path.decision)
+            return found[0]
+        branches[0].merged[id(a), id(b)] = merged
+        return merged
 
     def _numpy_number(self, item: Any, branch: Branch) -> SymbolicArray:
         """A number of NumPy's as one of the graph."""

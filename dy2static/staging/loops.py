@@ -11,7 +11,7 @@ from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
 from ..symbolic.kinds import name_at, number_kind
-from ..symbolic.lists import Contents, ListSlot, flags_of, known_length
+from ..symbolic.lists import Contents, GrownSlot, ListSlot, flags_of, is_list, known_length
 from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from ..world.aborts import CaptureAborted
@@ -161,7 +161,7 @@ class Trial:
 
     @property
     def _compounds(self) -> List[Any]:
-        return [key for key, slot in self.slots.items() if isinstance(_present(slot), CompoundSlot)]
+        return [key for key, slot in self.slots.items() if isinstance(_present(slot), (CompoundSlot, GrownSlot))]
 
     def _carried(self, key: Any, item: Any) -> List[Tuple[Any, List[Any]]]:
         """The containers of a place that are new in every iteration."""
@@ -207,6 +207,8 @@ class Trial:
             return not stays(item, slot.initial)
         if isinstance(slot, CompoundSlot):
             return is_like(item, slot.initial) and any(map(self._is_more, compound_of(item).parts, slot.parts))
+        if isinstance(slot, GrownSlot) and is_list(item):
+            item = Contents(list.copy(item))
         if isinstance(slot, ListSlot) and type(item) is Contents:
             requires_grad, connected = flags_of(item)
             return requires_grad > slot.requires_grad or connected > slot.connected
@@ -241,6 +243,8 @@ class Trial:
             parts = slot.parts if isinstance(slot, CompoundSlot) else [Unchanged(self.capture, x, "") for x in old]
             return [STAYS if isinstance(part, Unchanged) and stays(x, y) else self._flags(part, x, y, before, depth + 1)
                     for part, x, y in zip(parts, old, new)]
+        if is_list(initial) and is_list(item):
+            item = Contents(list.copy(item))
         if type(item) is Contents:
             flags = [flags_of(item)] + ([(slot.requires_grad, slot.connected)] if isinstance(slot, ListSlot) else [])
             return any(r for r, _ in flags), any(c for _, c in flags), {}

@@ -8,7 +8,7 @@ from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..symbolic.choices import Choice, is_uncertain
 from ..symbolic.kinds import describe, number_kind
-from ..symbolic.lists import Contents, ListSlot
+from ..symbolic.lists import Contents, GrownSlot, ListSlot, is_list
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from .compounds import compound_of, is_like, rebuilt
 
@@ -24,6 +24,8 @@ def slot_of(capture: Any, initial: Any, name: str, flags: Any, after: Any = None
         return CompoundSlot(capture, initial, name, flags, after)
     if type(initial) is Contents:
         return ListSlot(capture, initial, "a list", flags, after)
+    if is_list(initial) and is_list(after):
+        return GrownSlot(capture, initial, name, flags, after)
     return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
         Slot(capture, initial, name)
 

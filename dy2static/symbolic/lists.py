@@ -194,6 +194,20 @@ class StagedList(list):
         self.extend(other)
         return self
 
+    def __add__(self, other: Any) -> "StagedList":
+        return self._followed_by(other) if isinstance(other, list) else NotImplemented
+
+    def __radd__(self, other: Any) -> "StagedList":
+        return StagedList(self.capture, other)._followed_by(self) if isinstance(other, list) else NotImplemented
+
+    def _followed_by(self, other: list) -> "StagedList":
+        """A new list of the items of both; of only one the length may be unknown, and it comes first."""
+        if getattr(other, "symbolic", None) is not None:
+            other._refuse("added to")       # type: ignore[attr-defined]
+        made = StagedList(self.capture, list.copy(self))
+        made.extend(list(other))
+        return made
+
     def pop(self, *index: Any) -> Any:
         items = self.symbolic
         if items is None:
@@ -237,20 +251,11 @@ def _unless_symbolic(name: str, what: str) -> Callable:
 for _name, _what in (("__setitem__", "assigned to"), ("__delitem__", "deleted from"), ("__len__", "used by a library"),
                      ("__iter__", "iterated over by a library"), ("__contains__", "searched"), ("__reversed__", "reversed"),
                      ("__eq__", "compared"), ("__ne__", "compared"), ("__lt__", "compared"), ("__le__", "compared"),
-                     ("__gt__", "compared"), ("__ge__", "compared"), ("__add__", "added to"), ("__mul__", "repeated"),
+                     ("__gt__", "compared"), ("__ge__", "compared"), ("__mul__", "repeated"),
                      ("__rmul__", "repeated"), ("__imul__", "repeated"), ("__repr__", "printed"), ("index", "searched"),
                      ("count", "searched"), ("insert", "inserted into"), ("remove", "searched"), ("reverse", "reversed"),
                      ("sort", "sorted"), ("copy", "copied")):
     setattr(StagedList, _name, _unless_symbolic(_name, _what))
-
-
-def _radd(self: StagedList, other: Any) -> Any:
-    if self.symbolic is not None:
-        self._refuse("added to")
-    return list.__add__(other, list.copy(self)) if isinstance(other, list) else NotImplemented
-
-
-StagedList.__radd__ = _radd     # type: ignore[attr-defined]
 
 
 class Range:
@@ -393,15 +398,15 @@ class ListSlot:
     """A list that a loop carries.  like: what its items are."""
 
     def __init__(self, capture: Any, initial: Contents, name: str, flags: Tuple[bool, bool, Dict], after: Any):
-        self.capture, self.initial, self.name = capture, initial, name
+        self.capture, self.initial, self.before, self.name = capture, initial, initial, name
         self.requires_grad, self.connected = flags[:2]
         self.like = kind_of(capture, (initial, after))
         self.inside = [Value(ListType(self.like.elem), capture.builder.fresh("items"))]
 
     def wrap(self, values: Any, *after: Any) -> Contents:
         """The list at the start of an iteration or, with what the body leaves there, after all."""
-        parts = [found for found in (self.initial.symbolic, *(x.symbolic for x in after)) if found is not None]
-        plain = [describe_item(self.capture, x) for x in self.initial.items if type(x) is not Items]
+        parts = [found for found in (self.before.symbolic, *(x.symbolic for x in after)) if found is not None]
+        plain = [describe_item(self.capture, x) for x in self.before.items if type(x) is not Items]
         made = self.like.replaced(next(values), requires_grad=self.requires_grad, connected=self.connected)
         for part in (*parts, *plain):
             made = made.joined(part, made.value)
@@ -412,6 +417,31 @@ class ListSlot:
         if type(item) is not Contents:
             self.capture.abort(f"{self.name} is a list before a loop on array values and becomes something else in it")
         return [item.as_items(self.capture, self.like).value]
+
+
+class GrownSlot(ListSlot):
+    """A name, or another place, of a list that a loop replaces with one of another length."""
+
+    def __init__(self, capture: Any, initial: list, name: str, flags: Tuple[bool, bool, Dict], after: list):
+        super().__init__(capture, Contents(list.copy(initial)), name, flags, Contents(list.copy(after)))
+        self.initial = initial          # type: ignore[assignment]
+
+    def wrap(self, values: Any, *after: Any) -> StagedList:     # type: ignore[override]
+        """A list with what is in it."""
+        return StagedList(self.capture, super().wrap(values, *[Contents(list.copy(x)) for x in after]).items)
+
+    def values_of(self, item: Any) -> List[Value]:
+        """The value of the graph for what is in the list."""
+        return super().values_of(Contents(list.copy(item)) if is_list(item) else item)
+
+    def containers_in(self, item: Any) -> List[Tuple[Any, List[Any]]]:
+        """The list, with what is in it."""
+        return [(item, list.copy(item))] if is_list(item) else []
+
+
+def is_list(item: Any) -> bool:
+    """Whether it is a list that was made during the capture."""
+    return type(item) in (list, StagedList)
 
 
 def kind_of(capture: Any, sides: Sequence[Any]) -> Items:

@@ -249,6 +249,12 @@ class ShadowList(list):
         self.extend(items)
         return self
 
+    def __add__(self, other: Any) -> Any:
+        self.load_all()
+        if hasattr(type(other), "__radd__"):            # a list that knows more than what is in it
+            return NotImplemented
+        return list.__add__(self, list(other) if isinstance(other, list) else other)
+
     def __reduce_ex__(self, protocol: int) -> Any:
         self.load_all()
         return list, (list.copy(self),)
@@ -267,7 +273,7 @@ def _loading(name: str) -> Any:
 
 
 for _name in ("__getitem__", "__setitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__", "__eq__",
-              "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__mul__", "__rmul__", "__imul__", "__repr__",
+              "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__mul__", "__rmul__", "__imul__", "__repr__",
               "index", "count", "insert", "pop", "remove", "reverse", "sort", "clear", "copy"):
     setattr(ShadowList, _name, _loading(_name))
 
