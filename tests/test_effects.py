@@ -1127,3 +1127,35 @@ WRITES = [custom_setattr, property_setter, property_deleter, special_methods, ha
 @pytest.mark.parametrize("make", WRITES, ids=lambda value: value.__name__)
 def test_writes(make):
     check(make, [x23] * 3)
+
+
+def _decided(x, last):
+    """A write that may fail, under a decision on array values."""
+    if x.array[0, 1] > last:
+        found = x.array
+        found[found > 0] = 0.1
+
+
+PENDING = {
+    "list": lambda box, x: box.items.append(x),
+    "list twice": lambda box, x: (box.items.append(x), _decided(x, -0.5), box.items.append(1)),
+    "deque": lambda box, x: box.last.extend((x, 1, 2)),
+    "set": lambda box, x: box.seen.add(len(box.items)),
+    "key": lambda box, x: box.table.pop("a", None),
+    "attribute": lambda box, x: delattr(box, "n"),
+}
+
+
+@pytest.mark.parametrize("change", PENDING.values(), ids=PENDING)
+def test_changes_before_a_decision_happen_once(change):
+    """On whichever way through it they are written back first."""
+    def make(compile):
+        box = Box(items=[], last=collections.deque(maxlen=5), seen={-1}, table={"a": 1, "b": 2}, n=1)
+
+        def f(x):
+            change(box, x)
+            _decided(x, 0.0)
+            box.n = 2
+            return x
+        return compile(f), box
+    check(make, [lambda seed=seed: (variable(2, 3, seed=seed),) for seed in range(4)], backward=False)

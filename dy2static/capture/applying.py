@@ -201,7 +201,8 @@ class Applying:
                 warnings.simplefilter("ignore")         # the run will warn
                 try:
                     found = self._probe(call, operands)
-                    fillings = stand_ins.FILLINGS[1:] if len(operands) > len(call.requires) else ()
+                    varies = len(operands) > len(call.requires) or any(np.dtype(t.dtype).kind in "iub" for t in types_)
+                    fillings = stand_ins.FILLINGS[1:] if varies else ()
                     if all(found == self._types_with(call, operands, filling, found) for filling in fillings):
                         return found
                     reason = f"the shape of what {name_of(node)} gives depends on the contents of an array"
@@ -231,13 +232,19 @@ class Applying:
             return call.probe([_halved(self._made_up(v)) for v in operands])
 
     def _types_with(self, call: opaque.OpaqueCall, operands: List[Value], filling: int, otherwise: Tuple) -> Tuple:
-        """The types of the results if what is hidden in attributes has other contents."""
+        """The types of the results if integers, and what is hidden in attributes, have other contents."""
         count = len(call.requires)
-        arrays = [self._made_up(v, filling if i >= count else 0) for i, v in enumerate(operands)]
+        hidden = len(operands) > count
+        arrays = [self._made_up(v, filling if i >= count or np.dtype(v.type.dtype).kind in "iub" else 0)
+                  for i, v in enumerate(operands)]
         try:
             return call.types(arrays)
         except IndexError:
             return otherwise
+        except Exception:
+            if hidden:
+                raise
+            return otherwise                            # labels that are none
 
     def _made_up(self, value: Value, filling: int = 0) -> Any:
         """Contents for a trial run: what the value holds, where that is static."""

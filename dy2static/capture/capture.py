@@ -27,7 +27,7 @@ from ..world.locations import user_location
 from ..world.naming import identifier, readable
 from ..world.outcome import End, EscapingVariable, Event, Input, Outcome
 from ..world.settings import ConfigEntries
-from ..world.shadows import ShadowDict
+from ..world.shadows import ShadowDict, ShadowList
 from ..world.sources import Source
 from ..world.world import World
 from .applying import Applying
@@ -141,6 +141,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
 
     def _start_again(self, start: Snapshot) -> None:
         """As before the function was called, but for what has been read: that keeps its shadows and its inputs."""
+        for container in self.world.containers:
+            if isinstance(container, ShadowList):
+                container.forget_written()
         start.restore()
         self.world.stale = self.failed = None
         self.builder, self.root.nodes = self.root, []

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 import chainer
 import numpy as np
 
+from ..ir.building import building
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
@@ -96,7 +97,28 @@ class Effects:
         """Put pending writes into the program here, before something that could look, or fail."""
         if may_fail and self.is_protected():
             self.abort("something that may fail at run time stands inside a `try` or `with`")
+        if self.builder is not self.root:
+            self._store_outside()
         self._store(self._changes())
+
+    def enter_decision(self) -> None:
+        """The outermost decision on array values starts here."""
+        for container in self.world.containers:
+            if isinstance(container, ShadowList):
+                container.outside = list.__len__(container)
+
+    def _store_outside(self) -> None:
+        """Append before the decision what was appended before it: every way through it shall see that, and only once."""
+        inner, depth = self.builder, self.staging.depth
+        self.builder, self.staging.depth = self.root, 0
+        try:
+            with building(self.root):
+                for container in self.world.containers:
+                    items = container.appended_outside() if isinstance(container, ShadowList) else ()
+                    if items:
+                        self._store([(container.source, _NAMES[type(container)] + "extend", None, items)])
+        finally:
+            self.builder, self.staging.depth = inner, depth
 
     def _store(self, changes: Iterable[Tuple[Source, str, Any, Any]]) -> None:
         for container, kind, key, item in list(changes):
@@ -175,7 +197,8 @@ def _store_item(container: Any, key: Any, value: Any) -> None:
 
 
 def _delete_item(container: Any, key: Any, value: Any) -> None:
-    del container[key]
+    if key in container:                # one way through a decision may have deleted it already
+        del container[key]
 
 
 def _extend(container: Any, key: Any, value: Any) -> None:

@@ -210,6 +210,8 @@ class Staging(Joins, Loops):
         if type(error) is RecursionError:
             self.capture.abort("a function calls itself as deep as array values decide", hint="write a loop, or bound the depth "
                                "by a number that is known (`if depth == 0`)")
+        if "dy2static.symbolic" in str(error):          # what was refused is a stand-in, not what it stands for
+            self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation")
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()
@@ -222,6 +224,8 @@ class Staging(Joins, Loops):
     def region(self) -> Iterator[List[Node]]:
         """Nodes made inside the block go into a region; the list is complete when the block ends."""
         capture, outer = self.capture, self.capture.builder
+        if self.depth == 0:
+            capture.enter_decision()
         inner = outer.region()
         nodes: List[Node] = inner.nodes
         capture.builder, self.depth = inner, self.depth + 1

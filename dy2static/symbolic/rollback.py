@@ -103,6 +103,8 @@ class Snapshot:
                 item.removed, item.dropped = (set(kept.removed), list(kept.dropped)) if kept else (set(), [])
             elif isinstance(item, ShadowList):
                 item.before = item.originals + (kept.loaded[len(item.originals):] if kept else [])
+            elif isinstance(item, ShadowSet):
+                item.before = set(kept.loaded if kept else item.real)
         for cell in self.capture.shadow_cells():
             cell.before = cell.initial
         for cell, before in self.cells:
@@ -243,6 +245,8 @@ def _keep(item: Any, now: Any) -> Kept:
         return Kept(item, now, dict(item.loaded), dict(item.original), False, frozenset(item.removed), tuple(item.dropped))
     if isinstance(item, ShadowList):
         return Kept(item, now, list(item.before), whole=item.whole)
+    if isinstance(item, ShadowSet):
+        return Kept(item, now, set(item.before))
     return Kept(item, now)
 
 

@@ -210,7 +210,8 @@ class ShadowList(list):
         self.world, self.real, self.source = world, real, source
         self.whole = False
         self.before: List[Any] = unread
-        self.originals: List[Any] = unread
+        self.originals: List[Any] = unread              # and what was written back for good
+        self.outside = len(unread)                      # how many there were before the present decision
 
     def load_all(self) -> None:
         """Load the items of the real list before those that were appended."""
@@ -220,7 +221,7 @@ class ShadowList(list):
         self.whole = True
         self.world.guard(self.source, "len", len(self.real))
         items = [self.world.shadow(item, self.world.source("item", self.source, i)) for i, item in enumerate(self.real)]
-        self.originals, self.before = items, items + self.before[len(items):]
+        self.originals, self.before = items + self.originals[len(items):], items + self.before[len(items):]
         list.__setitem__(self, slice(len(items)), items)
 
     def length(self) -> Any:
@@ -241,6 +242,18 @@ class ShadowList(list):
         else:
             yield "assign", None, items
         self.before = items
+
+    def appended_outside(self) -> List[Any]:
+        """What was appended before the present decision and is not written back yet: counts as written back from here on."""
+        items, known = list.copy(self), len(self.before)
+        if not known < self.outside <= len(items) or any(a is not b for a, b in zip(items, self.before)):
+            return []
+        self.before = self.originals = items[:self.outside]
+        return items[known:self.outside]
+
+    def forget_written(self) -> None:
+        """As if nothing had been written back."""
+        self.originals = self.originals[:len(self.real)]
 
     def extend(self, items: Any) -> None:
         list.extend(self, list(items))

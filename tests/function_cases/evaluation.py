@@ -8,7 +8,7 @@ _BITS = np.array([0, 1, -1, 1, 0], np.int32)
 CASES = [
     Case("binary_accuracy", lambda y: F.binary_accuracy(y, _BITS), (5,)),
     Case("binary_accuracy of none", lambda y: F.binary_accuracy(y, _BITS[2:3]), (1,)),
-    *(Case(f"classification_summary {options}", lambda y, options=options: F.classification_summary(y, LABELS, **options), (5, 3))
+    *(Case(f"classification_summary of any classes {options}", lambda y, options=options: F.classification_summary(y, LABELS, **options), (5, 3))
       for options in ({}, {"beta": 2.0, "label_num": 4})),
     Case("classification_summary that ignores a class", lambda y: F.classification_summary(y, np.abs(LABELS), ignore_label=1), (5, 3)),
     *(Case(f.__name__, lambda y, f=f: f(y, LABELS), (5, 3)) for f in (F.precision, F.recall, F.f1_score)),
