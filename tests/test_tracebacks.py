@@ -138,7 +138,7 @@ def test_a_failing_backward_shows_the_users_lines(module):
     f = to_static(user.f)
     f(x_())
     loss = f(x_())
-    assert f.cache_info() == (1, 32, 1, 0)
+    assert f.cache_info()[:4] == (1, 32, 1, 0)
     error, frames = failure(loss.backward)
     assert type(error) is ValueError and str(error) == "no gradient today"
     assert frames == [("f", "h = Bad().apply((x,))[0]"), ("backward", 'raise ValueError("no gradient today")')]

@@ -11,7 +11,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from against_eager import TOLERANCE, array
+from against_eager import TOLERANCE, array, check
 from chainer import gradient_check, optimizer_hooks, optimizers, training
 from chainer.datasets import TupleDataset
 from chainer.iterators import SerialIterator
@@ -302,6 +302,33 @@ def test_smaller_last_batch():
             iterator.reset()
         return out
     both(body, captures=2)
+
+
+def scope_inside(x):
+    seen = {}
+    with chainer.reporter.report_scope(seen):
+        chainer.report({"a": F.sum(x).array})
+    chainer.report({"b": 2.0})
+    return x * 2, list(seen)
+
+
+def reporter_inside(x):
+    seen, reporter = {}, chainer.Reporter()
+    with reporter, reporter.scope(seen):
+        chainer.report({"a": F.sum(x).array})
+    return x * 2, list(seen)
+
+
+@pytest.mark.parametrize("function", [scope_inside, reporter_inside], ids=lambda function: function.__name__)
+def test_reporters_inside(function):
+    def make(compile):
+        static, seen = compile(function), {}
+
+        def reported(x):
+            with chainer.Reporter().scope(seen), chainer.Reporter() as reporter, reporter.scope(seen):
+                return static(x)
+        return reported, seen
+    check(make, [lambda: (array(3),)] * 3, rounds=1)
 
 
 @pytest.mark.parametrize("keep", [False, True])

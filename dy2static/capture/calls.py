@@ -72,6 +72,7 @@ class Calls(Classes, Draws, NumberCalls):
         self.capture = capture
         self.staged_codes = _StagedCodes()
         self._lowering: Set[int] = set()                # callables whose own lowering runs
+        self.reporting = _reporting()
 
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``."""
@@ -360,6 +361,19 @@ def _refuse(what: str) -> Callable:
     return handler
 
 
+def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
+    if calls.reporting != _reporting():
+        calls.capture.abort("values are reported under a reporter or scope that is entered inside the compiled function",
+                            hint="enter it around the call")
+    return _host_without_result(calls, function, *args, **kwargs)
+
+
+def _reporting() -> Tuple:
+    """What takes the values that are reported now: the reporter and its observation, by identity."""
+    reporters = chainer.reporter._get_reporters()
+    return tuple([(id(reporter), id(reporter.observation)) for reporter in reporters[-1:]])
+
+
 def _host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
     return calls.capture.host_call(function, args, kwargs, (), None, name=getattr(function, "name", ""))
 
@@ -373,7 +387,7 @@ _HANDLERS: Dict[Any, Callable] = {
     copy.copy: copied_function,
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
-    chainer.report: _host_without_result,
+    chainer.report: _report,
     chainer._get_link_hooks: lambda calls, function: calls.capture.world.link_hooks(),
     chainer.functions.forget: lambda calls, function, *args: calls._forget(function, *args),
     np.seterr: _refuse("NumPy's error handling is changed"),
