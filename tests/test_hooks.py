@@ -202,6 +202,35 @@ def test_function_hooks():
     check(make, [lambda on=on: (on, variable(2, 2, 4, 4)) for on in (0, 1, 0)], rounds=2)
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_function_hooks_registered_inside(own):
+    def make(compile):
+        kept = Labels()
+
+        def function(x):
+            hook = kept if own else Labels()
+            with hook:
+                y = F.exp(x)
+            return y * 2, list(hook.seen)
+        return compile(function), kept
+    check(make, [lambda: (variable(3),)] * 2, compiled=False)
+
+
+def test_link_hooks_registered_inside():
+    def make(compile):
+        model, hook = Net(), Watch()
+
+        def function(x):
+            with hook:
+                y = model(x)
+            model.linear.add_hook(hook)
+            z = model(x)
+            model.linear.delete_hook("Watch")
+            return y, z
+        return compile(function), [model, hook]
+    check(make, [lambda: (variable(2, 2, 4, 4),)] * 2)
+
+
 def test_spectral_normalization_in_a_gan():
     """An optimizer step through normalised weights, a gradient penalty, and a deep copy."""
     def make(compile):

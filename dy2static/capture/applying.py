@@ -46,6 +46,8 @@ class Applying:
             check_types(self, node, [v.type for v in values], _Typed)
         if node._n_local_function_hooks:
             self.abort("a function with hooks of its own")
+        if chainer.get_function_hooks():
+            self.abort("a function hook is registered inside the compiled function", hint="register it around the call")
         position, self.applied = self.applied, self.applied + 1
         if isinstance(node, (GetItem, ScatterAdd)):
             node.slices = without_mask(self, node.slices, values[0].shape)
