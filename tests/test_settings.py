@@ -235,3 +235,21 @@ def test_ideep(monkeypatch):
         static(np.ones(3, "f"))
     static(np.ones(3, "f"))
     assert static.stats()["captures"] == 1
+
+
+def printed_within(x):
+    with np.printoptions(precision=2):
+        print(x.array)
+    return x * 2
+
+
+def printed_after(x):
+    np.set_printoptions(precision=3)
+    print(x.array)
+    np.set_printoptions(precision=8)
+    return x * 2
+
+
+@pytest.mark.parametrize("function", [printed_within, printed_after], ids=lambda function: function.__name__)
+def test_how_numpy_prints(function):
+    check(lambda compile: (compile(function), None), [lambda: (variable(3),)] * 2, compiled=False)

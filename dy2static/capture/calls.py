@@ -392,6 +392,8 @@ _HANDLERS: Dict[Any, Callable] = {
     chainer.functions.forget: lambda calls, function, *args: calls._forget(function, *args),
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.seterrcall: _refuse("NumPy's error handling is changed"),
+    np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
+    np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
 _HANDLERS.update(FUNCTIONS)
 _HANDLERS.update({function: _host_without_result for function in _LOGGING})
