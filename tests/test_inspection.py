@@ -549,14 +549,15 @@ def test_not_to_static_runs_on_the_host_every_time(module):
 # --- messages ---
 
 NO_SOURCE = """\
-{name} cannot be compiled: the source of {name} cannot be read: no file '<string>'
+{name} cannot be compiled: the source of {name} cannot be read: no file '<made>'
   hint: put the function in a file (or a notebook cell); functions typed at a prompt, made by exec, or written in C \
 run eagerly"""
 
 
 def without_source():
     namespace = {"F": F}
-    exec("def g(x):\n    return F.relu(x)\n", namespace)
+    # under another name than '<string>', which Python 3.13 knows the text of where it was started with -c
+    exec(compile("def g(x):\n    return F.relu(x)\n", "<made>", "exec"), namespace)
     return namespace["g"]
 
 
@@ -567,7 +568,7 @@ def test_a_function_without_source_runs_eagerly():
     assert np.array_equal(y.array, F.relu(x_()).array)
     assert len(caught) == 1
     assert str(caught[0].message).startswith(
-        "g runs eagerly for this signature: the source of g cannot be read: no file '<string>'; put the function in ")
+        "g runs eagerly for this signature: the source of g cannot be read: no file '<made>'; put the function in ")
 
 
 def test_a_function_without_source_is_refused_when_strict():
@@ -579,7 +580,7 @@ def test_a_function_without_source_is_refused_when_strict():
 def test_code_of_a_function_without_source():
     with pytest.raises(OSError) as caught:
         to_static(without_source()).code  # noqa: B018
-    assert str(caught.value).startswith("D2S102: the source of g cannot be read: no file '<string>'\n  hint: put ")
+    assert str(caught.value).startswith("D2S102: the source of g cannot be read: no file '<made>'\n  hint: put ")
 
 
 def test_unsupported_syntax_is_reported_at_once(module):
