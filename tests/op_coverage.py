@@ -120,6 +120,6 @@ def _links():
                 notes[f"eager: {reason}"] = None
             else:
                 opaque, _ = link_matrix.matrix_row(name)
-                notes.update({cls.__name__: None for cls in sorted(opaque, key=lambda cls: cls.__name__)})
+                notes.update({f"{cls.__name__}: {reason_of(cls)}": None for cls in sorted(opaque, key=lambda cls: cls.__name__)})
         lines.append(f"| `{entry}` | {len(names)} | {'; '.join(notes)} |")
     return lines

@@ -19,6 +19,7 @@ from chainer.functions.pooling.roi_max_pooling_2d import ROIMaxPooling2D
 from chainer.functions.pooling.roi_pooling_2d import ROIPooling2D
 from chainer.functions.theano.theano_function import TheanoFunction
 from chainer.functions.util.forget import Forget
+from chainer.links.loss.hierarchical_softmax import BinaryHierarchicalSoftmaxFunction
 
 _REGIONS = "loops over regions of interest, whose bounds are contents of an array"
 
@@ -31,6 +32,7 @@ OPAQUE_REASONS: Dict[Type, str] = {
     **dict.fromkeys((DecorrelatedBatchNormalization, FixedDecorrelatedBatchNormalization),
                     "whitens with the eigenvectors that LAPACK finds"),
     Hinge: "its backward changes the gradient that it is given, and what it kept",
+    BinaryHierarchicalSoftmaxFunction: "walks the path of each label through a tree, in Python",
     Forget: "calls the function again in backward, as it was asked to",
     TheanoFunction: "runs a compiled function of Theano's",
 }
