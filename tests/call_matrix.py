@@ -155,7 +155,7 @@ def entries_of(case):
         if event == "call" and frame.f_code in names and frame.f_back.f_code.co_filename.startswith(here):
             called.update(names[frame.f_code])
     apply = chainer.FunctionNode.apply
-    chainer.FunctionNode.apply = lambda node, inputs: applied.add(type(node)) or apply(node, inputs)
+    chainer.FunctionNode.apply = lambda node, inputs: applied.add(type(getattr(node, "function", node))) or apply(node, inputs)
     sys.setprofile(look)
     try:
         Call(case.function, case, "f", orders=1)

@@ -30,7 +30,7 @@ def page():
     return "\n".join([
         _HEAD,
         f"Functions: {len(functions)} entries, {totals['lowered']} lowered, {totals['composed']} composed, "
-        f"{totals['in part']} lowered in part, {totals['whole']} whole, 0 failing. {len(call_matrix.ROWS)} rows, "
+        f"{totals['in part']} lowered in part, {totals['whole']} whole, {totals['eager']} eager, 0 failing. {len(call_matrix.ROWS)} rows, "
         f"{len(call_matrix.EAGER)} of them run eagerly.",
         "",
         f"Links: {len(link_matrix.ENTRIES)} entries, {len(links)} compared, {len(link_matrix.WITHOUT)} without a row, 0 failing. "
@@ -91,7 +91,7 @@ def _function(name, rows):
             notes[f"{cls.__name__}, as its lowering declines" if cls in LOWERINGS else f"{cls.__name__}: {reason_of(cls)}"].append(case)
         lowered = lowered or not found.opaque
     whole = any(not note.startswith("eager") for note in notes)
-    kind = "whole" if not lowered else "in part" if whole else "lowered" if own or not _applies(rows) else "composed"
+    kind = "eager" if not lowered and not whole else "whole" if not lowered else "in part" if whole else "lowered" if own or not _applies(rows) else "composed"
     compared = f"{' '.join(_BITS[dtype] for dtype in 'efd' if dtype in orders)}, {_ORDERS[max(orders.values())]}"
     return Line(name, kind, "; ".join(note if lowered is False and ": " in note else f"{note}: {_some(cases)}"
                                       for note, cases in notes.items()), compared)
