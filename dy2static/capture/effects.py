@@ -67,7 +67,7 @@ class Effects:
 
         def call(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
             with using_configs(entries):
-                return within(function, args, kwargs)
+                return function(*args, **kwargs) if within is None else within(function, args, kwargs)
         return call if entries else within
 
     def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:
