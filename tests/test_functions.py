@@ -838,6 +838,123 @@ def a_stored_closure(compile):
     return call
 
 
+def functions_of_all_kinds_leave(compile):
+    rate = 3.0
+
+    class Scaled(chainer.Chain):
+        def __init__(self):
+            super().__init__()
+            with self.init_scope():
+                self.w = chainer.Parameter(np.array([0.5, -1.5, 2.0], "f"))
+
+        def closing(self, x):
+            return lambda y: y * self.w + x
+    link = Scaled()
+
+    def f(x, n=2):
+        h, items, t = x * n, [x, n], 0
+
+        def g(a, *more, b=n, c=h, **options):
+            """Adds."""
+            def inner(v):
+                return v * h + rate
+            return inner(a) + b + c + sum(more)
+        for k in range(3):
+            t += k
+        first = lambda v: v * t         # noqa: E731
+        if n > 1:
+            def chosen(v: int = 3) -> str:
+                return v * n
+        else:
+            chosen = None
+        items.append(first(x))
+        return {"g": g, "first": first, "chosen": chosen}, link.closing(x), (lambda: items), items
+    made = compile(f)
+
+    def call(x):
+        table, scale, get, items = made(x)
+        g, chosen = table["g"], table["chosen"]
+        items.append(4)
+        assert get() is items and made(x)[0]["g"] is not g
+        return g(x, 1, 2, b=5, z=1), g(x), table["first"](x), chosen(), scale(x), get(), g.__doc__, g.__name__, g.__qualname__, \
+            chosen.__annotations__, chosen.__defaults__, g.__kwdefaults__, g.__code__.co_names, g.__module__, g.__dict__
+    return call
+
+
+def closures_of_one_cell_leave(compile):
+    def f(x):
+        h = x * 2
+
+        def first():
+            return h
+
+        def second(v):
+            return v * h
+        h = h + 1
+        return first, second
+    made = compile(f)
+
+    def call(x):
+        first, second = made(x)
+        assert first.__closure__[0] is second.__closure__[0] and first() is first()
+        return second(first()), second(x)
+    return call
+
+
+def a_decision_before_closures_leave(compile):
+    def f(x):
+        h = x * 2
+        if float(F.sum(x).array) > 0:
+            return lambda v: v * h
+        return lambda v: v - h
+    made = compile(f)
+    return lambda x: made(x)(x)
+
+
+def a_helper_makes_what_leaves(compile):
+    def scaling(k):
+        def scale(v):
+            return v * k + unbound_later
+        unbound_later = 4
+        return scale
+
+    def f(x):
+        return scaling(x * 2), scaling(3)
+    made = compile(f)
+
+    def call(x):
+        a, b = made(x)
+        return a(x), b(x)
+    return call
+
+
+def lambdas_of_one_line_leave(compile):
+    def f(x):
+        a, b = lambda v: v * x, lambda v: v + x
+        return a, b
+    made = compile(f)
+    return lambda x: [g(x) for g in made(x)]
+
+
+def a_recursive_function_leaves(compile):
+    def f(x):
+        def power(n):
+            return x if n == 0 else power(n - 1) * x
+        return power
+    made = compile(f)
+    return lambda x: made(x)(3)
+
+
+def a_stored_and_returned_closure(compile):
+    box = Box(hook=None)
+
+    def f(x):
+        box.hook = lambda v: v * x
+        return box.hook
+    made = compile(f)
+    return lambda x: (made(x)(x), box.hook(x))
+
+
 def a_generator_leaves(compile):
     def f(x):
         return (x * k for k in range(3))
@@ -868,9 +985,9 @@ def a_partial_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"cached_numbers", "single_dispatch", "callable_objects", "a_closure_leaves",
-         "a_closure_of_variables_leaves", "closures_that_share_a_cell_leave", "a_stored_closure", "a_generator_leaves",
-         "a_generator_function_is_compiled"}
+EAGER = {"cached_numbers", "single_dispatch", "callable_objects", "closures_that_share_a_cell_leave", "a_stored_closure",
+         "a_generator_leaves", "a_generator_function_is_compiled", "lambdas_of_one_line_leave", "a_recursive_function_leaves",
+         "a_stored_and_returned_closure"}
 FAILS = {"wrong_arguments"}
 
 

@@ -130,7 +130,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             return Leaf(path, nodes, End((), tuple(self.variables), (), None))
         self.check()
         writes = self._final_writes()
-        built = self.materialiser.build(result)
+        built = self.materialiser.build_result(result)
         self._check_decided()
         self.materialiser.check_handed()
         broken = self.staging.replaced.broken(self.materialiser.built, self.materialiser.handed)

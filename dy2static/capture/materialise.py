@@ -23,6 +23,7 @@ from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from ..world.trust import is_library, is_library_class
+from .made_functions import MadeFunctions
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
           types.BuiltinFunctionType, np.ufunc, type(np.sum), types.GetSetDescriptorType, types.MethodDescriptorType)
@@ -46,6 +47,7 @@ class Materialiser:
         self._open: Dict[int, object] = {}
         self._in_itself: set = set()
         self.handed: Dict[int, Any] = {}
+        self.functions: Optional[MadeFunctions] = None
 
     # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
 
@@ -145,8 +147,15 @@ class Materialiser:
             self.capture.abort("a list whose length depends on array values leaves the compiled function with Variables in it",
                                because=item.symbolic)
 
+    def build_result(self, item: Any) -> Build:
+        """How to make what the function returns.  Functions that are made here may be in it, but not stored anywhere."""
+        self.functions = MadeFunctions(self.capture, self.build)
+        return self.build(item)
+
     def check_handed(self) -> None:
-        """Stop if a list or dict that a host call got, as a copy, was changed since."""
+        """Stop if a list or dict that a host call got, as a copy, or a name of a function that leaves, was changed since."""
+        if self.functions is not None:
+            self.functions.check()
         for item, contents in self.handed.values():
             now = _contents(item)
             if len(now) != len(contents) or any(a is not b for a, b in zip(now, contents)):
@@ -190,6 +199,9 @@ class Materialiser:
                 or is_static_function(item) or callable(item) and is_library(type(item).__module__)
                 or type(item) in (slice, frozenset))
 
+    def _is_made_here(self, function: types.FunctionType) -> bool:
+        return function.__code__ in self.capture.calls.staged_codes and self.capture.unstaged(function) is None
+
     def _real_function(self, function: Any) -> Any:
         if isinstance(function, types.FunctionType) and function.__code__ in self.capture.calls.staged_codes:
             real = self.capture.unstaged(function)
@@ -224,6 +236,8 @@ class Materialiser:
             return Build("source", (source,))
         if isinstance(item, ShadowMeta):
             return Build("const", (real_class(item),))
+        if isinstance(item, types.FunctionType) and self.functions is not None and self._is_made_here(item):
+            return self._compound(item)
         if isinstance(item, types.FunctionType) or (
                 self._is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType, functools.partial))):
             return Build("const", (self._real_function(item),))
@@ -294,6 +308,8 @@ class Materialiser:
         if kind is functools.partial:
             return Build("partial", (self.build(item.func), tuple([self.build(part) for part in item.args]),
                                      tuple([(name, self.build(part)) for name, part in item.keywords.items()])))
+        if kind is types.FunctionType and self.functions is not None:
+            return self.functions.built(item) or Build("const", (self._real_function(item),))
         if isinstance(item, ShadowBase):
             pairs = tuple([(name, self.build(part)) for name, part in attributes_of(item).items()])
             return Build("object", (kind._dy2static_class, pairs))

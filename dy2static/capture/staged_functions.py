@@ -78,6 +78,10 @@ class StagedFunctions:
         """The function of the user's that a converted one stands for; None for what is made during the capture."""
         return next((real for real, known in self._staged.values() if known is made), None)
 
+    def staged_pairs(self) -> List[Tuple[types.FunctionType, types.FunctionType]]:
+        """The functions of the user's that are converted, with their converted forms."""
+        return list(self._staged.values())
+
     def _instantiate(self, function: types.FunctionType) -> types.FunctionType:
         loaded = hooks.convert(function)
         cells = {name: self._cell(cell, name) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}

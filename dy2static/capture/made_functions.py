@@ -1,0 +1,82 @@
+"""Functions that the user's code makes and returns: every run makes them anew, of the user's code and with cells of its own."""
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+from ..runtime.dy import Undefined
+from ..symbolic.rollback import ABSENT, contents_of
+from ..symbolic.values import Maybe
+from ..world.outcome import Build
+from .calls import writable_cells
+
+
+class MadeFunctions:
+    """The functions made during one capture that leave it.
+
+    build: of what is in their cells.
+    """
+
+    def __init__(self, capture: Any, build: Callable[[Any], Build]):
+        self.capture, self.build = capture, build
+        self._cells: Dict[int, Tuple[Any, Any, Build]] = {}
+
+    def built(self, function: types.FunctionType) -> Optional[Build]:
+        """How to make a function; None where it would not be the one that eager code makes."""
+        found = [(real, code, name) for real, made in self.capture.staged_pairs()
+                 for code, name in _codes_within(real.__code__, real.__qualname__)
+                 if any(function.__code__ is own for own, _ in _codes_within(made.__code__, ""))
+                 and (code.co_name, code.co_firstlineno) == (function.__code__.co_name, function.__code__.co_firstlineno)]
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        if len({id(code) for _, code, _ in found}) != 1 or function.__dict__ or writable_cells(function):
+            return None
+        real, code, name = found[0]
+        if "__class__" in code.co_freevars or not cells.keys() >= set(code.co_freevars) or _parameters(code) != _parameters(
+                function.__code__):
+            return None
+        parts = [self._cell(cells[free]) for free in code.co_freevars]
+        rest = [self.build(part) for part in (function.__defaults__, function.__kwdefaults__, dict(function.__annotations__))]
+        return Build("call", (functools.partial(make_function, code, real.__globals__, name), (*rest, *parts)))
+
+    def _cell(self, cell: Any) -> Build:
+        for own in self.capture.shadow_cells():
+            if own.shadow is cell:
+                return Build("const", (own.real,))
+        if id(cell) not in self._cells:
+            contents = contents_of(cell)
+            if type(contents) is Maybe:
+                self.capture.abort("a function that is made here leaves the compiled function with a name that may be unbound")
+            parts = () if contents is ABSENT or type(contents) is Undefined else (self.build(contents),)
+            self._cells[id(cell)] = cell, contents, Build("call", (types.CellType, parts))
+        return self._cells[id(cell)][2]
+
+    def check(self) -> None:
+        """Stop if what is in a cell was changed since it was built."""
+        if any(contents_of(cell) is not contents for cell, contents, _ in self._cells.values()):
+            self.capture.abort("a name of a function that leaves the compiled function is changed later")
+
+
+def _codes_within(code: types.CodeType, name: str) -> Iterator[Tuple[types.CodeType, str]]:
+    """The functions that code makes, with their qualified names."""
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            inner = f"{name}.<locals>.{const.co_name}"
+            yield const, inner
+            yield from _codes_within(const, inner)
+
+
+def _parameters(code: types.CodeType) -> Tuple:
+    count = code.co_argcount + code.co_kwonlyargcount
+    return code.co_argcount, code.co_posonlyargcount, code.co_varnames[:count], code.co_flags & 0x2c
+
+
+def make_function(code: types.CodeType, globals: dict, name: str, defaults: Optional[Tuple], keywords: Optional[Dict[str, Any]],
+                  annotations: Dict[str, Any], *cells: Any) -> types.FunctionType:
+    """A function of the user's code."""
+    made = types.FunctionType(code, globals, code.co_name, defaults, tuple(cells))
+    made.__kwdefaults__ = keywords
+    if annotations:
+        made.__annotations__ = annotations
+    made.__qualname__ = name
+    return made
