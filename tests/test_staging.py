@@ -1172,3 +1172,22 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_messages_made_of_array_values_are_compiled():
+    """An error under a decision is made by the run, with what arrays hold in its text."""
+    def f(x):
+        if x.array.min() < 0:
+            raise ValueError("low: %.2f" % x.array.min(), len(x))
+        return F.sqrt(x)
+    compiled = to_static(f, strict=True)
+    for low in (0.5, -2, 0.5, -1):
+        x = variable(3, low=low, high=low + 0.5)
+        try:
+            expected = f(x).array
+        except ValueError as error:
+            with pytest.raises(ValueError) as found:
+                compiled(x)
+            assert found.value.args == error.args
+        else:
+            np.testing.assert_array_equal(compiled(x).array, expected)

@@ -210,7 +210,8 @@ class Staging(Joins, Loops):
         if type(error) is RecursionError:
             self.capture.abort("a function calls itself as deep as array values decide", hint="write a loop, or bound the depth "
                                "by a number that is known (`if depth == 0`)")
-        if "dy2static.symbolic" in str(error):          # what was refused is a stand-in, not what it stands for
+        if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
+            # what was refused is a stand-in, not what it stands for
             self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation")
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
