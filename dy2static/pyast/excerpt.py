@@ -35,7 +35,7 @@ def excerpt(
         head = [f"import {name}\n" for name in imported] + ([around + "\n"] if is_indented else [])
         try:
             module = ast.parse("".join([*head, *block]))
-        except SyntaxError:
+        except (SyntaxError, RecursionError, MemoryError):  # too deep for the parser, too
             continue
         ast.increment_lineno(module, code.co_firstlineno - len(head) - 1)
         for statement in module.body[: len(imported)]:

@@ -105,7 +105,7 @@ def _alone(
     node, class_name, module = found
     try:
         made = compile(module, code.co_filename, "exec", future_flags(code), dont_inherit=True)
-    except SyntaxError:  # an edited file may parse and yet not compile
+    except (SyntaxError, RecursionError):  # an edited file may parse and yet not compile; trees compile less deep than text
         return None
     return (node, class_name) if any(_same(code, inner) for inner in _nested(made)) else None
 
