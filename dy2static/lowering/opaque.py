@@ -227,7 +227,8 @@ def _places(reads: Reads, given: Tuple[int, ...], targets: Tuple[int, ...]) -> T
 def _run_vjp(tape: Tape, *arrays: Any, call: OpaqueCall, given: Tuple, targets: Tuple, types: Tuple, asks: bool,
              reads: Any) -> List[Any]:
     again = chainer.config.enable_backprop
-    gradients = tuple([chainer.Variable(array) for array in arrays[:len(given)]])
+    changes = isinstance(call.node, FunctionAdapter)    # a backward of the old style may work in place, as that of hinge does
+    gradients = tuple([chainer.Variable(array.copy() if changes else array) for array in arrays[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
     pairs = [(tape.outputs[i], g) for i, g in zip(given, gradients) if tape.outputs[i] is not None]
     found = [None] * len(wanted)
