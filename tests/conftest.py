@@ -7,6 +7,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config
 
+import gc
 import random
 
 import hypothesis
@@ -22,6 +23,12 @@ hypothesis.settings.load_profile("dy2static")
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write golden files, do not compare")
+
+
+def pytest_collection_finish(session):
+    """What has been imported and collected stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

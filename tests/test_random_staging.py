@@ -85,14 +85,14 @@ def compare_program(program):
     return lines, function
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(strategies.integers(0, 10 ** 6))
 def test_random_programs(seed):
     lines, _ = compare(seed)
     assert not lines, "\n".join(lines[:6]) + "\n" + staged_programs.Program(seed).text
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(strategies.integers(0, 10 ** 6))
 def test_random_programs_with_lists(seed):
     lines, _ = compare(seed, lists=True)
@@ -108,7 +108,7 @@ def test_random_rich_programs(seed):
 
 
 def test_most_random_programs_are_compiled():
-    compiled = sum(not function.stats()["fallbacks"] for _, function in map(compare, range(16)))
+    compiled = sum(not function.stats()["fallbacks"] for _, function in map(compare, range(12)))
     assert compiled >= 7
 
 
