@@ -29,6 +29,7 @@ _HINT = (
     "put the function in a file (or a notebook cell); functions typed at a prompt, made by exec, "
     "or written in C run eagerly"
 )
+_NO_FILES = ("<string>", "<stdin>")  # Python 3.13 knows the text of one piece of code under such a name
 _HINT_CHANGED = "the file was edited after it was imported, or code was changed on import; restart Python"
 
 
@@ -84,7 +85,7 @@ def fetch(function: Any) -> Source:
                 class_name,
                 lines,
             )
-    if found_text:
+    if found_text and code.co_filename not in _NO_FILES:
         raise SourceNotFoundError(
             f"the source found for {name} is not the code that runs",
             at=Location(code.co_filename, code.co_firstlineno, 0, name),
