@@ -44,6 +44,10 @@ class OpDef:
         the others are ``{out_1}``, ...; None stands for one that nobody reads); without, it is an expression (a tuple,
         for several outputs).  The template of an elementwise op is also right for operands that NumPy
         broadcasts.  `template.numpy_source` fills the holes.
+    c: the meaning of an elementwise op for one element, as one C expression: text with the holes ``{operand}``
+        (of ``*xs``, ``{xs_0}``), ``{attr}`` (a constant of the result's type), ``{T}`` (the C type of the result),
+        ``{s}`` and ``{t}`` (how functions for the dtypes of the result and of the first operand end: ``f32``, ``i64``).
+        Or a callable ``c(types, result, attrs)`` that gives such text, or None.  `c_forms.c_expression` fills the holes.
     calls: functions that the template calls by their names.
     holes: ``holes(*types, **attrs)`` gives the text of more holes, or another text for an attribute's hole.
     canonical: ``canonical(*types, **attrs)`` gives the attributes in their one form (no negative axis, no ``-1``
@@ -64,6 +68,7 @@ class OpDef:
     infer: Callable[..., Any]
     vjp: Optional[Callable[..., Any]] = None
     numpy: Union[str, Callable[..., Any], None] = None
+    c: Union[str, Callable[..., Optional[str]], None] = None
     calls: Tuple[Callable[..., Any], ...] = ()
     holes: Optional[Callable[..., Mapping[str, str]]] = None
     canonical: Optional[Callable[..., Mapping[str, Any]]] = None

@@ -6,13 +6,14 @@ been changed by the user between forward and backward.
 """
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
+from ..ir.c_forms import c_constant
 from ..ir.op import OpDef, Sample, declare, sample
-from ..ir.types import Tensor
-from .rules import canonical_dtype, compared, elementwise, need_dtype, one_dtype, one_shape, same_as_input
+from ..ir.types import Tensor, Type
+from .rules import c_by_kind, canonical_dtype, compared, elementwise, need_dtype, one_dtype, one_shape, same_as_input
 
 _PAIR = (sample((4, 3), (4, 3)), sample((), ()), sample((0, 3), (0, 3)), sample((1,), (1,)),
          sample((2, 1, 5), (2, 1, 5)))
@@ -25,6 +26,7 @@ add = declare(
     "add", "a b", kind="elementwise", infer=elementwise(np.add),
     vjp=lambda g, y, a, b: (g, g),
     numpy="np.add({a}, {b}, out={out})",
+    c="{a} + {b}",
     samples=_PAIR + (sample(np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)),),
 )
 
@@ -32,6 +34,7 @@ sub = declare(
     "sub", "a b", kind="elementwise", infer=elementwise(np.subtract),
     vjp=lambda g, y, a, b: (g, -g),
     numpy="np.subtract({a}, {b}, out={out})",
+    c="{a} - {b}",
     samples=_PAIR,
 )
 
@@ -39,6 +42,7 @@ mul = declare(
     "mul", "a b", kind="elementwise", infer=elementwise(np.multiply),
     vjp=lambda g, y, a, b: (g * b, g * a),
     numpy="np.multiply({a}, {b}, out={out})",
+    c="{a} * {b}",
     samples=_PAIR,
 )
 
@@ -52,6 +56,7 @@ div = declare(
     "div", "a b", kind="elementwise", infer=elementwise(np.true_divide),
     vjp=_div_vjp,
     numpy="np.true_divide({a}, {b}, out={out})",
+    c="({T}){a} / ({T}){b}",
     samples=_AWAY_FROM_ZERO,
 )
 
@@ -59,6 +64,7 @@ neg = declare(
     "neg", "x", kind="elementwise", infer=elementwise(np.negative),
     vjp=lambda g, y, x: (-g,),
     numpy="np.negative({x}, out={out})",
+    c="-{x}",
     samples=_ONE,
 )
 
@@ -66,6 +72,7 @@ exp = declare(
     "exp", "x", kind="elementwise", infer=elementwise(np.exp),
     vjp=lambda g, y, x: (y * g,),
     numpy="np.exp({x}, out={out})",
+    c="exp_{s}({x})",
     samples=_ONE,
 )
 
@@ -73,6 +80,7 @@ log = declare(
     "log", "x", kind="elementwise", infer=elementwise(np.log),
     vjp=lambda g, y, x: (g / x,),
     numpy="np.log({x}, out={out})",
+    c="log_{s}({x})",
     samples=_POSITIVE,
 )
 
@@ -80,6 +88,7 @@ sqrt = declare(
     "sqrt", "x", kind="elementwise", infer=elementwise(np.sqrt),
     vjp=lambda g, y, x: (g / (y * 2.0),),
     numpy="np.sqrt({x}, out={out})",
+    c="sqrt_{s}({x})",
     samples=_POSITIVE,
 )
 
@@ -87,6 +96,7 @@ square = declare(
     "square", "x", kind="elementwise", infer=elementwise(np.square),
     vjp=lambda g, y, x: (g * 2.0 * x,),
     numpy="np.square({x}, out={out})",
+    c="({T}){x} * ({T}){x}",
     samples=_ONE,
 )
 
@@ -94,6 +104,7 @@ sin = declare(
     "sin", "x", kind="elementwise", infer=elementwise(np.sin),
     vjp=lambda g, y, x: (cos(x) * g,),
     numpy="np.sin({x}, out={out})",
+    c="sin_{s}({x})",
     samples=_ONE,
 )
 
@@ -101,6 +112,7 @@ cos: OpDef = declare(
     "cos", "x", kind="elementwise", infer=elementwise(np.cos),
     vjp=lambda g, y, x: (-(sin(x) * g),),
     numpy="np.cos({x}, out={out})",
+    c="cos_{s}({x})",
     samples=_ONE,
 )
 
@@ -108,6 +120,7 @@ tan = declare(
     "tan", "x", kind="elementwise", infer=elementwise(np.tan),
     vjp=lambda g, y, x: (g / square(cos(x)),),
     numpy="np.tan({x}, out={out})",
+    c="tan_{s}({x})",
     samples=_ONE,
 )
 
@@ -115,6 +128,7 @@ log1p = declare(
     "log1p", "x", kind="elementwise", infer=elementwise(np.log1p),
     vjp=lambda g, y, x: (g / (x + 1.0),),
     numpy="np.log1p({x}, out={out})",
+    c="log1p_{s}({x})",
     samples=_POSITIVE,
 )
 
@@ -122,6 +136,7 @@ expm1 = declare(
     "expm1", "x", kind="elementwise", infer=elementwise(np.expm1),
     vjp=lambda g, y, x: ((y + 1.0) * g,),
     numpy="np.expm1({x}, out={out})",
+    c="expm1_{s}({x})",
     samples=_ONE,
 )
 
@@ -129,6 +144,7 @@ tanh = declare(
     "tanh", "x", kind="elementwise", infer=elementwise(np.tanh),
     vjp=lambda g, y, x: (g * (1.0 - y * y),),
     numpy="np.tanh({x}, out={out})",
+    c="tanh_{s}({x})",
     samples=_ONE,
 )
 
@@ -137,6 +153,7 @@ sigmoid = declare(
     vjp=lambda g, y, x: (g * y * (1.0 - y),),
     numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
           "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
+    c="sigmoid_{s}({x})",
     samples=_ONE,
 )
 
@@ -152,6 +169,7 @@ mask: OpDef = declare(
     "mask", "x keep", kind="elementwise", infer=_mask_infer,
     vjp=lambda g, y, x, keep: (mask(g, keep), None),
     numpy="np.multiply({x}, {keep}, out={out})",
+    c="{x} * ({T}){keep}",
     samples=(sample((2, 3), np.array([[True, False, True], [False, True, True]])), sample((), np.array(True)),
              sample((0,), np.zeros(0, bool))),
 )
@@ -160,6 +178,7 @@ relu = declare(
     "relu", "x", kind="elementwise", infer=same_as_input,
     vjp=lambda g, y, x: (mask(g, y > 0),),
     numpy="np.maximum({x}, 0, out={out})",
+    c=c_by_kind("relu_{s}({x})", "{x} > 0 ? {x} : 0", "{x}"),
     samples=_ONE,
 )
 
@@ -172,6 +191,7 @@ leaky_relu = declare(
     "leaky_relu", "x", {"slope": 0.2}, kind="elementwise", infer=same_as_input,
     vjp=_leaky_relu_vjp,
     numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
+    c=c_by_kind("isgreater({x}, 0) ? {x} : {x} * {slope}"),
     samples=_ONE + (sample((3,), slope=-0.5),),
 )
 
@@ -184,6 +204,7 @@ elu = declare(
     "elu", "x", {"alpha": 1.0}, kind="elementwise", infer=same_as_input,
     vjp=_elu_vjp,
     numpy="np.expm1({x}, out={out})\nnp.multiply({out}, {alpha}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
+    c=c_by_kind("isgreater({x}, 0) ? {x} : expm1_{s}(isgreater({x}, 0) ? 0 : {x}) * {alpha}"),
     samples=_ONE + (sample((3,), alpha=0.3),),
 )
 
@@ -192,12 +213,19 @@ def _softplus_vjp(g, y, x, *, beta):
     return ((1.0 - 1.0 / (1.0 + exp(x * beta))) * g,)
 
 
+def _softplus_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
+    if result.dtype.kind != "f":
+        return None
+    return "softplus_{s}({x} * {beta}) * " + c_constant(1.0 / attrs["beta"], result.dtype)
+
+
 #: ``log(1 + exp(beta * x)) / beta``
 softplus = declare(
     "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
     vjp=_softplus_vjp,
     numpy="np.multiply({x}, {beta}, out={out})\nnp.logaddexp({out}, 0, out={out})\n"
           "np.multiply({out}, {inverse}, out={out})",
+    c=_softplus_c,
     holes=lambda x, *, beta: {"inverse": repr(1.0 / beta)},
     samples=_ONE + (sample((3,), beta=2.0),),
 )
@@ -210,10 +238,22 @@ def _clip_vjp(g, y, x, *, x_min, x_max):
     return (mask(g, above if x_max is None else logical_and(above, x <= x_max)),)
 
 
+def _clip_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
+    low, high = attrs["x_min"], attrs["x_max"]
+    if not all(bound is None or isinstance(bound, (int, float)) for bound in (low, high)):
+        return None
+    if result.dtype.kind == "f":
+        text = "{x}" if low is None else "maximum_{s}({x}, {x_min})"
+        return text if high is None else f"minimum_{{s}}({text}, {{x_max}})"
+    text = "{x}" if low is None else "({x} < {x_min} ? {x_min} : {x})"
+    return text if high is None else f"{text} > {{x_max}} ? {{x_max}} : {text}"
+
+
 clip = declare(
     "clip", "x", {"x_min": None, "x_max": None}, kind="elementwise", infer=same_as_input,
     vjp=_clip_vjp,
     numpy="np.clip({x}, {x_min}, {x_max}, out={out})",
+    c=_clip_c,
     samples=tuple(sample(shape, x_min=-0.5, x_max=0.5) for shape in ((4, 3), (), (0, 3)))
     + (sample((5,), x_min=0), sample((5,), x_max=0.25)),
 )
@@ -222,36 +262,42 @@ abs_ = declare(
     "abs", "x", kind="elementwise", infer=elementwise(np.absolute),
     vjp=lambda g, y, x: (sign(x) * g,),
     numpy="np.absolute({x}, out={out})",
+    c=c_by_kind("fabs_{s}({x})", "{x} < 0 ? -{x} : {x}", "{x}"),
     samples=_ONE,
 )
 
 sign: OpDef = declare(
     "sign", "x", kind="elementwise", infer=elementwise(np.sign),
     numpy="np.sign({x}, out={out})",
+    c=c_by_kind("sign_{s}({x})", "({x} > 0) - ({x} < 0)"),
     samples=_ONE,
 )
 
 floor = declare(
     "floor", "x", kind="elementwise", infer=elementwise(np.floor),
     numpy="np.floor({x}, out={out})",
+    c=lambda types, result, attrs: "floor_{s}({x})" if result.dtype.kind == "f" else "{x}",
     samples=_ONE,
 )
 
 ceil = declare(
     "ceil", "x", kind="elementwise", infer=elementwise(np.ceil),
     numpy="np.ceil({x}, out={out})",
+    c=lambda types, result, attrs: "ceil_{s}({x})" if result.dtype.kind == "f" else "{x}",
     samples=_ONE,
 )
 
 floor_divide = declare(
     "floor_divide", "a b", kind="elementwise", infer=elementwise(np.floor_divide),
     numpy="np.floor_divide({a}, {b}, out={out})",
+    c="floor_divide_{s}({a}, {b})",
     samples=_AWAY_FROM_ZERO,
 )
 
 remainder = declare(
     "remainder", "a b", kind="elementwise", infer=elementwise(np.remainder),
     numpy="np.remainder({a}, {b}, out={out})",
+    c="remainder_{s}({a}, {b})",
     samples=_AWAY_FROM_ZERO,
 )
 
@@ -265,6 +311,7 @@ maximum = declare(
     "maximum", "a b", kind="elementwise", infer=elementwise(np.maximum),
     vjp=_maximum_vjp,
     numpy="np.maximum({a}, {b}, out={out})",
+    c=c_by_kind("maximum_{s}({a}, {b})", "{a} > {b} ? {a} : {b}", "{a} || {b}"),
     samples=_PAIR,
 )
 
@@ -272,6 +319,7 @@ minimum = declare(
     "minimum", "a b", kind="elementwise", infer=elementwise(np.minimum),
     vjp=lambda g, y, a, b: (mask(g, a <= b), mask(g, a > b)),
     numpy="np.minimum({a}, {b}, out={out})",
+    c=c_by_kind("minimum_{s}({a}, {b})", "{a} < {b} ? {a} : {b}", "{a} && {b}"),
     samples=_PAIR,
 )
 
@@ -279,6 +327,7 @@ power: OpDef = declare(
     "power", "a b", kind="elementwise", infer=elementwise(np.power),
     vjp=lambda g, y, a, b: (b * power(a, b - 1.0) * g, log(a) * y * g),
     numpy="np.power({a}, {b}, out={out})",
+    c="power_{s}({a}, {b})",
     samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=0.5, high=2), sample((0, 3), (0, 3))),
 )
 
@@ -293,12 +342,26 @@ def _power_holes(x: Tensor, *, exponent: Any) -> Dict[str, str]:
     return {"function": "power", "arguments": "{x}, {T}({exponent})" if x.dtype.kind == "f" else "{x}, {exponent}"}
 
 
+#: Products for the exponents where they are as exact as a power.
+_POWERS_C = {2: "{x} * {x}", 1: "{x}", 0.5: "sqrt_{s}({x})", -1: "1 / {x}", 3: "{x} * {x} * {x}"}
+
+
+def _power_const_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
+    exponent = attrs["exponent"]
+    if not isinstance(exponent, (int, float)):
+        return None
+    if result.dtype.kind == "f":
+        return _POWERS_C.get(exponent if types[0].dtype.kind == "f" else None, "power_{s}({x}, {exponent})")
+    return "power_{s}({x}, {exponent})" if isinstance(exponent, int) and exponent >= 0 else None
+
+
 power_const: OpDef = declare(
     "power_const", "x", {"exponent": 2}, kind="elementwise",
     infer=lambda x, *, exponent: Tensor(x.shape, x.dtype if x.dtype.kind == "f" else
                                         (np.ones(1, x.dtype) ** exponent).dtype),
     vjp=lambda g, y, x, *, exponent: (exponent * power_const(x, exponent=exponent - 1) * g,),
     numpy="np.{function}({arguments}, out={out})",
+    c=_power_const_c,
     holes=_power_holes,
     samples=tuple(sample((3, 2), low=0.5, high=2, exponent=e) for e in (2, 3, 0.5, -1, 1.0, -2.5)) + (sample(()),),
 )
@@ -315,55 +378,64 @@ where: OpDef = declare(
     "where", "condition a b", kind="elementwise", infer=_where_infer,
     vjp=lambda g, y, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),
     numpy="np.copyto({out}, {b})\nnp.copyto({out}, {a}, where={condition})",
+    c="{condition} ? {a} : {b}",
     samples=(sample(np.array([[True, False, True], [False, True, True]]), (2, 3), (2, 3)),
              sample(np.array(True), (), ()), sample(np.zeros((0, 2), bool), (0, 2), (0, 2))),
 )
 
 
-def _comparison(name: str, ufunc: str) -> OpDef:
+def _comparison(name: str, ufunc: str, sign: str) -> OpDef:
+    plain = f"{{a}} {sign} {{b}}"
+    quiet = plain if "equal" in (name, name[4:]) else f"is{name.replace('_', '')}({{a}}, {{b}})"    # no flag for NaN
     return declare(
         name, "a b", kind="elementwise", infer=compared,
         numpy=f"np.{ufunc}({{a}}, {{b}}, out={{out}})",
+        c=c_by_kind(quiet, plain, plain),
         samples=_PAIR + (sample(np.arange(3), np.array([0, 2, 1])),),
     )
 
 
-greater = _comparison("greater", "greater")
-greater_equal = _comparison("greater_equal", "greater_equal")
-less = _comparison("less", "less")
-less_equal = _comparison("less_equal", "less_equal")
-equal = _comparison("equal", "equal")
-not_equal = _comparison("not_equal", "not_equal")
+greater = _comparison("greater", "greater", ">")
+greater_equal = _comparison("greater_equal", "greater_equal", ">=")
+less = _comparison("less", "less", "<")
+less_equal = _comparison("less_equal", "less_equal", "<=")
+equal = _comparison("equal", "equal", "==")
+not_equal = _comparison("not_equal", "not_equal", "!=")
 
 _BOOLS = (sample(np.array([True, False, True]), np.array([True, True, False])), sample(np.array(True), np.array(False)))
 
 logical_and = declare(
     "logical_and", "a b", kind="elementwise", infer=compared,
     numpy="np.logical_and({a}, {b}, out={out})",
+    c="({a} != 0) & ({b} != 0)",
     samples=_BOOLS,
 )
 
 logical_or = declare(
     "logical_or", "a b", kind="elementwise", infer=compared,
     numpy="np.logical_or({a}, {b}, out={out})",
+    c="({a} != 0) | ({b} != 0)",
     samples=_BOOLS,
 )
 
 logical_not = declare(
     "logical_not", "x", kind="elementwise", infer=compared,
     numpy="np.logical_not({x}, out={out})",
+    c="{x} == 0",
     samples=(sample(np.array([True, False, True])), sample(np.array(True))),
 )
 
 isnan = declare(
     "isnan", "x", kind="elementwise", infer=elementwise(np.isnan),
     numpy="np.isnan({x}, out={out})",
+    c=c_by_kind("{x} != {x}", "false", "false"),
     samples=(sample(np.array([1.0, np.nan, np.inf])), sample(())),
 )
 
 isfinite = declare(
     "isfinite", "x", kind="elementwise", infer=elementwise(np.isfinite),
     numpy="np.isfinite({x}, out={out})",
+    c=c_by_kind("isfinite_{t}({x})", "true", "true"),
     samples=(sample(np.array([1.0, np.nan, np.inf])), sample(())),
 )
 
@@ -372,11 +444,23 @@ def _cast_vjp(g, y, x, *, dtype):
     return (cast(g, dtype=x.dtype),) if x.dtype.kind == "f" else (None,)
 
 
+#: Floats become ints as NumPy's loops do it: by way of an int that the processor converts to.
+_FROM_FLOAT_C = {"i1": "(int32_t){x}", "i2": "(int32_t){x}", "i4": "(int32_t){x}", "i8": "(int64_t){x}",
+                 "u1": "(int32_t){x}", "u2": "(int32_t){x}", "u4": "(int64_t){x}", "u8": "(uint64_t){x}"}
+
+
+def _cast_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
+    if result.dtype.kind == "b":
+        return "{x} != 0"
+    return _FROM_FLOAT_C.get(result.dtype.str[1:], "{x}") if types[0].dtype.kind == "f" else "{x}"
+
+
 cast = declare(
     "cast", "x", {"dtype": np.dtype("float32")}, kind="elementwise", canonical=canonical_dtype,
     infer=lambda x, *, dtype: Tensor(x.shape, dtype),
     vjp=_cast_vjp,
     numpy='np.copyto({out}, {x}, casting="unsafe")',
+    c=_cast_c,
     samples=tuple(Sample((shape,), {"dtype": to}, dtype) for shape, dtype, to in (
         ((2, 3), "float32", "float64"), ((), "float64", "float32"), ((0,), "float64", "float16"),
         ((5,), "float32", "int32"))) + (sample(np.arange(4)),),
@@ -386,5 +470,6 @@ copy = declare(
     "copy", "x", kind="elementwise", infer=same_as_input,
     vjp=lambda g, y, x: (g,),
     numpy="np.copyto({out}, {x})",
+    c="{x}",
     samples=_ONE,
 )

@@ -1,17 +1,18 @@
 """Losses whose gradient rule Chainer decides by itself."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
+from ..ir.c_forms import c_suffix
 from ..ir.op import declare, sample
-from ..ir.types import Tensor
+from ..ir.types import Tensor, Type
 from .broadcasting import broadcast_to
 from .elementwise import cast, clip, exp, mask, maximum, not_equal, sigmoid, sqrt, square
 from .movement import reshape
 from .reduction import log_softmax, spread, sum_
-from .rules import need_dtype, one_dtype, one_shape, same_as_input
+from .rules import c_by_kind, need_dtype, one_dtype, one_shape, same_as_input
 
 
 def _sum_of_squares_infer(x: Tensor) -> Tensor:
@@ -34,6 +35,7 @@ huber = declare(
     vjp=lambda g, y, x, *, delta: (g * clip(x, x_min=-delta, x_max=delta),),
     numpy="np.minimum(np.square({x}), np.maximum(np.abs({x}) * ({T}({delta}) * 2) - {square}, {square}), out={out})\n"
           "np.multiply({out}, 0.5, out={out})",
+    c=c_by_kind("huber_{s}({x}, {delta})"),
     holes=lambda x, *, delta: {"square": "{T}({delta}) * {T}({delta})"},
     samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3)), sample((5,), delta=0.4)),
 )
@@ -51,6 +53,11 @@ def _sigmoid_terms_vjp(g, y, x, t):
     return cast(g * difference, dtype=x.dtype), None
 
 
+def _log_likelihood_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
+    s = c_suffix(types[0].dtype)                          # type: ignore[union-attr]
+    return f"({{T}}){{x}} * ({{T}})({{t}} - (isgreaterequal({{x}}, 0) ? 1 : 0)) - ({{T}})log1p_{s}(exp_{s}(-fabs_{s}({{x}})))"
+
+
 _LABELS = np.array([[1, 0, 1], [0, -1, 1]], np.int32)
 
 #: ``t * log(sigmoid(x)) + (1 - t) * log(1 - sigmoid(x))`` for labels, in the dtype that NumPy gives for ``x * t``.
@@ -59,6 +66,7 @@ log_likelihood = declare(
     vjp=_sigmoid_terms_vjp,
     numpy="np.multiply({x}, {t} - ({x} >= 0), out={out})\n"
           "np.subtract({out}, np.log1p(np.exp(-np.abs({x}))), out={out})",
+    c=_log_likelihood_c,
     samples=(sample((2, 3), _LABELS), sample((), np.array(1)), sample((0, 3), np.zeros((0, 3), np.int32))),
 )
 

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.dims import equal, same_shape, show
-from ..ir.types import Scalar, Shape, Tensor
+from ..ir.types import Scalar, Shape, Tensor, Type
 
 
 def same_as_input(x: Tensor, *_: Any, **attrs: Any) -> Tensor:
@@ -138,3 +138,11 @@ def need_scalar(*xs: Any) -> None:
     for x in xs:
         if not isinstance(x, Scalar):
             raise TypeError(f"a number is needed, not {x}")
+
+
+def c_by_kind(floats: Optional[str], ints: Optional[str] = None,
+              bools: Optional[str] = None) -> Callable[..., Optional[str]]:
+    """The C form of an op that has one template per kind of its first operand."""
+    def template(types: Sequence[Type], result: Type, attrs: Mapping[str, Any]) -> Optional[str]:
+        return {"f": floats, "i": ints, "u": ints, "b": bools}.get(types[0].dtype.kind)     # type: ignore[union-attr]
+    return template

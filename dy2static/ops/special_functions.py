@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..ir.building import constant
 from ..ir.dims import same_shape, show
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
-from ..ir.types import Tensor
+from ..ir.types import Tensor, Type
 from .elementwise import exp, square
 from .rules import need_dtype
 
@@ -67,11 +67,20 @@ def _holes(*_: Tensor, function: str, order: Any) -> Dict[str, str]:
     return {"order": "" if order is None else f"{order!r}, "}
 
 
+#: The functions that C has, too.
+_IN_C = ("erf", "erfc", "ndtr", "gammaln")
+
+
+def _c(types: Sequence[Type], result: Type, attrs: Mapping[str, Any]) -> Optional[str]:
+    return f"{attrs['function']}_{{s}}({{xs_0}})" if attrs["function"] in _IN_C else None
+
+
 #: A function of `scipy.special`: of one array, or, ``polygamma``, of an array of ints and one of floats.
 #: order: the number that ``zeta`` takes first.
 special: OpDef = declare(
     "special", "*xs", {"function": "erf", "order": None}, kind="elementwise", infer=_infer, vjp=_vjp,
     numpy="special_function({function}, {order}{xs}, out={out})", calls=(special_function,), holes=_holes,
+    c=_c,
     samples=(sample((4, 3)), sample(()), sample((0, 3)), sample((3,), function="zeta", order=2.5, low=1.0, high=2.0),
              sample(np.array([[0], [1], [2]]), (3, 1), function="polygamma", low=0.5, high=2.0),
              *(sample((3,), function=name) for name in ("erfc", "erfcx", "ndtr", "log_ndtr")),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.op import OpDef, declare, sample
 from .elementwise import power_const, sqrt, square
-from .rules import elementwise, same_as_input
+from .rules import c_by_kind, elementwise, same_as_input
 
 
 def _function(name: str, vjp: Callable[..., Any], low: float = -0.9, high: float = 0.9) -> OpDef:
@@ -19,7 +19,8 @@ def _function(name: str, vjp: Callable[..., Any], low: float = -0.9, high: float
     shapes = ((4, 3), (), (0, 3), (1,))
     return declare(
         name, "x", kind="elementwise", infer=elementwise(getattr(np, name)), vjp=vjp,
-        numpy=f"np.{name}({{x}}, out={{out}})", samples=tuple(sample(shape, low=low, high=high) for shape in shapes))
+        numpy=f"np.{name}({{x}}, out={{out}})", c=f"{name}_{{s}}({{x}})",
+        samples=tuple(sample(shape, low=low, high=high) for shape in shapes))
 
 
 arcsin = _function("arcsin", lambda g, y, x: (1.0 / sqrt(1.0 - square(x)) * g,))
@@ -40,6 +41,7 @@ def _arctan2_vjp(g, y, a, b):
 arctan2 = declare(
     "arctan2", "a b", kind="elementwise", infer=elementwise(np.arctan2), vjp=_arctan2_vjp,
     numpy="np.arctan2({a}, {b}, out={out})",
+    c="arctan2_{s}({a}, {b})",
     samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3))),
 )
 
@@ -47,6 +49,7 @@ arctan2 = declare(
 trunc = declare(
     "trunc", "x", kind="elementwise", infer=same_as_input,
     numpy="np.trunc({x}, out={out})",
+    c=c_by_kind("trunc_{s}({x})"),
     samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3))),
 )
 
@@ -55,5 +58,6 @@ fmod = declare(
     "fmod", "a b", kind="elementwise", infer=elementwise(np.fmod),
     vjp=lambda g, y, a, b: (g, -trunc(a / b) * g),
     numpy="np.fmod({a}, {b}, out={out})",
+    c="fmod_{s}({a}, {b})",
     samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3))),
 )
