@@ -32,3 +32,17 @@ VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0,
                  "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
 VERIFY = Flag("DY2STATIC_VERIFY", 0, "1 checks every graph after every pass (always on in the tests)")
 ENABLED = Flag("DY2STATIC_ENABLED", 1, "0 runs every decorated function eagerly")
+CC = Flag("DY2STATIC_CC", "",
+          "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
+CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "",
+                 "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
+CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, "how many MiB of compiled libraries are kept; those used least recently go")
+
+
+def cache_home() -> str:
+    """The directory for what may be made again: DY2STATIC_CACHE_DIR, or ours in the user's cache (XDG)."""
+    if CACHE_DIR.value:
+        return os.path.abspath(os.path.expanduser(CACHE_DIR.value))
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    # the standard says that a relative path is to be ignored
+    return os.path.join(home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "dy2static")

@@ -1,0 +1,28 @@
+"""One warning per process for each thing that native code has to do without."""
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Set
+
+from ..errors import FallbackWarning
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_said: Set[str] = set()
+
+
+def announce(what: str, message: str) -> None:
+    """Warn at the user's line that something falls back; later calls with the same ``what`` say nothing."""
+    if what in _said:
+        return
+    _said.add(what)
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, "<dy2static")):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, FallbackWarning, stacklevel=depth)
+
+
+def forget() -> None:
+    """Say everything again: for tests."""
+    _said.clear()

@@ -1,0 +1,125 @@
+/* What generated code needs to know of Python and NumPy objects; in place of Python.h, which users need not have
+   installed and which takes longer to compile than our code.  library.py compares the offsets with real objects. */
+#ifndef DY2STATIC_PYTHON_H
+#define DY2STATIC_PYTHON_H
+
+#include <stdint.h>
+
+typedef struct {
+    intptr_t references;
+    void *type;
+} PyObject;
+
+typedef struct {
+    PyObject head;
+    char *data;
+    int32_t dimensions;
+    intptr_t *shape, *strides;
+    PyObject *base;
+    struct {
+        PyObject head;
+        void *scalar_type;
+        char kind, letter, order;
+    } *dtype;
+    int32_t flags;
+} dy_ndarray;
+
+typedef struct {
+    PyObject head;
+    double value;
+} dy_float;
+
+extern char PyLong_Type, PyFloat_Type;
+extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
+extern long long PyLong_AsLongLong(PyObject *);
+extern PyObject *PyLong_FromLongLong(long long);
+extern PyObject *PyFloat_FromDouble(double);
+extern PyObject *PyBool_FromLong(long);
+extern PyObject *PyTuple_New(intptr_t);
+extern int PyTuple_SetItem(PyObject *, intptr_t, PyObject *);
+extern PyObject *PyTuple_GetItem(PyObject *, intptr_t);
+extern PyObject *PyErr_Occurred(void);
+extern void PyErr_Clear(void);
+extern void Py_IncRef(PyObject *);
+extern void Py_DecRef(PyObject *);
+extern void *PyEval_SaveThread(void);
+extern void PyEval_RestoreThread(void *);
+extern PyObject *PyObject_VectorcallDict(PyObject *, PyObject *const *, uintptr_t, PyObject *);
+
+static void *dy_array_type;
+
+void dy2static_set_array_type(void *type) { dy_array_type = type; }
+
+/* The data of an exact, C-contiguous, aligned ndarray of this machine's byte order, which may have to be writeable. */
+static inline int dy_take_array(PyObject *object, int writeable, char **data)
+{
+    const dy_ndarray *array = (const dy_ndarray *)object;
+    const int32_t needed = writeable ? 0x501 : 0x101;
+    if (object->type != dy_array_type || (array->flags & needed) != needed)
+        return 0;
+    const char order = array->dtype->order;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (order == '>')
+#else
+    if (order == '<')
+#endif
+        return 0;
+    *data = array->data;
+    return 1;
+}
+
+static inline int dy_take_int(PyObject *object, int64_t *number)
+{
+    if (object->type != &PyLong_Type)
+        return 0;
+    *number = PyLong_AsLongLong(object);
+    if (__builtin_expect(*number == -1, 0) && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
+
+static inline int dy_take_bool(PyObject *object, int64_t *number)
+{
+    *number = object == &_Py_TrueStruct;
+    return *number || object == &_Py_FalseStruct;
+}
+
+static inline int dy_take_float(PyObject *object, double *number)
+{
+    if (object->type != &PyFloat_Type)
+        return 0;
+    *number = ((const dy_float *)object)->value;
+    return 1;
+}
+
+static inline PyObject *dy_none(void)
+{
+    Py_IncRef(&_Py_NoneStruct);
+    return &_Py_NoneStruct;
+}
+
+/* What the Python function of the wrapper answers to the same arguments. */
+static __attribute__((noinline, cold)) PyObject *dy_bail_out(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    PyObject *fallback = PyTuple_GetItem(self, 0);
+    return fallback ? PyObject_VectorcallDict(fallback, args, (uintptr_t)count, 0) : 0;
+}
+
+/* Division by zero, overflow and invalid operations are what NumPy warns of by default. */
+#if defined(__x86_64__)
+static inline void dy_clear_float_flags(void)
+{
+    const unsigned state = __builtin_ia32_stmxcsr();
+    if (state & 0x0d)
+        __builtin_ia32_ldmxcsr(state & ~0x0du);
+}
+static inline int dy_float_flags(void) { return __builtin_ia32_stmxcsr() & 0x0d; }
+#else
+#include <fenv.h>
+static inline void dy_clear_float_flags(void) { feclearexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID); }
+static inline int dy_float_flags(void) { return fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID); }
+#endif
+
+#endif

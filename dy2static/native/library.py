@@ -1,0 +1,183 @@
+"""Loaded shared objects, and Python callables of their functions.
+
+A function of generated code has the signature ``int run(char **p, int64_t *n, double *d)``: the data of arrays, Python's
+ints and bools, Python's floats, inputs before outputs.  `wrapper` gives the C text of a function around it that Python
+calls without an intermediary (METH_FASTCALL: 30 ns, where a call by ctypes takes ten times that).
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import sysconfig
+from typing import Any, Callable, List, Sequence, Tuple
+
+import numpy as np
+
+from ..errors import BackendError
+
+HEADER = "dy2static_python.h"
+_METH_FASTCALL = 0x80
+_TAKE = {"int": "dy_take_int", "bool": "dy_take_bool", "float": "dy_take_float"}
+_GIVE = {"int": "PyLong_FromLongLong", "bool": "PyBool_FromLong", "float": "PyFloat_FromDouble"}
+
+
+class NotSupported(BackendError):
+    """This Python or NumPy keeps its objects in another way than the generated code would expect."""
+
+    code = "D2S404"
+
+
+class MethodDef(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+class Library:
+    """A shared object; it stays loaded until the process ends."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.handle = ctypes.CDLL(path)
+        setter = self.find("dy2static_set_array_type")
+        if setter is not None:
+            require_support()
+            setter(ctypes.c_void_p(id(np.ndarray)))
+
+    def find(self, name: str) -> Any:
+        """The ctypes function of this name, or None."""
+        return getattr(self.handle, name, None)
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return ctypes.cast(getattr(self.handle, name), ctypes.c_void_p).value or 0
+
+
+def load(path: str) -> Library:
+    """Load a shared object.  Raises OSError, and `NotSupported` where it has wrappers that cannot be called here."""
+    return Library(path)
+
+
+def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gil: bool = False, run: str = "run") -> str:
+    """The C text of a function for `bind`, around ``static int run(char **p, int64_t *n, double *d)`` in front of it.
+
+    inputs, outputs: kinds "array", "int", "bool", "float".  Python passes the inputs, then the arrays among the outputs
+    (scratch is one of those); it is given the numbers among the outputs: None, the one, or a tuple of them.
+    The text needs ``#include "dy2static_python.h"``.
+    """
+    checks: List[str] = []
+    places = {"p": 0, "n": 0, "d": 0}
+
+    def place(kind: str) -> str:
+        vector = {"array": "p", "float": "d"}.get(kind, "n")
+        places[vector] += 1
+        return f"{vector}[{places[vector] - 1}]"
+
+    arguments = [(kind, False) for kind in inputs] + [(kind, True) for kind in outputs if kind == "array"]
+    for index, (kind, writeable) in enumerate(arguments):
+        into = f"&{place(kind)}"
+        checks.append(f"dy_take_array(args[{index}], {int(writeable)}, {into})" if kind == "array"
+                      else f"{_TAKE[kind]}(args[{index}], {into})")
+    results = [f"{_GIVE[kind]}({place(kind)})" for kind in outputs if kind != "array"]
+    tests = "".join(f"\n        || !{check}" for check in checks)
+    save, restore = ("void *thread = PyEval_SaveThread();", "PyEval_RestoreThread(thread);") if release_gil else ("", "")
+    return f"""
+PyObject *{name}(PyObject *self, PyObject *const *args, intptr_t count)
+{{
+    char *p[{max(places['p'], 1)}];
+    int64_t n[{max(places['n'], 1)}];
+    double d[{max(places['d'], 1)}];
+    if (count != {len(arguments)}{tests})
+        return dy_bail_out(self, args, count);
+    {save}
+    dy_clear_float_flags();
+    const int status = {run}(p, n, d) | dy_float_flags();
+    {restore}
+    if (__builtin_expect(status != 0, 0))
+        return dy_bail_out(self, args, count);
+{_result(results)}
+}}
+"""
+
+
+def _result(results: Sequence[str]) -> str:
+    if not results:
+        return "    return dy_none();"
+    if len(results) == 1:
+        return f"    return {results[0]};"
+    # PyTuple_SetItem takes a null pointer; an object that could not be made is told by the last test
+    filled = "\n".join(f"        && !PyTuple_SetItem(result, {index}, (one = {result}) ? one : (failed = 1, dy_none()))"
+                       for index, result in enumerate(results))
+    return f"""    int failed = 0;
+    PyObject *one, *result = PyTuple_New({len(results)});
+    if (result
+{filled}
+        && !failed)
+        return result;
+    if (result)
+        Py_DecRef(result);
+    return 0;"""
+
+
+def bind(library: Library, name: str, fallback: Callable) -> Callable:
+    """The function that `wrapper` made, as a built-in function; ``fallback`` answers what it declines.
+
+    Raises `NotSupported`.
+    """
+    require_support()
+    definition = MethodDef(name.encode(), library.address(name), _METH_FASTCALL, None)
+    # Python reads the definition as long as the function lives, and lets go of it after `self`, as it does for
+    # definitions that are part of an object
+    own = (fallback, definition, library)
+    return _new_function(ctypes.addressof(definition), own, None)
+
+
+@functools.lru_cache(maxsize=None)
+def _problem() -> str:
+    """Why the offsets of the header do not hold here, or an empty text: they are compared with known objects."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or sys.platform == "win32":
+        return f"{sys.implementation.name} on {sys.platform}"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "a free-threaded Python"
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    frozen = np.zeros(3)[::2].astype(array.dtype.newbyteorder())
+    frozen.flags.writeable = False
+    view = array.T
+    seen: Tuple[Tuple[str, Any, Any], ...] = (
+        ("type", _word(array, 8), id(np.ndarray)),
+        ("data", _word(array, 16), array.ctypes.data),
+        ("ndim", _read(array, 24, ctypes.c_int32), 2),
+        ("shape", (ctypes.c_ssize_t * 2).from_address(_word(array, 32))[:], [2, 3]),
+        ("strides", (ctypes.c_ssize_t * 2).from_address(_word(array, 40))[:], [12, 4]),
+        ("base", _word(view, 48), id(view.base)),
+        ("dtype", _word(array, 56), id(array.dtype)),
+        ("order", _read(frozen.dtype, 26, ctypes.c_char), frozen.dtype.byteorder.encode()),
+        ("order", _read(array.dtype, 26, ctypes.c_char), b"="),
+        ("flags", _read(array, 64, ctypes.c_int32) & 0x503, 0x501),
+        ("flags", _read(view, 64, ctypes.c_int32) & 0x503, 0x502),
+        ("flags", _read(frozen, 64, ctypes.c_int32) & 0x501, 0x101),
+        ("float", _read(0.1, 16, ctypes.c_double), 0.1),
+        ("float", _word(0.1, 8), id(float)),
+        ("int", _word(7, 8), id(int)),
+    )
+    wrong = sorted({name for name, found, expected in seen if found != expected})
+    return f"NumPy {np.__version__} keeps {', '.join(wrong)} of an object elsewhere" if wrong else ""
+
+
+def _read(value: Any, offset: int, kind: Any) -> Any:
+    return kind.from_address(id(value) + offset).value
+
+
+def _word(value: Any, offset: int) -> int:
+    return _read(value, offset, ctypes.c_size_t)
+
+
+def require_support() -> None:
+    """Raise `NotSupported` where generated code cannot read this Python's objects."""
+    if _problem():
+        raise NotSupported(f"native programs cannot be called here: {_problem()}")
+
+
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi))

@@ -1,0 +1,164 @@
+"""Compiled libraries on disk, by the hash of what they were made from.
+
+Code is loaded from this directory, so it must be the user's own and closed to everybody else; every file ends with a
+checksum, so that one that was cut off or damaged is made again.  Processes need no lock: a file appears under its name
+when it is complete, and two that make the same one make equal ones.
+"""
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from typing import Callable, Dict, List, Tuple
+
+from .. import config
+from .announce import announce
+
+_MARK = b"dy2static"
+_FOOTER = len(_MARK) + hashlib.sha256().digest_size
+_LEFTOVER_SECONDS = 3600        # what a process that died was writing
+_checked: Dict[str, str] = {}       # wanted directory -> the one that is used
+
+
+def fetch(key: str, make: Callable[[str], None]) -> str:
+    """The path of the library with this key; ``make(path)`` writes it where there is no sound one.
+
+    Raises OSError where nothing can be written, and what ``make`` raises.
+    """
+    folder = directory()
+    path = os.path.join(folder, key + ".so")
+    if _is_sound(path):
+        _touch(path)
+        return path
+    try:
+        _write(folder, path, make)
+    except OSError as reason:
+        folder = _temporary(str(reason))
+        path = os.path.join(folder, key + ".so")
+        if not _is_sound(path):
+            _write(folder, path, make)
+    else:
+        _shrink(folder, path)
+    return path
+
+
+def directory() -> str:
+    """The directory libraries lie in: made where it is missing, a temporary one where it cannot be trusted."""
+    wanted = os.path.join(config.cache_home(), "native")
+    if wanted not in _checked:
+        reason = _make_private(wanted)
+        if reason:
+            _temporary(reason)
+        else:
+            _checked[wanted] = wanted
+    return _checked[wanted]
+
+
+def _temporary(reason: str) -> str:
+    """A directory of this process's, from now on in place of the one wanted."""
+    wanted = os.path.join(config.cache_home(), "native")
+    announce("store", f"compiled programs are not kept on disk: {reason}; name another directory in DY2STATIC_CACHE_DIR")
+    folder, owner = tempfile.mkdtemp(prefix="dy2static-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:            # a child that was forked leaves it to its parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    _checked[wanted] = folder
+    return folder
+
+
+def _make_private(folder: str) -> str:
+    """Make a directory with mode 0700; returns why it cannot be used, or an empty text."""
+    try:
+        os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        seen = os.lstat(folder)             # not stat: a link could be led elsewhere later
+    except OSError as reason:
+        return str(reason)
+    if not stat.S_ISDIR(seen.st_mode):
+        return f"{folder} is not a directory"
+    if seen.st_uid != os.geteuid():
+        return f"{folder} belongs to another user"
+    if seen.st_mode & 0o077:
+        return f"{folder} is open to other users (mode {stat.S_IMODE(seen.st_mode):04o}, not 0700)"
+    return ""
+
+
+def _is_sound(path: str) -> bool:
+    """Whether a file is the user's own and what was once written."""
+    try:
+        with open(path, "rb") as file:
+            seen = os.fstat(file.fileno())
+            content = file.read()
+    except OSError:
+        return False
+    body, footer = content[:-_FOOTER], content[-_FOOTER:]
+    return (seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+            and footer == _MARK + _checksum(path, body))
+
+
+def _checksum(path: str, body: bytes) -> bytes:
+    # with the name: a sound file under another's name is not what was asked for
+    return hashlib.sha256(os.path.basename(path).encode() + b"\0" + body).digest()
+
+
+def _write(folder: str, path: str, make: Callable[[str], None]) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)
+    os.close(handle)
+    try:
+        make(temporary)
+        with open(temporary, "rb") as file:
+            body = file.read()
+        with open(temporary, "ab") as file:         # what follows the last section is nobody's to the loader
+            file.write(_MARK + _checksum(path, body))
+        os.chmod(temporary, 0o700)
+        os.replace(temporary, path)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _touch(path: str) -> None:
+    """Note that a file was used: its time of change, since times of access are often not kept."""
+    try:
+        os.utime(path)
+    except OSError:
+        pass            # removed or not ours to touch: it is loaded all the same
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass            # another process was faster
+
+
+def _shrink(folder: str, keep: str) -> None:
+    """Remove the files used least recently until the rest fits ``DY2STATIC_CACHE_MB``; never the one named."""
+    files: List[Tuple[float, int, str]] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                seen = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if entry.name.endswith(".so"):
+                files.append((seen.st_mtime, seen.st_size, entry.path))
+            elif entry.name.startswith(".new-") and seen.st_mtime < time.time() - _LEFTOVER_SECONDS:
+                _remove(entry.path)
+    size, limit = sum(file[1] for file in files), int(config.CACHE_MB.value) << 20
+    for _, bytes_, path in sorted(files):
+        if size <= limit:
+            break
+        if path != keep:
+            _remove(path)
+            size -= bytes_

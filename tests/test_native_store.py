@@ -1,0 +1,223 @@
+"""Compiled libraries on disk: made once, found again, never loaded when they are not what was written."""
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import pytest
+
+from dy2static import config
+from dy2static.errors import FallbackWarning
+from dy2static.native import announce, compiler, store
+
+TEXT = "int answer(void) { return %d; }"
+
+pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache, a process that has built nothing, and every announcement still to be made."""
+    monkeypatch.setattr(compiler, "_built", {})
+    monkeypatch.setattr(store, "_checked", {})
+    announce.forget()
+    with config.CACHE_DIR.set(str(tmp_path / "cache")):
+        yield tmp_path / "cache" / "native"
+    announce.forget()
+
+
+def answer(number):
+    return compiler.build(TEXT % number).handle.answer()
+
+
+def libraries(folder):
+    return sorted(path for path in folder.iterdir() if path.suffix == ".so")
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """The texts that went to the compiler."""
+    texts = []
+    compile_ = compiler.Compiler.compile
+
+    def counted(self, source, *rest):
+        texts.append(source)
+        return compile_(self, source, *rest)
+
+    monkeypatch.setattr(compiler.Compiler, "compile", counted)
+    return texts
+
+
+def test_a_text_is_compiled_once(folder, compilations):
+    assert answer(1) == 1 and compiler.build(TEXT % 1) is compiler.build(TEXT % 1)
+    compiler._built.clear()
+    assert answer(1) == 1
+    assert len(compilations) == 1 and len(libraries(folder)) == 1
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not [path for path in folder.iterdir() if path.name.startswith(".new")]
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def one_byte_changed(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def anothers_content(path):
+    answer(999)
+    other, = [found for found in libraries(path.parent) if found != path]
+    path.write_bytes(other.read_bytes())
+
+
+def writeable_by_others(path):
+    path.chmod(0o722)
+
+
+@pytest.mark.parametrize("damage", [cut_off, empty, one_byte_changed, anothers_content, writeable_by_others])
+def test_a_damaged_file_is_made_again(folder, compilations, damage):
+    answer(2)
+    path, = libraries(folder)
+    # the loader has the old one mapped: damage a new file of the same name
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    damage(path)
+    compiler._built.clear()
+    made = len(compilations)
+    assert answer(2) == 2 and len(compilations) == made + 1
+    assert store._is_sound(str(path))
+
+
+def open_to_others(folder):
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+
+
+def a_link(folder):
+    folder.parent.mkdir()
+    (folder.parent / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(folder.parent / "elsewhere")
+
+
+def a_file(folder):
+    folder.parent.mkdir()
+    folder.write_text("")
+
+
+def under_a_file(folder):
+    folder.parent.write_text("")
+
+
+@pytest.mark.parametrize("spoil", [open_to_others, a_link, a_file, under_a_file])
+def test_a_directory_that_cannot_be_trusted(folder, spoil):
+    spoil(folder)
+    with pytest.warns(FallbackWarning, match="not kept on disk.*DY2STATIC_CACHE_DIR") as caught:
+        assert answer(3) == 3
+        assert answer(4) == 4
+    assert len(caught) == 1
+    assert not folder.is_dir() or not list(folder.iterdir())
+    used = os.stat(store.directory())
+    assert stat.S_IMODE(used.st_mode) == 0o700 and used.st_uid == os.geteuid()
+
+
+def test_a_directory_of_another_user(folder, monkeypatch):
+    folder.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(FallbackWarning, match="belongs to another user"):
+        assert store.directory() != str(folder)
+
+
+def test_the_files_used_least_recently_go(folder):
+    for number in range(6):
+        answer(10 + number)
+        for age, path in enumerate(sorted(libraries(folder), key=lambda path: -path.stat().st_mtime)):
+            os.utime(path, (1e9 - age, 1e9 - age))
+    kept = libraries(folder)
+    oldest = min(kept, key=lambda path: path.stat().st_mtime)
+    assert len(kept) == 6
+    assert store.fetch(oldest.stem, lambda path: pytest.fail("it is there")) == str(oldest)      # now it is the newest
+    store._shrink(str(folder), "")
+    assert libraries(folder) == kept                       # below a MiB nothing goes
+    with config.CACHE_MB.set(0):
+        answer(20)
+    assert len(libraries(folder)) == 1 and answer(20) == 20
+
+
+def test_what_a_dead_process_left_is_cleared(folder):
+    answer(30)
+    (folder / ".new-old").write_text("")
+    os.utime(folder / ".new-old", (1e9, 1e9))
+    (folder / ".new-now").write_text("")
+    answer(31)
+    assert not (folder / ".new-old").exists() and (folder / ".new-now").exists()
+
+
+@pytest.mark.parametrize("what, value", [
+    ("cpu_identity", "another CPU"), ("_headers", "other headers"), ("FLAGS", ("-O0",)),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_what_decides_is_in_the_key(monkeypatch, what, value):
+    maker = compiler.compiler()
+    before = compiler.key_of("x", maker)
+    assert before == compiler.key_of("x", maker) != compiler.key_of("y", maker)
+    assert before != compiler.key_of("x", maker._replace(identity="another version"))
+    if what == "FLAGS":
+        assert before != compiler.key_of("x", maker, value)
+    else:
+        monkeypatch.setattr(compiler, what, lambda: value)
+        assert before != compiler.key_of("x", maker)
+
+
+def test_concurrent_processes(folder):
+    program = textwrap.dedent(f"""
+        import dy2static
+        from dy2static.native import compiler
+        assert [compiler.build("{TEXT}" % i).handle.answer() for i in range(40, 43)] == [40, 41, 42]
+    """)
+    environment = dict(os.environ, DY2STATIC_CACHE_DIR=str(folder.parent))
+    running = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert len(list(folder.iterdir())) == 3 and all(store._is_sound(str(path)) for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("value", ["/nowhere/cc", "no-such-compiler"])
+def test_no_compiler(folder, value):
+    with config.CC.set(value):
+        with pytest.warns(FallbackWarning, match="run on NumPy.*no C compiler"):
+            assert not compiler.available()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not compiler.available()             # said once
+        with pytest.raises(compiler.NoCompiler, match="DY2STATIC_CC"):
+            compiler.build(TEXT % 50)
+
+
+@pytest.mark.parametrize("value, text, message", [
+    ("", "int answer(void) { return nothing; }", "refused.*nothing"),
+    ("false", TEXT % 51, "refused"),
+    ("true", TEXT % 52, "cannot be used"),              # says that all is well and writes nothing
+    ("", '#include "no_such.h"', "refused"),
+    ("", "extern int nowhere(void); int answer(void) { return nowhere(); }", "cannot be used.*nowhere"),
+], ids=str)
+def test_a_compiler_that_fails(folder, value, text, message):
+    with config.CC.set(value), pytest.raises(compiler.BuildFailed, match="(?s)" + message):
+        compiler.build(text)
+    assert not [path for path in folder.iterdir() if path.name.startswith(".new")]
+
+
+def test_a_child_process_can_build(folder):
+    answer(60)
+    child = os.fork()
+    if not child:
+        os._exit(0 if answer(60) == 60 and answer(61) == 61 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert answer(61) == 61
