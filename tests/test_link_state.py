@@ -304,3 +304,17 @@ def test_frozen_parameters_stay():
         optimizer.update(lambda x: F.sum(compiled(x) ** 2), variable(4, 3, seed=seed))
     changed = [not np.array_equal(p.array, old) for p, old in zip(compiled.params(), before)]
     assert changed == [p.update_rule.enabled for p in compiled.params()]
+
+
+def tagged(x):
+    y = x * 2
+    y.volatile = "off"
+    return y, y + 1
+
+
+def test_an_attribute_of_a_result_is_not_lost():
+    """`L.Parameter` sets ``volatile`` of a Variable that nobody sees; where somebody does, the call runs eagerly."""
+    inside, outside = to_static(lambda x: tagged(x)[1], strict=True), to_static(tagged)
+    np.testing.assert_array_equal(inside(variable(3)).array, tagged(variable(3))[1].array)
+    assert outside(variable(3))[0].volatile == "off"
+    assert outside.cache_info().fallbacks

@@ -15,7 +15,7 @@ from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
 from ..lowering import opaque
 from ..lowering.registration import registered
-from ..lowering.registry import CALLED, lowering_of, state_of
+from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
 from ..symbolic.new_sizes import may_be_empty
@@ -134,6 +134,9 @@ class Applying:
         for name, function in called.items():
             self.store_writes()
             setattr(node, name, self.calls.callee(function))
+        fails = type(node) in MAY_FAIL
+        if fails:
+            self.store_writes()
         start = len(self.builder.nodes)
         outputs = lowering(node, *values)
         if outputs is None:
@@ -146,7 +149,7 @@ class Applying:
         self._fill_attributes(node)
         if own is not None:
             trap_attributes(node, None, self)
-        if any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values]):
+        if not fails and (any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values])):
             if called and self.array_writes.is_ahead:
                 self.abort(f"{name_of(node)} changes an array of the user's, and may fail then")
             self._store_writes_before(start)

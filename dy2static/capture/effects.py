@@ -147,6 +147,8 @@ class Effects:
         """The record of a Variable made here that the user can get hold of."""
         key = id(variable)
         self._check_gradient(variable)
+        if "volatile" in variable.__dict__:
+            self.abort("a Variable that is made here leaves the compiled function with an attribute")
         if key not in self._escaping:
             if self.staging.depth:
                 self.abort("a Variable leaves the compiled function from inside a decision on array values")

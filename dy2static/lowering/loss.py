@@ -17,6 +17,7 @@ from chainer.functions.loss.sigmoid_cross_entropy import SigmoidCrossEntropy
 from chainer.functions.loss.softmax_cross_entropy import SoftmaxCrossEntropy
 from chainer.functions.loss.squared_error import SquaredError
 from chainer.functions.loss.triplet import Triplet
+from chainer.links.loss.hierarchical_softmax import BinaryHierarchicalSoftmaxFunction
 
 from .. import ops
 from ..ir.building import constant
@@ -143,6 +144,13 @@ def negative_sampling(node: Any, x: Value, t: Value, W: Value) -> Optional[Value
     losses = ops.sum(ops.softplus(scores * constant(signs)), axis=1)
     losses = ops.where(ops.not_equal(t, label), losses, 0)
     return _cast(losses if node.reduce == "no" else ops.sum(losses), x.dtype)
+
+
+@lowers(BinaryHierarchicalSoftmaxFunction)
+def hierarchical_softmax(node: Any, x: Value, t: Value, W: Value) -> Optional[Value]:
+    codes = array_in(node.codes, dtype=x.dtype)
+    tree = array_in(node.paths), codes, array_in(node.begins)
+    return None if None in tree else ops.tree_loss(x, W, t, *tree)
 
 
 @lowers(Contrastive)

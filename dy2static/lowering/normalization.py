@@ -8,6 +8,10 @@ import numpy as np
 from chainer.functions.normalization import batch_normalization as _batch
 from chainer.functions.normalization.batch_normalization import BatchNormalization, FixedBatchNormalization
 from chainer.functions.normalization.batch_renormalization import BatchRenormalizationFunction
+from chainer.functions.normalization.decorrelated_batch_normalization import (
+    DecorrelatedBatchNormalization,
+    FixedDecorrelatedBatchNormalization,
+)
 from chainer.functions.normalization.group_normalization import GroupNormalization
 from chainer.functions.normalization.l2_normalization import NormalizeL2
 from chainer.functions.normalization.layer_normalization import LayerNormalization
@@ -17,6 +21,8 @@ from .. import ops
 from ..ir.graph import Value
 from .math import mean_of
 from .registry import are_ints, array_in, beside, ints, is_number, is_state, lowers
+
+_ONCE = "Double backward is not implemented for fixed decorrelated batch normalization."
 
 
 @lowers(LayerNormalization)
@@ -88,6 +94,47 @@ def _axes(node: Any, x: Value, gamma: Value) -> Optional[Tuple[int, ...]]:
 def _all_there(*xs: Value) -> bool:
     """Whether the sizes are known and none is 0."""
     return all(isinstance(n, int) and n > 0 for x in xs for n in x.shape)
+
+
+@lowers(DecorrelatedBatchNormalization, state=("running_mean", "running_projection"), may_fail=True)
+def decorrelated_batch_normalization(node: Any, x: Value) -> Optional[Value]:
+    # LAPACK takes no half precision; as of batches, the statistics that run along are changed in place
+    if x.dtype.char not in "fd" or not _all_there(x) or not is_number(node.eps) or not is_number(node.decay):
+        return None
+    grouped = _grouped(x, node.groups)
+    y, mean, projection, *_ = ops.decorrelate(grouped, eps=float(node.eps))
+    pairs = ((node.running_mean, mean), (node.running_projection, projection))
+    if any(array is not None and not is_state(array, of_batch) for array, of_batch in pairs):
+        return None
+    rest, m = 1 - node.decay, grouped.shape[2]
+    for (array, of_batch), share in zip(pairs, (rest, rest * (m / max(m - 1.0, 1.0)))):
+        if array is not None:
+            array *= node.decay
+            array += share * beside(array, of_batch)
+    return _ungrouped(y, x)
+
+
+@lowers(FixedDecorrelatedBatchNormalization)
+def fixed_decorrelated_batch_normalization(node: Any, x: Value, mean: Value, projection: Value) -> Optional[Value]:
+    if not _all_there(x):
+        return None
+    xs = [ops.once_differentiable(v, error=NotImplementedError, message=_ONCE) for v in (x, mean, projection)]
+    grouped = _grouped(xs[0], node.groups)
+    if mean.shape != grouped.shape[:2] or projection.shape != (*grouped.shape[:2], grouped.shape[1]):
+        return None
+    return _ungrouped(ops.fixed_decorrelate(grouped, *xs[1:]), x)
+
+
+def _grouped(x: Value, groups: int) -> Value:
+    """``(groups, channels of one, places)``."""
+    turned = ops.transpose(x, axes=(1, 0, *range(2, x.ndim)))
+    channels = x.shape[1] // groups
+    return ops.reshape(turned, shape=(groups, channels, x.type.size // (groups * channels)))
+
+
+def _ungrouped(y: Value, x: Value) -> Value:
+    turned = ops.reshape(y, shape=(x.shape[1], x.shape[0], *x.shape[2:]))
+    return ops.transpose(turned, axes=(1, 0, *range(2, x.ndim)))
 
 
 @lowers(GroupNormalization)

@@ -2,12 +2,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 from chainer.functions.pooling.average_pooling_2d import AveragePooling2D
 from chainer.functions.pooling.average_pooling_nd import AveragePoolingND
 from chainer.functions.pooling.max_pooling_nd import MaxPoolingND
+from chainer.functions.pooling.roi_average_align_2d import ROIAverageAlign2D
+from chainer.functions.pooling.roi_average_pooling_2d import ROIAveragePooling2D
+from chainer.functions.pooling.roi_max_align_2d import ROIMaxAlign2D
+from chainer.functions.pooling.roi_max_pooling_2d import ROIMaxPooling2D
+from chainer.functions.pooling.roi_pooling_2d import ROIPooling2D
 from chainer.functions.pooling.unpooling_2d import Unpooling2D
 from chainer.functions.pooling.unpooling_nd import UnpoolingND
 from chainer.functions.pooling.upsampling_2d import Upsampling2D
@@ -15,7 +20,7 @@ from chainer.functions.pooling.upsampling_2d import Upsampling2D
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import are_fixed, ints, lowers, numbers_of_windows, symbolic_value
+from .registry import are_fixed, ints, lowers, numbers_of_windows, size_of, symbolic_value
 
 # From windows to numbers ----------------------------------------------------------------------------------------
 
@@ -112,3 +117,54 @@ def _blocks(x: Value, kernel: Tuple[int, ...]) -> Value:
     (n, c, h, w), (kh, kw) = x.shape, kernel
     blocks = ops.broadcast_to(ops.reshape(x, shape=(n, c, h, 1, w, 1)), shape=(n, c, h, kh, w, kw))
     return ops.reshape(blocks, shape=(n, c, h * kh, w * kw))
+
+
+# Regions of interest --------------------------------------------------------------------------------------------
+
+
+@lowers(ROIPooling2D)
+def roi_pooling_2d(node: Any, x: Value, rois: Value) -> Optional[Value]:
+    # a region is its image, xmin, ymin, xmax, ymax
+    attrs = _regions(node, x, rois)
+    if attrs is None:
+        return None
+    image = ops.getitem(rois, index=(slice(None), 0))
+    bounds = ops.take(rois, constant(np.array([2, 1, 4, 3])), axis=1)
+    return ops.region_max(x, bounds, image, closed=True, **attrs)[0]
+
+
+@lowers(ROIMaxPooling2D)
+def roi_max_pooling_2d(node: Any, x: Value, rois: Value, images: Value) -> Optional[Value]:
+    attrs = _regions(node, x, rois)
+    return None if attrs is None else ops.region_max(x, rois, images, **attrs)[0]
+
+
+@lowers(ROIAveragePooling2D)
+def roi_average_pooling_2d(node: Any, x: Value, rois: Value, images: Value) -> Optional[Value]:
+    attrs = _regions(node, x, rois)
+    return None if attrs is None else ops.region_average(x, rois, images, **attrs)
+
+
+@lowers(ROIMaxAlign2D)
+def roi_max_align_2d(node: Any, x: Value, rois: Value, images: Value) -> Optional[Value]:
+    attrs = _regions(node, x, rois, points=True)
+    return None if attrs is None else ops.region_align_max(x, rois, images, **attrs)[0]
+
+
+@lowers(ROIAverageAlign2D)
+def roi_average_align_2d(node: Any, x: Value, rois: Value, images: Value) -> Optional[Value]:
+    attrs = _regions(node, x, rois, points=True)
+    return None if attrs is None else ops.region_align_average(x, rois, images, **attrs)
+
+
+def _regions(node: Any, x: Value, rois: Value, points: bool = False) -> Optional[Dict[str, Any]]:
+    """How regions are pooled; None for what is not known now, and for empty images."""
+    size = ints((node.outh, node.outw))
+    if not are_fixed(x.shape, rois.shape, size) or size_of(x) == 0 or type(node.spatial_scale) not in (int, float):
+        return None
+    attrs = {"size": size, "scale": node.spatial_scale}
+    if points:
+        attrs["ratio"] = tuple(node.sampling_ratio)
+        if not all(n is None or type(n) is int for n in attrs["ratio"]):
+            return None
+    return attrs

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Callable, Dict, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Optional, Set, Tuple, Type
 
 import chainer
 import numpy as np
@@ -29,19 +29,25 @@ STATE: Dict[Type[chainer.FunctionNode], Tuple[str, ...]] = {}
 #: The attributes with functions of the user's that forward calls.
 CALLED: Dict[Type[chainer.FunctionNode], Tuple[str, ...]] = {}
 
+#: The classes with such attributes whose forward may fail before it changes them.
+MAY_FAIL: Set[Type[chainer.FunctionNode]] = set()
 
-def lowers(*classes: Type[chainer.FunctionNode], state: Tuple[str, ...] = (),
-           calls: Tuple[str, ...] = ()) -> Callable[[Lowering], Lowering]:
+
+def lowers(*classes: Type[chainer.FunctionNode], state: Tuple[str, ...] = (), calls: Tuple[str, ...] = (),
+           may_fail: bool = False) -> Callable[[Lowering], Lowering]:
     """Register a lowering for FunctionNode classes (exactly these, not their subclasses).
 
-    state: the attributes with arrays that it changes in place (``array *= 2``), where there are any.  calls: those with
-    functions that it calls; during a capture they take and give arrays of the graph.
+    state: the attributes with arrays that it changes in place (``array *= 2``), where there are any.  may_fail: whether it
+    may raise before it does.  calls: the attributes with functions that it calls; during a capture they take and give arrays
+    of the graph.
     """
     def register(lowering: Lowering) -> Lowering:
         for cls in classes:
             if cls in LOWERINGS:
                 raise ValueError(f"{cls.__name__} has a lowering already")
             LOWERINGS[cls], STATE[cls], CALLED[cls] = lowering, state, calls
+        if may_fail:
+            MAY_FAIL.update(classes)
         return lowering
     return register
 

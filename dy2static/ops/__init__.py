@@ -10,6 +10,7 @@ from . import (
     convolution,
     creation,
     cumulative,
+    decorrelation,
     elementwise,
     fast_random,
     images,
@@ -22,6 +23,7 @@ from . import (
     parts,
     pooling,
     reduction,
+    regions,
     scalar,
     special_functions,
     trigonometry,
@@ -29,9 +31,10 @@ from . import (
 from .creation import ones_like, zeros_like
 from .movement import normal_index
 
-__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation", "cumulative",
-           "elementwise", "fast_random", "images", "indexing", "linear_algebra", "lists", "loss", "movement", "normal_index",
-           "normalization", "ones_like", "parts", "pooling", "reduction", "scalar", "special_functions",
+__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation",
+           "cumulative", "decorrelation", "elementwise", "fast_random", "images", "indexing",
+           "linear_algebra", "lists", "loss", "movement", "normal_index", "normalization",
+           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "special_functions",
            "trigonometry", "zeros_like"]
 
 

@@ -1,11 +1,12 @@
 """Losses whose gradient rule Chainer decides by itself."""
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.c_forms import c_suffix
+from ..ir.graph import Value
 from ..ir.op import declare, sample
 from ..ir.types import Tensor, Type
 from .broadcasting import broadcast_to
@@ -144,9 +145,16 @@ refuse = declare(
     vjp=lambda g, y, x, **refusal: (g,), numpy=_refuse,
 )
 
+
+def never(g: Any, y: Any, *xs: Value, **attrs: Any) -> Tuple[Optional[Value], ...]:
+    """Of what is differentiated behind a `last_gradient` only, which raises: anything that needs ``g``."""
+    first = next(part for part in (g if isinstance(g, tuple) else (g,)) if part is not None)
+    return tuple(broadcast_to(cast(sum_(first), dtype=x.dtype), shape=x.shape) if x.dtype.kind == "f" else None for x in xs)
+
+
 def _last_gradient_vjp(g, y, x, of, **refusal):
     refused = refuse(g, **refusal)
-    return refused, refused
+    return refused, refused if of.type == x.type else never(refused, y, of)[0]
 
 
 #: The same value, the gradient of ``of``, which has no second derivative: to differentiate it is to `refuse`.
@@ -158,4 +166,48 @@ last_gradient = declare(
 once_differentiable = declare(
     "once_differentiable", "x", _REFUSAL, kind="view", view=True, infer=same_as_input,
     vjp=lambda g, y, x, **refusal: (last_gradient(g, x, **refusal),), numpy="{x}",
+)
+
+
+# The paths through a tree -------------------------------------------------------------------------------------------
+
+
+def _steps(t: np.ndarray, paths: np.ndarray, codes: np.ndarray, begins: np.ndarray) -> Tuple[np.ndarray, ...]:
+    """For each step of each label: the row it belongs to, the node of the tree, and the direction taken."""
+    begin = begins[t]
+    lengths = np.maximum(begins[t + 1] - begin, 0)
+    rows = np.repeat(np.arange(len(t)), lengths)
+    steps = np.arange(len(rows)) + np.repeat(begin - np.cumsum(lengths) + lengths, lengths)
+    return rows, paths[steps], codes[steps]
+
+
+def _tree_loss(x: np.ndarray, W: np.ndarray, t: np.ndarray, *tree: np.ndarray) -> np.ndarray:
+    rows, nodes, signs = _steps(t, *tree)
+    return np.asarray(np.logaddexp(0.0, -np.einsum("ij,ij->i", W[nodes], x[rows]) * signs).sum(), x.dtype)
+
+
+def _tree_loss_grad(g: np.ndarray, x: np.ndarray, W: np.ndarray, t: np.ndarray, *tree: np.ndarray) -> Tuple[np.ndarray, ...]:
+    rows, nodes, signs = _steps(t, *tree)
+    gx, gW, near, there = np.zeros_like(x), np.zeros_like(W), x[rows], W[nodes]
+    share = (-g * signs / (1.0 + np.exp(np.einsum("ij,ij->i", there, near) * signs)))[:, None]
+    np.add.at(gx, rows, share * there)
+    np.add.at(gW, nodes, share * near)
+    return gx, gW
+
+
+def _tree_loss_infer(x: Tensor, W: Tensor, *tree: Tensor) -> Tensor:
+    one_dtype(x, W, tree[2])
+    return Tensor((), x.dtype)
+
+
+#: The negative logarithm of how likely the leaves ``t`` of a tree are, with a decision ``sigmoid(±x @ W[node])`` at each node on
+#: the way to one.  paths, codes: the nodes and directions, those of leaf ``i`` from ``begins[i]`` to ``begins[i + 1]``.
+tree_loss = declare(
+    "tree_loss", "x W t paths codes begins", kind="reduction", may_raise=True, infer=_tree_loss_infer, numpy=_tree_loss,
+    vjp=lambda g, y, *xs: (*tree_loss_grad(g, *xs), None, None, None, None),
+)
+
+tree_loss_grad = declare(
+    "tree_loss_grad", "g x W t paths codes begins", kind="reduction", may_raise=True, infer=lambda g, x, W, *_: (x, W),
+    numpy=_tree_loss_grad, vjp=never,
 )

@@ -15,6 +15,7 @@ from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .creation import zeros_like
 from .elementwise import cast, not_equal, sqrt, square, where
+from .loss import never
 from .movement import reshape
 from .reduction import mean, sum_
 from .rules import canonical_axes, need_dtype
@@ -241,16 +242,10 @@ def _batch_renorm_grad(x: np.ndarray, gamma: np.ndarray, g: np.ndarray, std: np.
     return gx.astype(x.dtype), ggamma, gbeta
 
 
-def _never(g: Any, y: Any, *xs: Value, **attrs: Any) -> _Gradients:
-    """Of what is differentiated behind a `last_gradient` only, which raises: anything that needs ``g``."""
-    first = next(part for part in (g if isinstance(g, tuple) else (g,)) if part is not None)
-    return tuple(broadcast_to(_as(sum_(first), x), shape=x.shape) for x in xs)
-
-
 batch_renorm_grad = declare(
     "batch_renorm_grad", "x gamma g std r x_hat renormalized", {"axis": (0,)}, kind="reduction",
     infer=lambda x, gamma, g, std, r, x_hat, renormalized, **attrs: (x, Tensor(gamma.shape, renormalized.dtype), gamma),
-    numpy=_batch_renorm_grad, vjp=_never,
+    numpy=_batch_renorm_grad, vjp=never,
 )
 
 
@@ -363,5 +358,5 @@ local_response = declare(
 
 local_response_grad = declare(
     "local_response_grad", "x y g unit scale", {"n": 5, "alpha": 1e-4, "beta": 0.75}, kind="reduction",
-    infer=lambda x, *_, **attrs: x, numpy=_local_response_grad, vjp=_never,
+    infer=lambda x, *_, **attrs: x, numpy=_local_response_grad, vjp=never,
 )

@@ -342,6 +342,8 @@ class SymbolicVariable(chainer.Variable):
             self.capture.gradients.assign(self, name, item)
         elif name in ("array", "data") and item is self._data[0]:
             return                                      # of ``v.array += a``
+        elif name == "volatile" and "source" not in self.__dict__ and self.capture.staging.depth == 0:
+            self.__dict__[name] = item                  # of Chainer 1: `L.Parameter` sets it, Chainer does not read it
         else:
             self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
 

@@ -1,6 +1,9 @@
 """Calls of chainer.functions.loss."""
+import copy
+
 import chainer.functions as F
 import numpy as np
+from chainer.links.loss.hierarchical_softmax import BinaryHierarchicalSoftmaxFunction
 
 from .case import LABELS, Case
 
@@ -9,6 +12,7 @@ _SOFT = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, -1.0]])
 _WEIGHT = np.array([0.5, 2.0, 1.0], "f")
 
 _IDS = np.array([[9, 2, 0], [9, 1, 1], [9, 0, 3], [9, 3, 3], [9, 0, 1]], np.int32)
+_TREES = {dtype: BinaryHierarchicalSoftmaxFunction(((1, 3), ((0, 4), 2)), dtype) for dtype in "efd"}
 
 
 def _discriminate(x):
@@ -16,7 +20,14 @@ def _discriminate(x):
     return F.discriminative_margin_based_clustering_loss(x, labels, 0.5, 1.5, 2)
 
 
+def _likelihood(x, W):
+    return copy.copy(_TREES[x.dtype.char])(x, LABELS, W)
+
+
 CASES = [
+    Case("hierarchical softmax", _likelihood, (5, 3), (4, 3), exact=False, twice=False),
+    Case("hierarchical softmax of one", lambda x, W: copy.copy(_TREES[x.dtype.char])(x, LABELS[:1], W), (1, 2), (4, 2), exact=False,
+         twice=False),
     *(Case(f"negative_sampling {reduce}",
            lambda x, W, reduce=reduce: F.negative_sampling(x, LABELS, W, lambda shape: _IDS.copy(), 2, reduce), (5, 3), (4, 3),
            exact=False) for reduce in ("sum", "no")),

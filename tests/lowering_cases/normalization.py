@@ -23,6 +23,13 @@ CASES = [
       for x, axis in (((4, 3), 1), ((2, 3, 4), (0, -1)), ((3,), 0), ((1, 1), 1))),
     *(Case(f"local_response_normalization {x} {n}", lambda x, n=n: F.local_response_normalization(x, n, alpha=0.1), x,
            twice=False) for x, n in (((2, 7, 2), 5), ((2, 3), 5), ((2, 4, 2, 2), 3), ((1, 1), 5))),
+    *(Case(f"decorrelated_batch_normalization {x} {groups}",
+           lambda x, groups=groups: F.decorrelated_batch_normalization(x, groups=groups, eps=1e-3), x, twice=False, exact=False,
+           dtypes="f d") for x, groups in (((6, 4), 2), ((7, 2, 3), 1), ((2, 3), 3))),
+    *(Case(f"fixed_decorrelated_batch_normalization {x} {groups}",
+           lambda *xs, groups=groups: F.fixed_decorrelated_batch_normalization(*xs, groups=groups),
+           x, (groups, channels), (groups, channels, channels), twice=False, exact=False)
+      for x, groups, channels in (((2, 4), 2, 2), ((2, 3, 2), 1, 3), ((1, 2), 2, 1))),
     Case("layer_normalization", F.layer_normalization, (4, 3), (3,), (3,), exact=False),
     *(Case(f"batch_normalization {x} {axis}",
            lambda x, gamma, beta, axis=axis: F.batch_normalization(x, gamma, beta, axis=axis, eps=1e-3), x, channels, channels)

@@ -14,7 +14,27 @@ def of(function, *args, **options):
     return lambda x: function(x, *args, **options)
 
 
+_REGIONS = np.array([[0, 0, 5, 5], [1, 2, 4, 3], [2, 2, 2, 2], [-3, 4, 1, 9], [6, 7, 8, 9]], "f")
+_IMAGES = np.array([0, 1, 0, -1, 1], np.int32)
+
+
+def regions(function, *outsize, scale=0.8, shape=(2, 3, 5, 6), **options):
+    """Pooling of regions, some of them empty or not all in the image; those of `roi_pooling_2d` name their image."""
+    name = f"{function.__name__} {outsize} {scale} {options}"
+    align = {"dtypes": "f"} if "align" in name else {}
+    if function is F.roi_pooling_2d:
+        rows = np.concatenate([_IMAGES[:4, None], _REGIONS[:4, [1, 0, 3, 2]]], 1)
+        rows[3, 1:] = -1, -2, 3, 2                          # of regions beyond the last pixel, Chainer's own backward fails
+        return Case(name, lambda x: function(x, rows.astype(x.dtype), *outsize, scale), shape, twice=False)
+    return Case(name, lambda x: function(x, _REGIONS.astype(x.dtype), _IMAGES, *outsize, scale, **options), shape, twice=False, **align)
+
+
 CASES = [
+    *(regions(F.roi_pooling_2d, 2, 3, scale=scale) for scale in (0.8, 1, 0.3)),
+    *(regions(f, outsize, scale=scale) for f in (F.roi_max_pooling_2d, F.roi_average_pooling_2d)
+      for outsize, scale in (((2, 3), 0.8), (4, 1), ((1, 7), 0.3))),
+    *(regions(f, outsize, scale=scale, **options) for f in (F.roi_max_align_2d, F.roi_average_align_2d)
+      for outsize, scale, options in (((2, 3), 0.8, {}), (2, 1, {"sampling_ratio": 2}), ((1, 2), 1.5, {"sampling_ratio": (None, 3)}))),
     Case("max_pooling_2d", of(F.max_pooling_2d, 2), (2, 3, 4, 6)),
     Case("max_pooling_2d overlapping", of(F.max_pooling_2d, 3, stride=(1, 2), pad=1), (2, 2, 5, 6)),
     Case("max_pooling_2d cover_all", of(F.max_pooling_2d, 2, cover_all=True), (1, 2, 5, 3)),
