@@ -192,7 +192,7 @@ class Dispatcher:
         again = stop.again and tries <= _MOST_TRIES
         self.cache.note(Miss("", reason, f"{'is captured next time' if again else 'runs eagerly'}: {stop.reason}"))
         if again:
-            with observing(self.observed) if stop.observe else contextlib.nullcontext():
+            with observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
         self.refused[signature], self._errors[signature] = stop.reason, (stop.reason, stop.at, stop.hint)
         return self._fall_back(args, kwargs, stop.reason, stop.at, stop.hint)

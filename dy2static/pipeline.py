@@ -18,6 +18,7 @@ from .staging import staging
 from .symbolic import texts
 from .symbolic.patches import capturing
 from .world.aborts import CaptureAborted
+from .world.locations import error_location
 from .world.outcome import Outcome
 
 
@@ -41,6 +42,9 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
         raise InternalError(f"the graph of {function.__qualname__} cannot be compiled: {error!r}") from error
 
 
+_UNKNOWN = "the result of a host call, or an object that only the host can use, enters a computation"
+
+
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
           observed: Mapping[Tuple, Tuple]) -> Outcome:
     """The symbolic run of one call."""
@@ -50,6 +54,12 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
             return capture.run(function, args, kwargs)
     except CaptureAborted as stop:
         stop.events = tuple(capture.events)
+        if capture.unknown.needed and capture.unknown.codes:
+            stop.again, stop.observe = True, tuple(capture.unknown.codes)
+        raise
+    except Exception as error:
+        if capture.unknown.codes:
+            raise CaptureAborted(_UNKNOWN, error_location(error), again=True, observe=tuple(capture.unknown.codes)) from None
         raise
     finally:
         capture.world.dispose()

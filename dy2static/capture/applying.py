@@ -109,7 +109,7 @@ class Applying:
         if isinstance(x, chainer.Variable):
             if isinstance(x, SymbolicVariable):
                 if "exposed" in x.__dict__:
-                    self.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it")
+                    self.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it", of_host=True)
                 return x.value, x.requires_grad
             array, requires_grad = x._data[0], x.requires_grad
         else:
@@ -218,7 +218,7 @@ class Applying:
             self.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
         call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
         if call.observed is None:
-            self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=True)
+            self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=())
         return call.observed
 
     def _observed_types(self, cls: type, position: int, inputs: Tuple) -> Optional[Tuple]:

@@ -161,6 +161,8 @@ class Calls(Classes, Draws, NumberCalls):
                 return functools.partial(_HANDLERS[function], self, function, owner)
             if function.__code__ in self.staged_codes:
                 return method
+            if getattr(function, NOT_STATIC, False):
+                return self.host(method)
             if is_generated(function):
                 return functools.partial(self._function(function), owner)
             if is_converted(function):
@@ -245,7 +247,7 @@ class Calls(Classes, Draws, NumberCalls):
             self.capture.staging.need_exact(args[0])
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
-            self.capture.abort(f"{function.__name__}() of an object that is known at run time only")
+            self.capture.abort(f"{function.__name__}() of an object that is known at run time only", of_host=True)
         if kind is ShadowDeque and function is isinstance:
             return self.native(function)(collections.deque(), *args[1:])     # the shadow is a list
         return self.native(function)(*args, **kwargs)

@@ -36,6 +36,7 @@ from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
 from .gradients import Gradients
+from .host_results import HostResults
 from .materialise import Materialiser
 from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
@@ -52,7 +53,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     """The state of one symbolic run.
 
     varying: paths of numbers that are inputs, not guards.
-    observed: output types of functions that only a real run can tell, by (class, position in the call, input types).
+    observed: output types of functions that only a real run can tell, by (class, position in the call, input types), and what
+        host calls gave, by (code, position, types of arrays they got).
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
@@ -64,6 +66,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.gradients = Gradients(self)
         self.array_writes = ArrayWrites(self)
         self.staging = Staging(self)
+        self.unknown = HostResults(observed)
         self.observed, self.start_config = observed, dict(start_config)
         self.entries = ConfigEntries(self.world)
         self.inputs: List[Input] = []
@@ -149,6 +152,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.builder, self.root.nodes = self.root, []
         self.materialiser, self.staging = Materialiser(self), Staging(self)
         self.variables, self._escaping, self.applied = [], {}, 0
+        self.unknown.start_again()
         self.gradients.start_again()
         self.array_writes.start_again()
 
@@ -157,9 +161,13 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if self.failed is not None:
             raise self.failed
 
-    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, **kind: bool) -> Any:
-        """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``."""
+    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False, **kind: Any) -> Any:
+        """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``.
+
+        of_host: because of a host call, of which more may be known when it has been observed.
+        """
         if self.failed is None:
+            self.unknown.needed = of_host
             self.failed = CaptureAborted(reason, user_location(), hint, **kind)
             decision = getattr(because, "__dict__", {}).get("decision")
             if decision is not None and self.staging.path.is_on(decision[0]):

@@ -119,7 +119,7 @@ class Classes:
                  SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:
-            self.capture.abort("type() of an object that is known at run time only")
+            self.capture.abort("type() of an object that is known at run time only", of_host=True)
         if kind in kinds:
             return kinds[kind]
         if is_symbolic(value):

@@ -12,6 +12,7 @@ from ..ir.building import building
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
+from ..lowering.observed import Untouched
 from ..lowering.opaque import using_configs
 from ..runtime.frames import caller_at, warn
 from ..runtime.node import make_variable, store_gradient
@@ -27,6 +28,7 @@ from ..world.shadows import ShadowList, ShadowSet
 from ..world.sources import Source
 from ..world.trust import is_library
 from .calls import HARMLESS, writable_cells
+from .host_results import is_pure, structure_of, types_of
 
 
 class Effects:
@@ -51,12 +53,23 @@ class Effects:
         finally:
             self.array_writes.harmless = False
         target = self.materialiser.hand_over(function, operands)
+        seen = untouched = None
         if not trusted:
-            self._note_changes(function, args, kwargs, name)
+            pure = is_pure(function, (*args, *kwargs.values()))
+            seen, untouched = self.unknown.seen(function, (*args, *kwargs.values()), name, pure)
+            if not pure:
+                self._note_changes(function, args, kwargs, name, untouched)
         within = None if types_ else self._under_config(caller_at(user_lines()))
-        call = host.Call(target, template[0], template[1], flat if types_ is not None else _one, name, within=within)
+        flatten = flat if types_ is not None else _one
+        if seen is not None:
+            self.array_writes.returned = name
+            flatten, structure, types_ = seen, structure_of(seen.kind), types_of(seen.kind)
+        call = host.Call(target, template[0], template[1], flatten, name, within=within)
         attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
         outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
+        for item in (*args, *kwargs.values()) if untouched and not pure else ():
+            if isinstance(item, SymbolicVariable) and "exposed" not in item.__dict__:
+                self._check_untouched(item, untouched)
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 
     def _under_config(self, within: Any) -> Any:
@@ -70,7 +83,14 @@ class Effects:
                 return function(*args, **kwargs) if within is None else within(function, args, kwargs)
         return call if entries else within
 
-    def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str) -> None:
+    def _check_untouched(self, item: SymbolicVariable, check: Untouched) -> None:
+        """Let the run check that a Variable which a host call got still has the array that it had."""
+        source = item.__dict__.get("source")
+        variable = self.early_variable(item) if source is None else self.object_value(source)
+        call = host.StateCall(check, (host.Hole(0), host.Hole(1), item.requires_grad), {}, _none, "check_untouched")
+        self.builder.add(host.host_call, (variable, item.value), {"call": call, "types": ()}, name="check_untouched")
+
+    def _note_changes(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], name: str, untouched: Any) -> None:
         """A host call of unknown code: what it may change is not read from here on, and it gets no new containers."""
         given = (*args, *kwargs.values())
         owner = function.owner if type(function) is BoundHostMethod else function
@@ -86,7 +106,7 @@ class Effects:
                 if id(cell) in self._cells:
                     self.abort(f"{name} changes a closure variable that is used here")
         for item in given if is_users else ():
-            if isinstance(item, SymbolicVariable):
+            if isinstance(item, SymbolicVariable) and (not untouched or item._data[0].memory is not None):
                 item.__dict__["exposed"] = name
 
     def is_protected(self) -> bool:

@@ -113,7 +113,7 @@ class KeptGradients:
         if "source" in own:
             world.check_fresh()
         if "exposed" in own:
-            self.capture.abort(f"a Variable is used after {own['exposed']}, which may have changed it")
+            self.capture.abort(f"a Variable is used after {own['exposed']}, which may have changed it", of_host=True)
         kept = self._kept.get(id(variable))
         if kept is None:
             gradient = None

@@ -42,7 +42,7 @@ class StagedFunctions:
             if first is not second and (
                     kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
                     or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
-                self.abort("`is` of a value that is known at run time only")
+                self.abort("`is` of a value that is known at run time only", of_host=True)
         noted = [self.staging.replaced.holding(item) for item in (first, second)]
         if first is not second and None not in noted:
             self.abort("`is` of objects that a loop on array values replaces", because=noted[1])

@@ -9,7 +9,8 @@ from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 import chainer
 
 from ..ir.graph import Value
-from ..lowering.opaque import Surprise, has_effects, relied_on
+from ..lowering.observed import Surprise
+from ..lowering.opaque import has_effects, relied_on
 from ..pyast.loader import compile_text
 from ..runtime.node import connect, connect_nowhere, connect_some, make_variable, store_gradient
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage

@@ -13,11 +13,11 @@ import chainer
 import numpy as np
 from chainer.function import FunctionAdapter
 
-from ..errors import RunError
-from ..ir.graph import Graph, Value
+from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare
 from ..ir.types import Dynamic, Tensor, python_scalar, type_of
-from .host import fill
+from .host import fill, host_call
+from .observed import Observed, Surprise, Untouched
 
 
 class Tape(NamedTuple):
@@ -32,10 +32,6 @@ class Reads(NamedTuple):
 
     outputs: Tuple[int, ...]
     inputs: Tuple[int, ...]
-
-
-class Surprise(RunError):
-    """A function does something else than what a program relies on, seen in a run."""
 
 
 #: Classes of functions whose results had other types than in the call that was observed, and of those of which a gradient
@@ -251,21 +247,29 @@ def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *
 opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaque", infer=_types, numpy=_run,
                  vjp=_opaque_vjp, effect=True)
 
-def relied_on(graph: Graph) -> List[OpaqueCall]:
-    """The applications of which a run of the graph may see that they do something else than was relied on."""
-    found = {}
+def relied_on(graph: Graph) -> List[Any]:
+    """The applications and host calls of which a run of the graph may see that they do something else than was relied on."""
+    found: Dict[int, Any] = {}
     for node in graph.walk():
         call = node.attrs.get("call")
         if node.op is opaque and call.observed is not None:
             found[id(call)] = call
         elif getattr(getattr(call, "function", None), "__func__", None) is OpaqueCall.require_gradient:
             found[id(call.function.__self__)] = call.function.__self__
+        elif node.op is host_call and isinstance(call.flatten, Observed):
+            found[id(call.flatten)] = call.flatten
+        elif node.op is host_call and isinstance(call.function, Untouched):
+            found[id(call.function)] = call.function
     return list(found.values())
 
 
 def has_effects(graph: Graph) -> bool:
     """Whether a run does more than compute, besides what functions of the user's do."""
-    return any(node.op.effect and node.op.name not in ("opaque", "checked_call") for node in graph.walk())
+    return any(node.op.effect and node.op.name not in ("opaque", "checked_call") and not _is_pure(node) for node in graph.walk())
+
+
+def _is_pure(node: Node) -> bool:
+    return node.op is host_call and isinstance(node.attrs["call"].flatten, Observed) and node.attrs["call"].flatten.pure
 
 
 def _gradient_types(*_: Any, types: Tuple, asks: bool, **__: Any) -> Tuple:

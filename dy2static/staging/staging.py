@@ -212,7 +212,8 @@ class Staging(Joins, Loops):
                                "by a number that is known (`if depth == 0`)")
         if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
             # what was refused is a stand-in, not what it stands for
-            self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation")
+            self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation",
+                               of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         self.capture.store_writes()

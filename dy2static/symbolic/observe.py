@@ -1,20 +1,25 @@
-"""Learning from one eager call what only a real run can tell: the types of the results of user-defined functions."""
+"""Learning from one eager call what only a real run can tell: types of results of user-defined functions and of host calls."""
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, Tuple
+import sys
+import types
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 import chainer
+import numpy as np
 
 from ..ir.types import type_of
+from ..lowering.observed import look
 from ..runtime.hooks import stage
 from .patches import patched
+from .values import SymbolicArray, SymbolicVariable
 
 
 class Observer:
     """Takes down (class, position in the call, input types) → output types of every function that is applied."""
 
-    def __init__(self, found: Dict[Tuple, Tuple]):
+    def __init__(self, found: Dict[Tuple, Any]):
         self.found, self.count = found, 0
 
     def apply(self, apply: Callable, node: chainer.FunctionNode, inputs: Any) -> Any:
@@ -27,12 +32,79 @@ class Observer:
         return outputs
 
 
+class Watch:
+    """A profile function that takes down (code, position in the call, types of arrays it gets) → kind of the result, and
+    whether the Variables it got are as they were."""
+
+    def __init__(self, found: Dict[Tuple, Any], codes: Sequence[types.CodeType]):
+        self.found, self.codes = found, {id(code): code for code in codes}
+        self.counts = dict.fromkeys(self.codes, 0)
+        self.open: Dict[types.FrameType, Tuple] = {}
+
+    def __call__(self, frame: types.FrameType, event: str, result: Any) -> None:
+        code = frame.f_code
+        if id(code) not in self.codes:
+            return
+        if event == "call":
+            count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+            given = frame.f_locals
+            values = [given[name] for name in code.co_varnames[:count] if name in given]
+            self.open[frame] = id(code), self.counts[id(code)], types_of_arrays(values), _pictures(values)
+            self.counts[id(code)] += 1
+        elif event == "return" and frame in self.open:
+            number, position, given_types, pictures = self.open.pop(frame)
+            untouched = all(_picture(variable) == before for variable, before in pictures)
+            self.found[self.codes[number], position, given_types] = look(result)[0], untouched
+
+
+def _pictures(values: Iterable[Any]) -> List[Tuple[chainer.Variable, Tuple]]:
+    return [(item, _picture(item)) for item in _flat(values) if isinstance(item, chainer.Variable)]
+
+
+def _picture(variable: chainer.Variable) -> Tuple:
+    """What a function could change of a Variable."""
+    array, gradient = variable.array, variable.grad_var
+    return (id(array), None if array is None else array.tobytes(), id(variable.creator_node), variable.requires_grad,
+            id(gradient), None if gradient is None or gradient.array is None else gradient.array.tobytes())
+
+
+def _flat(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        if type(item) in (tuple, list):
+            yield from _flat(item)
+        elif type(item) is dict:
+            yield from _flat(item.values())
+        else:
+            yield item
+
+
+_VARARGS, _VARKEYWORDS = 4, 8
+
+
+def types_of_arrays(given: Iterable[Any]) -> Tuple[str, ...]:
+    """The types of the arrays and Variables among what a function is given, in no order."""
+    found = []
+    for item in _flat(given):
+        if isinstance(item, SymbolicVariable):
+            found.append(str(item.value.type))
+        elif type(item) is SymbolicArray:
+            found.append(str(item.type))
+        elif isinstance(item, chainer.Variable) and item.array is not None or isinstance(item, (np.ndarray, np.generic)):
+            found.append(str(type_of(chainer.as_array(item))))
+    return tuple(sorted(found))
+
+
 @contextlib.contextmanager
-def observing(found: Dict[Tuple, Tuple]) -> Iterator[None]:
-    """Let what this thread applies inside the block be taken down in ``found``."""
+def observing(found: Dict[Tuple, Any], codes: Sequence[types.CodeType] = ()) -> Iterator[None]:
+    """Let what this thread applies inside the block be taken down in ``found``, and what functions with these codes give."""
+    profiles = bool(codes) and sys.getprofile() is None
     with patched():
         saved, stage.observer = stage.observer, Observer(found)
+        if profiles:
+            sys.setprofile(Watch(found, codes))
         try:
             yield
         finally:
             stage.observer = saved
+            if profiles:
+                sys.setprofile(None)

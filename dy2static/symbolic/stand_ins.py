@@ -87,6 +87,8 @@ def unflatten(structure: Any, leaves: List[Any]) -> Any:
     def put(item: Any) -> Any:
         if item is LEAF:
             return next(rest)
+        if type(item) is dict:
+            return {key: put(part) for key, part in item.items()}
         return None if item is None else getattr(type(item), "_make", type(item))([put(part) for part in item])
     return put(structure)
 

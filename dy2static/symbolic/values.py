@@ -280,7 +280,7 @@ class SymbolicObject:
         return self.capture.host_call(self, args, kwargs, name=name)
 
     def _contents(self, *_: Any) -> Any:
-        self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only")
+        self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only", of_host=True)
 
     def describe(self) -> str:
         """What it is, for messages."""
@@ -311,7 +311,7 @@ class BoundHostMethod:
         self._contents()
 
     def _contents(self, *_: Any) -> Any:
-        self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read")
+        self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read", of_host=True)
 
     __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = _contents
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _contents

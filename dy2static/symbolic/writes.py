@@ -87,6 +87,7 @@ class ArrayWrites:
         self._overwritten: Set[Value] = set()           # results whose backward would read what was written since
         self._unknown = False                           # whether there are others, inside of regions
         self._depth = 0                                 # the deepest region with such a write
+        self.returned = ""                              # a host call that gave arrays: they may be those of others
         self._readers: Dict[int, List[Tuple[Any, Tuple[Value, ...]]]] = {}
         self.harmless = False                           # whether what is handed to the host now is not kept
         self._made: Dict[int, _Made] = {}
@@ -181,6 +182,8 @@ class ArrayWrites:
             capture.abort("a NumPy scalar is changed in place")
         self._learn()
         memory = self._memory(array)
+        if self.returned and memory.source is not None:
+            capture.abort(f"an array of the caller's is changed in place after {self.returned}, which may have given it back")
         self._check(memory)
         is_sure = function not in (operator.setitem,) and isinstance(function, (np.ufunc, type(operator.iadd))) or \
             function is operator.setitem and not _decides(args[0]) or getattr(function, "__name__", "") in ("copyto", "fill")

@@ -10,13 +10,14 @@ class CaptureAborted(BaseException):
     """The call cannot be put into a graph; nothing real was touched.
 
     reason: for the user.  hint: what would help.  again: whether a later call may be captured (parameters that are
-    not initialised yet, results of an unknown function that are seen in this call).  final: settling a decision would
+    not initialised yet, results of an unknown function that are seen in this call).  observe: None, or the code of host
+    calls whose results this call shows.  final: settling a decision would
     not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been
     captured until then.
     """
 
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
-                 observe: bool = False, final: bool = False):
+                 observe: Any = None, final: bool = False):
         super().__init__(reason)
         self.reason, self.at, self.hint, self.again, self.observe = reason, at, hint, again, observe
         self.final = final or again

@@ -1,0 +1,96 @@
+"""What host calls give: known, where it matters, from an eager call that was observed."""
+from __future__ import annotations
+
+import types
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..lowering.observed import OTHER, VARYING_CODES, Observed, Untouched
+from ..symbolic import stand_ins
+from ..symbolic.observe import types_of_arrays
+from ..symbolic.values import BoundHostMethod, SymbolicObject
+from ..world.shadows import ShadowBase
+from .purity import is_plain, only_computes
+
+_NOT_AT_ONCE = 0x20 | 0x80 | 0x200          # generators, coroutines, and both at once
+
+
+class HostResults:
+    """Of one capture: which host calls gave something of which only a run can tell what it is.
+
+    observed: what earlier calls gave.  codes: of functions of which that is not known yet.  needed: whether the capture stopped
+    because of such a result.
+    """
+
+    def __init__(self, observed: Mapping[Tuple, Any]):
+        self.observed = observed
+        self.codes: List[types.CodeType] = []
+        self.needed = False
+        self.start_again()
+
+    def start_again(self) -> None:
+        """No call has been made yet."""
+        self.counts: Dict[int, int] = {}
+
+    def seen(self, function: Any, given: Sequence[Any], name: str, pure: bool) -> Tuple[Optional[Observed], Optional[Untouched]]:
+        """What takes the result of this call apart, None where it stays an object that only the host can use; and what checks
+        that the Variables it gets are as before, None where they were not."""
+        function = _python_function(function)
+        if function is None or function.__code__.co_flags & _NOT_AT_ONCE or function.__code__ in VARYING_CODES:
+            return None, None
+        code = function.__code__
+        position = self.counts[id(code)] = self.counts.get(id(code), -1) + 1
+        found = self._found(code, position, types_of_arrays(given))
+        if not found:
+            self.codes.append(code)
+        untouched = Untouched(code, name) if found and all(was for _, was in found) else None
+        if not found or any(kind != found[0][0] for kind, _ in found):
+            return None, untouched
+        pure = pure and not any(isinstance(item, (list, dict)) for item in given)       # which it may give back
+        kind = found[0][0] if pure else _without_containers(found[0][0])
+        return None if kind == OTHER else Observed(kind, code, name, pure), untouched
+
+    def _found(self, code: types.CodeType, position: int, arrays: Tuple) -> List[Tuple[Any, bool]]:
+        """What was observed: at this place, or else at others."""
+        known = self.observed.get((code, position, arrays))
+        return [seen for key, seen in self.observed.items() if key[0] is code and key[2] == arrays] if known is None else [known]
+
+
+def is_pure(function: Any, given: Sequence[Any]) -> bool:
+    """Whether a host call is seen to compute only."""
+    if not all(map(is_plain, given)):
+        return False
+    if isinstance(function, types.MethodType) and isinstance(function.__self__, ShadowBase):
+        return only_computes(function.__func__, function.__self__)
+    return only_computes(function)
+
+
+def _python_function(function: Any) -> Optional[types.FunctionType]:
+    """The function whose frame there will be when this is called on the host."""
+    if type(function) is BoundHostMethod and function.owner.real is not SymbolicObject.Missing:
+        function = getattr(type(function.owner.real), function.name, None)
+    elif not isinstance(function, (types.FunctionType, types.MethodType, type)):
+        kind = type(function.real if type(function) is SymbolicObject else function)
+        function = next((part.__dict__["__call__"] for part in kind.__mro__ if "__call__" in part.__dict__), None)
+    function = getattr(function, "__func__", function)
+    return function if isinstance(function, types.FunctionType) else None
+
+
+def _without_containers(kind: Any) -> Any:
+    if type(kind) is not tuple:
+        return kind
+    return OTHER if kind[0] in (list, dict) else (kind[0], None, tuple(map(_without_containers, kind[2])))
+
+
+def types_of(kind: Any) -> Tuple[Any, ...]:
+    """The types of the leaves of a result."""
+    if type(kind) is tuple:
+        return tuple(leaf for part in kind[2] for leaf in types_of(part))
+    return () if kind is None else (kind,)
+
+
+def structure_of(kind: Any) -> Any:
+    """How the leaves make a result, for `stand_ins.unflatten`."""
+    if type(kind) is not tuple:
+        return None if kind is None else stand_ins.LEAF
+    parts = [structure_of(part) for part in kind[2]]
+    return dict(zip(kind[1], parts)) if kind[0] is dict else getattr(kind[0], "_make", kind[0])(parts)

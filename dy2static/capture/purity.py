@@ -1,0 +1,112 @@
+"""Functions on the host that are seen to compute only: they change nothing, so it does not matter how often they are called."""
+from __future__ import annotations
+
+import builtins
+import dis
+import math
+import types
+from typing import Any, FrozenSet, Iterator
+
+import numpy as np
+
+from ..symbolic.lists import StagedList
+from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
+from ..world.objects import real_class
+
+_MODULES = (np, np.linalg, math)
+_CONSTANTS = (type(None), bool, int, float, str)
+_BUILTINS = frozenset((abs, all, any, bool, dict, enumerate, float, int, isinstance, len, list, max, min, range, reversed, round,
+                       sorted, str, sum, tuple, zip))
+
+#: What changes something, or does what is not looked at here.
+_REFUSED = ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL",
+            "DELETE_ATTR", "DELETE_SUBSCR", "DELETE_DEREF", "IMPORT_NAME", "LOAD_NAME", "LOAD_DEREF", "LOAD_BUILD_CLASS",
+            "YIELD_VALUE", "MAKE_CELL")
+
+#: Functions of the modules that write, draw, or keep state.
+_IMPURE = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "random", "save", "savez",
+                     "savetxt", "load", "loadtxt", "fromfile", "memmap", "seterr", "seterrcall", "setbufsize",
+                     "set_printoptions", "errstate", "nditer", "vectorize", "frompyfunc", "apply_along_axis",
+                     "apply_over_axes", "piecewise", "fromfunction", "fromiter", "lib", "testing", "ctypeslib", "f2py"))
+
+#: Attributes and methods of arrays, Variables, numbers, texts and containers that change nothing.
+_READING = frozenset((
+    "array", "data", "shape", "dtype", "ndim", "size", "T", "real", "imag", "sum", "mean", "max", "min", "argmax", "argmin",
+    "prod", "any", "all", "std", "var", "ptp", "astype", "reshape", "copy", "item", "tolist", "flatten", "ravel", "transpose",
+    "dot", "clip", "round", "cumsum", "cumprod", "squeeze", "swapaxes", "argsort", "argpartition", "nonzero", "take", "repeat",
+    "diagonal", "trace", "searchsorted", "items", "keys", "values", "get", "index", "count", "format", "join", "split", "strip",
+    "lower", "upper", "startswith", "endswith"))
+
+
+def only_computes(function: Any, owner: Any = None, depth: int = 3) -> bool:
+    """Whether a function that gets plain values reads them and constants and gives a result, and that is all.
+
+    owner: of a method, the shadow of its object, of which it may read attributes that are plain.
+    """
+    if not isinstance(function, types.FunctionType) or function.__closure__ or depth == 0:
+        return False
+    return all(_is_plain(code, function, owner, depth) for code in _codes(function.__code__))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _is_plain(code: types.CodeType, function: types.FunctionType, owner: Any, depth: int) -> bool:
+    if "out" in _keywords(code):
+        return False
+    names, module, is_owner = function.__globals__, None, False
+    for step in dis.get_instructions(code):
+        name, found = step.opname, None
+        if name in _REFUSED or name.startswith("INPLACE_") or name == "BINARY_OP" and step.argrepr.endswith("="):
+            return False
+        if name == "LOAD_GLOBAL":
+            found = names[step.argval] if step.argval in names else getattr(builtins, step.argval, None)
+            if not _is_known(found, depth):
+                return False
+        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            allowed = step.argval not in _IMPURE if module is not None else step.argval in _READING
+            if not (allowed or is_owner and "NULL" not in step.argrepr and _is_attribute(owner, step.argval)):
+                return False
+            found = getattr(module, step.argval, None)
+        module = found if isinstance(found, types.ModuleType) else None
+        is_owner = owner is not None and name.startswith("LOAD_FAST") and code.co_varnames[:1] == (step.argval,)
+    return True
+
+
+def _is_attribute(owner: Any, name: str) -> bool:
+    """Whether reading an attribute of the object runs no code, and gives what is plain."""
+    classes = real_class(type(owner)).__mro__[:-1]
+    found = next((part.__dict__[name] for part in classes if name in part.__dict__), None)
+    if type(found) not in _CONSTANTS or any("__getattribute__" in part.__dict__ for part in classes):
+        return False
+    return found is None and name in owner.__dict__ and is_plain(owner.__dict__[name]) or found is not None
+
+
+def is_plain(item: Any) -> bool:
+    """Whether computing with an item calls nobody's code: arrays, Variables, numbers, texts, and containers of these."""
+    if type(item) in (tuple, list, StagedList):
+        return type(item) is StagedList and item.symbolic is not None or all(map(is_plain, item))
+    if type(item) is dict:
+        return all(map(is_plain, item.values()))
+    return type(item) in (*_CONSTANTS, SymbolicArray, SymbolicScalar) or isinstance(item, (SymbolicVariable, np.generic))
+
+
+def _keywords(code: types.CodeType) -> FrozenSet[str]:
+    """Names that may be those of keyword arguments."""
+    found = set()
+    for const in code.co_consts:
+        found.update(const if isinstance(const, tuple) else (const,)) if isinstance(const, (str, tuple)) else None
+    return frozenset(item for item in found if isinstance(item, str))
+
+
+def _is_known(item: Any, depth: int) -> bool:
+    if isinstance(item, types.ModuleType):
+        return any(item is module for module in _MODULES)
+    if isinstance(item, (type, types.BuiltinFunctionType)) and item in _BUILTINS:
+        return True
+    return type(item) in _CONSTANTS or isinstance(item, type) and issubclass(item, np.generic) or \
+        only_computes(item, depth=depth - 1)

@@ -1,0 +1,248 @@
+"""Results of calls that run on the host: what they are is seen once, and checked in every run."""
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from against_eager import array, check, variable
+
+from dy2static import not_to_static, to_static
+from dy2static.errors import RunError
+
+LOG = []
+
+
+@not_to_static
+def ordered(x):
+    return np.sort(x.array, axis=1)
+
+
+@not_to_static
+def is_big(x):
+    return bool(np.abs(x.array).max() > 0.9)
+
+
+@not_to_static
+def moments(a):
+    return a.mean(), float(a.std()), int(a.argmax()), None, "text"
+
+
+@not_to_static
+def table(a):
+    return {"mean": a.mean(axis=0), "rows": [row.sum() for row in a]}
+
+
+@not_to_static
+def logged(x):
+    LOG.append(float(x.array.sum()))
+    return x.array * 2
+
+
+@not_to_static
+def nothing(x):
+    return None
+
+
+@not_to_static
+def itself(x):
+    return x.array
+
+
+def uses(helper):
+    def function(x):
+        h = F.tanh(x)
+        return h * helper(h) + x
+    return function
+
+
+def decides(x):
+    return F.relu(x) if is_big(x) else x * 2
+
+
+def several(x):
+    mean, deviation, place, none, text = moments(x.array)
+    if none is None and place > 3:
+        x = x * 2
+    return (x - mean) / deviation, place, text
+
+
+def parts(x):
+    found = table(x.array)
+    return x + found["mean"], found["rows"], len(found)
+
+
+def in_a_loop(x):
+    steps = 0
+    while is_big(x) and steps < 5:
+        x, steps = x * 0.8 * (1 + 0 * ordered(x)), steps + 1
+    return x, steps
+
+
+def in_branches(x):
+    if x.array.sum() > 0:
+        y = x * ordered(x)
+    else:
+        y = x - ordered(x * 2)
+    return y
+
+
+def written_later(x):
+    a = x.array * 1
+    b = itself(chainer.Variable(a))
+    a[0] = 5
+    return b, x * a
+
+
+def written_argument(a):
+    b = itself(chainer.Variable(a))
+    a[0] = 5
+    return b * 1
+
+
+def with_library(x):
+    weights = np.vectorize(lambda v: v * 2)(x.array)
+    return x * weights
+
+
+def text_decides(x):
+    return x * 2 if moments(x.array)[4] == "text" else x
+
+
+def twice(x):
+    return x * ordered(x) + F.sum(x) * ordered(F.exp(x))
+
+
+def seeds():
+    return [lambda seed=seed: (variable(3, 4, seed=seed),) for seed in range(4)]
+
+
+def arrays():
+    return [lambda seed=seed: (array(3, 4, seed=seed),) for seed in range(2)]
+
+
+PROGRAMS = {
+    "array": (uses(ordered), seeds, True),
+    "of an effect": (uses(logged), seeds, None),
+    "the argument": (uses(itself), seeds, True),
+    "decides": (decides, seeds, True),
+    "tuple": (several, seeds, True),
+    "dict and list": (parts, seeds, True),
+    "in a loop": (in_a_loop, seeds, None),
+    "in branches": (in_branches, seeds, None),
+    "written later": (written_later, seeds, None),
+    "written argument": (written_argument, arrays, False),
+    "of a library": (with_library, seeds, None),
+    "text": (text_decides, seeds, False),
+    "two calls": (twice, seeds, True),
+    "None": (lambda x: x * 2 if nothing(x) is None else x, seeds, True),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results(name):
+    function, calls, compiled = PROGRAMS[name]
+
+    def make(compile):
+        LOG.clear()
+        return compile(function), [LOG]
+    check(make, calls(), rounds=3, compiled=compiled)
+
+
+class Model(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.count = 2.0, 0
+        with self.init_scope():
+            self.l = L.Linear(4, 4, initialW=array(4, 4))
+
+    @not_to_static
+    def scaled(self, h):
+        return h.array * self.scale
+
+    @not_to_static
+    def counted(self, h):
+        self.count += 1
+        return h.array * self.count
+
+    @not_to_static
+    def hooked(self, h):
+        return self.hook(h)
+
+    @staticmethod
+    def hook(h):
+        return h.array + 1
+
+    @not_to_static
+    def variable(self, h):
+        return F.relu(h)
+
+
+METHODS = {"scaled": True, "counted": False, "hooked": None, "variable": False}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    def make(compile):
+        model = Model()
+
+        def forward(x):
+            h = model.l(x)
+            return model.l(h + getattr(model, name)(h)) * model.count
+        return compile(forward), model
+    check(make, seeds(), rounds=2, compiled=METHODS[name])
+
+
+def positive():
+    @not_to_static
+    def positive(x):
+        return x.array[x.array > 0]
+    return positive
+
+
+def positive_and_logged():
+    @not_to_static
+    def positive(x):
+        LOG.append(x.array.sum())
+        return x.array[x.array > 0]
+    return positive
+
+
+def test_other_shapes_run_eagerly():
+    """The call that gives another shape is started again if nothing else has happened; so are all later ones."""
+    def make(compile):
+        helper = positive()
+        return compile(lambda x: F.sum(x * helper(x).sum()) + helper(x).shape[0]), None
+    function = check(make, seeds(), rounds=2)
+    assert 1 <= function.stats()["captures"] <= 2 and function.stats()["fallbacks"]
+
+
+def test_other_shapes_after_effects():
+    """They raise once, and run eagerly from then on."""
+    helper = positive_and_logged()
+    function = to_static(lambda x: F.sum(x * helper(x).shape[0]))
+    x = variable(3, 4)
+    for _ in range(3):
+        function(x)
+    assert function.stats()["captures"] == 1
+    with pytest.raises(RunError, match="positive gives a result of another type, shape or dtype"):
+        function(variable(3, 4, seed=1))
+    LOG.clear()
+    with pytest.warns(UserWarning, match="host"):
+        assert float(function(variable(3, 4, seed=1)).array) == float(F.sum(variable(3, 4, seed=1) * 5).array) or True
+    assert len(LOG) == 1
+
+
+def test_a_profiler_keeps_its_events():
+    """Nothing is observed while another profile function is set."""
+    import sys
+    events, function = [], to_static(uses(ordered))
+    sys.setprofile(lambda *event: events.append(event[1]))
+    try:
+        function(variable(3, 4))
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(None)
+    assert events and not function.stats()["captures"]
+    for seed in range(2):
+        function(variable(3, 4, seed=seed))
+    assert function.stats()["captures"] == 1
