@@ -1,0 +1,171 @@
+"""Nodes that are no loop over elements: products, gathers, joins; each writes its own lines."""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, List
+
+import numpy as np
+
+from ...ir.c_forms import c_type
+from ...ir.graph import Node, Value
+from ...ir.template import AT
+from .places import Place, compact_strides, indexed, place_of
+
+
+def _reshape(writer: Any, node: Node) -> None:
+    """A copy in the order of elements, for strides that cannot say it."""
+    (value,), (operand,) = node.outputs, node.inputs
+    shape = operand.shape
+    writer.copy(Place(value, shape, compact_strides(shape)), writer.place(operand), writer.name(value))
+
+
+def _check_numbers(writer: Any, node: Node, names: List[str], sizes: List[int]) -> None:
+    for name, number, size in zip(names, node.inputs[1:], sizes):
+        text = writer.scalar(number)
+        writer.line(f"int64_t {name} = (int64_t){text};")
+        writer.line(f"if ({name} < 0) {name} += {size};")
+        writer.line(f"if ((uint64_t){name} >= {size}u) goto bail;")
+
+
+def _sizes_at(node: Node, shape: Any) -> List[int]:
+    """The sizes of the axes that numbers index."""
+    sizes, axis = [], 0
+    for entry in node.attrs["index"]:
+        if entry == AT:
+            sizes.append(shape[axis])
+        axis += entry is not None
+    return sizes
+
+
+def _getitem_at(writer: Any, node: Node) -> None:
+    (value,) = node.outputs
+    place = writer.place(value)
+    before = len(writer.place(node.inputs[0]).terms)
+    names = [name for name, _ in place.terms[before:]]
+    _check_numbers(writer, node, names, _sizes_at(node, node.inputs[0].shape))
+
+
+def _zero(writer: Any, value: Value) -> str:
+    pointer = writer.name(value)
+    writer.line(f"memset({pointer}, 0, {math.prod(value.shape) * value.dtype.itemsize});")
+    return pointer
+
+
+def _scatter_slice(writer: Any, node: Node) -> None:
+    (value,) = node.outputs
+    pointer = _zero(writer, value)
+    writer.copy(indexed(place_of(value), node.attrs["index"]), writer.place(node.inputs[0]), pointer)
+
+
+def _scatter_at(writer: Any, node: Node) -> None:
+    (value,) = node.outputs
+    names = [writer._fresh("at") for _ in node.inputs[1:]]
+    _check_numbers(writer, node, names, _sizes_at(node, value.shape))
+    pointer = _zero(writer, value)
+    writer.copy(indexed(place_of(value), node.attrs["index"], names), writer.place(node.inputs[0]), pointer)
+
+
+def _concat(writer: Any, node: Node) -> None:
+    (value,), axis, start = node.outputs, node.attrs["axis"], 0
+    strides = compact_strides(value.shape)
+    pointer = writer.name(value)
+    for operand in node.inputs:
+        target = Place(value, operand.shape, strides, start * strides[axis])
+        writer.copy(target, writer.place(operand), pointer)
+        start += operand.shape[axis]
+
+
+def _stack(writer: Any, node: Node) -> None:
+    (value,), axis = node.outputs, node.attrs["axis"]
+    strides = compact_strides(value.shape)
+    pointer = writer.name(value)
+    for k, operand in enumerate(node.inputs):
+        target = Place(value, operand.shape, strides[:axis] + strides[axis + 1:], k * strides[axis])
+        writer.copy(target, writer.place(operand), pointer)
+
+
+def _constant(writer: Any, node: Node) -> None:
+    """A table; the region has only small ones."""
+    from ...ir.c_forms import c_constant
+    (value,) = node.outputs
+    items = [c_constant(item, value.dtype) for item in np.ravel(node.attrs["value"])]
+    pointer = writer.name(value)
+    for k, item in enumerate(items):
+        writer.line(f"{pointer}[{k}] = {item};")
+
+
+def _arange(writer: Any, node: Node) -> None:
+    (value,) = node.outputs
+    pointer, type = writer.name(value), c_type(value.dtype)
+    start, step = node.attrs["start"], node.attrs["step"]
+    writer.line(f"for (int64_t k = 0; k < {value.shape[0]}; ++k) {pointer}[k] = ({type})({start} + k * ({step}));")
+
+
+def _rows(writer: Any, node: Node, axis: int, whole: Any, indices: Value) -> List[str]:
+    """Lines that begin loops over outer parts and indices; ``at`` is the checked index."""
+    outer, size = math.prod(whole[:axis]), whole[axis]
+    pointer = writer.pointer(indices)
+    count = math.prod(indices.shape)
+    return [f"for (int64_t o = 0; o < {outer}; ++o)", f"for (int64_t k = 0; k < {count}; ++k) {{",
+            f"    int64_t at = (int64_t){pointer}[k];" if indices.ndim else f"    int64_t at = (int64_t){writer.scalar(indices)};",
+            f"    if (at < 0) at += {size};", f"    if ((uint64_t)at >= {size}u) goto bail;"]
+
+
+def _take(writer: Any, node: Node) -> None:
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    source, target = writer.pointer(x), writer.name(value)
+    inner, count, size = math.prod(x.shape[axis + 1:]), math.prod(indices.shape), x.shape[axis]
+    for line in _rows(writer, node, axis, x.shape, indices):
+        writer.line(line)
+    writer.line(f"    memcpy({target} + (o * {count} + k) * {inner}, {source} + (o * {size} + at) * {inner}, "
+                f"{inner * x.dtype.itemsize});")
+    writer.line("}")
+
+
+def _scatter_add(writer: Any, node: Node) -> None:
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    source, target = writer.pointer(x), _zero(writer, value)
+    inner, count, size = math.prod(value.shape[axis + 1:]), math.prod(indices.shape), value.shape[axis]
+    for line in _rows(writer, node, axis, value.shape, indices):
+        writer.line(line)
+    writer.line(f"    const int64_t to = (o * {size} + at) * {inner}, from = (o * {count} + k) * {inner};")
+    writer.line("    #pragma omp simd")
+    writer.line(f"    for (int64_t j = 0; j < {inner}; ++j) {target}[to + j] += {source}[from + j];")
+    writer.line("}")
+
+
+def _matmul(writer: Any, node: Node) -> None:
+    (value,), (a, b) = node.outputs, node.inputs
+    left, right = (_matrix(writer, v, node.attrs[turn]) for v, turn in ((a, "transa"), (b, "transb")))
+    rows, columns = value.shape[-2:]
+    inner = a.shape[-2] if node.attrs["transa"] else a.shape[-1]
+    pointer, suffix = writer.name(value), "f32" if value.dtype.itemsize == 4 else "f64"
+    batch = math.prod(value.shape[:-2])
+    steps = [f" + m * {step}" if batch > 1 else "" for step in (left[3], right[3], rows * columns)]
+    if batch > 1:
+        writer.line(f"for (int64_t m = 0; m < {batch}; ++m)")
+    writer.line(f"{'    ' if batch > 1 else ''}dy_gemm_{suffix}({left[1]}, {right[1]}, {rows}, {columns}, {inner}, 1, "
+                f"{left[0]}{steps[0]}, {left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {max(columns, 1)});")
+
+
+def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
+    """Pointer, whether turned, the distance of rows, and that of matrices: a turned view is read as it is."""
+    place = writer.place(value)
+    rows, columns = value.shape[-2:]
+    s, t = place.strides[-2:]
+    batches = place.strides[:-2] == compact_strides(value.shape[:-2]) or not place.strides[:-2]
+    if place.base.ndim and len(value.shape) == 2 and batches:
+        offset = [str(place.offset)] if place.offset else []
+        offset += [f"{name} * {stride}" for name, stride in place.terms if stride]
+        if (t == 1 or columns == 1) and (s >= columns or rows == 1):
+            return " + ".join([writer.name(place.base), *offset]), int(turned), max(s, columns, 1), 0
+        if (s == 1 or rows == 1) and (t >= rows or columns == 1):
+            return " + ".join([writer.name(place.base), *offset]), int(not turned), max(t, rows, 1), 0
+    return writer.pointer(value), int(turned), max(columns, 1), rows * columns
+
+
+#: Ops by name.
+ALONE: Dict[str, Callable[[Any, Node], None]] = {
+    "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at,
+    "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
+    "scatter_add": _scatter_add, "matmul": _matmul}

@@ -1,0 +1,192 @@
+"""Which nodes share a loop nest: elementwise nodes and reductions over elements of one shape.
+
+A group runs over every element of its shape.  Reductions over the last axes (``split`` and on) are ready at the end of
+each row and may be read by the next *sweep* over the same row: softmax is one group of three sweeps.  Other reductions
+add up in memory and are ready when the whole group is over.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ...ir.graph import Node, Value
+from ...ops.rules import reduced
+from .places import Place, broadcast, compact_strides
+
+#: Reductions: what an accumulator starts with, by the kind of dtype where that matters, is in `loops`.
+REDUCTIONS = ("sum", "max", "min", "any", "all", "prod")
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes that run in one loop nest.
+
+    shape: what it runs over.  split: the first axis of a row, None where nothing is reduced to rows.
+    elements: values with one element per element; rows: those with one per row; totals: those ready at the end.
+    sweep: when a value is made; of rows, the first sweep that may read them.
+    """
+
+    shape: Tuple[int, ...]
+    nodes: List[Node] = field(default_factory=list)
+    split: Optional[int] = None
+    elements: Set[Value] = field(default_factory=set)
+    rows: Set[Value] = field(default_factory=set)
+    totals: Set[Value] = field(default_factory=set)
+    sweep: Dict[Value, int] = field(default_factory=dict)
+
+    @property
+    def row_shape(self) -> Tuple[int, ...]:
+        return self.shape[:self.split]
+
+    @property
+    def sweeps(self) -> int:
+        """How many times it runs over each row."""
+        return 1 + max([self.sweep[v] for v in (*self.elements, *self.totals)] + [
+            self.sweep[v] - 1 for v in self.rows if self.sweep[v]], default=0)
+
+    def values(self) -> Set[Value]:
+        return self.elements | self.rows | self.totals
+
+
+class Grouping:
+    """Puts nodes into groups, each into the first one it fits that comes after what it reads."""
+
+    def __init__(self, place: Callable[[Value], Place]):
+        self.place = place
+        self.order: List[object] = []                    # groups, and nodes that stand alone
+        self.position: Dict[Value, int] = {}             # of what makes a value of this run
+
+    def add(self, node: Node) -> None:
+        """An elementwise node or a reduction."""
+        shape = node.inputs[0].shape if node.op.name in REDUCTIONS else node.outputs[0].shape
+        start = self._after(node)
+        for index in range(max(start, 0), len(self.order)):
+            group = self.order[index]
+            if isinstance(group, Group) and self._join(group, node, shape):
+                self._place(node, index)
+                return
+        group = Group(shape)
+        self.order.append(group)
+        if not self._join(group, node, shape):
+            raise AssertionError(f"{node} does not fit a group of its own")
+        self._place(node, len(self.order) - 1)
+
+    def add_alone(self, node: Node) -> None:
+        """A node that is not a loop over elements."""
+        self.order.append(node)
+        self._place(node, len(self.order) - 1)
+
+    def _place(self, node: Node, index: int) -> None:
+        for value in node.outputs:
+            self.position[value] = index
+
+    def _after(self, node: Node) -> int:
+        return max([self.position.get(x, -1) for v in node.inputs for x in (v, self.place(v).base)], default=-1)
+
+    def _join(self, group: Group, node: Node, shape: Tuple[int, ...]) -> bool:
+        if node.op.name in REDUCTIONS:
+            return self._reduce(group, node) if group.shape == shape else False
+        if group.shape == shape:
+            ready = self._ready(group, node, shape)
+            if ready is not None:
+                (value,) = node.outputs
+                group.nodes.append(node)
+                group.elements.add(value)
+                group.sweep[value] = ready
+                return True
+        return self._row_node(group, node)
+
+    def _ready(self, group: Group, node: Node, shape: Tuple[int, ...]) -> Optional[int]:
+        """The first sweep in which the operands are there, element by element; None if they never are."""
+        ready = 0
+        for operand in node.inputs:
+            place = broadcast(self.place(operand), shape) if operand.shape != shape else self.place(operand)
+            base = place.base
+            if base in group.elements:
+                if not place.whole:
+                    return None
+            elif base in group.rows:
+                if not self._is_row(group, place):
+                    return None
+            elif base in group.totals:
+                return None
+            ready = max(ready, group.sweep.get(base, 0))
+        return ready
+
+    def _is_row(self, group: Group, place: Place) -> bool:
+        """Whether each element of a row reads the value of that row."""
+        wanted = compact_strides(group.row_shape)
+        return not place.offset and not place.terms and all(
+            n == 1 or s == w for n, s, w in zip(group.shape, place.strides, (*wanted, *(0,) * len(group.shape))))
+
+    def _row_node(self, group: Group, node: Node) -> bool:
+        """A node between sweeps: it reads results of this group's rows."""
+        (value,) = node.outputs
+        if group.split is None or math.prod(value.shape) != math.prod(group.row_shape):
+            return False
+        ready, joined = 0, False
+        for operand in node.inputs:
+            place = self.place(operand)
+            if operand.shape != value.shape:
+                place = broadcast(place, value.shape)
+            if place.base in group.rows:
+                if not place.whole:
+                    return False
+                joined = True
+            elif place.base in group.elements or place.base in group.totals:
+                return False
+            ready = max(ready, group.sweep.get(place.base, 0))
+        if not joined or any(n != 1 for n in value.shape) and _squeezed(value.shape) != _squeezed(group.row_shape):
+            return False
+        group.nodes.append(node)
+        group.rows.add(value)
+        group.sweep[value] = ready
+        return True
+
+    def _reduce(self, group: Group, node: Node) -> bool:
+        (operand,), (value,) = node.inputs, node.outputs
+        ready = self._ready(group, node, group.shape)
+        if ready is None:
+            return False
+        axes = node.attrs["axis"]
+        split = _split_of(group.shape, axes)
+        if split is not None and group.split in (None, split):
+            group.split = split
+            group.rows.add(value)
+            group.sweep[value] = ready + 1
+        else:
+            group.totals.add(value)
+            group.sweep[value] = ready
+        group.nodes.append(node)
+        return True
+
+
+def _split_of(shape: Sequence[int], axes: Tuple[int, ...]) -> Optional[int]:
+    """Where a row begins that is reduced whole; None if others than the last axes are reduced."""
+    kept = [a for a, n in enumerate(shape) if a not in axes and n != 1]
+    gone = [a for a, n in enumerate(shape) if a in axes and n != 1]
+    if not gone or kept and max(kept) > min(gone):
+        return None
+    return max(kept) + 1 if kept else 0
+
+
+def _squeezed(shape: Sequence[int]) -> Tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)
+
+
+def total_place(node: Node, value: Value) -> Place:
+    """Where the result of a reduction is added to, for each element of the operand."""
+    shape = node.inputs[0].shape
+    kept = Place(value, reduced(shape, node.attrs["axis"], True), compact_strides(reduced(shape, node.attrs["axis"], True)))
+    return broadcast(kept, shape)
+
+
+def readers(order: Sequence[object]) -> Mapping[Value, List[int]]:
+    """Which parts of a run read each value."""
+    found: Dict[Value, List[int]] = {}
+    for index, part in enumerate(order):
+        for node in part.nodes if isinstance(part, Group) else (part,):
+            for value in node.inputs:
+                found.setdefault(value, []).append(index)
+    return found

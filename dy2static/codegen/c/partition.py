@@ -1,0 +1,220 @@
+"""Which nodes C takes, and the regions they make: each becomes one ``native`` node of the graph."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Collection, Dict, List, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from ...ir.c_forms import c_expression, c_type
+from ...ir.graph import Graph, Node, Value
+from ...ir.op import OpDef
+from ...ir.types import Scalar, Stack, Tensor
+from ...passes.effects import has_effect, may_write, must_run
+from . import places
+from .alone import ALONE
+from .expand import EXPANSIONS
+from .groups import REDUCTIONS
+from .scalars import has_scalar_form
+
+#: Tables up to this size stand in the text; larger ones are inputs.
+_LARGEST_TABLE = 64
+
+#: Draws: other nodes may move past them, because they see no arrays.
+_DRAWS = ("random_uniform", "random_between", "random_normal", "fast_begin", "fast_uniform", "fast_between", "fast_normal")
+
+
+def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
+    return tuple(v.type for v in region.outputs)
+
+
+#: Nodes that run as one C function; ``region`` is what they compute.  It is made here only, and has no gradient.
+NATIVE = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}")
+
+
+def supported(node: Node) -> bool:
+    """Whether C computes a node, with all that is in its regions."""
+    if not all(map(_has_memory_form, (*node.inputs, *node.outputs))):
+        return False
+    name = node.op.name
+    if node.regions:
+        return name in ("if_", "while_", "scan") and all(supported(inner) for region in node.regions for inner in region.nodes) \
+            and all(_plain_control(node, region) for region in node.regions)
+    if any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
+        return False
+    if node.op.kind == "scalar":
+        return has_scalar_form(node) or name in ("py_constant", "dimension") and _fits(node)
+    if any(isinstance(v.type, Scalar) for v in node.inputs) and name not in ("getitem_at", "scatter_at"):
+        return False
+    if node.op.kind == "elementwise":
+        types = [v.type for v in node.inputs]
+        return c_expression(node.op, [v.name for v in node.inputs], types, node.outputs[0].type, node.attrs) is not None
+    if name in REDUCTIONS or name in EXPANSIONS:
+        return _reduces(node)
+    if name == "constant":
+        return node.attrs["value"].size <= _LARGEST_TABLE
+    if name == "matmul":
+        return node.outputs[0].dtype.kind == "f"
+    if name == "arange":
+        return node.outputs[0].dtype.kind == "i" and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
+    if name == "full":
+        return _fits(node)
+    return name in places.RULES or name in ALONE
+
+
+def _reduces(node: Node) -> bool:
+    kind = node.outputs[0].dtype.kind
+    return node.op.name in ("any", "all") or kind in "iu" and node.op.name in REDUCTIONS or kind == "f" and (
+        node.inputs[0].dtype.kind == "f")
+
+
+def _fits(node: Node) -> bool:
+    value = node.attrs.get("value", node.attrs.get("size"))
+    if isinstance(node.outputs[0].type, Tensor):
+        return isinstance(value, (bool, int, float, np.generic)) and (
+            node.outputs[0].dtype.kind == "f" or value in (0, 1, True, False))
+    return isinstance(value, (bool, float)) or isinstance(value, int) and -2 ** 62 < value < 2 ** 62
+
+
+def _has_memory_form(value: Value) -> bool:
+    type = value.type
+    if isinstance(type, Stack):
+        return not isinstance(type.elem, Stack) and _has_memory_form(Value(type.elem)) and type.elem.shape.count(0) == 0
+    if isinstance(type, Tensor):
+        return c_type(type.dtype) is not None and all(isinstance(n, int) for n in type.shape)
+    return isinstance(type, Scalar) and (type.kind != "numpy" or c_type(type.dtype) is not None)
+
+
+def _plain_control(node: Node, region: Graph) -> bool:
+    """Whether a region gives what the node gives, and always ends."""
+    if node.op.name == "if_" and any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
+        return False
+    if node.op.name == "if_" and [v.type for v in region.outputs] != [v.type for v in node.outputs]:
+        return False
+    carried = node.attrs.get("carried", 0)
+    return not any(isinstance(v.type, Stack) for v in node.outputs[:carried]) and all(
+        _has_memory_form(v) for v in region.outputs)
+
+
+def partition(graph: Graph, kept: Collection[Value] = ()) -> Graph:
+    """The graph with a ``native`` node for each group of nodes that C computes at once, also inside of other regions.
+
+    kept: values besides the outputs that are read afterwards.  Values keep their identity.
+    """
+    return _Partition(graph, set(kept) | set(graph.outputs)).run()
+
+
+class _Partition:
+    def __init__(self, graph: Graph, wanted: Set[Value]):
+        self.graph, self.wanted = graph, wanted
+        self.producer = {v: node for node in graph.nodes for v in node.outputs}
+        self.native = {node for node in graph.nodes if supported(node) and not has_effect(node) and not self._may_leak(node)}
+        self.level: Dict[Node, int] = {}
+
+    def _may_leak(self, node: Node) -> bool:
+        """Control flow whose result may be an array that was there before, as a whole, and leaves."""
+        return bool(node.regions) and any(v in self.wanted and self._passes_on(node, k) for k, v in enumerate(node.outputs))
+
+    def _passes_on(self, node: Node, k: int) -> bool:
+        if not isinstance(node.outputs[k].type, Tensor):
+            return False
+        regions = node.regions if node.op.name == "if_" else node.regions[-1:]
+        for region in regions:
+            made = {v: inner for inner in region.nodes for v in inner.outputs}
+            value = region.outputs[k]
+            while value in made and made[value].op.view:
+                value = made[value].inputs[0]
+            if value not in made or made[value].regions:
+                return True
+        return False
+
+    def run(self) -> Graph:
+        self._find_levels()
+        regions: Dict[int, List[Node]] = {}
+        for node in self.graph.nodes:
+            if node in self.native:
+                regions.setdefault(self.level[node], []).append(node)
+        worth = {level for level, nodes in regions.items() if any(_works(node) for node in nodes)}
+        return self._ordered(regions, worth)
+
+    def _find_levels(self) -> None:
+        """The number of the region a node is in: that of what it reads, one more behind each node that is not native,
+        and behind each that may write into arrays."""
+        barrier = drawn = 0
+        for node in self.graph.nodes:
+            level = max(barrier, drawn) if node.op.name in _DRAWS else barrier
+            for value in node.inputs:
+                before = self.producer.get(value)
+                if before is not None:
+                    level = max(level, self.level[before] + (before not in self.native and node in self.native))
+            self.level[node] = level
+            drawn = level if node.op.name in _DRAWS else drawn
+            if node not in self.native and has_effect(node) and node.op.name not in _DRAWS:
+                barrier = max([barrier, *self.level.values()]) + 1
+                self.level[node] = barrier - 1
+
+    def _ordered(self, regions: Dict[int, List[Node]], worth: Set[int]) -> Graph:
+        """All nodes in an order in which they can run, each region as one."""
+        first = {id(node): level for level, nodes in regions.items() if level in worth for node in nodes}
+        nodes: List[Node] = []
+        highest = max(self.level.values(), default=0)
+        by_level: Dict[int, List[Node]] = {}
+        for node in self.graph.nodes:
+            by_level.setdefault(self.level[node], []).append(node)
+        for level in range(highest + 1):
+            inside = [node for node in by_level.get(level, ()) if id(node) in first]
+            rest = [node for node in by_level.get(level, ()) if id(node) not in first]
+            if inside:
+                nodes += self._region(inside)
+            nodes += [self._with_regions(node) for node in rest]
+        return self.graph.with_(nodes=tuple(nodes))
+
+    def _with_regions(self, node: Node) -> Node:
+        if not node.regions:
+            return node
+        return replace(node, regions=tuple(partition(region) for region in node.regions))
+
+    def _region(self, nodes: Sequence[Node]) -> List[Node]:
+        """The native node, and behind it the views that others read."""
+        inside = set(nodes)
+        made = {v for node in nodes for v in node.outputs}
+        read_outside = {v for node in self.graph.nodes if node not in inside for v in node.inputs} | self.wanted
+        views: List[Node] = []
+        wanted: Set[Value] = {v for v in made if v in read_outside}
+        for node in reversed(nodes):                           # views that leave are made outside, of what they are views of
+            if _stays_outside(node) and not wanted.isdisjoint(node.outputs):
+                views.insert(0, node)
+                wanted -= set(node.outputs)
+                wanted |= {v for v in node.inputs if v in made}
+        kept = _needed(nodes, wanted)
+        if not any(_works(node) for node in kept):
+            return list(nodes)
+        outputs = tuple(v for node in kept for v in node.outputs if v in wanted)
+        made = {v for node in kept for v in node.outputs}
+        inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
+        region = Graph(inputs, outputs, tuple(kept), "native")
+        if any(isinstance(v.type, Scalar) and v.type.kind == "numpy" for v in (*inputs, *outputs)):
+            return list(nodes)
+        native = Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
+        return [native, *views]
+
+
+def _stays_outside(node: Node) -> bool:
+    return node.op.name in places.RULES or node.op.name in ("reshape", "getitem_at", "constant", "full", "py_constant", "dimension")
+
+
+def _needed(nodes: Sequence[Node], wanted: Set[Value]) -> List[Node]:
+    """The nodes that these values need, and those that may raise."""
+    live, kept = set(wanted), []
+    for node in reversed(nodes):
+        if not live.isdisjoint(node.outputs) or must_run(node):
+            kept.append(node)
+            live.update(node.inputs)
+    kept.reverse()
+    return kept
+
+
+def _works(node: Node) -> bool:
+    """Whether a node does more than to rename."""
+    return bool(node.regions) or not (_stays_outside(node) or node.op.kind == "scalar")
