@@ -9,7 +9,7 @@ from . import passes
 from .capture.capture import Capture
 from .codegen.assemble import assemble
 from .codegen.differentiate import compile_backward, differentiate
-from .codegen.numpy import emit
+from .codegen.backends import emit
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .runtime import hooks

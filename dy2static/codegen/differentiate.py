@@ -14,7 +14,8 @@ from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from ..world.aborts import CaptureAborted
 from ..world.outcome import Outcome
 from .extents import extents_of
-from .numpy import NumpyFunction, emit
+from .backends import emit
+from .numpy import NumpyFunction
 
 
 class SegmentPlan:

@@ -15,13 +15,15 @@ from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
-from ..ir.types import Extent, Tensor
+from ..ir.types import Extent, Stack, Tensor
 from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
 from ..pyast.loader import compile_text
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
+from .c.partition import NATIVE
+from .c.regions import as_stack, pushed
 from .calls import call_text, has_text, part_text
 from .extents import made_in_regions, made_symbols, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
@@ -161,6 +163,9 @@ class _Emitter(BlockWriter):
                     self._count_in(inner, uses)
                 for value in self.operands[step.node]:
                     uses[value] = uses.get(value, 0) + 1
+                if step.node.op is NATIVE:
+                    for value in step.node.outputs:
+                        uses.setdefault(value, 1)               # it writes all of them
 
     def _read_positions(self, steps: Sequence[Step]) -> Dict[Value, int]:
         """Where each value, or what may be it or a view of it, is read for the last time in the order of the text."""
@@ -229,6 +234,8 @@ class _Emitter(BlockWriter):
             self.texts[node.outputs[0]] = "None"
         elif node.op.name == "raise_":
             self._raise(node)
+        elif node.op is NATIVE:
+            self._native(node)
         elif node in self.changes.nodes:
             self._change(node)
         elif len(node.outputs) > 1 and fills_out(node.op):
@@ -290,6 +297,32 @@ class _Emitter(BlockWriter):
             outs.append(self.texts.get(value, "None"))
         for line in self._source(node, outs):
             self._line(line, node)
+
+    def _native(self, node: Node) -> None:
+        """A call of native code: what it reads, then the arrays that it fills; it gives the other results."""
+        arguments, others = [], []
+        for value in node.inputs:
+            text = self.texts[value]
+            if isinstance(value.type, Stack):
+                text = f"{self.names.bind('as_stack', as_stack)}({text}, {self.names.bind('stack_type', value.type)})"
+            arguments.append(text)
+        for value in node.outputs:
+            self.preferred.pop(value, None)
+            if not isinstance(value.type, Tensor):
+                others.append(value)
+                continue
+            if value in self.plan.places:
+                self.texts[value] = self._buffer(value)
+            else:
+                self._line(f"{self._new_name(value)} = {self._empty(value)}", node)
+            arguments.append(self.texts[value])
+        call = f"{self.names.bind('native', node.attrs['call'].call)}({', '.join(arguments)})"
+        names = [self._new_name(v) for v in others]
+        self._line(f"{', '.join(names)} = {call}" if names else call, node)
+        for value, name in zip(others, names):
+            if isinstance(value.type, Stack):
+                bind = self.names.bind
+                self._line(f"{name} = {bind('pushed', pushed)}({name}, {bind('stack_type', value.type)})", node)
 
     def _fresh(self, node: Node) -> None:
         """A result in memory of its own, or a view of an operand."""

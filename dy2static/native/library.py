@@ -62,8 +62,10 @@ def load(path: str) -> Library:
 def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gil: bool = False, run: str = "run") -> str:
     """The C text of a function for `bind`, around ``static int run(char **p, int64_t *n, double *d)`` in front of it.
 
-    inputs, outputs: kinds "array", "int", "bool", "float".  Python passes the inputs, then the arrays among the outputs
-    (scratch is one of those); it is given the numbers among the outputs: None, the one, or a tuple of them.
+    inputs, outputs: kinds "array", "int", "bool", "float", "stack".  Python passes the inputs, then the arrays among the
+    outputs (scratch is one of those); it is given the others: None, the one, or a tuple of them.  A stack enters as an
+    array, in ``p``, with its length in ``n``; one that leaves is malloc'd memory in ``p``, behind all arrays, with the
+    number of bytes in ``n``, which becomes a bytearray.
     The text needs ``#include "dy2static_python.h"``.
     """
     checks: List[str] = []
@@ -76,10 +78,18 @@ def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gi
 
     arguments = [(kind, False) for kind in inputs] + [(kind, True) for kind in outputs if kind == "array"]
     for index, (kind, writeable) in enumerate(arguments):
-        into = f"&{place(kind)}"
-        checks.append(f"dy_take_array(args[{index}], {int(writeable)}, {into})" if kind == "array"
-                      else f"{_TAKE[kind]}(args[{index}], {into})")
-    results = [f"{_GIVE[kind]}({place(kind)})" for kind in outputs if kind != "array"]
+        if kind == "stack":
+            checks.append(f"dy_take_stack(args[{index}], &{place('array')}, &{place('int')})")
+        elif kind == "array":
+            checks.append(f"dy_take_array(args[{index}], {int(writeable)}, &{place(kind)})")
+        else:
+            checks.append(f"{_TAKE[kind]}(args[{index}], &{place(kind)})")
+    stacks = [place("array") for kind in outputs if kind == "stack"]
+    waiting = iter(stacks)
+    results = [f"dy_give_stack({next(waiting)}, {place('int')})" if kind == "stack" else f"{_GIVE[kind]}({place(kind)})"
+               for kind in outputs if kind != "array"]
+    empty = "".join(f"{stack} = 0; " for stack in stacks)
+    free = "".join(f"free({stack}); " for stack in stacks)
     tests = "".join(f"\n        || !{check}" for check in checks)
     save, restore = ("void *thread = PyEval_SaveThread();", "PyEval_RestoreThread(thread);") if release_gil else ("", "")
     return f"""
@@ -90,12 +100,13 @@ PyObject *{name}(PyObject *self, PyObject *const *args, intptr_t count)
     double d[{max(places['d'], 1)}];
     if (count != {len(arguments)}{tests})
         return dy_bail_out(self, args, count);
-    {save}
+    {empty}{save}
     dy_clear_float_flags();
     const int status = {run}(p, n, d) | dy_float_flags();
     {restore}
-    if (__builtin_expect(status != 0, 0))
-        return dy_bail_out(self, args, count);
+    if (__builtin_expect(status != 0, 0)) {{
+        {free}return dy_bail_out(self, args, count);
+    }}
 {_result(results)}
 }}
 """

@@ -19,7 +19,7 @@ def exposed_operands(node: Node) -> Tuple[Value, ...]:
     """The operands that code we do not know sees, and may keep."""
     if node.op.kind in ("opaque", "effect"):
         return node.inputs
-    if any(isinstance(v.type, (List, Stack)) for v in node.outputs) and not node.regions:
+    if any(isinstance(v.type, (List, Stack)) for v in node.outputs) and not node.regions and node.op.kind != "native":
         return node.inputs                                     # its items outlive any plan
     exposed: Set[Value] = set()
     for region in node.regions:

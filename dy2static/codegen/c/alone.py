@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 
-from ...ir.c_forms import c_type
+from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
 from ...ir.template import AT
 from .places import Place, compact_strides, indexed, place_of
@@ -86,7 +86,6 @@ def _stack(writer: Any, node: Node) -> None:
 
 def _constant(writer: Any, node: Node) -> None:
     """A table; the region has only small ones."""
-    from ...ir.c_forms import c_constant
     (value,) = node.outputs
     items = [c_constant(item, value.dtype) for item in np.ravel(node.attrs["value"])]
     pointer = writer.name(value)

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+import numpy as np
+
 from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Stack, Tensor
@@ -87,38 +89,32 @@ class Writer:
 
     def run(self) -> CFunction:
         """The text, and how much scratch memory it takes."""
-        self.enter, self.leave = [], []
+        self.enter: List[str] = []
         numbers = {"int": itertools.count(), "float": itertools.count()}
         pointers = itertools.count()
         for value in self.graph.inputs:
             self._input(value, pointers, numbers)
-        outputs = list(self.graph.outputs)
-        stored: List[Value] = []
-        for value in outputs:
+        copied: List[Tuple[Value, str]] = []
+        for value in self.graph.outputs:
             if isinstance(value.type, Tensor):
                 pointer = self._declared(value, f"({c_type(value.dtype)} *)p[{next(pointers)}]", "out_")
                 if value not in self.pointers and self._made_here(value, self.block):
                     self.pointers[value] = pointer
                 else:
-                    stored.append(value)
-                    self.names[value] = self.names.get(value, "")
-                    self.leave.append((value, pointer))
-            elif isinstance(value.type, Stack):
-                self.leave.append((value, next(pointers)))
+                    copied.append((value, pointer))
         scratch = next(pointers)
         self._block(self.block)
-        for value, target in self.leave:
-            if isinstance(value.type, Tensor):
-                self.copy(Place(value, value.shape, compact_strides(value.shape)), self.place(value), target)
-        for value in outputs:
-            if isinstance(value.type, Scalar):
+        for value, pointer in copied:
+            self.copy(place_of(value), self.place(value), pointer)
+        for value in self.graph.outputs:
+            if isinstance(value.type, Stack):
+                name, item = self.names[value], value.type.elem
+                self.line(f"p[{next(pointers)}] = {name}.data;")
+                size = math.prod(item.shape) * item.dtype.itemsize
+                self.line(f"n[{next(numbers['int'])}] = {name}.count * {size};")
+            elif isinstance(value.type, Scalar):
                 kind = "float" if value.type.kind == "py_float" else "int"
                 self.line(f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}] = {self.scalar(value)};")
-        for value, target in self.leave:
-            if isinstance(value.type, Stack):
-                name = self.names[value]
-                self.line(f"p[{target}] = {name}.data;")
-                self.line(f"n[{next(numbers['int'])}] = {name}.count;")
         size, offsets = _arranged(self.buffers)
         head = ["static int run(char **p, int64_t *n, double *d)", "{"]
         head += [f"    {line}" for line in self.enter]
@@ -139,8 +135,7 @@ class Writer:
             else:
                 self.enter.append(f"const {c_type(value.dtype)} {self.local(value)} = {pointer}[0];")
         elif isinstance(value.type, Stack):
-            name = self._fresh(value.name)
-            self.names[value] = name
+            name = self.names[value] = self._fresh(value.name)
             self.enter.append(f"const dy_stack {name} = {{p[{next(pointers)}], n[{next(numbers['int'])}], 0}};")
         else:
             kind = "float" if value.type.kind == "py_float" else "int"
@@ -336,12 +331,8 @@ class Writer:
         offset += [f"{name} * {stride}" for name, stride in target.terms if stride]
         where = " + ".join([*offset, *terms[0]]) or "0"
         text = f"{pointer}[{where}] = {self.element(source, terms[1])};"
-        if sizes and sizes[-1] > 1:
-            self.lines += [f"{'    ' * (self.depth + k)}for (int64_t k{k} = 0; k{k} < {n}; ++k{k})"
-                           for k, n in enumerate(sizes)]
-        elif sizes:
-            self.lines += [f"{'    ' * (self.depth + k)}for (int64_t k{k} = 0; k{k} < {n}; ++k{k})"
-                           for k, n in enumerate(sizes)]
+        self.lines += [f"{'    ' * (self.depth + k)}for (int64_t k{k} = 0; k{k} < {n}; ++k{k})"
+                       for k, n in enumerate(sizes)]
         self.lines.append("    " * (self.depth + len(sizes)) + text)
 
     # --- control flow ---------------------------------------------------------------------------------------------------
@@ -553,7 +544,6 @@ def _python_literal(value: Any) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, float):
-        import numpy as np
         return c_constant(value, np.dtype("float64"))
     return f"INT64_C({value})" if value >= 0 else f"(-INT64_C({-value}))"
 

@@ -4,6 +4,7 @@
 #define DY2STATIC_PYTHON_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 typedef struct {
     intptr_t references;
@@ -40,6 +41,7 @@ extern int PyTuple_SetItem(PyObject *, intptr_t, PyObject *);
 extern PyObject *PyTuple_GetItem(PyObject *, intptr_t);
 extern PyObject *PyErr_Occurred(void);
 extern void PyErr_Clear(void);
+extern PyObject *PyByteArray_FromStringAndSize(const char *, intptr_t);
 extern void Py_IncRef(PyObject *);
 extern void Py_DecRef(PyObject *);
 extern void *PyEval_SaveThread(void);
@@ -66,6 +68,23 @@ static inline int dy_take_array(PyObject *object, int writeable, char **data)
         return 0;
     *data = array->data;
     return 1;
+}
+
+/* The same, and how long it is. */
+static inline int dy_take_stack(PyObject *object, char **data, int64_t *count)
+{
+    if (!dy_take_array(object, 0, data))
+        return 0;
+    *count = ((const dy_ndarray *)object)->shape[0];
+    return 1;
+}
+
+/* Memory of malloc as a bytearray. */
+static inline PyObject *dy_give_stack(char *data, int64_t size)
+{
+    PyObject *bytes = PyByteArray_FromStringAndSize(data, size);
+    free(data);
+    return bytes;
 }
 
 static inline int dy_take_int(PyObject *object, int64_t *number)

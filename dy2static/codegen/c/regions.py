@@ -1,0 +1,100 @@
+"""Native regions at run time: the built-in function of a region, and what runs where it declines."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...errors import Location
+from ...ir.graph import Graph, Value
+from ...ir.types import Scalar, Stack, Tensor
+from ...native import compiler, library
+from ...runtime.traceback import show_user_line
+from .writer import CFunction, write
+
+_INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values", "products"))
+_KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
+
+
+class Region:
+    """One graph as C text, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
+
+    It gives the outputs that are no arrays: None, the one, or a tuple.  A stack enters as an array, see `as_stack`, and
+    leaves as bytes, see `pushed`.
+
+    twin: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
+    """
+
+    def __init__(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]]):
+        self.graph = graph
+        self.function: CFunction = write(graph)
+        self._make_twin = twin
+        self._twin: Optional[Tuple[Callable, Any]] = None
+        self.inputs = tuple(map(_kind, graph.inputs))
+        kinds = list(map(_kind, graph.outputs))
+        self.outputs = (*(k for k in kinds if k == "array"), *(["array"] if self.function.scratch else ()),
+                        *(k for k in kinds if k != "array"))
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return f"{_INCLUDES}\n{self.function.text}{library.wrapper('call', self.inputs, self.outputs)}"
+
+    def build(self) -> Callable[..., Any]:
+        """The built-in function.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `native.library.NotSupported`."""
+        self.call = library.bind(compiler.build(self.source), "call", self.decline)
+        return self.call
+
+    def decline(self, *args: Any) -> Any:
+        """What the built-in function does not do: arrays that are not contiguous are copied, else NumPy computes it."""
+        count = len(self.graph.inputs)
+        inputs = [_contiguous(x) if isinstance(x, np.ndarray) else x for x in args[:count]]
+        if any(a is not b for a, b in zip(inputs, args)):
+            return self.call(*inputs, *args[count:])
+        if self._twin is None:
+            self._twin = self._make_twin(self.graph)
+        function, origins = self._twin
+        try:
+            results = function(None, *inputs)
+        except Exception as error:
+            raise show_user_line(error, function.__code__, origins)     # noqa: B904  the same error, with one more entry
+        return self._hand_over(results, args[count:])
+
+    def _hand_over(self, results: Sequence[Any], arrays: Sequence[np.ndarray]) -> Any:
+        others: List[Any] = []
+        waiting = iter(arrays)
+        for value, result in zip(self.graph.outputs, results):
+            if isinstance(value.type, Tensor):
+                next(waiting)[...] = result
+            elif isinstance(value.type, Stack):
+                others.append(bytearray(np.ascontiguousarray(as_stack(result, value.type)).tobytes()))
+            else:
+                others.append(result)
+        return None if not others else others[0] if len(others) == 1 else tuple(others)
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value.type, Scalar):
+        return _KINDS[value.type.kind]
+    return "stack" if isinstance(value.type, Stack) else "array"
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype.isnative and type(array) is np.ndarray:
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
+
+
+def as_stack(items: Any, type: Stack) -> np.ndarray:
+    """A stack as one array: what a loop has pushed as a list, or in native code."""
+    if isinstance(items, np.ndarray):
+        return items
+    elem = type.elem
+    return np.array(items, elem.dtype).reshape(len(items), *elem.shape)
+
+
+def pushed(data: bytearray, type: Stack) -> Any:
+    """What a native loop has pushed, for everybody: an array of items, or a list of Python's numbers."""
+    items = np.frombuffer(data, type.elem.dtype).reshape(-1, *type.elem.shape)
+    return items.tolist() if isinstance(type.elem, Scalar) else items
