@@ -300,7 +300,7 @@ class Dispatcher:
                 program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
         except CaptureAborted as aborted:
             stop = aborted
-        except Exception as error:
+        except Exception as error:                      # of any kind: the user's code raised it
             stop = stopped_by(error, error_location(error))
         return explanation(self.function, program, stop, coverage)
 

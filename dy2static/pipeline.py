@@ -38,7 +38,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
         return assemble(outcome, nodes, forward)
     except Dy2StaticError:
         raise
-    except Exception as error:
+    except Exception as error:                          # behind the symbolic run no code of the user's runs: it is ours
         raise InternalError(f"the graph of {function.__qualname__} cannot be compiled: {error!r}") from error
 
 

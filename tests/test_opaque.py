@@ -161,3 +161,24 @@ def test_higher_orders(name):
     for _ in range(3):
         for a, b in zip(orders(TWICE[name]), orders(static)):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+
+
+class Choosy(chainer.FunctionNode):
+    """A function whose shape depends on contents, and that fails for most of those that are made up."""
+
+    __module__ = "chainer.functions.choosy"
+
+    def forward(self, inputs):
+        count = inputs[0]
+        if count.any() and count[0] < 4:
+            raise ValueError("too few")
+        return np.zeros(1 + count[0] // 4, "f"),
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_trial_runs_did_not_show_is_seen_by_the_run():
+    """Where a trial fails, the types of the others are relied on until a run gives other ones."""
+    static = to_static(lambda x: Choosy().apply((x,))[0])
+    zero, four = np.zeros(2, "i"), np.full(2, 4, "i")
+    assert [static(x).shape for x in (zero, zero, four, four, zero)] == [(1,), (1,), (2,), (2,), (1,)]
+    assert static.cache_info().captures == 1 and static.cache_info().fallbacks

@@ -201,6 +201,8 @@ class Applying:
                       position: int) -> Tuple:
         implementation = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
         types_ = tuple(v.type for v in operands)
+        if type(implementation) in opaque.VARYING:
+            self.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
         if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
             with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
@@ -208,14 +210,14 @@ class Applying:
                     found = self._probe(call, operands)
                     varies = len(operands) > len(call.requires) or any(np.dtype(t.dtype).kind in "iub" for t in types_)
                     fillings = stand_ins.FILLINGS[1:] if varies else ()
-                    if all(found == self._types_with(call, operands, filling, found) for filling in fillings):
+                    others = {self._types_with(call, operands, filling) for filling in fillings}
+                    if others <= {found, None}:
+                        call.observed = found if None in others else None           # the run will tell
                         return found
                     reason = f"the shape of what {name_of(node)} gives depends on the contents of an array"
-                except Exception as error:
+                except Exception as error:      # whatever a function raises on contents that are none of its own
                     reason = f"{name_of(node)} does not run on made-up arrays: {error}"
             self.abort(reason)
-        if type(implementation) in opaque.VARYING:
-            self.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
         call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
         if call.observed is None:
             self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=())
@@ -233,23 +235,18 @@ class Applying:
         """The types of the results; where floats of any size do not do, floats between 0 and 1 may."""
         try:
             return call.probe([self._made_up(v) for v in operands])
-        except Exception:
+        except Exception:               # any: made-up contents may be wrong in any way; where these are, too, the capture ends
             return call.probe([_halved(self._made_up(v)) for v in operands])
 
-    def _types_with(self, call: opaque.OpaqueCall, operands: List[Value], filling: int, otherwise: Tuple) -> Tuple:
-        """The types of the results if integers, and what is hidden in attributes, have other contents."""
+    def _types_with(self, call: opaque.OpaqueCall, operands: List[Value], filling: int) -> Optional[Tuple]:
+        """The types of the results if integers, and what is hidden in attributes, have other contents; None if these fail."""
         count = len(call.requires)
-        hidden = len(operands) > count
         arrays = [self._made_up(v, filling if i >= count or np.dtype(v.type.dtype).kind in "iub" else 0)
                   for i, v in enumerate(operands)]
         try:
             return call.types(arrays)
-        except IndexError:
-            return otherwise
-        except Exception:
-            if hidden:
-                raise
-            return otherwise                            # labels that are none
+        except Exception:               # any: labels that are none; what other labels would give is not known, then
+            return None
 
     def _made_up(self, value: Value, filling: int = 0) -> Any:
         """Contents for a trial run: what the value holds, where that is static."""

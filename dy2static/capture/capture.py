@@ -125,7 +125,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         path, nodes = self.staging.path, self.root.nodes
         try:
             result = call()
-        except Exception as error:
+        except Exception as error:      # user code raised it, for this way alone if there are others
             self.check()
             if not path.sides:
                 raise
@@ -298,7 +298,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         sizes = NewSizes(self, name, operands)
         try:
             structure, found, extents = infer_sized(stand_ins.infer, function, template, operands, sizes.size)
-        except Exception as error:
+        except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):
             self.abort(f"numpy {name} gives an object")

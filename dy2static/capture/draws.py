@@ -38,7 +38,7 @@ class Draws:
                 warnings.simplefilter("ignore")         # the run will warn
                 trials = [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), args, kwargs, filling))
                           for filling in stand_ins.FILLINGS]
-        except Exception as error:
+        except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
             self.capture.abort(f"random {name}: {error}")
         structure, found = trials[0][0], tuple(map(type_of, trials[0][1]))
         if any(tuple(map(type_of, leaves)) != found for _, leaves in trials):

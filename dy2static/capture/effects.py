@@ -219,7 +219,9 @@ def _store_item(container: Any, key: Any, value: Any) -> None:
 
 
 def _delete_item(container: Any, key: Any, value: Any) -> None:
-    if key in container:                # one way through a decision may have deleted it already
+    # The key was there when user code deleted it, or that would have raised.  A change that is pending before a decision is
+    # stored in each way through it that lets somebody look, and once more behind it: like a "set", it may happen twice.
+    if key in container:
         del container[key]
 
 

@@ -122,7 +122,7 @@ class _Both:
 def _outcome(call: Callable[[], Any]) -> Tuple[Any, Optional[Exception]]:
     try:
         return call(), None
-    except Exception as error:
+    except Exception as error:                          # an outcome like any other: it is compared
         return None, error
 
 

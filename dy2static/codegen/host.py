@@ -234,6 +234,7 @@ class Entry(Guards):
     def _write(self, write: Write) -> str:
         container, key = self.path(write.container), self.constant(write.key)
         value = None if write.built is None else self.expression(write.built)
+        # a way through a decision may have stored it already: see `effects._delete_item`
         return {"set": f"{container}[{key}] = {value}", "delete": f"if {key} in {container}: del {container}[{key}]",
                 "list extend": f"{container}.extend({value})", "list assign": f"{container}[:] = {value}",
                 "deque extend": f"{container}.extend({value})",

@@ -22,24 +22,12 @@ from chainer.functions.activation.tanh import Tanh
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import are_ints, array_in, is_number, lowers, number, symbolic_value
+from .registry import are_ints, array_in, is_number, lowers, lowers_to, number, symbolic_value
 
-
-@lowers(ReLU)
-def relu(node: Any, x: Value) -> Value:
-    # backward multiplies by ``y > 0``: the output is retained, not the input
-    return ops.relu(x)
-
-
-@lowers(Tanh)
-def tanh(node: Any, x: Value) -> Value:
-    return ops.tanh(x)
-
-
-@lowers(Sigmoid)
-def sigmoid(node: Any, x: Value) -> Value:
-    # computed as tanh(x / 2) / 2 + 1 / 2
-    return ops.sigmoid(x)
+lowers_to("relu", ReLU)                     # backward multiplies by ``y > 0``: the output is retained, not the input
+lowers_to("tanh", Tanh)
+lowers_to("sigmoid", Sigmoid)               # computed as tanh(x / 2) / 2 + 1 / 2
+lowers_to("hard_sigmoid", HardSigmoid)      # the gradient is decided by x itself, not by what the clipped line reached
 
 
 @lowers(LeakyReLU)
@@ -68,12 +56,6 @@ def softplus(node: Any, x: Value) -> Optional[Value]:
 def clipped_relu(node: Any, x: Value) -> Optional[Value]:
     # unlike Clip, the gradient is zero at both bounds
     return ops.clipped_relu(x, cap=float(node.cap)) if is_number(node.cap) else None
-
-
-@lowers(HardSigmoid)
-def hard_sigmoid(node: Any, x: Value) -> Value:
-    # the gradient is decided by x itself, not by what the clipped line reached in floating point
-    return ops.hard_sigmoid(x)
 
 
 @lowers(Softmax)

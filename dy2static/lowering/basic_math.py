@@ -10,7 +10,7 @@ from chainer.functions.math import basic_math as M
 
 from .. import ops
 from ..ir.graph import Value
-from .registry import is_number, lowers, number
+from .registry import is_number, lowers, lowers_to, number
 
 
 @lowers(M.Add)
@@ -44,15 +44,9 @@ def div(node: Any, a: Value, b: Value) -> Value:
     return a / b
 
 
-@lowers(M.Neg)
-def neg(node: Any, x: Value) -> Value:
-    return ops.neg(x)
-
-
-@lowers(M.Absolute)
-def absolute(node: Any, x: Value) -> Value:
-    # the second derivative with respect to x has no path: the gradient is ``sign`` of the array
-    return ops.abs(x)
+lowers_to("neg", M.Neg)
+lowers_to("abs", M.Absolute)                # the second derivative has no path to x: the gradient is ``sign`` of the array
+lowers_to("power", M.PowVarVar)             # double backward goes through ``log``, and is NaN for negative bases
 
 
 def _with_constant(operation: Callable[[Value, Value], Value]) -> Callable[[Any, Value], Optional[Value]]:
@@ -66,12 +60,6 @@ add_constant = lowers(M.AddConstant)(_with_constant(lambda x, value: x + value))
 sub_from_constant = lowers(M.SubFromConstant)(_with_constant(lambda x, value: value - x))
 mul_constant = lowers(M.MulConstant)(_with_constant(lambda x, value: value * x))
 div_from_constant = lowers(M.DivFromConstant)(_with_constant(lambda x, value: value / x))
-
-
-@lowers(M.PowVarVar)
-def pow_var_var(node: Any, a: Value, b: Value) -> Value:
-    # double backward goes through ``log``, and is NaN for negative bases
-    return ops.power(a, b)
 
 
 @lowers(M.PowVarConst)

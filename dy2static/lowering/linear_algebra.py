@@ -15,7 +15,7 @@ from chainer.functions.math.tensordot import TensorDot
 from .. import ops
 from ..ir.graph import Value
 from .math import of_one_dtype
-from .registry import are_ints, lowers
+from .registry import are_ints, lowers, lowers_to
 
 # Products -------------------------------------------------------------------------------------------------------
 
@@ -82,15 +82,9 @@ def _are_axes(axes: Sequence[int], ndim: int) -> bool:
 # Matrices -------------------------------------------------------------------------------------------------------
 
 
-@lowers(Inv, BatchInv)
-def inv(node: Any, x: Value) -> Value:
-    # Of half precision in single precision; backward reads what is given back, as do the others.
-    return ops.inv(x)
-
-
-@lowers(BatchDet)
-def det(node: Any, x: Value) -> Value:
-    return ops.det(x)
+# of half precision in single precision; backward reads what is given back, as does that of Cholesky
+lowers_to("inv", Inv, BatchInv)
+lowers_to("det", BatchDet)
 
 
 @lowers(Cholesky)

@@ -32,19 +32,14 @@ from chainer.functions.math.trigonometric import Arccos, Arcsin, Arctan, Arctan2
 from .. import ops
 from ..ir.dims import broadcast_shapes, is_positive
 from ..ir.graph import Value
-from .registry import Lowering, are_fixed, ints, is_number, lowers, size_of
+from .registry import Lowering, are_fixed, ints, is_number, lowers, lowers_to, size_of
 
 # One array to one array -----------------------------------------------------------------------------------------
 
 
-def _same_name(name: str) -> Lowering:
-    op = getattr(ops, name)
-    return lambda node, x: op(x)
-
-
 # exp, sqrt and expm1 retain their output for backward; the others their input
 for _class in (Exp, Log, Log2, Log10, Sqrt, Square, Sin, Cos, Tan, Log1p, Expm1, Sinh, Cosh, Arcsin, Arccos, Arctan, Arctanh):
-    lowers(_class)(_same_name(_class.__name__.lower()))
+    lowers_to(_class.__name__.lower(), _class)
 
 
 @lowers(Identity)
@@ -68,15 +63,8 @@ def _bound(bound: Any) -> Optional[float]:
 # Two arrays and more --------------------------------------------------------------------------------------------
 
 
-@lowers(Maximum)
-def maximum(node: Any, a: Value, b: Value) -> Value:
-    # of equal elements the first gets the gradient; Minimum is alike, but multiplies by the condition
-    return ops.maximum(a, b)
-
-
-@lowers(Minimum)
-def minimum(node: Any, a: Value, b: Value) -> Value:
-    return ops.minimum(a, b)
+lowers_to("maximum", Maximum)               # of equal elements the first gets the gradient
+lowers_to("minimum", Minimum)               # alike, but it multiplies by the condition
 
 
 @lowers(Arctan2)

@@ -51,8 +51,8 @@ class OpaqueCall:
         None where that is not known.
     config: the entries of ``chainer.config`` that were set where it was applied.
     written: the attributes that ``forward`` sets on the node; None where that is not known.
-    observed: the types of the outputs, where they are known from another call only.  failed: a run has seen others, or a
-        gradient missing; programs with this application are of no use any more.
+    observed: the types of the outputs, where they are known from other calls only, and not for all contents.  failed: a run
+        has seen others, or a gradient missing; programs with this application are of no use any more.
     """
 
     __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written", "observed", "failed")
@@ -195,7 +195,7 @@ def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Val
                 types: Tuple) -> Tuple[Optional[Value], ...]:
     count = len(call.requires)
     return _emit_vjp(call, g[:-1], y[-1], operands[:count], call.connected, call.reads,
-                     call.observed is not None) + (None,) * (len(operands) - count)
+                     call.written is None) + (None,) * (len(operands) - count)
 
 
 def _emit_vjp(call: OpaqueCall, g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value], connected: Sequence[bool],

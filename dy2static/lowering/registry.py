@@ -52,6 +52,11 @@ def lowers(*classes: Type[chainer.FunctionNode], state: Tuple[str, ...] = (), ca
     return register
 
 
+def lowers_to(op: str, *classes: Type[chainer.FunctionNode]) -> None:
+    """Register the lowering of functions that an op does as it is: its values, and its gradients, are theirs."""
+    lowers(*classes)(lambda node, *xs: OPS[op](*xs))
+
+
 def is_state(array: Any, like: Value) -> bool:
     """Whether an attribute holds an array of the graph, of floats in this shape, that a lowering can change."""
     return is_captured(array) and array.type.shape == like.shape and array.dtype.kind == "f"

@@ -90,14 +90,14 @@ class Loops:
     def _test(self, test: Callable, *state: Any) -> Tuple:
         try:
             return (test(*state),)
-        except Exception as error:
+        except Exception as error:      # user code raised it
             return self.capture.abort(f"{type(error).__name__} in the test of a loop on array values")
 
     def _body(self, body: Callable, *state: Any) -> Tuple:
         """The state after the body; where it raises, the host does so if the loop runs, and the state does not matter."""
         try:
             return body(*state)
-        except Exception as error:
+        except Exception as error:      # user code raised it
             self.raise_at_run(error)
             return state
 

@@ -150,7 +150,7 @@ class Staging(Joins, Loops):
         def ending(*inner: Any) -> Any:
             try:
                 return block(*inner)
-            except Exception as error:
+            except Exception as error:      # what user code raises in a block is raised by the runs that come there
                 return self.raise_at_run(error)
         with self.region() as nodes:
             results, marks = self.run_block(ending, state, before, sides, frame)

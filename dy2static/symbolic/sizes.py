@@ -171,7 +171,7 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
         node.__dict__.update({name: _bound(item, bindings) for name, item in own.items()})
         try:
             node._check_data_type_forward(tuple([typed(_bound(t, bindings)) for t in types]))
-        except Exception as error:
+        except Exception as error:                      # functions of the user's check as they like
             capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
         finally:
             node.__dict__.update(own)
