@@ -1,4 +1,7 @@
 """Results of calls that run on the host: what they are is seen once, and checked in every run."""
+import functools
+import sys
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -46,6 +49,16 @@ def nothing(x):
 @not_to_static
 def itself(x):
     return x.array
+
+
+@not_to_static
+def band(n, width=1):
+    return np.tri(n, dtype="f") * width
+
+
+@functools.lru_cache(maxsize=None)
+def mask(n):
+    return np.tri(n, dtype="f")
 
 
 def uses(helper):
@@ -116,6 +129,14 @@ def seeds():
     return [lambda seed=seed: (variable(3, 4, seed=seed),) for seed in range(4)]
 
 
+def shapes():
+    return [lambda n=n: (variable(n, 4),) for n in (2, 3, 5)]
+
+
+def counters():
+    return [lambda k=k: (variable(3, 4), k) for k in range(8)]
+
+
 def arrays():
     return [lambda seed=seed: (array(3, 4, seed=seed),) for seed in range(2)]
 
@@ -134,6 +155,9 @@ PROGRAMS = {
     "of a library": (with_library, seeds, None),
     "text": (text_decides, seeds, False),
     "two calls": (twice, seeds, True),
+    "of a number": (lambda x: F.matmul(band(x.shape[0]), x) + band(4, width=2).sum(), shapes, True),
+    "of a counter": (lambda x, k: x * band(4, width=k)[:3], counters, True),
+    "cached": (lambda x: F.matmul(mask(x.shape[0]), x), shapes, True),
     "None": (lambda x: x * 2 if nothing(x) is None else x, seeds, True),
 }
 
@@ -144,6 +168,7 @@ def test_results(name):
 
     def make(compile):
         LOG.clear()
+        mask.cache_clear()
         return compile(function), [LOG]
     check(make, calls(), rounds=3, compiled=compiled)
 
@@ -228,13 +253,12 @@ def test_other_shapes_after_effects():
         function(variable(3, 4, seed=1))
     LOG.clear()
     with pytest.warns(UserWarning, match="host"):
-        assert float(function(variable(3, 4, seed=1)).array) == float(F.sum(variable(3, 4, seed=1) * 5).array) or True
+        function(variable(3, 4, seed=1))
     assert len(LOG) == 1
 
 
 def test_a_profiler_keeps_its_events():
     """Nothing is observed while another profile function is set."""
-    import sys
     events, function = [], to_static(uses(ordered))
     sys.setprofile(lambda *event: events.append(event[1]))
     try:

@@ -227,7 +227,7 @@ class Applying:
         """What an eager call gave at this place, or else at all others."""
         found = self.observed.get((cls, position, inputs))
         if found is None:
-            others = {types for (other, _, given), types in self.observed.items() if (other, given) == (cls, inputs)}
+            others = {types for key, types in self.observed.items() if (key[0], key[2]) == (cls, inputs)}
             found = others.pop() if len(others) == 1 else None
         return found
 

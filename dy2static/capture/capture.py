@@ -54,7 +54,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
 
     varying: paths of numbers that are inputs, not guards.
     observed: output types of functions that only a real run can tell, by (class, position in the call, input types), and what
-        host calls gave, by (code, position, types of arrays they got).
+        host calls gave, by (code, position, types of arrays and plain values they got).
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],

@@ -56,7 +56,7 @@ class Effects:
         seen = untouched = None
         if not trusted:
             pure = is_pure(function, (*args, *kwargs.values()))
-            seen, untouched = self.unknown.seen(function, (*args, *kwargs.values()), name, pure)
+            seen, untouched = self.unknown.seen(function, args, kwargs, name, pure)
             if not pure:
                 self._note_changes(function, args, kwargs, name, untouched)
         within = None if types_ else self._under_config(caller_at(user_lines()))

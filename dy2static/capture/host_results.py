@@ -1,12 +1,13 @@
 """What host calls give: known, where it matters, from an eager call that was observed."""
 from __future__ import annotations
 
+import functools
 import types
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..lowering.observed import OTHER, VARYING_CODES, Observed, Untouched
 from ..symbolic import stand_ins
-from ..symbolic.observe import types_of_arrays
+from ..symbolic.observe import described
 from ..symbolic.values import BoundHostMethod, SymbolicObject
 from ..world.shadows import ShadowBase
 from .purity import is_plain, only_computes
@@ -31,15 +32,18 @@ class HostResults:
         """No call has been made yet."""
         self.counts: Dict[int, int] = {}
 
-    def seen(self, function: Any, given: Sequence[Any], name: str, pure: bool) -> Tuple[Optional[Observed], Optional[Untouched]]:
+    def seen(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str,
+             pure: bool) -> Tuple[Optional[Observed], Optional[Untouched]]:
         """What takes the result of this call apart, None where it stays an object that only the host can use; and what checks
         that the Variables it gets are as before, None where they were not."""
+        is_method = not isinstance(function, (types.FunctionType, functools._lru_cache_wrapper))
         function = _python_function(function)
         if function is None or function.__code__.co_flags & _NOT_AT_ONCE or function.__code__ in VARYING_CODES:
             return None, None
         code = function.__code__
         position = self.counts[id(code)] = self.counts.get(id(code), -1) + 1
-        found = self._found(code, position, types_of_arrays(given))
+        given = (*args, *kwargs.values())
+        found = self._found(code, position, *described((*given, *_defaults(function, len(args) + is_method, kwargs))))
         if not found:
             self.codes.append(code)
         untouched = Untouched(code, name) if found and all(was for _, was in found) else None
@@ -49,10 +53,24 @@ class HostResults:
         kind = found[0][0] if pure else _without_containers(found[0][0])
         return None if kind == OTHER else Observed(kind, code, name, pure), untouched
 
-    def _found(self, code: types.CodeType, position: int, arrays: Tuple) -> List[Tuple[Any, bool]]:
-        """What was observed: at this place, or else at others."""
-        known = self.observed.get((code, position, arrays))
-        return [seen for key, seen in self.observed.items() if key[0] is code and key[2] == arrays] if known is None else [known]
+    def _found(self, code: types.CodeType, position: int, arrays: Tuple, plain: Tuple) -> List[Tuple[Any, bool]]:
+        """What was observed: of this call, or else of others; with several numbers, for it may depend on those."""
+        known = self.observed.get((code, position, arrays, plain))
+        if known is not None:
+            return [known]
+        others = [(key[3], seen) for key, seen in self.observed.items() if key[0] is code and key[2] == arrays]
+        same = [seen for other, seen in others if other == plain]
+        return same or ([seen for _, seen in others] if len({other for other, _ in others}) > 1 else [])
+
+
+def _defaults(function: types.FunctionType, count: int, kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """The default values that a call with ``count`` positional arguments uses."""
+    defaults, code = function.__defaults__ or (), function.__code__
+    names = code.co_varnames[code.co_argcount - len(defaults):code.co_argcount]
+    for place, (name, value) in enumerate(zip(names, defaults), code.co_argcount - len(defaults)):
+        if place >= count and name not in kwargs:
+            yield value
+    yield from [value for name, value in (function.__kwdefaults__ or {}).items() if name not in kwargs]
 
 
 def is_pure(function: Any, given: Sequence[Any]) -> bool:
@@ -61,13 +79,15 @@ def is_pure(function: Any, given: Sequence[Any]) -> bool:
         return False
     if isinstance(function, types.MethodType) and isinstance(function.__self__, ShadowBase):
         return only_computes(function.__func__, function.__self__)
-    return only_computes(function)
+    return only_computes(_python_function(function) if isinstance(function, functools._lru_cache_wrapper) else function)
 
 
 def _python_function(function: Any) -> Optional[types.FunctionType]:
     """The function whose frame there will be when this is called on the host."""
     if type(function) is BoundHostMethod and function.owner.real is not SymbolicObject.Missing:
         function = getattr(type(function.owner.real), function.name, None)
+    elif isinstance(function, functools._lru_cache_wrapper):
+        function = (function.real if type(function) is SymbolicObject else function).__wrapped__
     elif not isinstance(function, (types.FunctionType, types.MethodType, type)):
         kind = type(function.real if type(function) is SymbolicObject else function)
         function = next((part.__dict__["__call__"] for part in kind.__mro__ if "__call__" in part.__dict__), None)

@@ -33,8 +33,8 @@ class Observer:
 
 
 class Watch:
-    """A profile function that takes down (code, position in the call, types of arrays it gets) → kind of the result, and
-    whether the Variables it got are as they were."""
+    """A profile function that takes down (code, position in the call, types of arrays it gets, plain values it gets) → kind of
+    the result, and whether the Variables it got are as they were."""
 
     def __init__(self, found: Dict[Tuple, Any], codes: Sequence[types.CodeType]):
         self.found, self.codes = found, {id(code): code for code in codes}
@@ -49,12 +49,12 @@ class Watch:
             count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
             given = frame.f_locals
             values = [given[name] for name in code.co_varnames[:count] if name in given]
-            self.open[frame] = id(code), self.counts[id(code)], types_of_arrays(values), _pictures(values)
+            self.open[frame] = id(code), self.counts[id(code)], *described(values), _pictures(values)
             self.counts[id(code)] += 1
         elif event == "return" and frame in self.open:
-            number, position, given_types, pictures = self.open.pop(frame)
+            number, position, arrays, plain, pictures = self.open.pop(frame)
             untouched = all(_picture(variable) == before for variable, before in pictures)
-            self.found[self.codes[number], position, given_types] = look(result)[0], untouched
+            self.found[self.codes[number], position, arrays, plain] = look(result)[0], untouched
 
 
 def _pictures(values: Iterable[Any]) -> List[Tuple[chainer.Variable, Tuple]]:
@@ -81,9 +81,9 @@ def _flat(items: Iterable[Any]) -> Iterator[Any]:
 _VARARGS, _VARKEYWORDS = 4, 8
 
 
-def types_of_arrays(given: Iterable[Any]) -> Tuple[str, ...]:
-    """The types of the arrays and Variables among what a function is given, in no order."""
-    found = []
+def described(given: Iterable[Any]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    """The types of the arrays and Variables among what a function is given, and the numbers and texts, both in no order."""
+    found, plain = [], []
     for item in _flat(given):
         if isinstance(item, SymbolicVariable):
             found.append(str(item.value.type))
@@ -91,7 +91,9 @@ def types_of_arrays(given: Iterable[Any]) -> Tuple[str, ...]:
             found.append(str(item.type))
         elif isinstance(item, chainer.Variable) and item.array is not None or isinstance(item, (np.ndarray, np.generic)):
             found.append(str(type_of(chainer.as_array(item))))
-    return tuple(sorted(found))
+        elif type(item) in (bool, int, float, str):
+            plain.append(repr(item))
+    return tuple(sorted(found)), tuple(sorted(plain))
 
 
 @contextlib.contextmanager
