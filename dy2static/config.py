@@ -38,6 +38,8 @@ CC = Flag("DY2STATIC_CC", "",
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "",
                  "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
 CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, "how many MiB of compiled libraries are kept; those used least recently go")
+ONEDNN = Flag("DY2STATIC_ONEDNN", "",
+              "the file of oneDNN's library; `none`: do without; empty: that of this environment or the system")
 
 
 def cache_home() -> str:

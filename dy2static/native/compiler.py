@@ -82,19 +82,19 @@ def available() -> bool:
     return True
 
 
-def build(source: str) -> library.Library:
+def build(source: str, flags: Tuple[str, ...] = ()) -> library.Library:
     """The library that a C text compiles to: from this process, from the disk, or made now.
 
-    The same text gives the same library, with the same static variables.
+    flags: what this text needs besides `FLAGS`.  The same text gives the same library, with the same static variables.
     Raises `NoCompiler` or `BuildFailed`.
     """
-    key = key_of(source, compiler())
+    maker, flags = compiler(), FLAGS + flags
+    key = key_of(source, maker, flags)
     known = _built.get(key)
     if known is not None:
         return known
-    maker = compiler()
     try:
-        path = store.fetch(key, lambda output: maker.compile(source, output))
+        path = store.fetch(key, lambda output: maker.compile(source, output, flags))
         # another thread may have been faster: there is one library for each text
         return _built.setdefault(key, library.load(path))
     except OSError as reason:

@@ -10,7 +10,7 @@ import ctypes
 import functools
 import sys
 import sysconfig
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -40,10 +40,10 @@ class Library:
     def __init__(self, path: str):
         self.path = path
         self.handle = ctypes.CDLL(path)
-        setter = self.find("dy2static_set_array_type")
-        if setter is not None:
-            require_support()
-            setter(ctypes.c_void_p(id(np.ndarray)))
+        for name, address in ADDRESSES.items():
+            setter = self.find(name)
+            if setter is not None:
+                setter(ctypes.c_void_p(address()))
 
     def find(self, name: str) -> Any:
         """The ctypes function of this name, or None."""
@@ -52,6 +52,15 @@ class Library:
     def address(self, name: str) -> int:
         """Where a function is."""
         return ctypes.cast(getattr(self.handle, name), ctypes.c_void_p).value or 0
+
+
+def _array_type() -> int:
+    require_support()
+    return id(np.ndarray)
+
+
+# what libraries are told when they are loaded: the function that takes it, and what it is given
+ADDRESSES: Dict[str, Callable[[], int]] = {"dy2static_set_array_type": _array_type}
 
 
 def load(path: str) -> Library:

@@ -1,0 +1,358 @@
+/* C = alpha * op(A) op(B) + beta * C for row-major matrices: the product of the library that products.py builds.
+
+   The scheme is that of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008):
+   a block of A is packed so that it stays in the second cache, a panel of B so that it stays in the first, and a
+   kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is.
+
+   Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function.  To be compiled with
+   contraction (-ffp-contract=fast): without it the compiler may not fuse a multiplication and an addition. */
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define DY_BYTES 64
+#define DY_ROWS 12              /* 24 of 32 registers hold the tile */
+#elif defined(__AVX__)
+#define DY_BYTES 32
+#define DY_ROWS 6               /* 12 of 16 */
+#elif defined(__aarch64__)
+#define DY_BYTES 16
+#define DY_ROWS 12
+#else
+#define DY_BYTES 16
+#define DY_ROWS 6
+#endif
+
+typedef DY_T dy_vector __attribute__((vector_size(DY_BYTES)));
+typedef DY_T dy_unaligned __attribute__((vector_size(DY_BYTES), aligned(sizeof(DY_T)), may_alias));
+
+enum {
+    WIDTH = DY_BYTES / sizeof(DY_T),
+    COLUMNS = 2 * WIDTH,
+    DEPTH = 1536 / sizeof(DY_T),                /* a panel of B is 48 KiB with the longest vectors */
+    HEIGHT = 16 * DY_ROWS,                      /* a block of A is 300 KiB there, else 150 */
+    PACKED_ROWS = 64,                           /* fewer do not repay that a panel is packed */
+    STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
+};
+
+static __thread DY_T block[HEIGHT * STRIDE] __attribute__((aligned(64)));
+static __thread DY_T panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
+
+#define DY_INLINE static inline __attribute__((always_inline))
+
+DY_INLINE dy_vector load(const DY_T *from) { return *(const dy_unaligned *)from; }
+DY_INLINE void store(DY_T *to, dy_vector value) { *(dy_unaligned *)to = value; }
+
+/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used; a: rows of `block`. */
+DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
+                    DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+{
+    dy_vector sum[DY_ROWS][2];
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = (dy_vector){0};
+    for (int64_t l = 0; l < depth; l++, b += ldb) {
+        dy_vector right[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            right[v] = load(b + v * WIDTH);
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++) {
+            const DY_T left = a[i * STRIDE + l];
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] += left * right[v];
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            DY_T *const to = c + i * ldc + v * WIDTH;
+            /* what C held must not be read where it does not count: it may be NaN */
+            store(to, beta == 0 ? alpha * sum[i][v] : alpha * sum[i][v] + beta * load(to));
+        }
+}
+
+#define DY_TILES(ROWS)                                                                                              \
+    static __attribute__((noinline)) void tile_##ROWS(const int vectors, const int64_t depth, const DY_T *a,        \
+                                                      const DY_T *b, const int64_t ldb, DY_T *c, const int64_t ldc, \
+                                                      const DY_T alpha, const DY_T beta)                            \
+    {                                                                                                               \
+        if (vectors == 2)                                                                                           \
+            tile(ROWS, 2, depth, a, b, ldb, c, ldc, alpha, beta);                                                   \
+        else                                                                                                        \
+            tile(ROWS, 1, depth, a, b, ldb, c, ldc, alpha, beta);                                                   \
+    }
+#if DY_ROWS == 12
+DY_TILES(12)
+DY_TILES(8)
+#endif
+DY_TILES(6)
+DY_TILES(4)
+DY_TILES(3)
+DY_TILES(2)
+DY_TILES(1)
+
+static inline int tile_rows(const int64_t left)
+{
+    static const int fitting[13] = {0, 1, 2, 3, 4, 4, 6, 6, 8, 8, 8, 8, 12};
+    const int rows = left < DY_ROWS ? fitting[left] : DY_ROWS;
+    return rows;
+}
+
+static void any_tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
+                     DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+{
+    switch (rows) {
+#if DY_ROWS == 12
+    case 12: tile_12(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+    case 8: tile_8(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+#endif
+    case 6: tile_6(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+    case 4: tile_4(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+    case 3: tile_3(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+    case 2: tile_2(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+    default: tile_1(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
+    }
+}
+
+typedef DY_T dy_quad __attribute__((vector_size(4 * sizeof(DY_T))));
+typedef DY_T dy_quad_unaligned __attribute__((vector_size(4 * sizeof(DY_T)), aligned(sizeof(DY_T)), may_alias));
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define DY_MIX(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+typedef __typeof__((dy_quad){0} < (dy_quad){0}) dy_places;
+#define DY_MIX(x, y, ...) __builtin_shuffle(x, y, (dy_places){__VA_ARGS__})
+#endif
+
+/* Four rows of four elements to four columns. */
+DY_INLINE void transpose(const DY_T *from, const int64_t ld, DY_T *to, const int64_t width)
+{
+    const dy_quad a = *(const dy_quad_unaligned *)from, b = *(const dy_quad_unaligned *)(from + ld);
+    const dy_quad c = *(const dy_quad_unaligned *)(from + 2 * ld), d = *(const dy_quad_unaligned *)(from + 3 * ld);
+    const dy_quad ab = DY_MIX(a, b, 0, 4, 1, 5), cd = DY_MIX(c, d, 0, 4, 1, 5);
+    const dy_quad AB = DY_MIX(a, b, 2, 6, 3, 7), CD = DY_MIX(c, d, 2, 6, 3, 7);
+    *(dy_quad_unaligned *)to = DY_MIX(ab, cd, 0, 1, 4, 5);
+    *(dy_quad_unaligned *)(to + width) = DY_MIX(ab, cd, 2, 3, 6, 7);
+    *(dy_quad_unaligned *)(to + 2 * width) = DY_MIX(AB, CD, 0, 1, 4, 5);
+    *(dy_quad_unaligned *)(to + 3 * width) = DY_MIX(AB, CD, 2, 3, 6, 7);
+}
+
+/* Rows of op(A) one after the other. */
+static void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a, const int64_t lda)
+{
+    int64_t i = 0;
+    if (transposed)
+        for (; i + 4 <= rows; i += 4) {
+            int64_t l = 0;
+            for (; l + 4 <= depth; l += 4)
+                transpose(a + l * lda + i, lda, block + i * STRIDE + l, STRIDE);
+            for (; l < depth; l++)
+                for (int64_t s = 0; s < 4; s++)
+                    block[(i + s) * STRIDE + l] = a[l * lda + i + s];
+        }
+    for (; i < rows; i++)
+        if (transposed)
+            for (int64_t l = 0; l < depth; l++)
+                block[i * STRIDE + l] = a[l * lda + i];
+        else
+            memcpy(block + i * STRIDE, a + i * lda, depth * sizeof(DY_T));
+}
+
+/* `depth` rows of `width` columns of B, those from `columns` on are zero. */
+static void pack_panel(const int transposed, const int64_t depth, const int64_t columns, const int64_t width, const DY_T *b,
+                       const int64_t ldb)
+{
+    if (!transposed) {
+        if (columns == COLUMNS)
+            for (int64_t l = 0; l < depth; l++)
+                memcpy(panel + l * COLUMNS, b + l * ldb, COLUMNS * sizeof(DY_T));
+        else
+            for (int64_t l = 0; l < depth; l++) {
+                memset(panel + l * width, 0, width * sizeof(DY_T));
+                for (int64_t j = 0; j < columns; j++)
+                    panel[l * width + j] = b[l * ldb + j];
+            }
+        return;
+    }
+    if (columns != width)
+        memset(panel, 0, depth * width * sizeof(DY_T));
+    int64_t l = 0;
+    for (; l + 4 <= depth; l += 4) {
+        int64_t j = 0;
+        for (; j + 4 <= columns; j += 4)
+            transpose(b + j * ldb + l, ldb, panel + l * width + j, width);
+        for (; j < columns; j++)
+            for (int64_t s = 0; s < 4; s++)
+                panel[(l + s) * width + j] = b[j * ldb + l + s];
+    }
+    for (; l < depth; l++)
+        for (int64_t j = 0; j < columns; j++)
+            panel[l * width + j] = b[j * ldb + l];
+}
+
+/* y = alpha * x M + beta * y, M: k rows of n */
+static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, const DY_T *x, const DY_T *matrix, const int64_t ld,
+                         const DY_T beta, DY_T *y, const int64_t stride)
+{
+    enum { VECTORS = 8 };
+    int64_t j = 0;
+    for (; j + VECTORS * WIDTH <= n; j += VECTORS * WIDTH) {
+        dy_vector sum[VECTORS] = {{0}};
+        const DY_T *row = matrix + j;
+        for (int64_t l = 0; l < k; l++, row += ld) {
+            const DY_T left = x[l];
+#pragma GCC unroll 8
+            for (int v = 0; v < VECTORS; v++)
+                sum[v] += left * load(row + v * WIDTH);
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; v++)
+            for (int t = 0; t < WIDTH; t++) {
+                DY_T *const to = y + (j + v * WIDTH + t) * stride;
+                *to = alpha * sum[v][t] + (beta == 0 ? 0 : beta * *to);
+            }
+    }
+    for (; j + WIDTH <= n; j += WIDTH) {
+        dy_vector even = {0}, odd = {0};
+        const DY_T *row = matrix + j;
+        int64_t l = 0;
+        for (; l + 2 <= k; l += 2, row += 2 * ld) {
+            even += x[l] * load(row);
+            odd += x[l + 1] * load(row + ld);
+        }
+        if (l < k)
+            even += x[l] * load(row);
+        even += odd;
+        for (int t = 0; t < WIDTH; t++) {
+            DY_T *const to = y + (j + t) * stride;
+            *to = alpha * even[t] + (beta == 0 ? 0 : beta * *to);
+        }
+    }
+    if (j < n) {
+        const int64_t rest = n - j;
+        DY_T sum[WIDTH] = {0};
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t t = 0; t < rest; t++)
+                sum[t] += x[l] * matrix[l * ld + j + t];
+        for (int64_t t = 0; t < rest; t++) {
+            DY_T *const to = y + (j + t) * stride;
+            *to = alpha * sum[t] + (beta == 0 ? 0 : beta * *to);
+        }
+    }
+}
+
+DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
+                    const DY_T beta, DY_T *y, const int64_t stride)
+{
+    dy_vector sum[4] = {{0}};
+    DY_T rest[4] = {0};
+    int64_t l = 0;
+    for (; l + WIDTH <= k; l += WIDTH) {
+        const dy_vector right = load(x + l);
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++)
+            sum[i] += load(matrix + i * ld + l) * right;
+    }
+    for (; l < k; l++)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++)
+            rest[i] += matrix[i * ld + l] * x[l];
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++) {
+        DY_T total = rest[i];
+        for (int t = 0; t < WIDTH; t++)
+            total += sum[i][t];
+        y[i * stride] = alpha * total + (beta == 0 ? 0 : beta * y[i * stride]);
+    }
+}
+
+/* y = alpha * M x + beta * y, M: m rows of k */
+static void dot_rows(const int64_t m, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
+                     const DY_T beta, DY_T *y, const int64_t stride)
+{
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4)
+        dots(4, k, alpha, matrix + i * ld, ld, x, beta, y + i * stride, stride);
+    for (; i < m; i++)
+        dots(1, k, alpha, matrix + i * ld, ld, x, beta, y + i * stride, stride);
+}
+
+/* Products with a single row or column on one side, where packing would cost as much as the product. */
+static void vector_product(const int by_rows, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *x, const int64_t step,
+                           const DY_T *matrix, const int64_t ld, const DY_T beta, DY_T *y, const int64_t stride)
+{
+    for (int64_t l = 0; l < k; l += HEIGHT * STRIDE) {
+        const int64_t depth = k - l < HEIGHT * STRIDE ? k - l : HEIGHT * STRIDE;
+        const DY_T keep = l ? 1 : beta;
+        const DY_T *from = x + l;
+        if (step != 1) {
+            for (int64_t s = 0; s < depth; s++)
+                block[s] = x[(l + s) * step];
+            from = block;
+        }
+        if (by_rows)
+            combine_rows(n, depth, alpha, from, matrix + l * ld, ld, keep, y, stride);
+        else
+            dot_rows(n, depth, alpha, matrix + l, ld, from, keep, y, stride);
+    }
+}
+
+void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
+             int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
+{
+    if (k <= 0 || alpha == 0) {
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++)
+                c[i * ldc + j] = beta == 0 ? 0 : beta * c[i * ldc + j];
+        return;
+    }
+    if (m == 1) {
+        vector_product(!trans_b, n, k, alpha, a, trans_a ? lda : 1, b, ldb, beta, c, 1);
+        return;
+    }
+    if (n == 1) {
+        vector_product(trans_a, m, k, alpha, b, trans_b ? 1 : ldb, a, lda, beta, c, ldc);
+        return;
+    }
+    for (int64_t l = 0; l < k; l += DEPTH) {
+        const int64_t depth = k - l < DEPTH ? k - l : DEPTH;
+        const DY_T keep = l ? 1 : beta;
+        for (int64_t i = 0; i < m; i += HEIGHT) {
+            const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
+            pack_block(trans_a, rows, depth, trans_a ? a + l * lda + i : a + i * lda + l, lda);
+            for (int64_t next = 0; next < n; next += COLUMNS) {
+                const int vectors = n - next > WIDTH ? 2 : 1;
+                /* the last columns are done with some of those before them, where doing these twice does no harm */
+                const int64_t last = n - vectors * WIDTH;
+                const int64_t j = keep == 0 && next > last && last >= 0 ? last : next;
+                const int64_t columns = n - j < COLUMNS ? n - j : COLUMNS;
+                const int whole = columns == vectors * WIDTH;
+                const DY_T *right = trans_b ? b + j * ldb + l : b + l * ldb + j;
+                int64_t stride = ldb;
+                if (trans_b || !whole || rows > PACKED_ROWS) {
+                    pack_panel(trans_b, depth, columns, vectors * WIDTH, right, ldb);
+                    right = panel;
+                    stride = vectors * WIDTH;
+                }
+                for (int64_t r = 0, height; r < rows; r += height) {
+                    DY_T *to = c + (i + r) * ldc + j;
+                    height = tile_rows(rows - r);
+                    if (whole) {
+                        any_tile(height, vectors, depth, block + r * STRIDE, right, stride, to, ldc, alpha, keep);
+                        continue;
+                    }
+                    DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
+                    any_tile(height, vectors, depth, block + r * STRIDE, right, stride, edge, COLUMNS, alpha, 0);
+                    for (int64_t s = 0; s < height; s++)
+                        for (int64_t t = 0; t < columns; t++)
+                            to[s * ldc + t] = edge[s * COLUMNS + t] + (keep == 0 ? 0 : keep * to[s * ldc + t]);
+                }
+            }
+        }
+    }
+}
