@@ -132,7 +132,7 @@ def _transpose(type_: Tensor, x: Value, *axes: Any) -> Optional[Value]:
 
 def _reduction(op: Any) -> Rule:
     def rule(type_: Tensor, x: Value, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
-        axes = axis if type(axis) is tuple else (axis,)
+        axes = axis if type(axis) is tuple else () if axis is None else (axis,)
         is_plain = all(type(a) is int for a in axes) and type(keepdims) is bool
         return op(x, axis=axis, keepdims=keepdims) if is_plain else None
     return rule
@@ -206,7 +206,7 @@ IN_PLACE: Dict[Any, Any] = {operator.iadd: operator.add, operator.isub: operator
 
 _ARITHMETIC = {ops.add: (operator.add, np.add), ops.sub: (operator.sub, np.subtract), ops.mul: (operator.mul, np.multiply)}
 _OF_FLOATS = {
-    ops.div: (operator.truediv, np.true_divide), ops.neg: (operator.neg, np.negative), ops.abs: (operator.abs, np.abs),
+    ops.div: (operator.truediv, np.true_divide), ops.neg: (operator.neg, np.negative), ops.abs: (abs, operator.abs, np.abs),
     ops.maximum: (np.maximum,), ops.minimum: (np.minimum,), ops.exp: (np.exp,), ops.log: (np.log,), ops.sqrt: (np.sqrt,),
     ops.square: (np.square,), ops.sin: (np.sin,), ops.cos: (np.cos,), ops.tanh: (np.tanh,)}
 _COMPARISONS = {

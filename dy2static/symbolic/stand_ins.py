@@ -46,7 +46,7 @@ class Method:
     """A method as a function of its object."""
 
     def __init__(self, name: str):
-        self.name = self.__name__ = name
+        self.name = self.__name__ = self.method = name
 
     def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(owner, self.name)(*args, **kwargs)
@@ -56,7 +56,7 @@ class Attribute:
     """An attribute as a function of its object."""
 
     def __init__(self, name: str):
-        self.name = self.__name__ = name
+        self.name = self.__name__ = self.attribute = name
 
     def __call__(self, owner: Any) -> Any:
         return getattr(owner, self.name)

@@ -12,6 +12,7 @@ from ...ops.elementwise import exp, log
 from ...ops.movement import reshape
 from ...ops.reduction import max_, sum_
 from ...ops.rules import sum_axes
+from .calls import call_as_ops
 
 
 def expand(graph: Graph) -> Graph:
@@ -20,6 +21,8 @@ def expand(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.regions:
             nodes.append(replace(node, regions=tuple(map(expand, node.regions))))
+        elif node.op.name == "numpy_call":
+            nodes += expand(Graph((), (), tuple(call_as_ops(node) or ()))).nodes
         elif node.op.name in EXPANSIONS:
             nodes += _expanded(node)
         else:

@@ -14,6 +14,7 @@ from ...ir.types import Scalar, Stack, Tensor
 from ...passes.effects import has_effect, may_write, must_run
 from . import places
 from .alone import ALONE
+from .calls import call_as_ops
 from .expand import EXPANSIONS
 from .groups import REDUCTIONS
 from .scalars import has_scalar_form
@@ -38,6 +39,9 @@ def supported(node: Node) -> bool:
     if not all(map(_has_memory_form, (*node.inputs, *node.outputs))):
         return False
     name = node.op.name
+    if name == "numpy_call":
+        instead = call_as_ops(node)
+        return instead is not None and all(map(supported, instead))
     if node.regions:
         return name in ("if_", "while_", "scan") and all(supported(inner) for region in node.regions for inner in region.nodes) \
             and all(_plain_control(node, region) for region in node.regions)
@@ -201,6 +205,8 @@ class _Partition:
 
 
 def _stays_outside(node: Node) -> bool:
+    if node.op.name == "numpy_call":
+        return any(new.op.view for new in call_as_ops(node) or ())
     return node.op.name in places.RULES or node.op.name in ("reshape", "getitem_at", "constant", "full", "py_constant", "dimension")
 
 
