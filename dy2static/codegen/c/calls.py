@@ -1,14 +1,16 @@
 """Calls of NumPy that the capture kept as they are, as ops that C knows; their twin still makes the very call."""
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
-from typing import Any, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from ...ir.building import Builder, building
 from ...ir.graph import Node, Value
 from ...ir.types import Scalar, Tensor
 from ...lowering.host import fill
 from ...lowering.numpy_calls import lower_numpy
+from ...ops import scalar
 from ...ops.scalar import scalar_to_tensor, tensor_to_scalar
 
 
@@ -16,6 +18,8 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
     """Nodes that compute the same as a ``numpy_call``; None where there are none."""
     call, (value, *others) = node.attrs["call"], node.outputs
     type_ = value.type
+    if isinstance(type_, Scalar) and type_.kind != "numpy":
+        return _of_numbers(node)
     is_number = isinstance(type_, Scalar) and type_.kind == "numpy"
     if others or not is_number and not isinstance(type_, Tensor) or type_.dtype.kind not in "biuf":
         return None
@@ -31,6 +35,43 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
         if is_number:
             result = tensor_to_scalar(result)
     return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _of_numbers(node: Node) -> Optional[List[Node]]:
+    """Arithmetic and comparisons of Python's numbers."""
+    call, (value,) = node.attrs["call"], node.outputs
+    rule = None if call.kwargs or getattr(call.function, "__hash__", None) is None else _NUMBER_RULES.get(call.function)
+    if rule is None:
+        return None
+    builder = Builder("call")
+    builder.loc = node.loc
+    with building(builder):
+        operands = [_as_number(item) for item in fill(call.args, node.inputs)]
+        if any(x is None for x in operands):
+            return None
+        result = rule(*operands)
+    if result.type != value.type:
+        return None
+    return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _as_number(item: Any) -> Optional[Value]:
+    if isinstance(item, Value):
+        return item if isinstance(item.type, Scalar) and item.type.kind != "numpy" else None
+    return scalar.py_constant(value=item) if type(item) in (bool, int, float) else None
+
+
+def _comparison(symbol: str) -> Callable[..., Value]:
+    return lambda a, b: scalar.py_compare(a, b, op=symbol)
+
+
+_NUMBER_RULES: Dict[Any, Callable[..., Value]] = {
+    operator.add: scalar.py_add, operator.sub: scalar.py_sub, operator.mul: scalar.py_mul,
+    operator.truediv: scalar.py_truediv, operator.floordiv: scalar.py_floordiv, operator.mod: scalar.py_mod,
+    operator.neg: scalar.py_neg, operator.not_: scalar.py_not, abs: scalar.py_abs, bool: scalar.py_bool,
+    int: scalar.py_int, float: scalar.py_float,
+    operator.lt: _comparison("<"), operator.le: _comparison("<="), operator.gt: _comparison(">"),
+    operator.ge: _comparison(">="), operator.eq: _comparison("=="), operator.ne: _comparison("!=")}
 
 
 def _key(function: Any) -> Any:

@@ -8,11 +8,11 @@ import numpy as np
 from ...errors import Location
 from ...ir.graph import Graph, Value
 from ...ir.types import Scalar, Stack, Tensor
-from ...native import compiler, library
+from ...native import compiler, library, products
 from ...runtime.traceback import show_user_line
 from .writer import CFunction, write
 
-_INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values", "products"))
+_INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values"))
 _KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
 
 
@@ -38,7 +38,10 @@ class Region:
     @property
     def source(self) -> str:
         """The whole text."""
-        return f"{_INCLUDES}\n{self.function.text}{library.wrapper('call', self.inputs, self.outputs)}"
+        used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in self.function.text]
+        headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
+        headers += f'#include "{products.HEADER}"\n' if used else ""
+        return f"{_INCLUDES}{headers}\n{self.function.text}{library.wrapper('call', self.inputs, self.outputs)}"
 
     def build(self) -> Callable[..., Any]:
         """The built-in function.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `native.library.NotSupported`."""
