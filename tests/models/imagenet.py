@@ -40,10 +40,9 @@ def vgg16(compile):
     return trained(compile, net, 32, lambda x, t: F.softmax_cross_entropy(net(x, layers=["fc8"])["fc8"], t), np.float32)
 
 
-@large("L.GoogLeNet", flags=False)
+@large("L.GoogLeNet")
 def googlenet(compile):
-    """With its two auxiliary classifiers.  The gradient of a local response normalisation, which cannot be differentiated
-    again, says eagerly that it requires a gradient."""
+    """With its two auxiliary classifiers."""
     with chainer.using_config("dtype", np.dtype("float64")):
         net = L.GoogLeNet(pretrained_model=None)
 

@@ -21,15 +21,12 @@ NUMPY = ("numpy_call", "checked_call", "sized_call")
 class Model(NamedTuple):
     """``make(compile)`` gives ``(step, roots)``: ``step(k)`` is one step of training, and ``roots`` are the links and
     optimizers whose state is compared after it.  What `step` returns is compared, too.
-
-    flags: whether it is compared which Variables and gradients require a gradient.
     """
 
     make: Callable
     steps: int
     warm: int
     tolerance: float
-    flags: bool = True
 
 
 class Report(NamedTuple):
@@ -54,10 +51,10 @@ class Report(NamedTuple):
         return self.nodes - self.opaque - self.host - self.numpy
 
 
-def model(name: str, steps: int = 6, warm: int = 4, tolerance: float = 1e-4, flags: bool = True) -> Callable:
+def model(name: str, steps: int = 6, warm: int = 4, tolerance: float = 1e-4) -> Callable:
     """Put a model into the zoo.  warm: the steps after which nothing may be captured any more."""
     def add(make: Callable) -> Callable:
-        ZOO[name] = Model(make, steps, warm, tolerance, flags)
+        ZOO[name] = Model(make, steps, warm, tolerance)
         return make
     return add
 
@@ -103,7 +100,7 @@ def _observations(entry: Model, compile: Callable, statics: List[StaticFunction]
             warnings.simplefilter("ignore")
             result = step(k)
         kind, keys, position, has_gauss, gauss = np.random.get_state()
-        found.append((Picture(entry.flags).of([result, roots]), out.getvalue(), keys.tobytes(), position, has_gauss, gauss,
+        found.append((Picture().of([result, roots]), out.getvalue(), keys.tobytes(), position, has_gauss, gauss,
                       random.getstate()))
         captures.append(sum(static.cache_info().captures for static in statics))
     return found, captures
