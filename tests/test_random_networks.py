@@ -101,7 +101,7 @@ def loose(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("seed", (*range(20), 10051, 30384))
+@pytest.mark.parametrize("seed", (*range(20), 10051, 30384, 40372))
 def test_random_networks(seed, loose):
     lines = differences(seed)
     assert not lines, "\n".join(lines) + "\n" + random_networks.Network(seed).text

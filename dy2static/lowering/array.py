@@ -68,10 +68,17 @@ def broadcast_to(node: Any, x: Value) -> Optional[Value]:
     return None if shape is None else ops.broadcast_to(x, shape=shape)
 
 
+_ONES = np.ones(1)
+_VIEWS = np.broadcast_arrays(_ONES, np.ones(()))[0] is not _ONES
+
+
 @lowers(Broadcast)
 def broadcast_all(node: Any, *xs: Value) -> Tuple[Value, ...]:
-    # operands that have the shape already are views of themselves, too
-    return tuple(ops.identity(y) if y is x else y for x, y in zip(xs, broadcast(*xs)))
+    # what has the shape already is the result itself, or a view of it where NumPy 1 repeats others
+    ys = broadcast(*xs)
+    views = _VIEWS and any(y is not x for x, y in zip(xs, ys))
+    return tuple((ops.getitem(x, index=(slice(None),) * x.ndim) if views else ops.identity(x)) if y is x else y
+                 for x, y in zip(xs, ys))
 
 
 # The order of axes ----------------------------------------------------------------------------------------------

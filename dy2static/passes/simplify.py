@@ -171,6 +171,11 @@ def _sum_to(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any])
     return _same_shape(inputs, attrs) or _joined(s, "sum_to", inputs, attrs)
 
 
+def _scatter_slice(s: _Simplifier, inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
+    whole = tuple((0, n, 1) for n in attrs["shape"])
+    return inputs[0] if attrs["index"] == whole else None
+
+
 def _same_shape(inputs: Tuple[Value, ...], attrs: Mapping[str, Any]) -> Optional[Value]:
     return inputs[0] if inputs[0].shape == attrs["shape"] else None
 
@@ -228,4 +233,4 @@ def _folded(s: _Simplifier, ufunc: Callable[..., Any], inputs: Tuple[Value, ...]
 #: By op: what an application of it can be replaced with, or None.
 RULES: Dict[str, Rule] = {
     "add": _add, "broadcast_to": _broadcast_to, "cast": _cast, "div": _div, "matmul": _matmul, "mul": _mul, "neg": _neg,
-    "reshape": _reshape, "sub": _sub, "sum_to": _sum_to, "transpose": _transpose}
+    "reshape": _reshape, "scatter_slice": _scatter_slice, "sub": _sub, "sum_to": _sum_to, "transpose": _transpose}
