@@ -10,12 +10,14 @@ import sys
 import textwrap
 import traceback
 
+import gast
 import pytest
 import random_programs
 
 from dy2static import transformers
 from dy2static.errors import UnsupportedSyntaxError
 from dy2static.pyast import loader, parser
+from dy2static.pyast.kinds import bits_of, may_hold
 from dy2static.pyast.printer import unparse
 from dy2static.runtime import dy
 
@@ -138,6 +140,25 @@ def test_after_each():
         after_each=lambda transformer, tree: seen.append((transformer, unparse(tree))),
     )
     assert seen == [(transformer, "def f(x):\n    return x\n") for transformer in transformers.PIPELINE]
+
+
+CHANGED = tuple({kind for each in transformers.PIPELINE for kind in each.changes} - {gast.AST, gast.Call})
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_nodes_hold(case):
+    """No transformer is kept from a node by what was noted of the nodes around it."""
+
+    def check(transformer, tree):
+        later = transformers.PIPELINE[transformers.PIPELINE.index(transformer) + 1:]
+        changed = tuple(kind for each in later for kind in each.changes if kind in CHANGED)
+        for node in gast.walk(tree):
+            for inner in gast.walk(node):
+                if isinstance(inner, changed):
+                    assert may_hold(node, bits_of((type(inner),)))
+                    assert node is not tree or isinstance(inner, gast.Assign) or tree.holds & bits_of((type(inner),))
+
+    transformers.apply(transformers.PIPELINE, parser.parse_text(case.before, "f"), check)
 
 
 ASYNC = """

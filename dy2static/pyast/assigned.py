@@ -6,6 +6,7 @@ from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, S
 
 import gast
 
+from dy2static.pyast.kinds import BINDS
 from dy2static.pyast.managers import lets_through
 from dy2static.pyast.scopes import (
     COMPREHENSIONS,
@@ -289,7 +290,7 @@ def _interrupted(state: State, *nodes: gast.AST) -> State:
 
 def _deleted(*nodes: gast.AST) -> Set[str]:
     names: Set[str] = set()
-    for node in own_nodes(*nodes):
+    for node in own_nodes(*nodes, bits=BINDS):
         if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Del):
             names.add(node.id)
         elif isinstance(node, gast.ExceptHandler) and node.name is not None:

@@ -13,6 +13,7 @@ from dy2static.errors import InternalError
 from dy2static.pyast.parser import RESERVED, reporting_depth
 from dy2static.pyast.quiet import quiet
 from dy2static.pyast.source import future_flags
+from dy2static.pyast.trees import written
 
 _FACTORY = "_dy_factory"
 _STAGED = "_dy_staged"
@@ -68,7 +69,7 @@ def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction
     """
     original = function.__code__
     with reporting_depth(getattr(tree, "origin", None)), quiet():
-        module = gast.gast_to_ast(_surround(tree, original.co_freevars))
+        module: Any = written(_surround(tree, original.co_freevars))
         code: Any = compile(module, original.co_filename, "exec", future_flags(original), dont_inherit=True)
     around = [_FACTORY] if tree.class_name is None else [_FACTORY, tree.class_name]
     for name in around + [_STAGED]:
@@ -105,7 +106,7 @@ def _surround(tree: gast.FunctionDef, free: Tuple[str, ...]) -> gast.Module:
     factory = gast.FunctionDef(
         _FACTORY, gast.arguments(params, [], None, [], [], None, []), body, [], None, None, []
     )
-    return gast.fix_missing_locations(gast.Module([gast.copy_location(factory, tree)], []))
+    return gast.Module([gast.copy_location(factory, tree)], [])
 
 
 def _renamed(code: types.CodeType, path: str, qualname: str, name: Optional[str] = None) -> types.CodeType:

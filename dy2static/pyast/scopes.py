@@ -6,9 +6,12 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import gast
 
+from dy2static.pyast.kinds import BINDS, may_hold
+
 FUNCTIONS = (gast.FunctionDef, gast.AsyncFunctionDef, gast.Lambda)
 COMPREHENSIONS = (gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
 SCOPES = FUNCTIONS + COMPREHENSIONS + (gast.ClassDef,)
+_SCOPES = frozenset(SCOPES)
 
 
 class Scope:
@@ -56,13 +59,20 @@ def parameters(arguments: gast.arguments) -> List[gast.Name]:
     return named + ([args.kwarg] if args.kwarg else [])
 
 
-def own_nodes(*roots: gast.AST) -> Iterator[gast.AST]:
-    """Every node that runs in the scope ``roots`` are in: what inner scopes hold is left out."""
+def own_nodes(*roots: gast.AST, bits: int = -1) -> Iterator[gast.AST]:
+    """Every node that runs in the scope ``roots`` are in: what inner scopes hold is left out.
+
+    bits: those that cannot hold these (`kinds.may_hold`) may be left out, too.
+    """
     pending = list(reversed(roots))
     while pending:
         node = pending.pop()
-        yield node
-        pending.extend(reversed(evaluated_outside(node) if isinstance(node, SCOPES) else children(node)))
+        if node.__dict__.get("holds", -1) & bits or may_hold(node, bits):
+            yield node
+            found = evaluated_outside(node) if node.__class__ in _SCOPES else children(node)
+            if found:
+                found.reverse()
+                pending += found
 
 
 def walk(*roots: gast.AST) -> Iterator[gast.AST]:
@@ -80,27 +90,38 @@ def walk(*roots: gast.AST) -> Iterator[gast.AST]:
 def children(node: gast.AST) -> List[gast.AST]:
     """The child nodes that may hold names: all but contexts and operators."""
     found: List[gast.AST] = []
-    if node.__class__ is gast.Name and node.annotation is None or node.__class__ is gast.Constant:
-        return found
-    for field in _FIELDS.get(node.__class__) or child_fields(node.__class__):
+    for field in child_fields(node.__class__):
         value = getattr(node, field)
         if value.__class__ is list:
-            found += [item for item in value if isinstance(item, _AST)]
+            if value:
+                found += [item for item in value if isinstance(item, _AST)]
         elif value is not None and isinstance(value, _AST):
             found.append(value)
     return found
 
 
-def child_fields(kind: Any) -> Tuple[str, ...]:
-    """The fields of a node type in which nodes may be that hold names."""
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(field for field in kind._fields if field not in _NO_CHILDREN)
-    return _FIELDS[kind]
+class _Fields(Dict[type, Tuple[str, ...]]):
+    """By node type: the fields in which nodes may be that hold names."""
+
+    def __missing__(self, kind: Any) -> Tuple[str, ...]:
+        fields = self[kind] = tuple(
+            field for field in kind._fields if field not in _NO_CHILDREN and (kind, field) not in _PLAIN
+        )
+        return fields
 
 
 _AST = gast.AST
-_NO_CHILDREN = ("ctx", "op", "ops", "id", "attr", "type_comment", "kind")
-_FIELDS: Dict[type, Tuple[str, ...]] = {}
+_NO_CHILDREN = ("ctx", "op", "ops", "id", "attr", "type_comment", "kind", "arg", "module", "level", "asname")
+_PLAIN = (
+    (gast.Constant, "value"),
+    (gast.FunctionDef, "name"),
+    (gast.Global, "names"),
+    (gast.Nonlocal, "names"),
+    (gast.alias, "name"),
+)
+
+#: The fields of a node type in which nodes may be that hold names.
+child_fields = _Fields().__getitem__
 
 
 def evaluated_outside(node: gast.AST) -> List[gast.AST]:
@@ -116,15 +137,8 @@ def evaluated_outside(node: gast.AST) -> List[gast.AST]:
     return node.decorator_list + defaults + annotations + ([node.returns] if node.returns is not None else [])
 
 
-def names_of(tree: gast.AST) -> Set[str]:
-    """Every identifier in a tree that names a variable, in whatever scope."""
-    names: Set[str] = set()
-    for node in walk(tree):
-        names.update(_identifiers(node))
-    return names
-
-
-def _identifiers(node: gast.AST) -> List[str]:
+def identifiers(node: gast.AST) -> List[str]:
+    """The names of variables that one node itself mentions, not the nodes within it."""
     if isinstance(node, gast.Name):
         return [node.id]
     if isinstance(node, (gast.Global, gast.Nonlocal)):
@@ -134,6 +148,8 @@ def _identifiers(node: gast.AST) -> List[str]:
 
 def bound_by(node: gast.AST) -> List[str]:
     """The names that one node itself binds, not the nodes within it."""
+    if node.__class__ not in _BINDING:
+        return []
     if isinstance(node, gast.Name):
         return [] if isinstance(node.ctx, (gast.Load, gast.Del)) else [node.id]
     if isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef)):
@@ -145,6 +161,12 @@ def bound_by(node: gast.AST) -> List[str]:
     if isinstance(node, gast.MatchMapping):
         return [node.rest] if node.rest is not None else []
     return []
+
+
+_BINDING = frozenset((
+    *(gast.Name, gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef, gast.Import, gast.ImportFrom),
+    *(gast.MatchAs, gast.MatchStar, gast.MatchMapping),
+))  # fmt: skip
 
 
 def targets(target: gast.AST) -> List[str]:
@@ -161,7 +183,7 @@ def targets(target: gast.AST) -> List[str]:
 def written(*roots: gast.AST) -> Set[str]:
     """The names that nodes of one scope bind in it, by any means (also ``:=`` in a comprehension)."""
     names: Set[str] = set()
-    for node in own_nodes(*roots):
+    for node in own_nodes(*roots, bits=BINDS):
         names.update(bound_by(node))
         if isinstance(node, COMPREHENSIONS):
             names.update(_walrus_targets(node))
@@ -184,9 +206,10 @@ def _enter(node: gast.AST, parent: Optional[Scope], scopes: Scopes) -> None:
     if isinstance(node, FUNCTIONS):
         scope.bound.update(param.id for param in parameters(node.args))
     for inner in own_nodes(*inside(node)):
-        _note(inner, scope)
-        if isinstance(inner, SCOPES):
-            _enter(inner, scope, scopes)
+        if inner.__class__ in _NOTED:
+            _note(inner, scope)
+            if inner.__class__ in _SCOPES:
+                _enter(inner, scope, scopes)
 
 
 def inside(node: gast.AST) -> List[gast.AST]:
@@ -222,6 +245,11 @@ def _note(node: gast.AST, scope: Scope) -> None:
         while isinstance(holder.node, COMPREHENSIONS) and holder.parent is not None:
             holder = holder.parent
         holder.bound.add(node.target.id)
+
+
+_NOTED = _BINDING.union(
+    SCOPES, (gast.AugAssign, gast.ExceptHandler, gast.Global, gast.Nonlocal, gast.NamedExpr)
+)
 
 
 def _resolve(name: str, scope: Scope) -> None:

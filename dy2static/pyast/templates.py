@@ -9,8 +9,12 @@ from typing import Any, Dict, List, Union
 
 import gast
 
+from dy2static.pyast.kinds import BINDS, BITS
+
 Hole = Union[str, gast.AST, List[gast.AST]]
 
+_CONTEXTS = (gast.Load, gast.Store, gast.Del, gast.Param)
+_new = gast.AST.__new__
 _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset", "origin")
 
 
@@ -38,11 +42,11 @@ def place(node: gast.AST, at: gast.AST) -> gast.AST:
     return node
 
 
-def _on_its_first_line(node: gast.AST) -> gast.AST:
-    """``node`` without the lines after its first: Python gives the call of a method the line its attribute ends at."""
-    if getattr(node, "end_lineno", None) != getattr(node, "lineno", None):
-        node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-    return node
+def _on_its_first_line(place: Dict[str, Any]) -> Dict[str, Any]:
+    """A place without the lines after its first: Python gives the call of a method the line its attribute ends at."""
+    if place.get("end_lineno") != place.get("lineno"):
+        place["end_lineno"], place["end_col_offset"] = place["lineno"], place["col_offset"]
+    return place
 
 
 @functools.lru_cache(maxsize=None)
@@ -55,18 +59,34 @@ class _Filler:
 
     def __init__(self, holes: Dict[str, Hole], at: gast.AST):
         self.holes, self.at = holes, at
+        self.place = _on_its_first_line(
+            {attribute: getattr(at, attribute) for attribute in _PLACE if hasattr(at, attribute)}
+        )
 
-    def fill(self, node: Any) -> Any:
-        if isinstance(node, list):
-            return self.fill_all(node)
-        if not isinstance(node, gast.AST) or not node._attributes and not node._fields:
-            return node  # a constant, or a context or operator: these hold nothing and may be shared
-        if isinstance(node, gast.Name) and node.id in self.holes:
+    def fill(self, node: gast.AST) -> Any:
+        kind = node.__class__
+        if kind is gast.Name and node.id in self.holes:
             return self._filled_name(node)
-        copy = type(node)(**{field: self.fill(getattr(node, field)) for field in node._fields})
-        if isinstance(copy, gast.FunctionDef):
+        if not kind._fields and not kind._attributes:
+            return node  # a context or operator: these hold nothing and may be shared
+        copy = _new(kind)
+        made = copy.__dict__
+        holds = BITS[kind] | BINDS
+        for field in kind._fields:
+            value = getattr(node, field)
+            if value.__class__ is list:
+                value = self.fill_all(value)
+                for item in value:
+                    holds |= item.__dict__.get("holds", -1) if isinstance(item, gast.AST) else 0
+            elif isinstance(value, gast.AST):
+                value = self.fill(value)
+                holds |= value.__dict__.get("holds", 0 if value.__class__ in _CONTEXTS else -1)
+            made[field] = value
+        made.update(self.place)
+        made["holds"] = holds
+        if kind is gast.FunctionDef:
             copy.name = self.holes.get(copy.name, copy.name)
-        return _on_its_first_line(place(copy, self.at))
+        return copy
 
     def fill_all(self, nodes: List[Any]) -> List[Any]:
         filled: List[Any] = []
@@ -78,17 +98,24 @@ class _Filler:
             elif isinstance(node, gast.Expr) and isinstance(hole, gast.stmt):
                 filled.append(hole)
             else:
-                filled.append(self.fill(node))
+                filled.append(self.fill(node) if isinstance(node, gast.AST) else node)
         return filled
 
     def _filled_name(self, node: gast.Name) -> gast.AST:
         hole = self.holes[node.id]
         if isinstance(hole, str):
-            return place(gast.Name(hole, type(node.ctx)(), None, None), self.at)
+            return place(name_of(hole, node.ctx), self.at)
         return self._in_context(hole, node.ctx)
 
     def _in_context(self, node: gast.AST, context: gast.AST) -> gast.AST:
         """A name put where it is stored to, or a parameter, has to say so."""
         if isinstance(node, gast.Name) and not isinstance(node.ctx, type(context)):
-            return place(gast.Name(node.id, type(context)(), None, None), node)
+            return place(name_of(node.id, context), node)
         return node
+
+
+def name_of(name: str, context: gast.AST) -> gast.Name:
+    """A name, read or stored to as another node of this context is."""
+    made = gast.Name(name, type(context)(), None, None)
+    made.holds = BITS[gast.Name] | BINDS
+    return made

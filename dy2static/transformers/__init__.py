@@ -8,7 +8,7 @@ import gast
 
 from dy2static.errors import InternalError
 from dy2static.pyast.parser import reporting_depth
-from dy2static.pyast.scopes import walk
+from dy2static.pyast.trees import nodes_of
 from dy2static.transformers.asserts import Asserts
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
@@ -61,7 +61,7 @@ def apply(
             tree = transformer().transform(tree)
         gone += transformer.removes
         after_each(transformer, tree)
-    left = next((node for node in walk(tree) if isinstance(node, gone)), None)
+    left = next(nodes_of([tree], gone), None)
     if left is not None:
         raise InternalError(f"{type(left).__name__} was to be removed", getattr(left, "origin", None))
     return tree

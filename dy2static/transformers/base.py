@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Dict, List, Tuple, Type
 import gast
 
 from dy2static.pyast import scopes, templates
+from dy2static.pyast.kinds import bits_of, is_block
 from dy2static.transformers.frames import reads_names_unseen
 
 
-class Transformer(gast.NodeTransformer):
+class Transformer:
     """Visits the body of one function and returns it changed.
 
     A subclass says in ``removes`` which node types are gone when it is done, and in ``requires`` which
@@ -29,11 +30,12 @@ class Transformer(gast.NodeTransformer):
     requires: ClassVar[Tuple[Type["Transformer"], ...]] = ()
     removes: ClassVar[Tuple[Type[gast.AST], ...]] = ()
 
+    #: Node types among the ``changes`` of later transformers that it makes where there may have been none.
+    makes: ClassVar[Tuple[Type[gast.AST], ...]] = ()
+
     def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
         """The function definition ``tree``, changed in place."""
-        if self.adds_names and _reads_names_unseen(tree):
-            return tree
-        if not _holds(tree, self.changes):
+        if not tree.holds & self._change_bits or self.adds_names and reads_names_unseen(tree):
             return tree
         self.tree = tree
         self.at: List[gast.AST] = [tree]
@@ -42,23 +44,23 @@ class Transformer(gast.NodeTransformer):
         ]  # the functions, classes and comprehensions around, innermost last
         self.start()
         tree.body = self.visit_all(tree.body)
+        tree.holds |= self._make_bits
         return tree
 
     def start(self) -> None:
         """Called before the first visit; for what a subclass wants to know beforehand."""
 
-    _methods: ClassVar[Dict[type, Any]] = {}
+    _methods: ClassVar[Dict[type, Tuple[Any, int]]] = {}
+    _change_bits = _make_bits = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._methods = {}
+        cls._methods, cls._change_bits, cls._make_bits = {}, bits_of(cls.changes), bits_of(cls.makes)
 
     def visit(self, node: gast.AST) -> Any:
-        kind = node.__class__
-        if kind not in self._methods:
-            self._methods[kind] = getattr(type(self), f"visit_{kind.__name__}", None)
-        method = self._methods[kind]
-        if method is None and kind in _HOLDING_NOTHING:
+        """The node changed; it is left alone if nothing that this transformer has a method for is in it."""
+        method, bits = self._methods.get(node.__class__) or self._method(node.__class__)
+        if not node.__dict__.get("holds", -1) & bits:
             return node
         self.at.append(node)
         try:
@@ -66,9 +68,22 @@ class Transformer(gast.NodeTransformer):
         finally:
             self.at.pop()
 
+    @classmethod
+    def _method(cls, kind: type) -> Tuple[Any, int]:
+        """The method for nodes of a kind, and the bits of the kinds that make a visit worthwhile."""
+        method = getattr(cls, f"visit_{kind.__name__}", None)
+        own = {name for base in cls.__mro__ for name in vars(base) if issubclass(base, Transformer) and base is not Transformer}
+        bits = bits_of(tuple(kind for name, kind in vars(gast).items() if f"visit_{name}" in own))
+        if is_block(kind):
+            bits = -1  # blocks come to hold more than they did in the source
+        elif method is None and kind in _HOLDING_NOTHING:
+            bits = 0
+        cls._methods[kind] = method, bits
+        return method, bits
+
     def generic_visit(self, node: gast.AST) -> gast.AST:
         """Visit what ``node`` holds; as everywhere, but for contexts and operators, which hold nothing."""
-        for field in scopes.child_fields(type(node)):
+        for field in scopes.child_fields(node.__class__):
             value = getattr(node, field)
             if value.__class__ is list:
                 if value:
@@ -147,30 +162,15 @@ class Transformer(gast.NodeTransformer):
 
     def fresh(self, *stems: str) -> Tuple[str, ...]:
         """Names ``stem_k``, one k for all stems, that nothing in the function uses."""
-        if not hasattr(self.tree, "taken"):
-            self.tree.taken = scopes.names_of(self.tree)  # for all transformers: they take names by this only
         number = 0
-        while any(f"{stem}_{number}" in self.tree.taken for stem in stems):
+        while any(f"{stem}_{number}" in self.tree.names for stem in stems):
             number += 1
         names = tuple(f"{stem}_{number}" for stem in stems)
-        self.tree.taken.update(names)
+        self.tree.names.update(names)
         return names
 
 
-def _holds(tree: gast.FunctionDef, kinds: Tuple[type, ...]) -> bool:
-    for node in scopes.walk(tree):
-        if isinstance(node, kinds):
-            return True
-    return False
-
-
 _HOLDING_NOTHING = (gast.Name, gast.Constant, gast.Pass, gast.Break, gast.Continue, gast.Global, gast.Nonlocal)
-
-
-def _reads_names_unseen(tree: gast.FunctionDef) -> bool:
-    if not hasattr(tree, "reads_names_unseen"):  # found once: transformers make no such calls
-        tree.reads_names_unseen = reads_names_unseen(tree)
-    return tree.reads_names_unseen
 
 
 def count_as_truth(test: gast.AST) -> None:

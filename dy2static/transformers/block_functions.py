@@ -46,4 +46,4 @@ class BlockFunctions(Transformer):
 
 def loads(names: List[str]) -> List[gast.AST]:
     """The names as expressions."""
-    return [gast.Name(name, gast.Load(), None, None) for name in names]
+    return [templates.name_of(name, gast.Load()) for name in names]

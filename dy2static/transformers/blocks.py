@@ -7,8 +7,8 @@ from typing import Dict, List, NamedTuple, Optional, Set
 import gast
 
 from dy2static.pyast import assigned, liveness, scopes
+from dy2static.pyast.kinds import BINDS, bits_of
 from dy2static.pyast.scopes import own_nodes, walk, written
-from dy2static.transformers.frames import counts_frames
 from dy2static.transformers.jumps import LOOP_JUMPS, YIELDS, holds, is_generator
 
 
@@ -55,11 +55,14 @@ class Plan(NamedTuple):
     checked: Set[gast.AST]  # the reads that may find no value
 
 
-def plan(function: gast.FunctionDef, found: scopes.Scopes) -> Plan:
-    """The ``if`` statements and loops of one function, not of those in it, that can become calls."""
+def plan(function: gast.FunctionDef, found: scopes.Scopes, fixed: Set[gast.AST]) -> Plan:
+    """The ``if`` statements and loops of one function, not of those in it, that can become calls.
+
+    fixed: the nodes that must stay in their function.
+    """
     live = liveness.analyse(function, found)
     known = assigned.analyse(function, found, live)
-    planner = _Planner(function, found[function], live, known)
+    planner = _Planner(function, found[function], live, known, fixed)
     for node in reversed(list(known.at)):  # inner ones before outer
         passing = planner.passing(node) if node in live else None
         if passing is not None:
@@ -81,10 +84,10 @@ class _Planner:
         scope: scopes.Scope,
         live: Dict[gast.AST, liveness.Live],
         known: assigned.Assigned,
+        fixed: Set[gast.AST],
     ):
-        self.scope, self.live, self.known = scope, live, known
+        self.scope, self.live, self.known, self.fixed = scope, live, known, fixed
         self.planned: Dict[gast.AST, Passing] = {}
-        self.fixed = {node for node in walk(*function.body) if counts_frames(node)}
         self.unsure = {_name_read(node) for node in known.unsure}
         self.unsure_inside = {node.id for node in known.unsure_inside}
         self.is_generator = is_generator(function)
@@ -118,7 +121,9 @@ class _Planner:
         if stop is not None:
             needed |= names & {stop.test.id}
         missing = needed - certain
-        reads = {_name_read(inner) for inner in own_nodes(*parts) if inner in self.known.unsure} - names
+        reads: Set[str] = set()
+        if self.known.unsure:
+            reads = {_name_read(inner) for inner in own_nodes(*parts) if inner in self.known.unsure} - names
         if (
             (names | shared) & self.unsure_inside
             or (missing | reads) & (scope.captured | self.unsure_inside)
@@ -135,7 +140,7 @@ class _Planner:
             return True
         return any(
             isinstance(node, _STAY) or isinstance(node, gast.Name) and isinstance(node.ctx, gast.Del)
-            for node in own_nodes(*parts)
+            for node in own_nodes(*parts, bits=_STAY_BITS)
         )
 
     def _all_or_nothing(self, block: List[gast.AST], on_raise: liveness.Names) -> bool:
@@ -182,10 +187,11 @@ def _parts_of_loop(loop: gast.AST, stop: Optional[gast.If]) -> List[gast.AST]:
 
 def _caught(parts: List[gast.AST]) -> Set[str]:
     """The names that errors are caught under, which have no value afterwards."""
-    return {getattr(node, "name", None) for node in own_nodes(*parts) if isinstance(node, gast.ExceptHandler)}
+    return {getattr(node, "name", None) for node in own_nodes(*parts, bits=BINDS) if isinstance(node, gast.ExceptHandler)}
 
 
 _STAY = (gast.Return, gast.Global, gast.Nonlocal) + YIELDS
+_STAY_BITS = bits_of(_STAY) | BINDS
 
 
 def _is_name(target: gast.AST) -> bool:
@@ -203,7 +209,7 @@ def _name_read(node: gast.AST) -> str:
 def _written_in_order(parts: List[gast.AST]) -> List[str]:
     """The names that the parts write, in the order in which they first do."""
     order: Dict[str, None] = {}
-    for inner in own_nodes(*parts):
+    for inner in own_nodes(*parts, bits=BINDS):
         names = sorted(written(inner)) if isinstance(inner, scopes.COMPREHENSIONS) else scopes.bound_by(inner)
         order.update(dict.fromkeys(names))
     return list(order)

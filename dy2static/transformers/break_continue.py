@@ -54,6 +54,7 @@ class BreakContinue(Jumps):
 
     requires = (EarlyReturn,)
     changes = (gast.While, gast.For)
+    makes = (gast.If, gast.BoolOp, gast.UnaryOp)
     kinds = LOOP_JUMPS
 
     def visit_While(self, node: gast.AST) -> Any:

@@ -19,6 +19,8 @@ class Calls(Transformer):
     After:   y = _dy.call(self.l1)(_dy.call(F.relu)(x), *rest, **options)
     """
 
+    changes = (gast.Call,)
+
     def visit_Call(self, node: gast.Call) -> Any:
         if is_dy(node.func) and node.func.func.attr == "call":  # `_dy.call(f)(x)`: made before
             node.args, node.keywords = self.visit_all(node.args), self.visit_all(node.keywords)

@@ -7,7 +7,7 @@ from typing import List
 import gast
 
 from dy2static.pyast import templates
-from dy2static.pyast.scopes import walk
+from dy2static.pyast.trees import nodes_of
 from dy2static.transformers.base import has_docstring
 from dy2static.transformers.jumps import Jumps, holds, is_forever, is_generator
 
@@ -40,10 +40,11 @@ class EarlyReturn(Jumps):
     """
 
     changes = (gast.If, gast.While, gast.For)
+    makes = (gast.If, gast.UnaryOp)
     kinds = (gast.Return,)
 
     def start(self) -> None:
-        for function in [node for node in walk(self.tree) if isinstance(node, gast.FunctionDef)]:
+        for function in [self.tree, *nodes_of(self.tree.body, (gast.FunctionDef,))]:
             self.settle(function)
 
     def settle(self, function: gast.FunctionDef) -> None:

@@ -8,14 +8,15 @@ from dy2static.pyast.scopes import walk
 
 _ALWAYS = ("locals", "eval", "exec")
 _WITHOUT_ARGUMENTS = ("vars", "dir")
+_SEEING = frozenset(_ALWAYS + _WITHOUT_ARGUMENTS)
 
 
-def reads_names_unseen(function: gast.AST) -> bool:
-    """Whether a function reads its variables other than by name, so that an added name would show.
+def reads_names_unseen(function: gast.FunctionDef) -> bool:
+    """Whether a function, as `parse` gives it, reads its variables other than by name, so that an added name would show.
 
     It does so by ``locals()``, ``vars()``, ``dir()``, ``eval`` and ``exec``.
     """
-    return any(
+    return not _SEEING.isdisjoint(function.names) and any(
         isinstance(node, gast.Call)
         and isinstance(node.func, gast.Name)
         and (
@@ -40,3 +41,8 @@ def counts_frames(node: gast.AST) -> bool:
         and not node.args
         and not node.keywords
     )
+
+
+def may_count_frames(tree: gast.FunctionDef) -> bool:
+    """Whether there may be such calls in a function, as `parse` gives it."""
+    return "super" in tree.names or "stacklevel" in tree.keywords

@@ -7,10 +7,12 @@ from typing import ClassVar, Iterator, List, Tuple
 import gast
 
 from dy2static.pyast import templates
+from dy2static.pyast.kinds import bits_of
 from dy2static.pyast.scopes import children, own_nodes
 from dy2static.transformers.base import Transformer
 
 YIELDS = (gast.Yield, gast.YieldFrom, gast.Await)
+_YIELD_BITS = bits_of(YIELDS)
 LOOP_JUMPS = (gast.Break, gast.Continue)
 LOOPS = (gast.For, gast.While)
 _LEAVE = LOOP_JUMPS + (gast.Return, gast.Raise)
@@ -131,7 +133,7 @@ def is_forever(node: gast.AST) -> bool:
 
 def is_generator(function: gast.FunctionDef) -> bool:
     """Whether a function has a ``yield``."""
-    return any(isinstance(node, YIELDS) for node in own_nodes(*function.body))
+    return any(isinstance(node, YIELDS) for node in own_nodes(*function.body, bits=_YIELD_BITS))
 
 
 def _tidied(node: gast.If) -> List[gast.AST]:

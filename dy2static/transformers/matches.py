@@ -44,6 +44,7 @@ class Matches(Transformer):
 
     requires = (SuperCalls,)
     changes = (gast.Match,) if hasattr(gast, "Match") else ()
+    makes = (gast.If, gast.BoolOp, gast.UnaryOp)
 
     def visit_Match(self, node: gast.AST) -> Any:
         movable = not isinstance(self.within[-1], gast.ClassDef) and not self._unsure(node)
@@ -132,6 +133,7 @@ class Matches(Transformer):
         for name, part in zip(node.kwd_attrs, node.kwd_patterns):
             pattern, bound = self._pattern(part)
             made.keywords.append(gast.keyword(name, pattern))
+            made.holds |= pattern.holds
             names += bound
         return made, names
 

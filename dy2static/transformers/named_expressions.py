@@ -45,6 +45,7 @@ class NamedExpressions(Transformer):
 
     requires = (Matches,)  # the guards of its cases are tests then
     changes = (gast.NamedExpr,)
+    makes = (gast.If, gast.UnaryOp)
 
     def visit_If(self, node: gast.If) -> Any:
         self.generic_visit(node)

@@ -20,6 +20,10 @@ class SuperCalls(Transformer):
     """
 
     adds_names = False
+    changes = (gast.Call,)
+
+    def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
+        return super().transform(tree) if "super" in tree.names else tree
 
     def visit_Call(self, node: gast.Call) -> Any:
         self.generic_visit(node)

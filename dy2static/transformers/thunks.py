@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Set
+from typing import Set
 
 import gast
 
 from dy2static.pyast import assigned, scopes
+from dy2static.pyast.kinds import bits_of, may_hold
 from dy2static.transformers.base import Transformer
-from dy2static.transformers.frames import counts_frames
+from dy2static.transformers.frames import counts_frames, may_count_frames
 from dy2static.transformers.if_else import IfElse
+
+_FIXED = (gast.NamedExpr, gast.Yield, gast.YieldFrom, gast.Await)
+_FIXED_BITS = bits_of(_FIXED)
 
 
 class Thunks(Transformer):
@@ -21,13 +25,17 @@ class Thunks(Transformer):
 
     requires = (IfElse,)  # it must see which functions of the user capture a name; here many get made
 
-    _FIXED: ClassVar = (gast.NamedExpr, gast.Yield, gast.YieldFrom, gast.Await)
-
     def can_move(self, *values: gast.AST) -> bool:
         """Whether expressions where the visit is now could as well stand in a lambda there."""
-        return not isinstance(self.within[-1], gast.ClassDef) and not any(
-            isinstance(node, self._FIXED) or counts_frames(node) or node in _unsure(self.tree)
-            for node in scopes.walk(*values)
+        if isinstance(self.within[-1], gast.ClassDef):
+            return False
+        if not values:
+            return True
+        unsure, frames = _unsure(self.tree), may_count_frames(self.tree)
+        if not unsure and not frames and not any(may_hold(value, _FIXED_BITS) for value in values):
+            return True
+        return not any(
+            isinstance(node, _FIXED) or frames and counts_frames(node) or node in unsure for node in scopes.walk(*values)
         )
 
 

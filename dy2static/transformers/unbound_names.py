@@ -7,9 +7,11 @@ from typing import Any, Dict, Set
 import gast
 
 from dy2static.pyast import scopes, templates
+from dy2static.pyast.scopes import walk
 from dy2static.transformers import blocks
 from dy2static.transformers.base import Transformer, has_docstring, is_dy
 from dy2static.transformers.break_continue import BreakContinue
+from dy2static.transformers.frames import counts_frames, may_count_frames
 
 
 class UnboundNames(Transformer):
@@ -49,9 +51,10 @@ class UnboundNames(Transformer):
         found = scopes.analyse(self.tree)
         self.introduced: Dict[gast.AST, Set[str]] = {}  # by function
         self.checked: Set[gast.AST] = set()
+        fixed = {node for node in walk(self.tree) if counts_frames(node)} if may_count_frames(self.tree) else set()
         for function in found:
             if isinstance(function, gast.FunctionDef):
-                passing, self.introduced[function], checked = blocks.plan(function, found)
+                passing, self.introduced[function], checked = blocks.plan(function, found, fixed)
                 self.checked |= checked
                 for node, each in passing.items():
                     node.passing = each
@@ -59,6 +62,11 @@ class UnboundNames(Transformer):
     def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
         self.introduced = {}
         return self._introduce(super().transform(tree))
+
+    def visit(self, node: gast.AST) -> Any:
+        if not self.checked and isinstance(node, gast.expr):
+            return node
+        return super().visit(node)
 
     def visit_FunctionDef(self, node: gast.FunctionDef) -> Any:
         return self._introduce(super().visit_FunctionDef(node))

@@ -7,6 +7,7 @@ from typing import List
 import gast
 
 from dy2static.errors import UnsupportedSyntaxError
+from dy2static.pyast.kinds import bits_of, may_hold
 from dy2static.pyast.scopes import children
 from dy2static.transformers.base import Transformer
 
@@ -16,6 +17,8 @@ _ASYNC = {
     gast.AsyncFor: "async for",
     gast.AsyncWith: "async with",
 }
+
+_BITS = bits_of((*_ASYNC, gast.comprehension))
 
 
 class Unsupported(Transformer):
@@ -28,16 +31,16 @@ class Unsupported(Transformer):
     """
 
     adds_names = False
+    changes = (*_ASYNC, gast.comprehension)
     removes = tuple(_ASYNC)
 
-    def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
-        problems = list(_problems(tree))
+    def start(self) -> None:
+        problems = list(_problems(self.tree))
         if len(problems) == 1:
             raise problems[0]
         if problems:
             listed = "\n".join(str(problem) for problem in problems)
             raise UnsupportedSyntaxError(f"{len(problems)} constructs cannot be compiled\n{listed}")
-        return tree
 
 
 def _problems(tree: gast.AST) -> List[UnsupportedSyntaxError]:
@@ -54,4 +57,4 @@ def _problems(tree: gast.AST) -> List[UnsupportedSyntaxError]:
     )
     if isinstance(tree, gast.AsyncFunctionDef):
         return found
-    return found + [problem for child in children(tree) for problem in _problems(child)]
+    return found + [problem for child in children(tree) if may_hold(child, _BITS) for problem in _problems(child)]
