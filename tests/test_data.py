@@ -1188,7 +1188,7 @@ def list_of_unknown_length_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"builtin_subclasses_of_the_caller", "class_derived_inside",
+EAGER = {"class_derived_inside",
          "variable_leaves_with_a_gradient", "list_of_unknown_length_leaves", "property_of_a_list_reads_a_global",
          "property_of_a_named_tuple_writes", "special_method_makes_what_notes"}
 FAILS = {"dataclass_frozen_assigned", "abstract_class_made", "descriptor_refuses"}

@@ -985,7 +985,7 @@ def a_partial_leaves(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"cached_numbers", "single_dispatch", "callable_objects", "closures_that_share_a_cell_leave", "a_stored_closure",
+EAGER = {"single_dispatch", "callable_objects", "closures_that_share_a_cell_leave", "a_stored_closure",
          "a_generator_leaves", "a_generator_function_is_compiled", "lambdas_of_one_line_leave", "a_recursive_function_leaves",
          "a_stored_and_returned_closure"}
 FAILS = {"wrong_arguments"}

@@ -8,6 +8,7 @@ import functools
 import itertools
 import logging
 import os
+import pathlib
 import pdb
 import random
 import time
@@ -36,7 +37,7 @@ from ..symbolic.values import (
 from ..world.collection_shadows import COLLECTIONS, ShadowDeque
 from ..world.objects import ShadowMeta
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
-from ..world.trust import is_converted, is_generated, is_library, is_library_class
+from ..world.trust import is_converted, is_generated, is_immutable, is_library, is_library_class
 from .classes import COLLECTION_KINDS, PURE_MODULES, TEXT, Classes
 from .draws import GENERATORS, Draws
 from .function_copies import copied_function
@@ -54,6 +55,9 @@ _CALLING = frozenset((map, filter, functools.reduce, itertools.starmap, itertool
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
+
+#: Modules with classes whose class methods look at the clock or the system.
+_WITH_CLOCKS = frozenset(("datetime", "_datetime", "_pydatetime", "pathlib", "pathlib._local", "uuid"))
 
 #: Stand-ins of ours: their methods do the right thing already.
 _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
@@ -107,8 +111,8 @@ class Calls(Classes, Draws, NumberCalls):
             return self._callable_object(function)
         if kind in (np.ufunc, type(np.sum)):
             return self.native(function)
-        if kind in (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType,
-                    types.WrapperDescriptorType, types.ClassMethodDescriptorType):
+        if isinstance(function, types.BuiltinFunctionType) or kind in (             # there are kinds of that type
+                types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType):
             return self._builtin(function)
         if isinstance(function, (SymbolicVariable, SymbolicArray)):
             return function
@@ -170,6 +174,9 @@ class Calls(Classes, Draws, NumberCalls):
             if isinstance(owner, SymbolicVariable) or type(owner) in _OWN:
                 return method
             if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
+                return self.native(method)
+            if is_immutable(owner) and (not isinstance(owner, pathlib.PurePath) or
+                                        pathlib.PurePath.__dict__.get(function.__name__) is function):
                 return self.native(method)
             home = type(owner).__module__
             if (function.__module__ or "") in PURE_MODULES and (home in PURE_MODULES or not is_library(home)):
@@ -235,7 +242,9 @@ class Calls(Classes, Draws, NumberCalls):
             return function
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._text, function)
-        if isinstance(owner, _PLAIN_OWNERS) or not is_library_class(type(owner)) or \
+        if isinstance(owner, type) and is_library_class(owner) and owner.__module__ in _WITH_CLOCKS:
+            return self.host(function)                  # `datetime.now`
+        if isinstance(owner, _PLAIN_OWNERS) or not is_library_class(type(owner)) or is_immutable(owner) or \
                 type(owner).__module__ in ("builtins", "itertools", "collections", "functools"):
             return self.native(function)
         return self.host(function)

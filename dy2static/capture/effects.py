@@ -26,7 +26,7 @@ from ..world.outcome import EscapingVariable, Write
 from ..world.protection import is_protected
 from ..world.shadows import ShadowList, ShadowSet
 from ..world.sources import Source
-from ..world.trust import is_library
+from ..world.trust import is_immutable, is_library
 from .calls import HARMLESS, writable_cells
 from .host_results import is_pure, structure_of, types_of
 
@@ -96,7 +96,8 @@ class Effects:
         owner = function.owner if type(function) is BoundHostMethod else function
         own = type(owner) if type(owner) is not SymbolicObject else type(owner.real)
         code = function if isinstance(function, (types.FunctionType, type)) else own
-        is_users = not is_library(getattr(code, "__module__", None) or "") or isinstance(function, types.MethodType)
+        is_users = not is_library(getattr(code, "__module__", None) or "") or \
+            isinstance(function, types.MethodType) and not is_immutable(function.__self__)
         if is_users and any(self.materialiser.holds_new_container(item) for item in given):
             self.abort(f"a list or dict that is made here is given to {name}, which may change or keep it")
         if is_users or any(map(self.materialiser.exposes, given)):

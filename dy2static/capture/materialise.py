@@ -22,7 +22,7 @@ from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObj
 from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
-from ..world.trust import is_library, is_library_class
+from ..world.trust import is_immutable, is_library, is_library_class
 from .made_functions import MadeFunctions
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
@@ -185,7 +185,7 @@ class Materialiser:
             return attributes.source.parent if isinstance(attributes, ShadowDict) else None
         if isinstance(item, (ShadowDict, ShadowList, ShadowSet)):
             return item.source
-        if isinstance(item, (tuple, types.MethodType, functools.partial)):
+        if isinstance(item, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
             return self.capture.world.origin(item)
         if type(item) is ShadowModule:
             return object.__getattribute__(item, "_dy2static_attributes").source.parent
@@ -197,7 +197,7 @@ class Materialiser:
         return (isinstance(item, _ATOMS) and not is_symbolic(item)
                 or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
                 or is_static_function(item) or callable(item) and is_library(type(item).__module__)
-                or type(item) in (slice, frozenset))
+                or type(item) in (slice, frozenset) or is_immutable(item))
 
     def _is_made_here(self, function: types.FunctionType) -> bool:
         return function.__code__ in self.capture.calls.staged_codes and self.capture.unstaged(function) is None

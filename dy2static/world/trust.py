@@ -1,10 +1,17 @@
 """Whose code is whose: which modules are libraries that may run as they are, and which are the user's."""
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
+import fractions
 import os
+import pathlib
+import re
 import sys
 import sysconfig
 import types
+import uuid
 from typing import Any
 
 import chainer
@@ -48,6 +55,22 @@ def is_generated(function: types.FunctionType) -> bool:
 
 
 _GENERATED = frozenset(("__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__"))
+
+
+def is_immutable(value: Any) -> bool:
+    """Whether a value of the standard library, or a text or number of a class of the user's, never changes."""
+    kind = type(value)
+    if kind in _IMMUTABLE or isinstance(value, pathlib.PurePath):
+        return True
+    if kind in _PLAIN or not isinstance(value, _PLAIN) or isinstance(value, enum.Enum) or is_library(kind.__module__):
+        return False
+    return not getattr(value, "__dict__", None) and "__slots__" not in kind.__dict__
+
+
+#: Their instances do not change, and their methods only compute.
+_IMMUTABLE = (decimal.Decimal, fractions.Fraction, re.Pattern, re.Match, datetime.date, datetime.datetime, datetime.time,
+              datetime.timedelta, datetime.timezone, uuid.UUID)
+_PLAIN = (str, bytes, int, float)
 
 
 def is_library_class(cls: type) -> bool:

@@ -18,7 +18,7 @@ from .collection_shadows import COLLECTIONS
 from .objects import Objects
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet
 from .sources import Guard, Source, Sources
-from .trust import is_library
+from .trust import is_immutable, is_library
 
 _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
@@ -47,6 +47,7 @@ class World(Objects):
         self._origins: Dict[int, Source] = {}
         self._classes: Dict[type, type] = {}
         self._checked: Set[type] = set()
+        self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
     def source(self, kind: str, parent: Optional[Source], key: Any = None) -> Source:
@@ -81,6 +82,12 @@ class World(Objects):
         if kind in _VALUES or isinstance(real, (np.generic, np.dtype)):
             self.guard(source, "eq", real)
             return real
+        if is_immutable(real):
+            self.check_class(kind)
+            self.guard(source, "is", real)
+            if hasattr(real, "__dict__"):
+                self._immutable.append(real)
+            return real
         known = self._memo.get(id(real))
         if known is not None:
             if known[2] is not source:
@@ -88,7 +95,7 @@ class World(Objects):
             return known[1]
         made = self._make(real, source)
         self._memo[id(real)] = (real, made, source)
-        if isinstance(made, (tuple, types.MethodType, functools.partial)):
+        if isinstance(made, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
             self._origins[id(made)] = source
         return made
 
@@ -150,6 +157,10 @@ class World(Objects):
             self._memo[id(real)] = real, shadow, source
         return shadow
 
+    def _proxy(self, real: types.MappingProxyType, source: Source) -> Any:
+        self.guard(source, "type", types.MappingProxyType)
+        return types.MappingProxyType(self._track(ShadowDict(self, real, source)))      # type: ignore[arg-type]
+
     def _collection(self, real: Any, source: Source) -> Any:
         self.guard(source, "type", type(real))
         return self._track(COLLECTIONS[type(real)](self, real, source))
@@ -199,7 +210,7 @@ class World(Objects):
     _MAKERS: Dict[type, Callable] = {
         tuple: _tuple, list: _list, dict: _dict, set: _set, np.ndarray: _array, types.FunctionType: _function,
         types.MethodType: _method, functools.partial: _partial, types.ModuleType: _module,
-        **dict.fromkeys(COLLECTIONS, _collection),
+        types.MappingProxyType: _proxy, **dict.fromkeys(COLLECTIONS, _collection),
     }
 
     def _track(self, container: Any) -> Any:
@@ -217,6 +228,8 @@ class World(Objects):
         for function, attributes in self._functions.values():
             if function.__dict__ != attributes:
                 raise CaptureAborted(f"an attribute of the function {function.__name__} is assigned")
+        if any(item.__dict__ for item in self._immutable):
+            raise CaptureAborted("an attribute of a text or number of a class of the user's is assigned")
         objects = [source for real, made, source in self._memo.values()
                    if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
         if len(objects) > 1:
@@ -228,4 +241,6 @@ class World(Objects):
             if function.__dict__ != attributes:
                 function.__dict__.clear()
                 function.__dict__.update(attributes)
+        for item in self._immutable:
+            item.__dict__.clear()
         self.dispose_classes()
