@@ -41,6 +41,12 @@ class Recent(dict):
             self.pop(list(self)[0], None)
 
 
+class _Stamp:
+    """When a call was used last, in the time of its `Cache`."""
+
+    time = 0
+
+
 class Cache:
     """At most ``limit`` programs of about ``limit_bytes`` bytes together, newest first; those used longest ago go first.
 
@@ -55,6 +61,7 @@ class Cache:
         self.last: Any = None
         self.evicted = self.clock = self.missed = 0
         self.misses: Deque[Miss] = collections.deque(maxlen=_MOST_REMEMBERED)
+        self._stamps: Dict[Callable, _Stamp] = {}
         self._gone: Dict[str, None] = Recent()
         self._parked: Optional[List[Callable]] = None
         self._lock = threading.RLock()
@@ -84,17 +91,16 @@ class Cache:
         self._stamp(call)
 
     def _stamp(self, call: Any) -> None:
-        self.clock += 1
-        try:
-            self.programs[self._every.index(call)].used = self.clock
-        except (ValueError, IndexError):
-            pass                                        # it stepped aside for another, or had to go
+        stamp = self._stamps.get(call)
+        if stamp is not None:                           # else it stepped aside for another, or had to go
+            stamp.time = self.clock = self.clock + 1
 
     def put(self, program: Program, call: Callable) -> None:
         """Add a program in front."""
         with self._lock:
             self.programs.insert(0, program)
             self._every.insert(0, call)
+            self._stamps[call] = _Stamp()
             self.used(call)
             program.returned = program.signature in self._gone
             self.trim()
@@ -106,7 +112,7 @@ class Cache:
             sizes = [program.nbytes for program in self.programs] if self.limit_bytes is not None else []
             total = sum(sizes)
             while len(self.programs) > max(self.limit, 1) or sizes and total > (self.limit_bytes or 0) and len(sizes) > 1:
-                oldest = min(range(1, len(self.programs)), key=lambda k: self.programs[k].used)
+                oldest = min(range(1, len(self.programs)), key=lambda k: self._stamps[self._every[k]].time)
                 self._gone[self.programs[oldest].signature] = None
                 self.forget(self.programs[oldest])
                 if sizes:
@@ -124,6 +130,7 @@ class Cache:
             every = self._every
             if call in every:
                 every[every.index(call)] = by
+                self._stamps[by] = self._stamps.pop(call)
                 self.last = by if self.last is call else self.last
 
     def forget(self, program: Program) -> None:
@@ -131,7 +138,7 @@ class Cache:
         with self._lock:
             if program in self.programs:
                 index = self.programs.index(program)
-                del self.programs[index], self._every[index]
+                del self._stamps[self._every[index]], self.programs[index], self._every[index]
 
     def note(self, miss: Miss) -> None:
         """Remember a miss."""
@@ -143,6 +150,7 @@ class Cache:
         with self._lock:
             self.programs.clear()
             self._every.clear()
+            self._stamps.clear()
             self.misses.clear()
             self._gone.clear()
             self.last = None

@@ -23,8 +23,7 @@ class Program:
     call: ``call(args, kwargs)`` checks the guards and runs; `MISS` if they do not hold.
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
-    constant_bytes: of the arrays that its graph holds.  used: when a call used it, in the time of its `Cache`.
-    returned: one like it was there before, and had to go.
+    constant_bytes: of the arrays that its graph holds.  returned: one like it was there before, and had to go.
     """
 
     call: Callable[[Tuple, Mapping], Any]
@@ -39,7 +38,6 @@ class Program:
     events: Tuple[Any, ...] = ()
     signature: str = ""
     constant_bytes: int = 0
-    used: int = 0
     returned: bool = False
 
     def __repr__(self) -> str:
