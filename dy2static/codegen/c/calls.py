@@ -3,19 +3,21 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ...ir.building import Builder, building
 from ...ir.graph import Node, Value
+from ...ir.template import AT
 from ...ir.types import Scalar, Tensor
 from ...lowering.host import fill
 from ...lowering.numpy_calls import lower_numpy
 from ...ops import scalar
+from ...ops.movement import getitem, getitem_at
 from ...ops.scalar import scalar_to_tensor, tensor_to_scalar
 
 
 def call_as_ops(node: Node) -> Optional[List[Node]]:
-    """Nodes that compute the same as a ``numpy_call``; None where there are none."""
+    """Nodes that compute the same as a ``numpy_call`` or ``checked_call``; None where there are none."""
     call, (value, *others) = node.attrs["call"], node.outputs
     type_ = value.type
     if isinstance(type_, Scalar) and type_.kind != "numpy":
@@ -27,9 +29,12 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
     builder.loc = node.loc
     wanted = Tensor((), type_.dtype) if is_number else type_
     with building(builder):
-        operands = list(map(_as_array, node.inputs))
+        operands = _as_arrays(node.inputs)
         function = _key(call.function)
-        result = lower_numpy(function, fill(call.args, operands), fill(call.kwargs, operands), wanted)
+        if function is operator.getitem:
+            result = _item(*fill(call.args, node.inputs))
+        else:
+            result = lower_numpy(function, fill(call.args, operands), fill(call.kwargs, operands), wanted)
         if result is None or result.type != wanted or result not in {v for n in builder.nodes for v in n.outputs}:
             return None
         if is_number:
@@ -83,6 +88,32 @@ def _key(function: Any) -> Any:
     return function
 
 
+def _as_arrays(values: Sequence[Value]) -> List[Value]:
+    """The operands with numbers as arrays: Python's take the dtype of the first array, if they are of its kind or less."""
+    arrays = [_as_array(v) for v in values]
+    dtype = next((v.dtype for v in arrays if isinstance(v.type, Tensor)), None)
+    kinds = {"py_int": "iuf", "py_float": "f"}
+    return [scalar_to_tensor(v, dtype=dtype) if dtype is not None and isinstance(v.type, Scalar)
+            and dtype.kind in kinds.get(v.type.kind, "") else v for v in arrays]
+
+
 def _as_array(value: Value) -> Value:
     is_number = isinstance(value.type, Scalar) and value.type.kind == "numpy" and value.dtype.kind in "biuf"
     return scalar_to_tensor(value, dtype=value.dtype) if is_number else value
+
+
+def _item(x: Value, key: Any) -> Optional[Value]:
+    """``x[key]`` where the key is a basic one, of numbers that only the run knows, too."""
+    entries = key if type(key) is tuple else (key,)
+    if not isinstance(x.type, Tensor) or not all(map(_is_basic, entries)):
+        return None
+    numbers = [entry for entry in entries if isinstance(entry, Value)]
+    index = tuple(AT if isinstance(entry, Value) else entry for entry in entries)
+    return getitem_at(x, *numbers, index=index) if numbers else getitem(x, index=index)
+
+
+def _is_basic(entry: Any) -> bool:
+    if isinstance(entry, Value):
+        return isinstance(entry.type, Scalar) and entry.type.kind in ("py_int", "numpy") and entry.dtype.kind in "iu"
+    parts = (entry.start, entry.stop, entry.step) if type(entry) is slice else (entry,)
+    return all(part is None or part is Ellipsis or type(part) is int for part in parts)

@@ -14,6 +14,9 @@ from ...ops.reduction import max_, sum_
 from ...ops.rules import sum_axes
 from .calls import call_as_ops
 
+#: Calls of NumPy.
+CALLS = ("numpy_call", "checked_call")
+
 
 def expand(graph: Graph) -> Graph:
     """The graph with the ops of `EXPANSIONS` taken apart, in regions too.  Values keep their identity."""
@@ -21,7 +24,7 @@ def expand(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.regions:
             nodes.append(replace(node, regions=tuple(map(expand, node.regions))))
-        elif node.op.name == "numpy_call":
+        elif node.op.name in CALLS:
             nodes += expand(Graph((), (), tuple(call_as_ops(node) or ()))).nodes
         elif node.op.name in EXPANSIONS:
             nodes += _expanded(node)

@@ -11,11 +11,11 @@ from ...ir.c_forms import c_expression, c_type
 from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
 from ...ir.types import Scalar, Stack, Tensor
-from ...passes.effects import has_effect, may_write, must_run
+from ...passes.effects import must_run
 from . import places
 from .alone import ALONE
 from .calls import call_as_ops
-from .expand import EXPANSIONS
+from .expand import CALLS, EXPANSIONS
 from .groups import REDUCTIONS
 from .scalars import has_scalar_form
 
@@ -39,7 +39,7 @@ def supported(node: Node) -> bool:
     if not all(map(_has_memory_form, (*node.inputs, *node.outputs))):
         return False
     name = node.op.name
-    if name == "numpy_call":
+    if name in CALLS:
         instead = call_as_ops(node)
         return instead is not None and all(map(supported, instead))
     if node.regions:
@@ -113,7 +113,7 @@ class _Partition:
     def __init__(self, graph: Graph, wanted: Set[Value]):
         self.graph, self.wanted = graph, wanted
         self.producer = {v: node for node in graph.nodes for v in node.outputs}
-        self.native = {node for node in graph.nodes if supported(node) and not has_effect(node) and not self._may_leak(node)}
+        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node) and not self._may_leak(node)}
         self.level: Dict[Node, int] = {}
 
     def _may_leak(self, node: Node) -> bool:
@@ -154,7 +154,7 @@ class _Partition:
                     level = max(level, self.level[before] + (before not in self.native and node in self.native))
             self.level[node] = level
             drawn = level if node.op.name in _DRAWS else drawn
-            if node not in self.native and has_effect(node) and node.op.name not in _DRAWS:
+            if node not in self.native and _has_effect(node) and node.op.name not in _DRAWS:
                 barrier = max([barrier, *self.level.values()]) + 1
                 self.level[node] = barrier - 1
 
@@ -195,6 +195,7 @@ class _Partition:
         if not any(_works(node) for node in kept):
             return list(nodes)
         outputs = tuple(v for node in kept for v in node.outputs if v in wanted)
+        kept = self._with_sources(kept)
         made = {v for node in kept for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
         region = Graph(inputs, outputs, tuple(kept), "native")
@@ -203,9 +204,30 @@ class _Partition:
         native = Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
         return [native, *views]
 
+    def _with_sources(self, nodes: Sequence[Node]) -> List[Node]:
+        """The nodes, and before them those outside that only rename elements, or need none: constants, views."""
+        made = {v for node in nodes for v in node.outputs}
+        found: List[Node] = []
+        waiting = [v for node in reversed(nodes) for v in node.inputs]
+        while waiting:
+            value = waiting.pop()
+            source = self.producer.get(value)
+            if value in made or source not in self.native or not _stays_outside(source):
+                continue
+            made.update(source.outputs)
+            found.append(source)
+            waiting += source.inputs
+        order = {node: k for k, node in enumerate(self.graph.nodes)}
+        return sorted(found, key=order.__getitem__) + list(nodes)
+
+
+def _has_effect(node: Node) -> bool:
+    """Whether a node does something besides what it gives; a call that may only fail makes native code decline."""
+    return any(inner.op.effect and inner.op.name not in CALLS for inner in node.walk())
+
 
 def _stays_outside(node: Node) -> bool:
-    if node.op.name == "numpy_call":
+    if node.op.name in CALLS:
         return any(new.op.view for new in call_as_ops(node) or ())
     return node.op.name in places.RULES or node.op.name in ("reshape", "getitem_at", "constant", "full", "py_constant", "dimension")
 
