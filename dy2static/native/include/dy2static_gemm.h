@@ -4,143 +4,10 @@
    a block of A is packed so that it stays in the second cache, a panel of B so that it stays in the first, and a
    kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is.
 
-   Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function.  To be compiled with
-   contraction (-ffp-contract=fast): without it the compiler may not fuse a multiplication and an addition. */
-#include <stdint.h>
-#include <string.h>
+   Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function. */
+#include "dy2static_tiles.h"
 
-#if defined(__AVX512F__)
-#define DY_BYTES 64
-#define DY_ROWS 12              /* 24 of 32 registers hold the tile */
-#elif defined(__AVX__)
-#define DY_BYTES 32
-#define DY_ROWS 6               /* 12 of 16 */
-#elif defined(__aarch64__)
-#define DY_BYTES 16
-#define DY_ROWS 12
-#else
-#define DY_BYTES 16
-#define DY_ROWS 6
-#endif
-
-typedef DY_T dy_vector __attribute__((vector_size(DY_BYTES)));
-typedef DY_T dy_unaligned __attribute__((vector_size(DY_BYTES), aligned(sizeof(DY_T)), may_alias));
-
-enum {
-    WIDTH = DY_BYTES / sizeof(DY_T),
-    COLUMNS = 2 * WIDTH,
-    DEPTH = 1536 / sizeof(DY_T),                /* a panel of B is 48 KiB with the longest vectors */
-    HEIGHT = 16 * DY_ROWS,                      /* a block of A is 300 KiB there, else 150 */
-    PACKED_ROWS = 64,                           /* fewer do not repay that a panel is packed */
-    STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
-};
-
-static __thread DY_T block[HEIGHT * STRIDE] __attribute__((aligned(64)));
-static __thread DY_T panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
-
-#define DY_INLINE static inline __attribute__((always_inline))
-
-DY_INLINE dy_vector load(const DY_T *from) { return *(const dy_unaligned *)from; }
-DY_INLINE void store(DY_T *to, dy_vector value) { *(dy_unaligned *)to = value; }
-
-/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used; a: rows of `block`. */
-DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
-                    DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
-{
-    dy_vector sum[DY_ROWS][2];
-#pragma GCC unroll 12
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            sum[i][v] = (dy_vector){0};
-    for (int64_t l = 0; l < depth; l++, b += ldb) {
-        dy_vector right[2];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            right[v] = load(b + v * WIDTH);
-#pragma GCC unroll 12
-        for (int i = 0; i < rows; i++) {
-            const DY_T left = a[i * STRIDE + l];
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                sum[i][v] += left * right[v];
-        }
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            DY_T *const to = c + i * ldc + v * WIDTH;
-            /* what C held must not be read where it does not count: it may be NaN */
-            store(to, beta == 0 ? alpha * sum[i][v] : alpha * sum[i][v] + beta * load(to));
-        }
-}
-
-#define DY_TILES(ROWS)                                                                                              \
-    static __attribute__((noinline)) void tile_##ROWS(const int vectors, const int64_t depth, const DY_T *a,        \
-                                                      const DY_T *b, const int64_t ldb, DY_T *c, const int64_t ldc, \
-                                                      const DY_T alpha, const DY_T beta)                            \
-    {                                                                                                               \
-        if (vectors == 2)                                                                                           \
-            tile(ROWS, 2, depth, a, b, ldb, c, ldc, alpha, beta);                                                   \
-        else                                                                                                        \
-            tile(ROWS, 1, depth, a, b, ldb, c, ldc, alpha, beta);                                                   \
-    }
-#if DY_ROWS == 12
-DY_TILES(12)
-DY_TILES(8)
-#endif
-DY_TILES(6)
-DY_TILES(4)
-DY_TILES(3)
-DY_TILES(2)
-DY_TILES(1)
-
-static inline int tile_rows(const int64_t left)
-{
-    static const int fitting[13] = {0, 1, 2, 3, 4, 4, 6, 6, 8, 8, 8, 8, 12};
-    const int rows = left < DY_ROWS ? fitting[left] : DY_ROWS;
-    return rows;
-}
-
-static void any_tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
-                     DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
-{
-    switch (rows) {
-#if DY_ROWS == 12
-    case 12: tile_12(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-    case 8: tile_8(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-#endif
-    case 6: tile_6(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-    case 4: tile_4(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-    case 3: tile_3(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-    case 2: tile_2(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-    default: tile_1(vectors, depth, a, b, ldb, c, ldc, alpha, beta); break;
-    }
-}
-
-typedef DY_T dy_quad __attribute__((vector_size(4 * sizeof(DY_T))));
-typedef DY_T dy_quad_unaligned __attribute__((vector_size(4 * sizeof(DY_T)), aligned(sizeof(DY_T)), may_alias));
-
-#if defined(__clang__) || __GNUC__ >= 12
-#define DY_MIX(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-typedef __typeof__((dy_quad){0} < (dy_quad){0}) dy_places;
-#define DY_MIX(x, y, ...) __builtin_shuffle(x, y, (dy_places){__VA_ARGS__})
-#endif
-
-/* Four rows of four elements to four columns. */
-DY_INLINE void transpose(const DY_T *from, const int64_t ld, DY_T *to, const int64_t width)
-{
-    const dy_quad a = *(const dy_quad_unaligned *)from, b = *(const dy_quad_unaligned *)(from + ld);
-    const dy_quad c = *(const dy_quad_unaligned *)(from + 2 * ld), d = *(const dy_quad_unaligned *)(from + 3 * ld);
-    const dy_quad ab = DY_MIX(a, b, 0, 4, 1, 5), cd = DY_MIX(c, d, 0, 4, 1, 5);
-    const dy_quad AB = DY_MIX(a, b, 2, 6, 3, 7), CD = DY_MIX(c, d, 2, 6, 3, 7);
-    *(dy_quad_unaligned *)to = DY_MIX(ab, cd, 0, 1, 4, 5);
-    *(dy_quad_unaligned *)(to + width) = DY_MIX(ab, cd, 2, 3, 6, 7);
-    *(dy_quad_unaligned *)(to + 2 * width) = DY_MIX(AB, CD, 0, 1, 4, 5);
-    *(dy_quad_unaligned *)(to + 3 * width) = DY_MIX(AB, CD, 2, 3, 6, 7);
-}
+DY_TILES(any_tile, 0)
 
 /* Rows of op(A) one after the other. */
 static void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a, const int64_t lda)
@@ -343,11 +210,11 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
                     DY_T *to = c + (i + r) * ldc + j;
                     height = tile_rows(rows - r);
                     if (whole) {
-                        any_tile(height, vectors, depth, block + r * STRIDE, right, stride, to, ldc, alpha, keep);
+                        any_tile(height, vectors, depth, block + r * STRIDE, right, stride, 0, to, ldc, alpha, keep);
                         continue;
                     }
                     DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
-                    any_tile(height, vectors, depth, block + r * STRIDE, right, stride, edge, COLUMNS, alpha, 0);
+                    any_tile(height, vectors, depth, block + r * STRIDE, right, stride, 0, edge, COLUMNS, alpha, 0);
                     for (int64_t s = 0; s < height; s++)
                         for (int64_t t = 0; t < columns; t++)
                             to[s * ldc + t] = edge[s * COLUMNS + t] + (keep == 0 ? 0 : keep * to[s * ldc + t]);

@@ -1,0 +1,61 @@
+"""Convolutions for generated code, forward and both derivatives: planes read by tables of offsets, by kernels of ours."""
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple, Sequence, Tuple
+
+from . import compiler, library
+
+HEADER = "dy2static_windows.h"
+AXES = 3                            # how many the C functions have
+_FLAGS = ("-ffp-contract=fast", "-O2")
+_TYPES = {"f32": "float", "f64": "double"}
+
+_TEXT = """
+#define DY_T {type}
+#include "dy2static_convolutions.h"
+void *const table[3] = {{forward, transposed, grad_weight}};
+"""
+
+
+class Windows(NamedTuple):
+    """The windows of a convolution of ``x: (batch, groups * in_, *image)`` with ``(groups * out, in_, *kernel)``.
+
+    Its transposed one and its derivatives have the windows of the convolution itself.
+    """
+
+    batch: int
+    groups: int
+    in_: int
+    out: int
+    image: Tuple[int, ...]
+    kernel: Tuple[int, ...]
+    spots: Tuple[int, ...]
+    stride: Tuple[int, ...]
+    pad: Tuple[int, ...]
+    dilate: Tuple[int, ...]
+
+    def fits(self) -> bool:
+        """Whether there are few enough axes."""
+        return len(self.image) <= AXES
+
+    def text(self) -> str:
+        """The initialiser of a ``dy_windows`` in C."""
+        def axes(sizes: Sequence[int], filler: int) -> str:
+            return "{" + ", ".join(map(str, (filler,) * (AXES - len(sizes)) + tuple(sizes))) + "}"
+
+        parts = [*map(str, self[:4]), *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1)]
+        return "{" + ", ".join(parts) + "}"
+
+
+@functools.lru_cache(maxsize=None)
+def address(name: str) -> int:
+    """Where the table of functions for one type, "f32" or "f64", is.
+
+    Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
+    """
+    return compiler.build(_TEXT.format(type=_TYPES[name]), _FLAGS).address("table")
+
+
+for _name in _TYPES:
+    library.ADDRESSES[f"dy2static_set_convolutions_{_name}"] = functools.partial(address, _name)

@@ -1,0 +1,340 @@
+/* Convolutions and their derivatives: the functions of the library that convolutions.py builds.
+
+   Nothing is unrolled into patches.  The image of one group is copied once, with its padding, into planes: where windows
+   step by s, one plane for each remainder by s.  In these planes, what one tap of the filters meets in neighbouring windows
+   lies side by side, so that the rows of the matrix of patches are the planes themselves at some offset, and a product
+   reads them by a table of offsets (`tile`).  Places that are between the end of one row of windows and the start of the
+   next are computed and dropped.
+
+   Before the include: DY_T. */
+#include <stdlib.h>
+#include <pthread.h>
+#include "dy2static_tiles.h"
+#include "dy2static_windows.h"
+
+DY_TILES(tapped_tile, 1)
+DY_TILES(plain_tile, 0)
+
+enum { SLACK = 2 * COLUMNS };               /* tiles read up to a panel behind the last place */
+
+/* Working memory of a thread; it grows to what the largest convolution needs and goes with the thread. */
+static pthread_key_t memory_key;
+static int has_key;
+
+static __attribute__((constructor)) void make_key(void) { has_key = !pthread_key_create(&memory_key, free); }
+
+static void *memory(const int64_t bytes)
+{
+    if (!has_key)
+        return 0;
+    int64_t *held = pthread_getspecific(memory_key);
+    if (held && *held >= bytes)
+        return (char *)held + 64;
+    free(held);
+    pthread_setspecific(memory_key, 0);
+    const int64_t size = (bytes + 64 + 4095) / 4096 * 4096;
+    held = aligned_alloc(64, size);
+    if (!held)
+        return 0;
+    *held = size - 64;
+    if (pthread_setspecific(memory_key, held)) {
+        free(held);
+        return 0;
+    }
+    return (char *)held + 64;
+}
+
+static inline int64_t count(const int64_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+static inline int64_t most(const int64_t a, const int64_t b) { return a > b ? a : b; }
+static inline int64_t least(const int64_t a, const int64_t b) { return a < b ? a : b; }
+static inline int64_t rounded(const int64_t n) { return (n + 15) / 16 * 16; }
+static inline int64_t floor_div(const int64_t a, const int64_t b) { return a / b - (a % b < 0); }
+static inline int64_t packed_rows(const int64_t depth) { return (depth + DEPTH - 1) / DEPTH * STRIDE; }
+
+/* planes[q] = x[step * q + first], zero outside x, for one channel and one remainder */
+static void fill_plane(DY_T *to, const int64_t *plane, const DY_T *x, const int64_t *sizes, const int64_t *step, const int64_t *first)
+{
+    const int64_t from = least(plane[2], most(0, -floor_div(first[2], step[2])));
+    const int64_t until = most(from, least(plane[2], floor_div(sizes[2] - 1 - first[2], step[2]) + 1));
+    for (int64_t q0 = 0; q0 < plane[0]; q0++)
+        for (int64_t q1 = 0; q1 < plane[1]; q1++, to += plane[2]) {
+            const int64_t i0 = q0 * step[0] + first[0], i1 = q1 * step[1] + first[1];
+            if (i0 < 0 || i0 >= sizes[0] || i1 < 0 || i1 >= sizes[1]) {
+                memset(to, 0, plane[2] * sizeof(DY_T));
+                continue;
+            }
+            const DY_T *const row = x + (i0 * sizes[1] + i1) * sizes[2] + first[2];
+            for (int64_t q = 0; q < from; q++)
+                to[q] = 0;
+            if (step[2] == 1)
+                for (int64_t q = from; q < until; q++)
+                    to[q] = row[q];
+            else
+                for (int64_t q = from; q < until; q++)
+                    to[q] = row[q * step[2]];
+            for (int64_t q = until; q < plane[2]; q++)
+                to[q] = 0;
+        }
+}
+
+/* How the image of a group lies in planes, for `forward` and `grad_weight`. */
+typedef struct {
+    int64_t plane[3], remainders[3], each, channel, total;
+} layout;
+
+static layout lay_out(const dy_windows *w)
+{
+    layout l;
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t reach = (w->kernel[axis] - 1) * w->dilate[axis];
+        l.plane[axis] = w->spots[axis] + reach / w->stride[axis];
+        l.remainders[axis] = least(w->stride[axis], reach + 1);
+    }
+    l.each = count(l.plane);
+    l.channel = l.each * count(l.remainders);
+    l.total = rounded(l.channel * w->in + SLACK);
+    return l;
+}
+
+static void fill_planes(DY_T *to, const layout *l, const dy_windows *w, const DY_T *x)
+{
+    for (int64_t c = 0; c < w->in; c++, x += count(w->image))
+        for (int64_t r0 = 0; r0 < l->remainders[0]; r0++)
+            for (int64_t r1 = 0; r1 < l->remainders[1]; r1++)
+                for (int64_t r2 = 0; r2 < l->remainders[2]; r2++, to += l->each) {
+                    const int64_t first[3] = {r0 - w->pad[0], r1 - w->pad[1], r2 - w->pad[2]};
+                    fill_plane(to, l->plane, x, w->image, w->stride, first);
+                }
+    memset(to, 0, SLACK * sizeof(DY_T));
+}
+
+/* Where each tap of the filters finds what it meets in the first window. */
+static void find_taps(int64_t *where, const layout *l, const dy_windows *w)
+{
+    for (int64_t c = 0; c < w->in; c++)
+        for (int64_t k0 = 0; k0 < w->kernel[0]; k0++)
+            for (int64_t k1 = 0; k1 < w->kernel[1]; k1++)
+                for (int64_t k2 = 0; k2 < w->kernel[2]; k2++) {
+                    const int64_t k[3] = {k0, k1, k2};
+                    int64_t remainder = 0, shift = 0;
+                    for (int axis = 0; axis < 3; axis++) {
+                        const int64_t at = k[axis] * w->dilate[axis];
+                        remainder = remainder * l->remainders[axis] + at % w->stride[axis];
+                        shift = shift * l->plane[axis] + at / w->stride[axis];
+                    }
+                    *where++ = c * l->channel + remainder * l->each + shift;
+                }
+}
+
+/* The places of a grid that a product computes, and where they go: place q to element first + step * q of each axis of the
+   result, where there is such an element. */
+typedef struct {
+    const int64_t *plane;                       /* distances of the grid's rows */
+    int64_t grid[3];                            /* places that count */
+    int64_t first[3], step[3];
+    const int64_t *sizes;                       /* of one channel of the result */
+} places;
+
+/* `rows` rows of the result, from filters packed in blocks of DEPTH, a table of taps, and planes. */
+static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t *where, const DY_T *planes,
+                           const places *at, DY_T *result, DY_T *strip)
+{
+    const int64_t row = at->plane[2], slice = at->plane[1] * row, each = count(at->sizes);
+    const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + at->grid[2];
+    for (int64_t u = 0; u < span; u += COLUMNS) {
+        const int vectors = span - u > WIDTH ? 2 : 1;
+        const int64_t until = least(span, u + vectors * WIDTH);
+        if (u % row >= at->grid[2] && u % row + (until - u) <= row)
+            continue;                           /* nothing that counts */
+        for (int64_t l = 0; l < depth; l += DEPTH)
+            for (int64_t r = 0, height; r < rows; r += height) {
+                height = tile_rows(rows - r);
+                tapped_tile(height, vectors, least(DEPTH, depth - l), filters + l / DEPTH * rows * STRIDE + r * STRIDE, planes + u,
+                            0, where + l, strip + r * COLUMNS, COLUMNS, 1, l ? 1 : 0);
+            }
+        for (int64_t v = u; v < until;) {
+            const int64_t q0 = v / slice, q1 = v % slice / row, q2 = v % row;
+            const int64_t end = least(until, v - q2 + row);
+            const int64_t i0 = at->first[0] + q0 * at->step[0], i1 = at->first[1] + q1 * at->step[1];
+            int64_t from = q2, to = least(at->grid[2], q2 + end - v);
+            if (q1 < at->grid[1] && i0 >= 0 && i0 < at->sizes[0] && i1 >= 0 && i1 < at->sizes[1]) {
+                while (from < to && at->first[2] + from * at->step[2] < 0)
+                    from++;
+                while (from < to && at->first[2] + (to - 1) * at->step[2] >= at->sizes[2])
+                    to--;
+                const DY_T *source = strip + v - u + from - q2;
+                DY_T *target = result + (i0 * at->sizes[1] + i1) * at->sizes[2] + at->first[2] + from * at->step[2];
+                const int64_t length = to - from;
+                if (length == COLUMNS && at->step[2] == 1)
+                    for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
+                        memcpy(target, source, COLUMNS * sizeof(DY_T));
+                else if (length > 0)
+                    for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
+                        for (int64_t t = 0; t < length; t++)
+                            target[t * at->step[2]] = source[t];
+            }
+            v = end;
+        }
+    }
+}
+
+static int forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y)
+{
+    const layout l = lay_out(w);
+    const int64_t depth = w->in * count(w->kernel), packed = packed_rows(depth) * w->out;
+    const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
+    int64_t *const where = memory(rounded(depth) * 8 + (l.total + packed + w->out * COLUMNS) * sizeof(DY_T));
+    if (!where)
+        return 1;
+    DY_T *const planes = (DY_T *)(where + rounded(depth)), *const rows = planes + l.total, *const strip = rows + packed;
+    find_taps(where, &l, w);
+    for (int64_t g = 0; g < w->groups; g++, filters += w->out * depth) {
+        for (int64_t i = 0; i < w->out; i++)
+            for (int64_t s = 0; s < depth; s += DEPTH)
+                memcpy(rows + (s / DEPTH * w->out + i) * STRIDE, filters + i * depth + s, least(DEPTH, depth - s) * sizeof(DY_T));
+        for (int64_t n = 0; n < w->batch; n++) {
+            fill_planes(planes, &l, w, x + (n * w->groups + g) * w->in * count(w->image));
+            tapped_product(w->out, depth, rows, where, planes, &at, y + (n * w->groups + g) * w->out * count(w->spots), strip);
+        }
+    }
+    return 0;
+}
+
+/* The elements of x fall into classes by their remainder by the stride: each is a product of its own with the taps that
+   meet it, which step by one through y. */
+static int transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x)
+{
+    const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel);
+    int64_t plane[3], lowest[3], reach[3], grid[3], first[3];
+    int empty = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        lowest[axis] = floor_div(w->pad[axis] - w->stride[axis] + 1 + w->stride[axis] - 1, w->stride[axis]);
+        reach[axis] = (w->kernel[axis] - 1) * w->dilate[axis] / w->stride[axis];
+        grid[axis] = floor_div(w->image[axis] - 1 + w->pad[axis], w->stride[axis]) - lowest[axis] + 1;
+        plane[axis] = grid[axis] + reach[axis];
+        first[axis] = lowest[axis] - reach[axis];
+        empty |= (w->kernel[axis] - 1) * w->dilate[axis] + 1 < w->stride[axis] || w->dilate[axis] > 1;
+    }
+    const int64_t depth = w->out * taps, packed = packed_rows(depth) * w->in, total = rounded(count(plane) * w->out + SLACK);
+    int64_t *const where = memory((rounded(depth) + rounded(depth)) * 8 + (total + packed + w->in * COLUMNS) * sizeof(DY_T));
+    if (!where)
+        return 1;
+    int64_t *const met = where + rounded(depth);
+    DY_T *const planes = (DY_T *)(met + rounded(depth)), *const rows = planes + total, *const strip = rows + packed;
+    if (empty)                                      /* elements that no tap meets */
+        memset(x, 0, w->batch * w->groups * w->in * count(w->image) * sizeof(DY_T));
+    for (int64_t r0 = 0; r0 < w->stride[0]; r0++)
+        for (int64_t r1 = 0; r1 < w->stride[1]; r1++)
+            for (int64_t r2 = 0; r2 < w->stride[2]; r2++) {
+                const int64_t r[3] = {r0, r1, r2};
+                int64_t found = 0;
+                for (int64_t k = 0; k < taps; k++) {
+                    const int64_t at[3] = {k / (w->kernel[1] * w->kernel[2]) * w->dilate[0],
+                                           k / w->kernel[2] % w->kernel[1] * w->dilate[1], k % w->kernel[2] * w->dilate[2]};
+                    int64_t offset = 0;
+                    int meets = 1;
+                    for (int axis = 0; axis < 3; axis++) {
+                        meets &= at[axis] % w->stride[axis] == r[axis];
+                        offset = offset * plane[axis] + reach[axis] - (at[axis] - r[axis]) / w->stride[axis];
+                    }
+                    if (meets) {
+                        met[found] = k;
+                        where[found++] = offset;
+                    }
+                }
+                if (!found)
+                    continue;
+                const int64_t used = found * w->out;
+                for (int64_t o = 1; o < w->out; o++)
+                    for (int64_t t = 0; t < found; t++)
+                        where[o * found + t] = where[t] + o * count(plane);
+                places at = {plane, {grid[0], grid[1], grid[2]}, {0}, {w->stride[0], w->stride[1], w->stride[2]}, w->image};
+                for (int axis = 0; axis < 3; axis++)
+                    at.first[axis] = lowest[axis] * w->stride[axis] + r[axis] - w->pad[axis];
+                for (int64_t g = 0; g < w->groups; g++) {
+                    const DY_T *const own = filters + g * w->out * w->in * taps;
+                    for (int64_t o = 0, s = 0; o < w->out; o++)
+                        for (int64_t t = 0; t < found; t++, s++)
+                            for (int64_t i = 0; i < w->in; i++)
+                                rows[(s / DEPTH * w->in + i) * STRIDE + s % DEPTH] = own[(o * w->in + i) * taps + met[t]];
+                    for (int64_t n = 0; n < w->batch; n++) {
+                        const DY_T *const from = y + (n * w->groups + g) * w->out * count(w->spots);
+                        for (int64_t o = 0; o < w->out; o++)
+                            fill_plane(planes + o * count(plane), plane, from + o * count(w->spots), w->spots, one, first);
+                        memset(planes + w->out * count(plane), 0, SLACK * sizeof(DY_T));
+                        tapped_product(w->in, used, rows, where, planes, &at,
+                                       x + (n * w->groups + g) * w->in * count(w->image), strip);
+                    }
+                }
+            }
+    return 0;
+}
+
+/* panel[l][j] = planes[where[j] + l] */
+static void pack_taps(const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where)
+{
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) {
+        const DY_T *const from[4] = {planes + where[j], planes + where[j + 1], planes + where[j + 2], planes + where[j + 3]};
+        int64_t l = 0;
+        for (; l + 4 <= depth; l += 4)
+            transpose_rows(from[0] + l, from[1] + l, from[2] + l, from[3] + l, panel + l * COLUMNS + j, COLUMNS);
+        for (; l < depth; l++)
+            for (int64_t s = 0; s < 4; s++)
+                panel[l * COLUMNS + j + s] = from[s][l];
+    }
+    for (; j < COLUMNS; j++)
+        for (int64_t l = 0; l < depth; l++)
+            panel[l * COLUMNS + j] = j < columns ? planes[where[j] + l] : 0;
+}
+
+static int grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
+{
+    const layout l = lay_out(w);
+    const int64_t taps = w->in * count(w->kernel), row = l.plane[2], slice = l.plane[1] * row, columns = w->spots[2];
+    const int64_t span = (w->spots[0] - 1) * slice + (w->spots[1] - 1) * row + columns, wide = (taps + COLUMNS - 1) / COLUMNS * COLUMNS;
+    int64_t *const where = memory(rounded(taps) * 8 + (l.total + w->out * wide) * sizeof(DY_T));
+    if (!where)
+        return 1;
+    DY_T *const planes = (DY_T *)(where + rounded(taps)), *const sums = planes + l.total;
+    find_taps(where, &l, w);
+    for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
+        memset(sums, 0, w->out * wide * sizeof(DY_T));
+        for (int64_t n = 0; n < w->batch; n++) {
+            const DY_T *const from = y + (n * w->groups + g) * w->out * count(w->spots);
+            fill_planes(planes, &l, w, x + (n * w->groups + g) * w->in * count(w->image));
+            for (int64_t u = 0; u < span; u += DEPTH) {
+                const int64_t depth = least(DEPTH, span - u);
+                for (int64_t o = 0; o < w->out; o += HEIGHT) {
+                    const int64_t height = least(HEIGHT, w->out - o);
+                    for (int64_t i = 0; i < height; i++)
+                        memset(block + i * STRIDE, 0, depth * sizeof(DY_T));
+                    for (int64_t v = u; v < u + depth;) {       /* what lies between rows of windows stays zero */
+                        const int64_t q0 = v / slice, q1 = v % slice / row, q2 = v % row;
+                        const int64_t end = least(u + depth, v - q2 + row), length = least(columns - q2, end - v);
+                        if (q1 < w->spots[1] && length > 0)
+                            for (int64_t i = 0; i < height; i++) {
+                                const DY_T *const source = from + ((o + i) * w->spots[0] + q0) * w->spots[1] * columns
+                                                           + q1 * columns + q2;
+                                for (int64_t t = 0; t < length; t++)
+                                    block[i * STRIDE + v - u + t] = source[t];
+                            }
+                        v = end;
+                    }
+                    for (int64_t j = 0; j < taps; j += COLUMNS) {
+                        pack_taps(depth, least(COLUMNS, taps - j), planes + u, where + j);
+                        const int vectors = taps - j > WIDTH ? 2 : 1;
+                        for (int64_t r = 0, some; r < height; r += some) {
+                            some = tile_rows(height - r);
+                            plain_tile(some, vectors, depth, block + r * STRIDE, panel, COLUMNS, 0, sums + (o + r) * wide + j, wide,
+                                       1, 1);
+                        }
+                    }
+                }
+            }
+        }
+        for (int64_t o = 0; o < w->out; o++)
+            memcpy(filters + o * taps, sums + o * wide, taps * sizeof(DY_T));
+    }
+    return 0;
+}

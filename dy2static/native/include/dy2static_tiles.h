@@ -1,0 +1,154 @@
+/* What products and convolutions share: how their blocks are cut, tiles of C in registers, packing.
+
+   Before the include: DY_T, the type (float or double).  To be compiled with contraction (-ffp-contract=fast): without it
+   the compiler may not fuse a multiplication and an addition. */
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define DY_BYTES 64
+#define DY_ROWS 12              /* 24 of 32 registers hold the tile */
+#elif defined(__AVX__)
+#define DY_BYTES 32
+#define DY_ROWS 6               /* 12 of 16 */
+#elif defined(__aarch64__)
+#define DY_BYTES 16
+#define DY_ROWS 12
+#else
+#define DY_BYTES 16
+#define DY_ROWS 6
+#endif
+
+typedef DY_T dy_vector __attribute__((vector_size(DY_BYTES)));
+typedef DY_T dy_unaligned __attribute__((vector_size(DY_BYTES), aligned(sizeof(DY_T)), may_alias));
+
+enum {
+    WIDTH = DY_BYTES / sizeof(DY_T),
+    COLUMNS = 2 * WIDTH,
+    DEPTH = 1536 / sizeof(DY_T),                /* a panel of B is 48 KiB with the longest vectors */
+    HEIGHT = 16 * DY_ROWS,                      /* a block of A is 300 KiB there, else 150 */
+    PACKED_ROWS = 64,                           /* fewer do not repay that a panel is packed */
+    STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
+};
+
+static __thread DY_T block[HEIGHT * STRIDE] __attribute__((aligned(64)));
+static __thread DY_T panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
+
+#define DY_INLINE static inline __attribute__((always_inline))
+
+DY_INLINE dy_vector load(const DY_T *from) { return *(const dy_unaligned *)from; }
+DY_INLINE void store(DY_T *to, dy_vector value) { *(dy_unaligned *)to = value; }
+
+/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used; a: rows of `block`.  Row l of B is at
+   b + where[l], or at b + l * ldb where there is no such table (which is a constant, too). */
+DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
+                    const int64_t *where, DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+{
+    dy_vector sum[DY_ROWS][2];
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = (dy_vector){0};
+    for (int64_t l = 0; l < depth; l++) {
+        const DY_T *const row = where ? b + where[l] : b + l * ldb;
+        dy_vector right[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            right[v] = load(row + v * WIDTH);
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++) {
+            const DY_T left = a[i * STRIDE + l];
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] += left * right[v];
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            DY_T *const to = c + i * ldc + v * WIDTH;
+            /* what C held must not be read where it does not count: it may be NaN */
+            store(to, beta == 0 ? alpha * sum[i][v] : alpha * sum[i][v] + beta * load(to));
+        }
+}
+
+/* Tiles by their number of rows: DY_TILE(tile_12, 12, 0) ... and one function that takes the number. */
+#define DY_TILES(NAME, TABLE)                                                                                       \
+    DY_LONG_TILES(NAME, TABLE)                                                                                      \
+    DY_TILE(NAME##_6, 6, TABLE)                                                                                     \
+    DY_TILE(NAME##_4, 4, TABLE)                                                                                     \
+    DY_TILE(NAME##_3, 3, TABLE)                                                                                     \
+    DY_TILE(NAME##_2, 2, TABLE)                                                                                     \
+    DY_TILE(NAME##_1, 1, TABLE)                                                                                     \
+    static void NAME(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b,          \
+                     const int64_t ldb, const int64_t *where, DY_T *c, const int64_t ldc, const DY_T alpha,         \
+                     const DY_T beta)                                                                               \
+    {                                                                                                               \
+        switch (rows) {                                                                                             \
+            DY_LONG_CASES(NAME)                                                                                     \
+        case 6: NAME##_6(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;                             \
+        case 4: NAME##_4(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;                             \
+        case 3: NAME##_3(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;                             \
+        case 2: NAME##_2(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;                             \
+        default: NAME##_1(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;                            \
+        }                                                                                                           \
+    }
+
+#define DY_TILE(NAME, ROWS, TABLE)                                                                                  \
+    static __attribute__((noinline)) void NAME(const int vectors, const int64_t depth, const DY_T *a,               \
+                                               const DY_T *b, const int64_t ldb, const int64_t *where, DY_T *c,     \
+                                               const int64_t ldc, const DY_T alpha, const DY_T beta)                \
+    {                                                                                                               \
+        if (vectors == 2)                                                                                           \
+            tile(ROWS, 2, depth, a, b, ldb, TABLE ? where : 0, c, ldc, alpha, beta);                                \
+        else                                                                                                        \
+            tile(ROWS, 1, depth, a, b, ldb, TABLE ? where : 0, c, ldc, alpha, beta);                                \
+    }
+
+#if DY_ROWS == 12
+#define DY_LONG_TILES(NAME, TABLE) DY_TILE(NAME##_12, 12, TABLE) DY_TILE(NAME##_8, 8, TABLE)
+#define DY_LONG_CASES(NAME)                                                                                         \
+    case 12: NAME##_12(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;                               \
+    case 8: NAME##_8(vectors, depth, a, b, ldb, where, c, ldc, alpha, beta); break;
+#else
+#define DY_LONG_TILES(NAME, TABLE)
+#define DY_LONG_CASES(NAME)
+#endif
+
+static inline int tile_rows(const int64_t left)
+{
+    static const int fitting[13] = {0, 1, 2, 3, 4, 4, 6, 6, 8, 8, 8, 8, 12};
+    const int rows = left < DY_ROWS ? fitting[left] : DY_ROWS;
+    return rows;
+}
+
+typedef DY_T dy_quad __attribute__((vector_size(4 * sizeof(DY_T))));
+typedef DY_T dy_quad_unaligned __attribute__((vector_size(4 * sizeof(DY_T)), aligned(sizeof(DY_T)), may_alias));
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define DY_MIX(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+typedef __typeof__((dy_quad){0} < (dy_quad){0}) dy_places;
+#define DY_MIX(x, y, ...) __builtin_shuffle(x, y, (dy_places){__VA_ARGS__})
+#endif
+
+/* Four rows of four elements to four columns. */
+DY_INLINE void transpose_rows(const DY_T *row_a, const DY_T *row_b, const DY_T *row_c, const DY_T *row_d, DY_T *to,
+                              const int64_t width)
+{
+    const dy_quad a = *(const dy_quad_unaligned *)row_a, b = *(const dy_quad_unaligned *)row_b;
+    const dy_quad c = *(const dy_quad_unaligned *)row_c, d = *(const dy_quad_unaligned *)row_d;
+    const dy_quad ab = DY_MIX(a, b, 0, 4, 1, 5), cd = DY_MIX(c, d, 0, 4, 1, 5);
+    const dy_quad AB = DY_MIX(a, b, 2, 6, 3, 7), CD = DY_MIX(c, d, 2, 6, 3, 7);
+    *(dy_quad_unaligned *)to = DY_MIX(ab, cd, 0, 1, 4, 5);
+    *(dy_quad_unaligned *)(to + width) = DY_MIX(ab, cd, 2, 3, 6, 7);
+    *(dy_quad_unaligned *)(to + 2 * width) = DY_MIX(AB, CD, 0, 1, 4, 5);
+    *(dy_quad_unaligned *)(to + 3 * width) = DY_MIX(AB, CD, 2, 3, 6, 7);
+}
+
+DY_INLINE void transpose(const DY_T *from, const int64_t ld, DY_T *to, const int64_t width)
+{
+    transpose_rows(from, from + ld, from + 2 * ld, from + 3 * ld, to, width);
+}

@@ -1,0 +1,48 @@
+/* Convolutions over up to three axes for generated code, forward and both derivatives, of arrays (batch, channels, *sizes).
+
+   dy_conv_*: y from x and the filters; dy_conv_transpose_*: x from y and the filters, the derivative by the image;
+   dy_conv_grad_weight_*: the filters from x and y, the derivative by them.  All three are given the windows of the first.
+   They return 0, or nonzero where there is not enough memory.  DY_WINDOWS_F32 and DY_WINDOWS_F64 are defined before the
+   include, as wanted; convolutions.py sets the tables when the library is loaded. */
+#ifndef DY2STATIC_WINDOWS_H
+#define DY2STATIC_WINDOWS_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t batch, groups, in, out;             /* channels of one group */
+    int64_t image[3], kernel[3], spots[3];      /* sizes of x, of the filters, of y; where there are fewer axes, 1 first */
+    int64_t stride[3], pad[3], dilate[3];
+} dy_windows;
+
+#define DY_DEFINE_WINDOWS(T, NAME)                                                                                     \
+    typedef struct {                                                                                                   \
+        int (*forward)(const dy_windows *, const T *x, const T *filters, T *y);                                        \
+        int (*transpose)(const dy_windows *, const T *y, const T *filters, T *x);                                      \
+        int (*grad_weight)(const dy_windows *, const T *x, const T *y, T *filters);                                    \
+    } dy_convolutions_##NAME;                                                                                          \
+                                                                                                                       \
+    static const dy_convolutions_##NAME *dy_any_convolutions_##NAME;                                                   \
+    void dy2static_set_convolutions_##NAME(const void *table) { dy_any_convolutions_##NAME = table; }                  \
+                                                                                                                       \
+    static inline int dy_conv_##NAME(const dy_windows *w, const T *x, const T *filters, T *y)                          \
+    {                                                                                                                  \
+        return dy_any_convolutions_##NAME->forward(w, x, filters, y);                                                  \
+    }                                                                                                                  \
+    static inline int dy_conv_transpose_##NAME(const dy_windows *w, const T *y, const T *filters, T *x)                \
+    {                                                                                                                  \
+        return dy_any_convolutions_##NAME->transpose(w, y, filters, x);                                                \
+    }                                                                                                                  \
+    static inline int dy_conv_grad_weight_##NAME(const dy_windows *w, const T *x, const T *y, T *filters)              \
+    {                                                                                                                  \
+        return dy_any_convolutions_##NAME->grad_weight(w, x, y, filters);                                              \
+    }
+
+#if defined(DY_WINDOWS_F32)
+DY_DEFINE_WINDOWS(float, f32)
+#endif
+#if defined(DY_WINDOWS_F64)
+DY_DEFINE_WINDOWS(double, f64)
+#endif
+
+#endif

@@ -1,0 +1,111 @@
+"""Convolutions for generated code, against those of NumPy that programs use otherwise."""
+import itertools
+
+import numpy as np
+import pytest
+
+from dy2static.native import compiler, convolutions, library
+from dy2static.ops.correlation import convolve_images, convolve_transposed, correlate_with_gradient
+
+pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+NAMES = {"f32": (np.float32, 2e-5), "f64": (np.float64, 1e-12)}
+CALLS = {"conv": (convolve_images, "x W", "y"), "conv_transpose": (convolve_transposed, "y W", "x"),
+         "conv_grad_weight": (correlate_with_gradient, "x y", "W")}
+
+TEXT = """
+#include "%s"
+#define DY_WINDOWS_%s
+#include "%s"
+static const dy_windows windows = %s;
+static int run(char **p, int64_t *n, double *d)
+{
+    return dy_%s_%s(&windows, (void *)p[0], (void *)p[1], (void *)p[2]);
+}
+%s
+"""
+
+
+def native(call, name, windows):
+    """A function of NumPy arrays."""
+    text = TEXT % (library.HEADER, name.upper(), convolutions.HEADER, windows.text(), call, name,
+                   library.wrapper("f", ("array", "array"), ("array",)))
+    return library.bind(compiler.build(text), "f", lambda *args: pytest.fail("declined"))
+
+
+def spots(image, kernel, stride, pad, dilate, extra=0):
+    return tuple((n + 2 * p - (k - 1) * d - 1 + extra * (s - 1)) // s + 1
+                 for n, k, s, p, d in zip(image, kernel, stride, pad, dilate))
+
+
+def windows(batch, groups, in_, out, image, kernel, stride=None, pad=None, dilate=None, extra=0):
+    count = len(image)
+    stride, pad, dilate = stride or (1,) * count, pad or (0,) * count, dilate or (1,) * count
+    return convolutions.Windows(batch, groups, in_, out, image, kernel, spots(image, kernel, stride, pad, dilate, extra),
+                                stride, pad, dilate)
+
+
+ROWS = {
+    "3x3": windows(2, 1, 3, 5, (6, 7), (3, 3)),
+    "padded": windows(2, 1, 3, 5, (6, 7), (3, 3), pad=(1, 1)),
+    "more padding than filter": windows(1, 1, 2, 3, (4, 5), (2, 3), pad=(3, 4)),
+    "strided": windows(2, 1, 3, 4, (9, 8), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "stride and padding differ": windows(1, 1, 2, 13, (9, 11), (4, 2), stride=(3, 2), pad=(2, 0)),
+    "stride above filter": windows(1, 1, 2, 3, (9, 8), (2, 1), stride=(3, 4)),
+    "dilated": windows(1, 1, 3, 4, (9, 11), (3, 3), pad=(2, 1), dilate=(2, 3)),
+    "strided and dilated": windows(1, 1, 3, 4, (12, 11), (3, 2), stride=(2, 3), pad=(2, 1), dilate=(3, 2)),
+    "windows beyond the padding": windows(2, 1, 3, 4, (8, 9), (3, 2), stride=(3, 2), pad=(1, 0), extra=1),
+    "1x1": windows(3, 1, 4, 6, (5, 5), (1, 1)),
+    "1x1 strided": windows(3, 1, 4, 6, (5, 5), (1, 1), stride=(2, 2)),
+    "groups": windows(2, 3, 2, 4, (6, 5), (3, 3), pad=(1, 1)),
+    "a channel each": windows(2, 5, 1, 1, (6, 5), (3, 3), stride=(2, 1), pad=(1, 1)),
+    "one window": windows(2, 1, 3, 4, (3, 4), (3, 4)),
+    "one axis": windows(2, 1, 3, 4, (20,), (5,), stride=(2,), pad=(2,)),
+    "three axes": windows(2, 1, 2, 3, (5, 4, 6), (3, 2, 3), stride=(2, 1, 2), pad=(1, 0, 1), dilate=(1, 2, 1)),
+    "deep": windows(1, 1, 50, 30, (5, 5), (3, 3), pad=(1, 1)),
+    "many filters": windows(1, 1, 3, 200, (5, 5), (3, 3), pad=(1, 1)),
+    "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
+    "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
+}
+
+
+def arrays(row, dtype):
+    """x, W and y of a row, with values in no order."""
+    random = np.random.RandomState(0)
+    shapes = {"x": (row.batch, row.groups * row.in_, *row.image), "W": (row.groups * row.out, row.in_, *row.kernel),
+              "y": (row.batch, row.groups * row.out, *row.spots)}
+    return {name: random.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+
+
+def compare(call, name, row):
+    dtype, tolerance = NAMES[name]
+    reference, takes, gives = CALLS[call]
+    made = arrays(row, dtype)
+    size = {"y": row.spots, "x": row.image, "W": row.kernel}[gives]
+    args = [made[taken] for taken in takes.split()]
+    expected = reference(*(arg.astype(np.float64) for arg in args), row.stride, row.pad, row.dilate, row.groups, size)
+    got = np.full_like(made[gives], np.nan)
+    native(call, name, row)(*args, got)
+    np.testing.assert_allclose(got, expected, rtol=tolerance * 10, atol=tolerance * 10)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("row", ROWS)
+def test_convolutions(call, row):
+    compare(call, "f32", ROWS[row])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_in_double_precision(call):
+    compare(call, "f64", ROWS["strided and dilated"])
+
+
+@pytest.mark.parametrize("call, seed", list(itertools.product(CALLS, range(5))))
+def test_random_convolutions(call, seed):
+    random = np.random.RandomState(seed)
+    count = random.randint(1, 4)
+    kernel, stride, dilate = (tuple(int(n) for n in random.randint(1, 4, count)) for _ in range(3))
+    pad = tuple(int(n) for n in random.randint(0, 3, count))
+    image = tuple((k - 1) * d + int(n) for k, d, n in zip(kernel, dilate, random.randint(1, 6, count)))
+    batch, groups, in_, out = (int(n) for n in random.randint(1, 4, 4))
+    compare(call, "f32", windows(batch, groups, in_, out, image, kernel, stride, pad, dilate, extra=int(seed % 2)))
