@@ -29,6 +29,10 @@ MORE = {
     "exp": (sample((1, 1),), sample((3, 37))),
     "tanh": (sample((3, 37)), sample((1,), low=-20, high=20)),
     "sigmoid": (sample((3, 37), low=-100, high=100),),
+    "weighted_take": (sample((3, 5), np.array([[0, 4], [1, -1]]), (2, 2)),),
+    "weighted_add": (sample((3, 2), np.array([[0, 4], [1, 1]]), (2, 2), size=5),),
+    "argmax": (sample(np.array([[1, np.nan, 3], [2, 2, 1]]), axis=1), sample((3, 5, 2), axis=1), sample(np.arange(6) % 4)),
+    "cumsum": (sample((3, 5, 7), axis=1), sample((3, 5, 7), axis=2)),
 }
 
 
@@ -143,6 +147,10 @@ UNUSUAL = (
     ("floor_divide", {}, (np.arange(3), np.zeros(3, int)), "divide by zero"),
     ("take", {"axis": 0}, (np.ones((4, 2), "f"), np.array([0, 4])), "out of bounds"),
     ("take", {"axis": 0}, (np.ones((4, 2), "f"), np.array([0, -5])), "out of bounds"),
+    ("take_along", {"axis": 1}, (np.ones((2, 3), "f"), np.array([[1], [3]])), "out of bounds"),
+    ("add_along", {"axis": 1, "size": 3}, (np.ones((2, 1), "f"), np.array([[1], [-4]])), "out of bounds"),
+    ("pick", {"index": ("at", "at")}, (np.ones((2, 3)), np.array([0, 1]), np.array([0, 3])), "out of bounds"),
+    ("bincount", {"size": 3}, (np.array([1, -1]),), "negative"),
     ("py_truediv", {}, (1, 0), "division by zero"),
     ("py_floordiv", {}, (1, 0), "division"),
     ("py_mod", {}, (1, 0), "modulo"),
@@ -174,9 +182,9 @@ LEFT = {
                                           "list_join union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
     "Python's powers may be ints, floats or complex": "py_pow",
-    "not written": " ".join(sorted("""take_along add_along einsum put_diagonals conv conv_transpose conv_grad_weight im2col col2im
-        local_conv size argmax argmin bincount cumsum shift cumprod linear_recurrence sum_of_squares soft_labels contrast
-        triplet_distance tree_loss tree_loss_grad pad weighted_take weighted_add pick add_at put_diagonal batch_norm
+    "not written": " ".join(sorted("""einsum conv conv_transpose conv_grad_weight im2col col2im
+        local_conv size sum_of_squares soft_labels contrast
+        triplet_distance tree_loss tree_loss_grad batch_norm
         batch_norm_grad fixed_batch_norm fixed_batch_norm_grad batch_renorm batch_renorm_grad standardize scale_shift_grad
         scale_shift normalize_l2 local_response local_response_grad average_pool max_pool pick_in_windows unpick region_max
         region_max_grad region_max_grad_closed region_average region_average_grad region_align_average

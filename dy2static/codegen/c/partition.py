@@ -12,7 +12,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
 from ...ir.types import Scalar, Stack, Tensor
 from ...passes.effects import must_run
-from . import places
+from . import picks, places
 from .alone import ALONE
 from .calls import call_as_ops
 from .expand import CALLS, EXPANSIONS
@@ -64,6 +64,8 @@ def supported(node: Node) -> bool:
         return node.outputs[0].dtype.kind == "i" and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
     if name == "full":
         return _fits(node)
+    if name in picks.PICKS:
+        return picks.takes(node)
     return name in places.RULES or name in ALONE
 
 

@@ -162,7 +162,7 @@ class Writer:
 
     def _fresh(self, hint: str) -> str:
         base = re.sub(r"\W", "_", hint) or "v"
-        base = f"v{base}" if base[0].isdigit() or base in _RESERVED else base
+        base = f"v{base}" if base[0].isdigit() or base in _RESERVED or _COUNTER.fullmatch(base) else base
         name, count = base, 0
         while name in self.taken:
             count += 1
@@ -537,7 +537,11 @@ class _Loop:
 
 _RESERVED = frozenset("""p n d run scratch bail int float double char long short if else for while do return goto const static void
     switch case break continue sizeof struct union enum bool true false i j k b INFINITY NAN y0 y1 j0 j1 log exp sin cos tan
-    register signed unsigned volatile inline restrict auto extern default typedef""".split())
+    register signed unsigned volatile inline restrict auto extern default typedef a c e o at to from best found item last linux
+    unix free memset memcpy fabs""".split())
+
+#: Names of loops' variables, and what is made of other names.
+_COUNTER = re.compile(r"[a-z]\d+|(sum|all|nan)_.*")
 
 
 def _python_literal(value: Any) -> str:

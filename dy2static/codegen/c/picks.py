@@ -1,0 +1,261 @@
+"""Elements picked and put by index, along axes, on diagonals, beside others: each op writes its own loops."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from ...ir.c_forms import c_constant, c_type
+from ...ir.dims import broadcast_shapes
+from ...ir.graph import Node, Value
+from ...ir.template import AT
+from ...ir.types import Tensor
+from .nests import along, at, checked_index, loops, zeros
+from .places import Place, broadcast, compact_strides, indexed, place_of
+
+
+def _around(shape: Sequence[int], axis: int) -> Tuple[int, int, int]:
+    """How many elements are before an axis, along it, and behind it."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
+
+
+# Along an axis ------------------------------------------------------------------------------------------------------
+
+
+def _take_along(writer: Any, node: Node) -> None:
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    source, chosen, target = writer.pointer(x), writer.pointer(indices), writer.name(value)
+    outer, count, inner = _around(indices.shape, axis)
+    with loops(writer, "a", (outer, count, inner)) as names:
+        here = along(names, (outer, count, inner))
+        checked_index(writer, "to", f"{chosen}[{here}]", x.shape[axis])
+        writer.line(f"{target}[{here}] = {source}[{along((names[0], 'to', names[2]), (outer, x.shape[axis], inner))}];")
+
+
+def _add_along(writer: Any, node: Node) -> None:
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    source, chosen, target = writer.pointer(x), writer.pointer(indices), zeros(writer, value)
+    outer, count, inner = _around(indices.shape, axis)
+    with loops(writer, "a", (outer, count, inner)) as names:
+        here = along(names, (outer, count, inner))
+        checked_index(writer, "to", f"{chosen}[{here}]", value.shape[axis])
+        there = along((names[0], "to", names[2]), (outer, value.shape[axis], inner))
+        writer.line(f"{target}[{there}] {'=' if count == 1 else '+='} {source}[{here}];")
+
+
+def _argument(writer: Any, node: Node) -> None:
+    """The first extremum; the first NaN is one."""
+    (value,), (x,), axis = node.outputs, node.inputs, node.attrs["axis"]
+    shape = (x.type.size,) if axis is None else x.shape
+    outer, count, inner = _around(shape, axis or 0)
+    source = writer.pointer(x)
+    target = writer.name(value) if value.ndim else None
+    if target is None:
+        writer.line(f"int64_t {writer.local(value)} = 0;")
+    sign, opposite = (">", "islessequal") if node.op.name == "argmax" else ("<", "isgreaterequal")
+    with loops(writer, "a", (outer, inner)) as (o, j):
+        writer.line(f"{c_type(x.dtype)} best = {source}[{along((o, '0', j), (outer, count, inner))}];")
+        writer.line("int64_t found = 0;")
+        writer.line(f"for (int64_t c = 1; c < {count}; ++c) {{")
+        writer.line(f"    const {c_type(x.dtype)} item = {source}[{along((o, 'c', j), (outer, count, inner))}];")
+        better = f"best == best && !{opposite}(item, best)" if x.dtype.kind == "f" else f"item {sign} best"
+        writer.line(f"    if ({better}) {{ best = item; found = c; }}")
+        writer.line("}")
+        writer.line(f"{target}[{along((o, j), (outer, inner))}] = found;" if target else f"{writer.local(value)} = found;")
+    if target is None and writer.stored(value):
+        writer.line(f"{writer.name(value)}[0] = {writer.local(value)};")
+
+
+def _running(combine: Callable[[str, str], str]) -> Callable[[Any, Node], None]:
+    """A rule for results along an axis, each from the one before and the elements at its place."""
+    def rule(writer: Any, node: Node) -> None:
+        (value,) = node.outputs
+        sources, target = [writer.pointer(x) for x in node.inputs], writer.name(value)
+        sizes = outer, count, inner = _around(value.shape, node.attrs["axis"])
+        if not value.type.size:
+            return
+        type = c_type(value.dtype)
+        if inner == 1:
+            with loops(writer, "a", (outer,)) as (o,):
+                writer.line(f"{type} last = {sources[-1]}[{o} * {count}];")
+                writer.line(f"{target}[{o} * {count}] = last;")
+                writer.line(f"for (int64_t c = 1; c < {count}; ++c) {{")
+                here = f"{o} * {count} + c"
+                writer.line(f"    last = {combine('last', *(f'{s}[{here}]' for s in sources))};")
+                writer.line(f"    {target}[{here}] = last;")
+                writer.line("}")
+            return
+        with loops(writer, "a", (outer,)) as (o,):
+            writer.line(f"memcpy({target} + {o} * {count * inner}, {sources[-1]} + {o} * {count * inner}, "
+                        f"{inner * value.dtype.itemsize});")
+            writer.line(f"for (int64_t c = 1; c < {count}; ++c)")
+            writer.line(f"    for (int64_t e = 0; e < {inner}; ++e)")
+            here = along((o, "c", "e"), sizes)
+            writer.line(f"        {target}[{here}] = {combine(f'{target}[{here} - {inner}]', *(f'{s}[{here}]' for s in sources))};")
+    return rule
+
+
+def _part(place: Place, axis: int, start: int, count: int) -> Place:
+    shape = place.shape[:axis] + (count,) + place.shape[axis + 1:]
+    return replace(place, shape=shape, offset=place.offset + start * place.strides[axis])
+
+
+def _filled(writer: Any, value: Value, place: Place, number: Any) -> None:
+    """Write one number to a part of a value."""
+    one = Value(Tensor((), value.dtype), value.name)
+    writer.literals[one] = c_constant(number, value.dtype)
+    writer.copy(place, broadcast(place_of(one), place.shape), writer.name(value))
+
+
+def _shift(writer: Any, node: Node) -> None:
+    (value,), (x,), axis, by = node.outputs, node.inputs, node.attrs["axis"], node.attrs["by"]
+    count = value.shape[axis]
+    if not count:
+        return
+    here, there, target = place_of(value), writer.place(x), writer.name(value)
+    back = by > 0
+    writer.copy(_part(here, axis, int(back), count - 1), _part(there, axis, int(not back), count - 1), target)
+    _filled(writer, value, _part(here, axis, 0 if back else count - 1, 1), node.attrs["fill"])
+
+
+def _pad(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    number = dict(node.attrs["keywords"]).get("constant_values", 0)
+    _filled(writer, value, place_of(value), number)
+    index = tuple((before, before + n, 1) for n, (before, _) in zip(x.shape, node.attrs["width"]))
+    writer.copy(indexed(place_of(value), index), writer.place(x), writer.name(value))
+
+
+# Anywhere -----------------------------------------------------------------------------------------------------------
+
+
+class _Picked:
+    """Loops over the elements that an index picks: in front, those that arrays of ints make, behind."""
+
+    def __init__(self, shape: Sequence[int], numbers: Sequence[Value], index: Sequence[Any]):
+        self.numbers = numbers
+        self.sizes: List[int] = []                       # axes of the part that slices make, and their strides
+        self.strides: List[int] = []
+        self.offset = 0
+        self.chosen: List[Tuple[int, int]] = []          # for each array, the size and the stride of what it indexes
+        whole, axis = compact_strides(shape), 0
+        for entry in index:
+            if entry is None or isinstance(entry, tuple):
+                start, stop, step = entry or (0, 1, 1)
+                self.sizes.append(len(range(start, -1 if stop is None else stop, step)))
+                self.strides.append(0 if entry is None else step * whole[axis])
+                self.offset += start * whole[axis] if entry is not None and self.sizes[-1] else 0
+            elif entry == AT:
+                self.chosen.append((shape[axis], whole[axis]))
+            else:
+                self.offset += entry * whole[axis]
+            axis += entry is not None
+        self.together: Tuple[int, ...] = ()
+        for array in numbers:
+            self.together = broadcast_shapes(self.together, array.shape)
+        places = [p for p, entry in enumerate(index) if not (entry is None or isinstance(entry, tuple))]
+        self.before = places[0] if places and places[-1] - places[0] < len(places) else 0
+
+    def write(self, writer: Any, statement: Callable[[str, str], str]) -> None:
+        """statement: a line of C, from the address in the part and that in the whole."""
+        front, behind = self.sizes[:self.before], self.sizes[self.before:]
+        pointers = [writer.pointer(array) for array in self.numbers]
+        with loops(writer, "a", front) as first, loops(writer, "c", self.together) as middle:
+            places = []
+            for k, (array, pointer, (size, _)) in enumerate(zip(self.numbers, pointers, self.chosen)):
+                where = broadcast(place_of(array), self.together)
+                checked_index(writer, f"at{k}_", f"{pointer}[{at(middle, where.strides)}]", size)
+                places.append(f"at{k}_")
+            with loops(writer, "e", behind) as last:
+                here = along((*first, *middle, *last), (*front, *self.together, *behind))
+                there = at((*first, *last, *places), (*self.strides, *(stride for _, stride in self.chosen)), self.offset)
+                writer.line(statement(here, there))
+
+
+def _pick(writer: Any, node: Node) -> None:
+    (value,), (x, *numbers) = node.outputs, node.inputs
+    source, target = writer.pointer(x), writer.name(value)
+    _Picked(x.shape, numbers, node.attrs["index"]).write(writer, lambda here, there: f"{target}[{here}] = {source}[{there}];")
+
+
+def _add_at(writer: Any, node: Node) -> None:
+    (value,), (a, b, *numbers) = node.outputs, node.inputs
+    target, source = writer.name(value), writer.pointer(b)
+    writer.copy(place_of(value), writer.place(a), target)
+    _Picked(a.shape, numbers, node.attrs["index"]).write(writer, lambda here, there: f"{target}[{there}] += {source}[{here}];")
+
+
+# Diagonals ----------------------------------------------------------------------------------------------------------
+
+
+def _put_diagonal(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    (row, column), shift = node.attrs["axes"], node.attrs["offset"]
+    pointer, strides = zeros(writer, value), compact_strides(value.shape)
+    kept = [a for a in range(value.ndim) if a not in (row, column)]
+    offset = shift * strides[column] if shift > 0 else -shift * strides[row]
+    place = Place(value, x.shape, (*(strides[a] for a in kept), strides[row] + strides[column]), offset)
+    writer.copy(place, writer.place(x), pointer)
+
+
+def _put_diagonals(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    pointer = zeros(writer, value)
+    steps: Dict[str, int] = {}
+    for letter, stride in zip(node.attrs["letters"], compact_strides(value.shape)):
+        steps[letter] = steps.get(letter, 0) + stride
+    writer.copy(Place(value, x.shape, tuple(steps.values())), writer.place(x), pointer)
+
+
+# Tables -------------------------------------------------------------------------------------------------------------
+
+
+def _bincount(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    source, target = writer.pointer(x), zeros(writer, value)
+    with loops(writer, "a", x.shape) as (i,):
+        writer.line(f"if ({source}[{i}] < 0) goto bail;")
+        writer.line(f"if ({source}[{i}] < {value.shape[0]}) ++{target}[{source}[{i}]];")
+
+
+def _weighted_take(writer: Any, node: Node) -> None:
+    (value,), (x, indices, _) = node.outputs, node.inputs
+    source, chosen, shares, target = (*(writer.pointer(v) for v in node.inputs), zeros(writer, value))
+    rows, columns = indices.shape
+    with loops(writer, "a", (rows, columns)) as (j, k):
+        checked_index(writer, "to", f"{chosen}[{j} * {columns} + {k}]", x.shape[1])
+        with loops(writer, "c", (x.shape[0],)) as (i,):
+            part = f"{source}[{i} * {x.shape[1]} + to] * {shares}[{j} * {columns} + {k}]"
+            writer.line(f"{target}[{i} * {columns} + {k}] += {part};")
+
+
+def _weighted_add(writer: Any, node: Node) -> None:
+    (value,), (x, indices, _) = node.outputs, node.inputs
+    source, chosen, shares, target = (*(writer.pointer(v) for v in node.inputs), zeros(writer, value))
+    rows, columns = indices.shape
+    with loops(writer, "a", (rows, columns)) as (j, k):
+        checked_index(writer, "to", f"{chosen}[{j} * {columns} + {k}]", value.shape[1])
+        with loops(writer, "c", (x.shape[0],)) as (i,):
+            part = f"{source}[{i} * {columns} + {k}] * {shares}[{j} * {columns} + {k}]"
+            writer.line(f"{target}[{i} * {value.shape[1]} + to] += {part};")
+
+
+#: Ops by name.
+PICKS: Dict[str, Callable[[Any, Node], None]] = {
+    "take_along": _take_along, "add_along": _add_along, "argmax": _argument, "argmin": _argument,
+    "cumsum": _running(lambda last, x: f"{last} + {x}"), "cumprod": _running(lambda last, x: f"{last} * {x}"),
+    "linear_recurrence": _running(lambda last, factor, term: f"{last} * {factor} + {term}"), "shift": _shift, "pad": _pad,
+    "pick": _pick, "add_at": _add_at, "put_diagonal": _put_diagonal, "put_diagonals": _put_diagonals, "bincount": _bincount,
+    "weighted_take": _weighted_take, "weighted_add": _weighted_add}
+
+
+def takes(node: Node) -> bool:
+    """Whether the rule of a node fits it: some are for numbers only, or for one way to fill."""
+    name, value = node.op.name, node.outputs[0]
+    if name == "pad":
+        number = dict(node.attrs["keywords"]).get("constant_values", 0)
+        return node.attrs["mode"] == "constant" and isinstance(number, (int, float)) and (
+            value.dtype.kind == "f" or number == 0) and set(dict(node.attrs["keywords"])) <= {"constant_values"}
+    if name in ("pick", "add_at"):                        # NumPy also looks at the indices of nothing
+        return node.inputs[0].type.size > 0 and (name == "pick" or value.dtype.kind in "fiu")
+    return name in ("take_along", "argmax", "argmin", "put_diagonal", "put_diagonals") or value.dtype.kind in "fiu"
