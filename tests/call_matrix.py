@@ -1,5 +1,4 @@
 """One call of Chainer functions, eagerly and compiled: what of it is compared, and which entries it reaches."""
-import functools
 import os
 import sys
 
@@ -8,6 +7,7 @@ import chainer.functions as F
 import function_cases
 import lowering_cases
 import numpy as np
+from shared_results import once
 
 from dy2static import to_static
 
@@ -104,7 +104,7 @@ def same(actual, expected, tolerance, what):
         np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance, err_msg=what)
 
 
-@functools.lru_cache(maxsize=None)
+@once(ROWS)
 def matrix_row(case):
     """Compare one row in all its dtypes; what was compared, and what stayed whole.
 
@@ -144,6 +144,7 @@ def applied(static):
     return opaque, hosted
 
 
+@once(ROWS)
 def entries_of(case):
     """The entries of ``chainer.functions`` that a row itself calls, and the FunctionNode classes that it applies."""
     names = {}                                  # of one function there may be several

@@ -13,6 +13,7 @@ import random
 import hypothesis
 import numpy
 import pytest
+import shared_results
 
 config.VERIFY.value = 1
 
@@ -29,6 +30,12 @@ def pytest_collection_finish(session):
     """What has been imported and collected stays: the garbage collector need not look at it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def share_results(tmp_path_factory):
+    """What one worker has found, the others of this run need not compute again."""
+    shared_results.share(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

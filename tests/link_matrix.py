@@ -1,6 +1,5 @@
 """Every public entry of ``chainer.links``: how it is called, eagerly and compiled, and what of it is compared."""
 import copy
-import functools
 
 import chainer
 import chainer.functions as F
@@ -8,6 +7,7 @@ import chainer.links as L
 import numpy as np
 from against_eager import array, differences, observe, variable
 from call_matrix import applied
+from shared_results import once
 
 from dy2static import to_static
 
@@ -190,7 +190,7 @@ def static_of(link):
                 and hasattr(cls.__dict__[name], "stats"))
 
 
-@functools.lru_cache(maxsize=None)
+@once(tuple(ROWS))
 def matrix_row(name):
     """Compare one row; the FunctionNode classes that stayed whole, and the calls that did."""
     row = ROWS[name]
