@@ -52,6 +52,8 @@ class PlannedSegment:
     def __init__(self, part: passes.Segment, active: Set[Value]):
         self.part = part
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
+        reaching = _reaching(part.graph, active)
+        targets = [i for i in targets if part.graph.inputs[i] in reaching] or targets
         self.plan = SegmentPlan(part.graph, targets)
         # what is only read past a `stop_gradient` is no input of the node: unchaining must not go on there
         connected = tuple(i for i, c in zip(targets, self.plan.connected) if c) or tuple(
@@ -61,6 +63,15 @@ class PlannedSegment:
         self.plan.targets = connected
         self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
                          if origin[0] == -1 and v in self.plan.held]
+
+
+def _reaching(graph: Graph, active: Set[Value]) -> Set[Value]:
+    """The active values that lead to an output through active ones: no others can have a gradient."""
+    found = active.intersection(graph.outputs)
+    for node in reversed(graph.nodes):
+        if not found.isdisjoint(node.outputs):
+            found.update(active.intersection(node.inputs))
+    return found
 
 
 class Differentiation(NamedTuple):

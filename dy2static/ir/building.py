@@ -36,9 +36,13 @@ class Builder:
 
     def fresh(self, hint: str) -> str:
         """A value name that is not taken yet, made from a hint: ``h``, ``h_1``, ``h_2``."""
-        count = self._taken.get(hint, 0)
-        self._taken[hint] = count + 1
-        return hint if count == 0 else self.fresh(f"{hint}_{count}")
+        taken = self._taken
+        while True:
+            count = taken.get(hint, 0)
+            taken[hint] = count + 1
+            if count == 0:
+                return hint
+            hint = f"{hint}_{count}"
 
     def region(self) -> "Builder":
         """A builder for a region inside, whose ``outer`` is this one: it shares the names, and where nodes come from."""
@@ -55,8 +59,8 @@ class Builder:
     def add(self, op: OpDef, inputs: Tuple[Value, ...], attrs: Mapping[str, Any] = {},
             regions: Tuple[Graph, ...] = (), name: Optional[str] = None) -> Tuple[Value, ...]:
         """Add one node; gives its outputs.  Raises what the op's ``infer`` raises for wrong operands."""
-        full, types = infer(op, tuple(v.type for v in inputs), attrs, regions)
-        outputs = tuple(Value(t, self.fresh(name or op.name)) for t in types)
+        full, types = infer(op, tuple([v.type for v in inputs]), attrs, regions)
+        outputs = tuple([Value(t, self.fresh(name or op.name)) for t in types])
         self.nodes.append(Node(op, tuple(inputs), outputs, full, tuple(regions), self.loc))
         return outputs
 
@@ -69,15 +73,16 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
           regions: Tuple[Graph, ...] = ()) -> Tuple[Mapping[str, Any], Tuple[Type, ...]]:
     """The canonical attributes and the result types of an op on operands of these types."""
     expected = len(op.inputs)
-    if len(types) < expected - op.variadic or (len(types) > expected and not op.variadic):
+    if len(types) != expected and (len(types) < expected - op.variadic or not op.variadic):
         raise TypeError(f"{op.name} takes {expected - op.variadic} operands, not {len(types)}")
-    unknown = [name for name in attrs if name not in op.attrs]
-    if unknown:
-        raise TypeError(f"{op.name} has no attribute {unknown[0]!r}")
-    full = {**op.attrs, **{name: _plain(attr) for name, attr in attrs.items()}}
+    full = dict(op.attrs)
+    for name, attr in attrs.items():
+        if name not in full:
+            raise TypeError(f"{op.name} has no attribute {name!r}")
+        full[name] = _plain(attr)
     if op.canonical is not None:
-        full = {**full, **op.canonical(*types, **full)}
-    results = op.infer(*types, **full, **({"regions": regions} if op.regions or regions else {}))
+        full.update(op.canonical(*types, **full))
+    results = op.infer(*types, **full, regions=regions) if op.regions or regions else op.infer(*types, **full)
     return full, results if isinstance(results, tuple) else (results,)
 
 
@@ -124,10 +129,11 @@ def constant(value: Any, dtype: Any = None) -> Value:
 
 def broadcast(*values: Value) -> Tuple[Value, ...]:
     """The values with the shape that NumPy broadcasting gives them."""
-    shape: Tuple[Any, ...] = ()
-    for value in values:
-        shape = broadcast_shapes(shape, value.shape)
-    return tuple(v if v.shape == shape else OPS["broadcast_to"](v, shape=shape) for v in values)
+    shape: Tuple[Any, ...] = values[0].shape if values else ()
+    for value in values[1:]:
+        if value.shape != shape:
+            shape = broadcast_shapes(shape, value.shape)
+    return tuple([v if v.shape == shape else OPS["broadcast_to"](v, shape=shape) for v in values])
 
 
 def _as_value(operand: Any, peers: List[Value]) -> Value:
@@ -146,7 +152,7 @@ def _as_value(operand: Any, peers: List[Value]) -> Value:
 
 def _emit(op: OpDef, inputs: Tuple[Any, ...], attrs: Mapping[str, Any]) -> Any:
     peers = [v for v in inputs if isinstance(v, Value) and isinstance(v.type, (Tensor, Scalar))]
-    values = tuple(_as_value(v, peers) for v in inputs)
+    values = inputs if len(peers) == len(inputs) else tuple([_as_value(v, peers) for v in inputs])
     if op.kind == "elementwise" and len(values) > 1:
         values = broadcast(*values)
     outputs = current().add(op, values, attrs)

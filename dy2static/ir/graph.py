@@ -132,7 +132,10 @@ class Graph:
     def walk(self) -> Iterator[Node]:
         """Every node, those in regions before the node that holds them."""
         for node in self.nodes:
-            yield from node.walk()
+            if node.regions:
+                yield from node.walk()
+            else:
+                yield node
 
     def producers(self) -> Mapping[Value, Node]:
         """The node that made each value; inputs are absent."""

@@ -1,6 +1,7 @@
 """Ops as declarations: everything the compiler knows about one primitive stands in one value."""
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
@@ -81,7 +82,7 @@ class OpDef:
     tolerance: Optional[float] = None
     doc: str = ""
 
-    @property
+    @functools.cached_property
     def variadic(self) -> bool:
         return any(name.startswith("*") for name in self.inputs)
 

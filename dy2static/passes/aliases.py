@@ -19,8 +19,10 @@ def exposed_operands(node: Node) -> Tuple[Value, ...]:
     """The operands that code we do not know sees, and may keep."""
     if node.op.kind in ("opaque", "effect"):
         return node.inputs
-    if any(isinstance(v.type, (List, Stack)) for v in node.outputs) and not node.regions and node.op.kind != "native":
-        return node.inputs                                     # its items outlive any plan
+    if not node.regions:
+        if node.op.kind != "native" and any([isinstance(v.type, (List, Stack)) for v in node.outputs]):
+            return node.inputs                                 # its items outlive any plan
+        return ()
     exposed: Set[Value] = set()
     for region in node.regions:
         held = held_values(region, ())
@@ -36,7 +38,9 @@ def held_values(graph: Graph, escaping: Iterable[Value]) -> Set[Value]:
     """
     held = set(escaping)
     for node in reversed(graph.nodes):
-        held.update(exposed_operands(node))
+        exposed = exposed_operands(node)
+        if exposed:
+            held.update(exposed)
         if not held.isdisjoint(node.outputs):
             held.update(aliased_operands(node))
     return held

@@ -6,14 +6,17 @@ from ..ir.graph import Node
 
 def has_effect(node: Node) -> bool:
     """Whether a node writes, draws, prints or may raise on purpose, or holds a region with such a node."""
-    return any(inner.op.effect for inner in node.walk())
+    return node.op.effect or any(inner.op.effect for region in node.regions for inner in region.walk())
 
 
 def may_write(node: Node) -> bool:
     """Whether a node, or one in its regions, runs code that may write into any array."""
+    if not node.regions:
+        return node.op.effect and callable(node.op.numpy)
     return any(inner.op.effect and callable(inner.op.numpy) for inner in node.walk())
 
 
 def must_run(node: Node) -> bool:
     """Whether a node, or one inside it, runs although nobody needs its results: it has an effect, or may raise."""
-    return any(inner.op.effect or inner.op.may_raise for inner in node.walk())
+    return node.op.effect or node.op.may_raise or any(
+        inner.op.effect or inner.op.may_raise for region in node.regions for inner in region.walk())

@@ -9,13 +9,15 @@ from ..ir.graph import Graph, Node, Value
 
 def with_inputs(node: Node, inputs: Tuple[Value, ...]) -> Node:
     """The node with these operands; the node itself if they are the ones it has."""
-    if all(a is b for a, b in zip(node.inputs, inputs)):
+    if node.inputs == inputs:                           # values are compared by identity
         return node
     return replace(node, inputs=inputs)
 
 
 def with_regions(node: Node, change: Callable[[Graph], Graph]) -> Node:
     """The node with its regions changed; the node itself if nothing is."""
+    if not node.regions:
+        return node
     regions = tuple(change(region) for region in node.regions)
     if all(a is b for a, b in zip(node.regions, regions)):
         return node

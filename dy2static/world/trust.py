@@ -5,6 +5,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import os
 import pathlib
 import re
@@ -28,14 +29,17 @@ _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
 _STDLIB_NAMES = getattr(sys, "stdlib_module_names", frozenset())
 
 
+@functools.lru_cache(maxsize=4096)
 def _within(name: str, packages: Any) -> bool:
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
 def is_library(name: str) -> bool:
     """Whether a module of this name is a library: never written, its attributes never guarded."""
+    if _within(name, _LIBRARIES):
+        return True
     root = name.partition(".")[0]
-    if _within(name, _LIBRARIES) or root in _STDLIB_NAMES:
+    if root in _STDLIB_NAMES:
         return root != "__main__"
     if _STDLIB_NAMES or root == "__main__":
         return False
