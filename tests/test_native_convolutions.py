@@ -64,6 +64,10 @@ ROWS = {
     "three axes": windows(2, 1, 2, 3, (5, 4, 6), (3, 2, 3), stride=(2, 1, 2), pad=(1, 0, 1), dilate=(1, 2, 1)),
     "deep": windows(1, 1, 50, 30, (5, 5), (3, 3), pad=(1, 1)),
     "many filters": windows(1, 1, 3, 200, (5, 5), (3, 3), pad=(1, 1)),
+    "few windows, many filters": windows(7, 1, 6, 70, (2, 3), (3, 3), pad=(1, 1)),
+    "few windows, strided": windows(5, 2, 40, 50, (5, 5), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "few windows, deep": windows(40, 1, 80, 60, (3, 3), (3, 3), pad=(1, 1)),
+    "1x1 of three axes": windows(2, 2, 3, 4, (3, 4, 5), (1, 1, 1)),
     "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
     "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
 }

@@ -51,6 +51,28 @@ static inline int64_t rounded(const int64_t n) { return (n + 15) / 16 * 16; }
 static inline int64_t floor_div(const int64_t a, const int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t packed_rows(const int64_t depth) { return (depth + DEPTH - 1) / DEPTH * STRIDE; }
 
+/* memcpy without the call, for the short runs that rows of images are */
+DY_INLINE void copy(DY_T *to, const DY_T *from, const int64_t length)
+{
+    int64_t t = 0;
+    for (; t + WIDTH <= length; t += WIDTH)
+        store(to + t, load(from + t));
+    for (; t < length; t++)
+        to[t] = from[t];
+}
+
+/* Filters of one tap that step by one: their image has one long axis. */
+static dy_windows flattened(const dy_windows *w)
+{
+    dy_windows flat = *w;
+    for (int axis = 0; axis < 3; axis++)
+        if (w->kernel[axis] != 1 || w->stride[axis] != 1 || w->pad[axis] || w->image[axis] != w->spots[axis])
+            return flat;
+    for (int axis = 0; axis < 3; axis++)
+        flat.image[axis] = flat.spots[axis] = axis < 2 ? 1 : count(w->image);
+    return flat;
+}
+
 /* planes[q] = x[step * q + first], zero outside x, for one channel and one remainder */
 static void fill_plane(DY_T *to, const int64_t *plane, const DY_T *x, const int64_t *sizes, const int64_t *step, const int64_t *first)
 {
@@ -67,8 +89,7 @@ static void fill_plane(DY_T *to, const int64_t *plane, const DY_T *x, const int6
             for (int64_t q = 0; q < from; q++)
                 to[q] = 0;
             if (step[2] == 1)
-                for (int64_t q = from; q < until; q++)
-                    to[q] = row[q];
+                copy(to + from, row + from, until - from);
             else
                 for (int64_t q = from; q < until; q++)
                     to[q] = row[q * step[2]];
@@ -167,7 +188,10 @@ static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *
                 const int64_t length = to - from;
                 if (length == COLUMNS && at->step[2] == 1)
                     for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
-                        memcpy(target, source, COLUMNS * sizeof(DY_T));
+                        copy(target, source, COLUMNS);
+                else if (length > 0 && at->step[2] == 1)
+                    for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
+                        copy(target, source, length);
                 else if (length > 0)
                     for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
                         for (int64_t t = 0; t < length; t++)
@@ -178,23 +202,121 @@ static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *
     }
 }
 
-static int forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y)
+/* Where there are few places between much that is dropped, those that count, of several images, are put side by side. */
+enum { GATHERED = 256 };
+
+static int is_sparse(const places *at, const int64_t rows)
 {
+    const int64_t row = at->plane[2], slice = at->plane[1] * row, useful = count(at->grid);
+    const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + at->grid[2];
+    return ((span + WIDTH - 1) / WIDTH * WIDTH - useful) * rows > COLUMNS * useful;
+}
+
+static int64_t images_at_once(const int64_t useful, const int64_t batch) { return least(batch, most(1, GATHERED / useful)); }
+
+/* The place of each column of the grid in the planes, and in one channel of the result: -1 where there is none. */
+static void find_places(const places *at, int64_t *from, int64_t *to)
+{
+    for (int64_t q0 = 0; q0 < at->grid[0]; q0++)
+        for (int64_t q1 = 0; q1 < at->grid[1]; q1++)
+            for (int64_t q2 = 0; q2 < at->grid[2]; q2++) {
+                const int64_t q[3] = {q0, q1, q2};
+                int64_t place = 0;
+                for (int axis = 0; axis < 3; axis++) {
+                    const int64_t i = at->first[axis] + q[axis] * at->step[axis];
+                    place = place < 0 || i < 0 || i >= at->sizes[axis] ? -1 : place * at->sizes[axis] + i;
+                }
+                *from++ = (q0 * at->plane[1] + q1) * at->plane[2] + q2;
+                *to++ = place;
+            }
+}
+
+/* Columns of `panel`: for each of `depth` taps, what it meets at each place. */
+static void gather_panel(const int64_t depth, const int64_t columns, const int64_t width, const DY_T *planes, const int64_t *where,
+                         const int64_t *from)
+{
+    for (int64_t l = 0; l < depth; l++) {
+        const DY_T *const tap = planes + where[l];
+        DY_T *const to = panel + l * width;
+        int64_t j = 0;
+        for (; j < columns; j++)
+            to[j] = tap[from[j]];
+        for (; j < width; j++)
+            to[j] = 0;
+    }
+}
+
+/* What `tapped_product` does, for the places of `images` images whose planes and results lie `apart` and `next` elements
+   apart; from, to: the places of all of them. */
+static void gathered_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t *where, const DY_T *planes,
+                             const int64_t columns, const int64_t *from, const int64_t *to, const int64_t each, DY_T *result,
+                             DY_T *strip)
+{
+    const int64_t width = (columns + COLUMNS - 1) / COLUMNS * COLUMNS;
+    for (int64_t l = 0; l < depth; l += DEPTH)
+        for (int64_t u = 0; u < columns; u += COLUMNS) {
+            const int vectors = columns - u > WIDTH ? 2 : 1;
+            gather_panel(least(DEPTH, depth - l), least(COLUMNS, columns - u), COLUMNS, planes, where + l, from + u);
+            for (int64_t r = 0, height; r < rows; r += height) {
+                height = tile_rows(rows - r);
+                plain_tile(height, vectors, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, panel, COLUMNS, 0,
+                           strip + r * width + u, width, 1, l ? 1 : 0);
+            }
+        }
+    for (int64_t r = 0; r < rows; r++, strip += width, result += each)
+        for (int64_t u = 0; u < columns; u++)
+            if (to[u] >= 0)
+                result[to[u]] = strip[u];
+}
+
+static int64_t strip_size(const int sparse, const int64_t rows, const places *at, const int64_t images)
+{
+    return rows * (sparse ? (images * count(at->grid) + COLUMNS - 1) / COLUMNS * COLUMNS : COLUMNS);
+}
+
+/* Repeat the places of one image for several. */
+static void repeat_places(const int64_t useful, const int64_t images, int64_t *from, const int64_t apart, int64_t *to,
+                          const int64_t next)
+{
+    for (int64_t u = useful; u < useful * images; u++) {
+        from[u] = from[u - useful] + apart;
+        to[u] = to[u - useful] < 0 ? -1 : to[u - useful] + next;
+    }
+}
+
+static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters, DY_T *y)
+{
+    const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
-    const int64_t depth = w->in * count(w->kernel), packed = packed_rows(depth) * w->out;
+    const int64_t depth = w->in * count(w->kernel), packed = packed_rows(depth) * w->out, useful = count(w->spots);
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
     const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
-    int64_t *const where = memory(rounded(depth) * 8 + (l.total + packed + w->out * COLUMNS) * sizeof(DY_T));
+    const int sparse = is_sparse(&at, w->out);
+    const int64_t images = sparse ? images_at_once(useful, w->batch) : 1, columns = rounded(images * useful);
+    int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
+                                  + (l.total * images + packed + strip_size(sparse, w->out, &at, images)) * sizeof(DY_T));
     if (!where)
         return 1;
-    DY_T *const planes = (DY_T *)(where + rounded(depth)), *const rows = planes + l.total, *const strip = rows + packed;
+    int64_t *const from = where + rounded(depth), *const to = from + columns;
+    DY_T *const planes = (DY_T *)(to + columns), *const rows = planes + l.total * images, *const strip = rows + packed;
     find_taps(where, &l, w);
+    if (sparse) {
+        find_places(&at, from, to);
+        repeat_places(useful, images, from, l.total, to, next_y);
+    }
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * depth) {
         for (int64_t i = 0; i < w->out; i++)
             for (int64_t s = 0; s < depth; s += DEPTH)
                 memcpy(rows + (s / DEPTH * w->out + i) * STRIDE, filters + i * depth + s, least(DEPTH, depth - s) * sizeof(DY_T));
-        for (int64_t n = 0; n < w->batch; n++) {
-            fill_planes(planes, &l, w, x + (n * w->groups + g) * w->in * count(w->image));
-            tapped_product(w->out, depth, rows, where, planes, &at, y + (n * w->groups + g) * w->out * count(w->spots), strip);
+        for (int64_t n = 0; n < w->batch; n += images) {
+            const int64_t here = least(images, w->batch - n);
+            DY_T *const result = y + n * next_y + g * w->out * useful;
+            for (int64_t i = 0; i < here; i++)
+                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
+            if (sparse)
+                gathered_product(w->out, depth, rows, where, planes, here * useful, from, to, useful, result, strip);
+            else
+                tapped_product(w->out, depth, rows, where, planes, &at, result, strip);
         }
     }
     return 0;
@@ -202,8 +324,9 @@ static int forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T
 
 /* The elements of x fall into classes by their remainder by the stride: each is a product of its own with the taps that
    meet it, which step by one through y. */
-static int transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x)
+static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x)
 {
+    const dy_windows flat = flattened(windows), *const w = &flat;
     const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel);
     int64_t plane[3], lowest[3], reach[3], grid[3], first[3];
     int empty = 0;
@@ -216,11 +339,16 @@ static int transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, D
         empty |= (w->kernel[axis] - 1) * w->dilate[axis] + 1 < w->stride[axis] || w->dilate[axis] > 1;
     }
     const int64_t depth = w->out * taps, packed = packed_rows(depth) * w->in, total = rounded(count(plane) * w->out + SLACK);
-    int64_t *const where = memory((rounded(depth) + rounded(depth)) * 8 + (total + packed + w->in * COLUMNS) * sizeof(DY_T));
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * count(w->spots), useful = count(grid);
+    places at = {plane, {grid[0], grid[1], grid[2]}, {0}, {w->stride[0], w->stride[1], w->stride[2]}, w->image};
+    const int sparse = is_sparse(&at, w->in);
+    const int64_t images = sparse ? images_at_once(useful, w->batch) : 1, columns = rounded(images * useful);
+    int64_t *const where = memory((2 * rounded(depth) + 2 * columns) * 8
+                                  + (total * images + packed + strip_size(sparse, w->in, &at, images)) * sizeof(DY_T));
     if (!where)
         return 1;
-    int64_t *const met = where + rounded(depth);
-    DY_T *const planes = (DY_T *)(met + rounded(depth)), *const rows = planes + total, *const strip = rows + packed;
+    int64_t *const met = where + rounded(depth), *const places_from = met + rounded(depth), *const places_to = places_from + columns;
+    DY_T *const planes = (DY_T *)(places_to + columns), *const rows = planes + total * images, *const strip = rows + packed;
     if (empty)                                      /* elements that no tap meets */
         memset(x, 0, w->batch * w->groups * w->in * count(w->image) * sizeof(DY_T));
     for (int64_t r0 = 0; r0 < w->stride[0]; r0++)
@@ -248,29 +376,40 @@ static int transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, D
                 for (int64_t o = 1; o < w->out; o++)
                     for (int64_t t = 0; t < found; t++)
                         where[o * found + t] = where[t] + o * count(plane);
-                places at = {plane, {grid[0], grid[1], grid[2]}, {0}, {w->stride[0], w->stride[1], w->stride[2]}, w->image};
                 for (int axis = 0; axis < 3; axis++)
                     at.first[axis] = lowest[axis] * w->stride[axis] + r[axis] - w->pad[axis];
+                if (sparse) {
+                    find_places(&at, places_from, places_to);
+                    repeat_places(useful, images, places_from, total, places_to, next_x);
+                }
                 for (int64_t g = 0; g < w->groups; g++) {
                     const DY_T *const own = filters + g * w->out * w->in * taps;
                     for (int64_t o = 0, s = 0; o < w->out; o++)
                         for (int64_t t = 0; t < found; t++, s++)
                             for (int64_t i = 0; i < w->in; i++)
                                 rows[(s / DEPTH * w->in + i) * STRIDE + s % DEPTH] = own[(o * w->in + i) * taps + met[t]];
-                    for (int64_t n = 0; n < w->batch; n++) {
-                        const DY_T *const from = y + (n * w->groups + g) * w->out * count(w->spots);
-                        for (int64_t o = 0; o < w->out; o++)
-                            fill_plane(planes + o * count(plane), plane, from + o * count(w->spots), w->spots, one, first);
-                        memset(planes + w->out * count(plane), 0, SLACK * sizeof(DY_T));
-                        tapped_product(w->in, used, rows, where, planes, &at,
-                                       x + (n * w->groups + g) * w->in * count(w->image), strip);
+                    for (int64_t n = 0; n < w->batch; n += images) {
+                        const int64_t here = least(images, w->batch - n);
+                        DY_T *const result = x + n * next_x + g * w->in * count(w->image);
+                        for (int64_t i = 0; i < here; i++) {
+                            const DY_T *const from = y + (n + i) * next_y + g * w->out * count(w->spots);
+                            DY_T *const to = planes + i * total;
+                            for (int64_t o = 0; o < w->out; o++)
+                                fill_plane(to + o * count(plane), plane, from + o * count(w->spots), w->spots, one, first);
+                            memset(to + w->out * count(plane), 0, SLACK * sizeof(DY_T));
+                        }
+                        if (sparse)
+                            gathered_product(w->in, used, rows, where, planes, here * useful, places_from, places_to,
+                                             count(w->image), result, strip);
+                        else
+                            tapped_product(w->in, used, rows, where, planes, &at, result, strip);
                     }
                 }
             }
     return 0;
 }
 
-/* panel[l][j] = planes[where[j] + l] */
+/* panel[l][j] = planes[where[j] + l], for neighbouring places */
 static void pack_taps(const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where)
 {
     int64_t j = 0;
@@ -283,47 +422,100 @@ static void pack_taps(const int64_t depth, const int64_t columns, const DY_T *pl
             for (int64_t s = 0; s < 4; s++)
                 panel[l * COLUMNS + j + s] = from[s][l];
     }
-    for (; j < COLUMNS; j++)
-        for (int64_t l = 0; l < depth; l++)
-            panel[l * COLUMNS + j] = j < columns ? planes[where[j] + l] : 0;
+    if (j == COLUMNS)
+        return;
+    for (int64_t l = 0; l < depth; l++)
+        for (int64_t t = j; t < COLUMNS; t++)
+            panel[l * COLUMNS + t] = t < columns ? planes[where[t] + l] : 0;
 }
 
-static int grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
+/* sums[j] += the product of a row of y, spread as the places of the planes, with what tap j meets */
+static void dot_taps(const int64_t depth, const int64_t taps, const DY_T *row, const DY_T *planes, const int64_t *where, DY_T *sums)
 {
+    for (int64_t j = 0; j < taps; j++) {
+        const DY_T *const from = planes + where[j];
+        dy_vector even = {0}, odd = {0};
+        DY_T total = 0;
+        int64_t l = 0;
+        for (; l + 2 * WIDTH <= depth; l += 2 * WIDTH) {
+            even += load(row + l) * load(from + l);
+            odd += load(row + l + WIDTH) * load(from + l + WIDTH);
+        }
+        for (; l < depth; l++)
+            total += row[l] * from[l];
+        even += odd;
+        for (int t = 0; t < WIDTH; t++)
+            total += even[t];
+        sums[j] += total;
+    }
+}
+
+/* Rows of `block`: channels of y, spread as the places of the planes from u on, with zeros between rows of windows. */
+static void spread_rows(const dy_windows *w, const layout *l, const DY_T *y, const int64_t channels, const int64_t u,
+                        const int64_t depth)
+{
+    const int64_t row = l->plane[2], slice = l->plane[1] * row, columns = w->spots[2];
+    for (int64_t i = 0; i < channels; i++)
+        memset(block + i * STRIDE, 0, depth * sizeof(DY_T));
+    for (int64_t v = u; v < u + depth;) {
+        const int64_t q0 = v / slice, q1 = v % slice / row, q2 = v % row;
+        const int64_t end = least(u + depth, v - q2 + row), length = least(columns - q2, end - v);
+        if (q1 < w->spots[1] && length > 0)
+            for (int64_t i = 0; i < channels; i++)
+                copy(block + i * STRIDE + v - u, y + ((i * w->spots[0] + q0) * w->spots[1] + q1) * columns + q2, length);
+        v = end;
+    }
+}
+
+static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
+{
+    const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
-    const int64_t taps = w->in * count(w->kernel), row = l.plane[2], slice = l.plane[1] * row, columns = w->spots[2];
-    const int64_t span = (w->spots[0] - 1) * slice + (w->spots[1] - 1) * row + columns, wide = (taps + COLUMNS - 1) / COLUMNS * COLUMNS;
-    int64_t *const where = memory(rounded(taps) * 8 + (l.total + w->out * wide) * sizeof(DY_T));
+    const int64_t taps = w->in * count(w->kernel), row = l.plane[2], slice = l.plane[1] * row, useful = count(w->spots);
+    const int64_t span = (w->spots[0] - 1) * slice + (w->spots[1] - 1) * row + w->spots[2];
+    const int64_t wide = (taps + COLUMNS - 1) / COLUMNS * COLUMNS;
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
+    const int few = w->out < 4, sparse = !few && useful < DEPTH && (2 * useful <= DEPTH || is_sparse(&at, w->out));
+    const int64_t images = sparse ? least(w->batch, DEPTH / useful) : 1, columns = rounded(images * useful);
+    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + (l.total * images + w->out * wide) * sizeof(DY_T));
     if (!where)
         return 1;
-    DY_T *const planes = (DY_T *)(where + rounded(taps)), *const sums = planes + l.total;
+    int64_t *const from = where + rounded(taps), *const to = from + columns;
+    DY_T *const planes = (DY_T *)(to + columns), *const sums = planes + l.total * images;
     find_taps(where, &l, w);
+    if (sparse) {
+        find_places(&at, from, to);
+        repeat_places(useful, images, from, l.total, to, next_y);
+    }
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
         memset(sums, 0, w->out * wide * sizeof(DY_T));
-        for (int64_t n = 0; n < w->batch; n++) {
-            const DY_T *const from = y + (n * w->groups + g) * w->out * count(w->spots);
-            fill_planes(planes, &l, w, x + (n * w->groups + g) * w->in * count(w->image));
-            for (int64_t u = 0; u < span; u += DEPTH) {
-                const int64_t depth = least(DEPTH, span - u);
+        for (int64_t n = 0; n < w->batch; n += images) {
+            const int64_t here = least(images, w->batch - n), length = sparse ? here * useful : span;
+            const DY_T *const rows = y + n * next_y + g * w->out * useful;
+            for (int64_t i = 0; i < here; i++)
+                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
+            for (int64_t u = 0; u < length; u += DEPTH) {
+                const int64_t depth = least(DEPTH, length - u);
                 for (int64_t o = 0; o < w->out; o += HEIGHT) {
                     const int64_t height = least(HEIGHT, w->out - o);
-                    for (int64_t i = 0; i < height; i++)
-                        memset(block + i * STRIDE, 0, depth * sizeof(DY_T));
-                    for (int64_t v = u; v < u + depth;) {       /* what lies between rows of windows stays zero */
-                        const int64_t q0 = v / slice, q1 = v % slice / row, q2 = v % row;
-                        const int64_t end = least(u + depth, v - q2 + row), length = least(columns - q2, end - v);
-                        if (q1 < w->spots[1] && length > 0)
-                            for (int64_t i = 0; i < height; i++) {
-                                const DY_T *const source = from + ((o + i) * w->spots[0] + q0) * w->spots[1] * columns
-                                                           + q1 * columns + q2;
-                                for (int64_t t = 0; t < length; t++)
-                                    block[i * STRIDE + v - u + t] = source[t];
-                            }
-                        v = end;
+                    if (sparse)
+                        for (int64_t r = 0; r < height; r++)
+                            for (int64_t i = 0; i < here; i++)
+                                copy(block + r * STRIDE + i * useful, rows + i * next_y + (o + r) * useful, useful);
+                    else
+                        spread_rows(w, &l, rows + o * useful, height, u, depth);
+                    if (few) {
+                        for (int64_t r = 0; r < height; r++)
+                            dot_taps(depth, taps, block + r * STRIDE, planes + u, where, sums + (o + r) * wide);
+                        continue;
                     }
                     for (int64_t j = 0; j < taps; j += COLUMNS) {
-                        pack_taps(depth, least(COLUMNS, taps - j), planes + u, where + j);
                         const int vectors = taps - j > WIDTH ? 2 : 1;
+                        if (sparse)             /* here the places are the rows, and the taps the columns */
+                            gather_panel(depth, least(COLUMNS, taps - j), COLUMNS, planes, from, where + j);
+                        else
+                            pack_taps(depth, least(COLUMNS, taps - j), planes + u, where + j);
                         for (int64_t r = 0, some; r < height; r += some) {
                             some = tile_rows(height - r);
                             plain_tile(some, vectors, depth, block + r * STRIDE, panel, COLUMNS, 0, sums + (o + r) * wide + j, wide,
