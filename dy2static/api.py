@@ -175,7 +175,7 @@ class BoundStaticFunction(StaticCallable):
 
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
-              check: int = 0, rng: str = "eager") -> Any:
+              check: int = 0, rng: str = "eager", backend: Optional[str] = None) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -187,14 +187,19 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
     check: so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
     rng: where Chainer's functions (dropout and its kin) draw from: ``"eager"``, the very numbers that eager draws; or
         ``"fast"``, other ones, from a counter-based generator whose key each call draws from NumPy's global one.
+    backend: what programs run on: ``"numpy"``, calls of NumPy; ``"c"``, native code where there is a C compiler;
+        ``"auto"``, NumPy for the first ten calls of each program, then native code.  None: DY2STATIC_BACKEND, or "auto".
 
     Raises `SignatureError` for anything else.
     """
     if rng not in ("eager", "fast"):
         raise SignatureError(f'rng is "eager" or "fast", not {rng!r}')
+    if backend not in (None, "auto", "c", "numpy"):
+        raise SignatureError(f'backend is "auto", "c" or "numpy", not {backend!r}')
     if check and rng == "fast":
         raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
-    options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check, "rng": rng}
+    options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check, "rng": rng,
+               "backend": backend}
     if target is None:
         return lambda actual: to_static(actual, **options)
     if isinstance(target, StaticCallable):

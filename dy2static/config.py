@@ -32,7 +32,9 @@ VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0,
                  "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
 VERIFY = Flag("DY2STATIC_VERIFY", 0, "1 checks every graph after every pass (always on in the tests)")
 ENABLED = Flag("DY2STATIC_ENABLED", 1, "0 runs every decorated function eagerly")
-BACKEND = Flag("DY2STATIC_BACKEND", "numpy", "what programs run on: `c` (native code where there is a C compiler) or `numpy`")
+BACKEND = Flag("DY2STATIC_BACKEND", "auto",
+               "what programs run on: `numpy`; `c`, native code where there is a C compiler; `auto`, NumPy at first, then C")
+NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, "with `auto`, the calls of a program after which it becomes native code")
 CC = Flag("DY2STATIC_CC", "",
           "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "",

@@ -7,7 +7,7 @@ import threading
 import types
 import warnings
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 import chainer
 import numpy as np
@@ -31,6 +31,7 @@ from .runtime.node import CompiledFunction
 from .runtime.program import MISS, Program
 from .runtime.reuse import Reuse
 from .runtime.segment import Segment
+from .runtime.warming import WarmingCall
 from .symbolic.observe import observing
 from .world.aborts import CaptureAborted
 from .world.debuggers import is_debugging
@@ -61,7 +62,7 @@ class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
     def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
-                 check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager"):
+                 check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager", backend: Optional[str] = None):
         self.function, self.strict = function, strict
         self.cache = Cache(cache_limit, cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
@@ -72,7 +73,7 @@ class Dispatcher:
         self.postponed: Dict[Tuple, int] = Recent()
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
-        self.check, self.rng = check, rng
+        self.check, self.rng, self._backend = check, rng, backend
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
@@ -229,7 +230,7 @@ class Dispatcher:
         if config.VERBOSITY.value >= 4:
             log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
         checked = CheckedCall(self.function, program, self.check, self._checked) if self.check else None
-        self.cache.put(program, checked or program.call)
+        self.cache.put(program, checked or self._call_of(program))
         why = f"{why}; one like it had to go before" if program.returned else why
         self.cache.note(Miss(program.signature, why, "was captured"))
         return program
@@ -237,7 +238,7 @@ class Dispatcher:
     def _captured(self, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
         try:
             with untouched_globals():
-                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.rng)
+                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.rng, self.backend)
         except SystemError as error:
             # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
             if tries == 0 or "recursion depth mismatch" not in str(error):
@@ -270,7 +271,33 @@ class Dispatcher:
 
     def _checked(self, call: CheckedCall) -> None:
         """From now on the program is called as it is."""
-        self.cache.replace(call, call.program.call)
+        self.cache.replace(call, self._call_of(call.program))
+
+    def _call_of(self, program: Program) -> Callable:
+        """What to call for a program."""
+        return program.call if program.hot is None else WarmingCall(program, config.NATIVE_AFTER.value, self._hot)
+
+    def _hot(self, call: WarmingCall) -> None:
+        """The program has been called often: from now on it is native code."""
+        with self._lock:
+            program = call.program
+            if program.hot is None:
+                return                                  # another thread was faster
+            make, program.hot = program.hot, None
+            native = program
+            try:
+                native = make()
+            except InternalError as error:              # the call can do without
+                if config.VERIFY.value:
+                    raise
+                self._warn(f"it does not become native code: {error.args[0]} (please report it)", None, None)
+            self.cache.exchange(program, native)
+            call.program = native
+
+    @property
+    def backend(self) -> str:
+        """What new programs run on."""
+        return self._backend or config.BACKEND.value
 
     def enable(self, enabled: bool) -> None:
         """Let calls find the programs, or none of them."""

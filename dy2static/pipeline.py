@@ -1,6 +1,7 @@
 """The whole compiler in one place: a Python function and a call of it in, a program out."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Mapping, Set, Tuple
 
 import chainer
@@ -8,8 +9,8 @@ import chainer
 from . import passes
 from .capture.capture import Capture
 from .codegen.assemble import assemble
-from .codegen.differentiate import compile_backward, differentiate
 from .codegen.backends import emit
+from .codegen.differentiate import Differentiation, compile_backward, differentiate
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .runtime import hooks
@@ -23,8 +24,10 @@ from .world.outcome import Outcome
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
-                 observed: Mapping[Tuple, Tuple] = {}, rng: str = "eager") -> Program:
-    """The program for one call: source → transformers → symbolic run → graph → passes → generated Python.
+                 observed: Mapping[Tuple, Tuple] = {}, rng: str = "eager", backend: str = "numpy") -> Program:
+    """The program for one call: source → transformers → symbolic run → graph → passes → generated Python, and C.
+
+    backend: "numpy", "c", or "auto" for a program of NumPy calls that can be made again as native code: `Program.hot`.
 
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
     user's code raises.
@@ -34,8 +37,10 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
         graph = passes.run(passes.CLEAN, outcome.graph)
         graph = passes.run((passes.fast_random,), graph) if rng == "fast" else graph
         nodes = differentiate(outcome, graph)                       # one FunctionNode, or a few where there are cuts
-        forward = emit(nodes.graph, name="forward", escaping=set(graph.outputs), saved=nodes.saved)
-        return assemble(outcome, nodes, forward)
+        program = _program(outcome, nodes, backend == "c")
+        if backend == "auto":
+            program.hot = functools.partial(_program, outcome, nodes, True)
+        return program
     except Dy2StaticError:
         raise
     except Exception as error:                          # behind the symbolic run no code of the user's runs: it is ours
@@ -43,6 +48,19 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
 
 
 _UNKNOWN = "the result of a host call, or an object that only the host can use, enters a computation"
+
+
+def _program(outcome: Outcome, nodes: Differentiation, native: bool) -> Program:
+    """The program of a graph, of NumPy calls or with native code."""
+    try:
+        forward = emit(nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved, native=native)
+        for segment in nodes.segments:
+            segment.plan.native = native
+        return assemble(outcome, nodes, forward)
+    except Dy2StaticError:
+        raise
+    except Exception as error:                          # ours: no code of the user's runs here
+        raise InternalError(f"the graph of {outcome.graph.name} cannot be compiled: {error!r}") from error
 
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],

@@ -16,6 +16,7 @@ import pytest
 import shared_results
 
 config.VERIFY.value = 1
+config.BACKEND.value = "numpy"              # values are compared bit by bit; the tests of native code ask for it
 
 # times on a shared machine say nothing, and a run must be repeatable
 hypothesis.settings.register_profile("dy2static", deadline=None, derandomize=True)

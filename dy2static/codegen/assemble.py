@@ -22,10 +22,11 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     wiring = _Wiring(outcome, graph, nodes, results)
     uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
     call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results, forward.origins))
-    counts = {"segments": len(uses), **_counts(outcome.graph)}
+    counts = {"segments": len(uses), **_counts(outcome.graph), "native": forward.native_nodes}
     size = sum(int(node.attrs["value"].nbytes) for node in graph.walk() if node.op.name == "constant")
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
-                   tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size)
+                   tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size,
+                   native_code=forward.native_code)
 
 
 def _counts(graph: Graph) -> Dict[str, int]:

@@ -6,7 +6,6 @@ from typing import Any, Callable, Collection, List, Tuple
 
 import numpy as np
 
-from .. import config
 from ..errors import BackendError
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
@@ -19,16 +18,19 @@ from .numpy import emit as emit_numpy
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-         reserved: Collection[str] = ()) -> NumpyFunction:
-    """A function for a graph, as `numpy.emit` makes it, with native code where the backend is C."""
-    if native_wanted():
+         reserved: Collection[str] = (), native: bool = False) -> NumpyFunction:
+    """A function for a graph, as `numpy.emit` makes it; with native code, if that is wanted and can be made here."""
+    if native and native_possible():
         graph = with_native(graph, saved)
-    return emit_numpy(graph, name=name, escaping=escaping, saved=saved, reserved=reserved)
+    function = emit_numpy(graph, name=name, escaping=escaping, saved=saved, reserved=reserved)
+    regions = [node.attrs["call"] for node in graph.walk() if node.op is NATIVE]
+    return replace(function, native_code="\n".join(region.source for region in regions),
+                   native_nodes=sum(len(list(region.graph.walk())) for region in regions))
 
 
-def native_wanted() -> bool:
-    """Whether programs are to be native, and can be."""
-    if config.BACKEND.value != "c" or not compiler.available():
+def native_possible() -> bool:
+    """Whether native code can be made and called here; where not, that is announced once."""
+    if not compiler.available():
         return False
     try:
         library.require_support()

@@ -13,8 +13,8 @@ from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from ..world.aborts import CaptureAborted
 from ..world.outcome import Outcome
-from .extents import extents_of
 from .backends import emit
+from .extents import extents_of
 from .numpy import NumpyFunction
 
 
@@ -27,7 +27,10 @@ class SegmentPlan:
     extents: per symbol in its sizes, the value that hands it on to the backward.
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
         For a backward, it is told which values the node that is differentiated holds already.
+    native: whether its backward is to be native code.
     """
+
+    native = False
 
     def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None,
                  held: Sequence[Value] = ()):
@@ -136,13 +139,14 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     if again and joint.outputs:
         following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))],
                                 plan.extents, plan.held)
+        following.native = plan.native
         extras = tuple(v for v in following.held if v not in plan.held and v not in arriving)
     conditions = gradients.conditions
     count = len(joint.outputs) - len(conditions)
     wanted = (joint if following is None else following.graph).with_(outputs=joint.outputs + extras)
     backward = extract(wanted, (*plan.held, *arriving), functools.partial(passes.run, passes.CLEAN))
     backward = backward.with_(inputs=(*backward.inputs, *plan.extents.values()))
-    function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]))
+    function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native)
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),

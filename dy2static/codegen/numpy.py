@@ -15,7 +15,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
-from ..ir.types import Extent, Stack, Tensor
+from ..ir.types import Extent, Scalar, Stack, Tensor
 from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
@@ -24,6 +24,7 @@ from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
 from .c.partition import NATIVE
 from .c.regions import as_stack, pushed
+from .c.scalars import enters_as_array
 from .calls import call_text, has_text, part_text
 from .extents import made_in_regions, made_symbols, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
@@ -45,6 +46,7 @@ class NumpyFunction:
     lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
     results: the expressions returned: outputs, then saved values.
     constants: what the namespace of the code must hold.
+    native_code: the C texts of its regions; native_nodes: how many nodes of the graph are in them.
     """
 
     name: str
@@ -54,6 +56,8 @@ class NumpyFunction:
     results: Tuple[str, ...]
     constants: Mapping[str, Any]
     plan: BufferPlan
+    native_code: str = ""
+    native_nodes: int = 0
 
     @property
     def source(self) -> str:
@@ -305,10 +309,12 @@ class _Emitter(BlockWriter):
             text = self.texts[value]
             if isinstance(value.type, Stack):
                 text = f"{self.names.bind('as_stack', as_stack)}({text}, {self.names.bind('stack_type', value.type)})"
+            elif not isinstance(value.type, Tensor) and enters_as_array(value.type):
+                text = f"{self._numpy('asarray')}({text})"
             arguments.append(text)
         for value in node.outputs:
             self.preferred.pop(value, None)
-            if not isinstance(value.type, Tensor):
+            if not enters_as_array(value.type):
                 others.append(value)
                 continue
             if value in self.plan.places:
@@ -319,6 +325,9 @@ class _Emitter(BlockWriter):
         call = f"{self.names.bind('native', node.attrs['call'].call)}({', '.join(arguments)})"
         names = [self._new_name(v) for v in others]
         self._line(f"{', '.join(names)} = {call}" if names else call, node)
+        for value in node.outputs:
+            if isinstance(value.type, Scalar) and enters_as_array(value.type):
+                self._line(f"{self.texts[value]} = {self.texts[value]}[()]", node)
         for value, name in zip(others, names):
             if isinstance(value.type, Stack):
                 bind = self.names.bind

@@ -133,6 +133,14 @@ class Cache:
                 self._stamps[by] = self._stamps.pop(call)
                 self.last = by if self.last is call else self.last
 
+    def exchange(self, program: Program, by: Program) -> None:
+        """Another program for the same calls."""
+        with self._lock:
+            if program in self.programs:
+                index = self.programs.index(program)
+                self.replace(self._every[index], by.call)
+                self.programs[index] = by
+
     def forget(self, program: Program) -> None:
         """Take one program out."""
         with self._lock:

@@ -24,6 +24,8 @@ class Program:
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
     constant_bytes: of the arrays that its graph holds.  returned: one like it was there before, and had to go.
+    hot: makes the same program as native code; None where it is that, or shall not become that.
+    native_code: the C text of its forward, "" where there is none.
     """
 
     call: Callable[[Tuple, Mapping], Any]
@@ -39,6 +41,8 @@ class Program:
     signature: str = ""
     constant_bytes: int = 0
     returned: bool = False
+    hot: Optional[Callable[[], "Program"]] = None
+    native_code: str = ""
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"

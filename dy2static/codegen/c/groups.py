@@ -145,7 +145,7 @@ class Grouping:
         return True
 
     def _reduce(self, group: Group, node: Node) -> bool:
-        (operand,), (value,) = node.inputs, node.outputs
+        (value,) = node.outputs
         ready = self._ready(group, node, group.shape)
         if ready is None:
             return False

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class LoopWriter:
         self.outer = self._merged([a for a in outer if group.shape[a] != 1])
         self.inner = self._merged([a for a in inner if group.shape[a] != 1])
         self.buffered: Dict[Value, str] = {}
-        for value, sweep in self._wanted_later():
+        for value in self._wanted_later():
             if value not in self.buffered:
                 self.buffered[value] = memory.scratch(math.prod(self._sizes(self.inner)), value.dtype)
         self.lines: List[str] = []
@@ -84,11 +84,10 @@ class LoopWriter:
 
     # Later sweeps
 
-    def _wanted_later(self) -> List[Tuple[Value, int]]:
+    def _wanted_later(self) -> List[Value]:
         """Elements that a later sweep reads, which are neither in memory nor cheap to compute again."""
-        group, found = self.group, []
-        for node in group.nodes:
-            (value,) = node.outputs
+        found: List[Value] = []
+        for node in self.group.nodes:
             sweep = self._sweep_of(node)
             if sweep is None:
                 continue
@@ -96,12 +95,12 @@ class LoopWriter:
                 found += self._kept(self.memory.place(operand).base, sweep)
         return found
 
-    def _kept(self, value: Value, sweep: int) -> List[Tuple[Value, int]]:
+    def _kept(self, value: Value, sweep: int) -> List[Value]:
         group = self.group
         if value not in group.elements or group.sweep[value] >= sweep or self.memory.stored(value):
             return []
         if self._work(value) > _CHEAP:
-            return [(value, sweep)]
+            return [value]
         return [item for v in self.makers[value].inputs for item in self._kept(self.memory.place(v).base, sweep)]
 
     def _work(self, value: Value) -> int:

@@ -1,9 +1,8 @@
 """Which nodes C takes, and the regions they make: each becomes one ``native`` node of the graph."""
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from typing import Any, Collection, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, List, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -201,8 +200,6 @@ class _Partition:
         made = {v for node in kept for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
         region = Graph(inputs, outputs, tuple(kept), "native")
-        if any(isinstance(v.type, Scalar) and v.type.kind == "numpy" for v in (*inputs, *outputs)):
-            return list(nodes)
         native = Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
         return [native, *views]
 

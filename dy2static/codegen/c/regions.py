@@ -5,11 +5,11 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...errors import Location
 from ...ir.graph import Graph, Value
-from ...ir.types import Scalar, Stack, Tensor
+from ...ir.types import Scalar, Stack
 from ...native import compiler, library, products
 from ...runtime.traceback import show_user_line
+from .scalars import enters_as_array
 from .writer import CFunction, write
 
 _INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values"))
@@ -67,7 +67,7 @@ class Region:
         others: List[Any] = []
         waiting = iter(arrays)
         for value, result in zip(self.graph.outputs, results):
-            if isinstance(value.type, Tensor):
+            if enters_as_array(value.type):
                 next(waiting)[...] = result
             elif isinstance(value.type, Stack):
                 others.append(bytearray(np.ascontiguousarray(as_stack(result, value.type)).tobytes()))
@@ -77,9 +77,9 @@ class Region:
 
 
 def _kind(value: Value) -> str:
-    if isinstance(value.type, Scalar):
-        return _KINDS[value.type.kind]
-    return "stack" if isinstance(value.type, Stack) else "array"
+    if enters_as_array(value.type):
+        return "array"
+    return "stack" if isinstance(value.type, Stack) else _KINDS[value.type.kind]
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Callable, Dict, List, Sequence
 
 from ...ir.c_forms import c_type
 from ...ir.graph import Node
-from ...ir.types import Scalar, Type
+from ...ir.types import Scalar, Tensor, Type
 
 _TYPES = {"py_bool": "bool", "py_int": "int64_t", "py_float": "double"}
 _CHECKED = {"py_add": "__builtin_add_overflow", "py_sub": "__builtin_sub_overflow", "py_mul": "__builtin_mul_overflow"}
@@ -17,6 +17,11 @@ def scalar_type(type: Type) -> str:
     if isinstance(type, Scalar) and type.kind in _TYPES:
         return _TYPES[type.kind]
     return c_type(type.dtype)
+
+
+def enters_as_array(type: Type) -> bool:
+    """Whether Python and C hand a value of this type to each other as an array: NumPy's scalars as those of no dimensions."""
+    return isinstance(type, Tensor) or isinstance(type, Scalar) and type.kind == "numpy"
 
 
 def _plain(node: Node) -> bool:

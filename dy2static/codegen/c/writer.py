@@ -5,7 +5,7 @@ import itertools
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from .alone import ALONE
 from .expand import expand
 from .groups import REDUCTIONS, Group, Grouping, readers
 from .loops import LoopWriter
-from .places import Place, broadcast, compact_strides, place_of, reshaped
-from .scalars import SCALARS, scalar_type
+from .places import Place, broadcast, place_of, reshaped
+from .scalars import SCALARS, enters_as_array, scalar_type
 
 #: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
 ALIGNMENT = 64
@@ -96,7 +96,7 @@ class Writer:
             self._input(value, pointers, numbers)
         copied: List[Tuple[Value, str]] = []
         for value in self.graph.outputs:
-            if isinstance(value.type, Tensor):
+            if enters_as_array(value.type):
                 pointer = self._declared(value, f"({c_type(value.dtype)} *)p[{next(pointers)}]", "out_")
                 if value not in self.pointers and self._made_here(value, self.block):
                     self.pointers[value] = pointer
@@ -112,7 +112,7 @@ class Writer:
                 self.line(f"p[{next(pointers)}] = {name}.data;")
                 size = math.prod(item.shape) * item.dtype.itemsize
                 self.line(f"n[{next(numbers['int'])}] = {name}.count * {size};")
-            elif isinstance(value.type, Scalar):
+            elif not enters_as_array(value.type):
                 kind = "float" if value.type.kind == "py_float" else "int"
                 self.line(f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}] = {self.scalar(value)};")
         size, offsets = _arranged(self.buffers)
@@ -128,7 +128,7 @@ class Writer:
         return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
 
     def _input(self, value: Value, pointers: Iterator[int], numbers: Mapping[str, Iterator[int]]) -> None:
-        if isinstance(value.type, Tensor):
+        if enters_as_array(value.type):
             pointer = self._declared(value, f"(const {c_type(value.dtype)} *)p[{next(pointers)}]", "")
             if value.ndim:
                 self.pointers[value] = pointer
@@ -400,7 +400,6 @@ class _Loop:
 
     def write(self) -> None:
         writer, step, loop = self.writer, self.step, self.loop
-        begin = writer.loop_begins() - 1
         self.swaps: List[List[str]] = []
         self._start_state()
         stacks = [self._new_stack(value) for value in loop.pushed]

@@ -1,0 +1,230 @@
+"""Programs with native code against eager: values, gradients of two orders, decisions, loops, what raises and warns."""
+import gc
+import warnings
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+
+from dy2static import config, to_static
+from dy2static.codegen.c.regions import Region
+from dy2static.native import compiler
+
+pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+
+def array(*shape, seed=0, dtype="f"):
+    return np.random.RandomState(seed).uniform(-1, 1, shape).astype(dtype)
+
+
+def variable(*shape, seed=0, dtype="f"):
+    return chainer.Variable(array(*shape, seed=seed, dtype=dtype))
+
+
+def elementwise(x, y):
+    return F.tanh(x) * y + F.exp(-x * x) / (1 + F.sigmoid(y))
+
+
+def reductions(x, y):
+    h = F.softmax(x) + F.sum(y, axis=0)
+    return F.sum(h * h, axis=1) / F.max(abs(y) + 1)
+
+
+def views(x, y):
+    h = F.transpose(F.reshape(F.concat([x, y], axis=1), (2, -1)))
+    return F.stack([h[1:4, 0], h[2:5, 1] * 2], axis=1), F.broadcast_to(h[0], (3, 2))
+
+
+def products(x, y):
+    return F.matmul(x, y, transb=True) + F.matmul(F.tanh(y), x, transb=True)
+
+
+def decides(x, y):
+    if float(F.sum(x).array) > 0:
+        h = F.tanh(x) * y
+    else:
+        h = x - y
+    return h * 2
+
+
+def repeats(x, y):
+    total, k = x * 0, 0
+    while float(F.sum(F.absolute(x)).array) > 0.5:
+        x = x * 0.7 - y * 0.01
+        total = total + F.sin(x) * x
+        k += 1
+    return total * k
+
+
+def walks(x, y):
+    h = y[0] * 0
+    n = int(abs(x.array).sum())
+    for t in range(n % 3):
+        h = F.tanh(h + x[t]) * y[t]
+    return F.sum(h) + F.sum(x)
+
+
+def numbers(x, y):
+    scale = float(abs(x.array).max())
+    count = int(y.array.sum() * 10) // 3 % 4
+    return x * scale + y * count if scale > count else x / (1 + scale)
+
+
+PROGRAMS = (elementwise, reductions, views, products, decides, repeats, walks, numbers)
+
+
+def outcome(function, seed, dtype):
+    """Results, and gradients of both orders with their flags."""
+    x, y = variable(4, 5, seed=seed, dtype=dtype), variable(4, 5, seed=seed + 1, dtype=dtype)
+    results = function(x, y)
+    results = results if isinstance(results, tuple) else (results,)
+    loss = sum(F.sum(F.square(r)) for r in results)
+    first = chainer.grad([loss], [x, y], enable_double_backprop=True)
+    second = chainer.grad([sum(F.sum(g * g) for g in first if g is not None)], [x, y])
+    return ([r.array for r in results] + [None if g is None else g.array for g in (*first, *second)],
+            [None if g is None else g.requires_grad for g in first])
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_programs(function, dtype):
+    compiled = to_static(function, strict=True, backend="c")
+    for seed in range(0, 6, 2):
+        wanted, flags = outcome(function, seed, dtype)
+        found, found_flags = outcome(compiled, seed, dtype)
+        assert flags == found_flags
+        for a, b in zip(wanted, found):
+            if a is None or b is None:
+                assert a is b
+            else:
+                assert a.dtype == b.dtype
+                np.testing.assert_allclose(b, a, rtol=2e-4 if dtype == "f" else 1e-9, atol=2e-5 if dtype == "f" else 1e-10)
+    assert compiled.stats()["native"] > 0
+
+
+def test_nothing_runs_in_between():
+    """Loops and decisions on array values, forward and backward, are one call each."""
+    compiled = to_static(repeats, strict=True, backend="c")
+    y = compiled(variable(4, 5), variable(4, 5, seed=1))
+    F.sum(y).backward()
+    program = compiled.program(variable(4, 5), variable(4, 5, seed=1))
+    (backward,) = program.segments[0].backward.values()
+    for text in (program.source, backward.source):
+        assert text.count("native(") == 1 and "while" not in text and "for " not in text
+
+
+class Net(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.a, self.b = L.Linear(5, 16), L.Linear(16, 3)
+
+    def forward(self, x, t):
+        return F.softmax_cross_entropy(self.b(F.relu(self.a(x))), t)
+
+
+def train(backend, steps):
+    np.random.seed(0)
+    net = Net()
+    forward = net.forward if backend is None else to_static(net.forward, strict=True, backend=backend)
+    optimizer = chainer.optimizers.Adam().setup(net)
+    x, t = array(8, 5), np.arange(8, dtype="i") % 3
+    losses = []
+    for _ in range(steps):
+        net.cleargrads()
+        loss = forward(x, t)
+        loss.backward()
+        optimizer.update()
+        losses.append(float(loss.array))
+    return losses, forward
+
+
+@pytest.mark.parametrize("backend", ["auto", "c"])
+def test_training(backend):
+    """With ``auto`` a program becomes native code on its way, without another capture."""
+    wanted, _ = train(None, 60)
+    found, forward = train(backend, 60)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    stats = forward.stats()
+    assert stats["captures"] == stats["programs"] == 1 and stats["native"] > 0
+
+
+def test_native_after():
+    """NumPy computes the first calls of a program bit by bit as before."""
+    compiled = to_static(elementwise, strict=True, backend="auto")
+    x, y = variable(4, 5), variable(4, 5, seed=1)
+    with config.NATIVE_AFTER.set(3):
+        for k in range(6):
+            np.testing.assert_allclose(compiled(x, y).array, elementwise(x, y).array, rtol=1e-5)
+            assert (compiled.stats()["native"] > 0) == (k >= 3)
+
+
+def divides(x, y):
+    return x / (y * 0) + F.log(x)
+
+
+def test_warnings():
+    """What NumPy warns of is left to NumPy, with its values."""
+    compiled = to_static(divides, strict=True, backend="c")
+    x, y = variable(3), variable(3, seed=1)
+
+    def seen(function):
+        with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+            warnings.simplefilter("always")
+            result = function(x, y)
+        return result.array, sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
+
+    compiled(x, y)
+    (wanted, said), (found, repeated) = seen(divides), seen(compiled)
+    np.testing.assert_array_equal(found, wanted)
+    assert said == repeated != []
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        compiled(x, y)
+
+
+def item_of(x, n):
+    return F.tanh(x)[int(n.array)] * 2
+
+
+def test_an_index_that_is_out_of_bounds():
+    compiled = to_static(item_of, strict=True, backend="c")
+    x = variable(3, 2)
+    np.testing.assert_allclose(compiled(x, chainer.Variable(np.array(-1))).array, item_of(x, chainer.Variable(np.array(-1))).array,
+                               rtol=1e-6)
+    with pytest.raises(IndexError) as wanted:
+        item_of(x, chainer.Variable(np.array(3)))
+    with pytest.raises(IndexError) as found:
+        compiled(x, chainer.Variable(np.array(3)))
+    assert str(found.value) == str(wanted.value)
+
+
+@pytest.mark.parametrize("change", [lambda a: a[::2], lambda a: np.asfortranarray(a[:2])], ids=["strided", "fortran"])
+def test_other_layouts(change):
+    compiled = to_static(products, strict=True, backend="c")
+    x, y = (chainer.Variable(change(array(4, 5, seed=k))) for k in range(2))
+    np.testing.assert_allclose(compiled(x, y).array, products(x, y).array, rtol=1e-5)
+
+
+def test_without_a_compiler(monkeypatch):
+    """NumPy takes over, and says so once."""
+    from dy2static.native import announce
+    announce.forget()
+    with config.CC.set("no-such-compiler"), pytest.warns(UserWarning, match="there is no C compiler"):
+        compiled = to_static(elementwise, strict=True, backend="c")
+        x, y = variable(2, 3), variable(2, 3, seed=1)
+        np.testing.assert_array_equal(compiled(x, y).array, elementwise(x, y).array)
+    assert compiled.stats()["native"] == 0
+
+
+def test_memory():
+    """What a program needs stays the same, and goes with it."""
+    compiled = to_static(repeats, strict=True, backend="c")
+    x, y = variable(4, 5), variable(4, 5, seed=1)
+    for _ in range(50):
+        F.sum(compiled(x, y)).backward()
+    before = len([o for o in gc.get_objects() if isinstance(o, Region)])
+    for _ in range(50):
+        F.sum(compiled(x, y)).backward()
+    assert len([o for o in gc.get_objects() if isinstance(o, Region)]) == before
