@@ -30,22 +30,19 @@ def excerpt(
     around = f"class {class_name}:" if class_name is not None else "if 1:"
     for block in _blocks(lines, code.co_firstlineno - 1):
         is_indented = block[0][:1] in (" ", "\t")
-        if class_name is not None and not is_indented:
+        if class_name is not None and not is_indented or is_indented and code.co_firstlineno == 1:
             return None
-        head = [f"import {name}\n" for name in imported] + ([around + "\n"] if is_indented else [])
+        # on its own lines; where in the module the imports stand makes no difference
+        empty = "\n" * (code.co_firstlineno - 1 - is_indented)
+        head = [empty, around + "\n"] if is_indented else [empty]
         try:
-            module = ast.parse("".join([*head, *block]))
+            module = ast.parse("".join([*head, *block, "\n", *(f"import {name}\n" for name in imported)]))
         except (SyntaxError, RecursionError, MemoryError):  # too deep for the parser, too
             continue
-        ast.increment_lineno(module, code.co_firstlineno - len(head) - 1)
-        for statement in module.body[: len(imported)]:
-            ast.increment_lineno(statement, 1 - statement.lineno)
-        last: Any = module.body[-1]
-        node = last.body[0] if is_indented else last
+        first: Any = module.body[0]
+        node = first.body[0] if is_indented else first
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
             return None
-        if is_indented:
-            last.lineno = last.end_lineno = 1
         return node, class_name, module
     return None
 
