@@ -45,7 +45,7 @@ class NativeCase:
 def graph_of(op, operands, attrs):
     """The graph of one node.  Raises what the op's rule of types raises."""
     builder = Builder(op.name)
-    inputs = [builder.input(type_of(x), name) for x, name in zip(operands, "uvwxyz")]
+    inputs = [builder.input(type_of(x), name) for x, name in zip(operands, "stuvwxyz")]
     with building(builder):
         return builder.build(builder.add(op, tuple(inputs), attrs))
 

@@ -13,6 +13,7 @@ from ...ops.movement import reshape
 from ...ops.reduction import max_, sum_
 from ...ops.rules import sum_axes
 from .calls import call_as_ops
+from .layers import LAYERS
 
 #: Calls of NumPy.
 CALLS = ("numpy_call", "checked_call")
@@ -40,7 +41,8 @@ def _expanded(node: Node) -> List[Node]:
         results = EXPANSIONS[node.op.name](*node.inputs, **node.attrs)
     results = results if isinstance(results, tuple) else (results,)
     names = dict(zip(results, node.outputs))
-    return [replace(new, outputs=tuple(names.get(v, v) for v in new.outputs)) for new in builder.nodes]
+    return [replace(new, inputs=tuple(names.get(v, v) for v in new.inputs), outputs=tuple(names.get(v, v) for v in new.outputs))
+            for new in builder.nodes]
 
 
 def _along(value: Value, axis: Any) -> Tuple[int, ...]:
@@ -75,4 +77,4 @@ def _logsumexp(x: Value, *, axis: Tuple[int, ...], keepdims: bool) -> Value:
 #: Ops by name, and what they are.
 EXPANSIONS: Dict[str, Callable[..., Any]] = {
     "mean": _mean, "sum_to": _sum_to, "softmax": _softmax, "log_softmax": _log_softmax,
-    "log_softmax_again": _log_softmax, "logsumexp": _logsumexp}
+    "log_softmax_again": _log_softmax, "logsumexp": _logsumexp, **LAYERS}

@@ -11,7 +11,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
 from ...ir.types import Scalar, Stack, Tensor
 from ...passes.effects import must_run
-from . import picks, places
+from . import layers, picks, places
 from .alone import ALONE
 from .calls import call_as_ops
 from .expand import CALLS, EXPANSIONS
@@ -53,6 +53,8 @@ def supported(node: Node) -> bool:
     if node.op.kind == "elementwise":
         types = [v.type for v in node.inputs]
         return c_expression(node.op, [v.name for v in node.inputs], types, node.outputs[0].type, node.attrs) is not None
+    if name in layers.LAYERS:
+        return layers.takes(node)
     if name in REDUCTIONS or name in EXPANSIONS:
         return _reduces(node)
     if name == "constant":

@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Stack, Tensor
+from ...passes.dead import eliminate_dead
 from ..flatten import Block, Step, all_steps, flatten
 from . import places
 from .alone import ALONE
@@ -56,7 +57,7 @@ class Writer:
     """What `write` knows while it walks over the steps; the ``memory`` of `LoopWriter`."""
 
     def __init__(self, graph: Graph):
-        self.graph = expand(graph)
+        self.graph = eliminate_dead(expand(graph))
         self.block = flatten(self.graph)
         self.outside = self._readers()
         self.views: Dict[Value, Place] = {}
