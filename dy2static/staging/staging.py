@@ -209,7 +209,7 @@ class Staging(Joins, Loops):
         """Let the host raise what this block raises; what was written before has happened by then."""
         if type(error) is RecursionError:
             self.capture.abort("a function calls itself as deep as array values decide", hint="write a loop, or bound the depth "
-                               "by a number that is known (`if depth == 0`)")
+                               "by a number that is known (`if depth == 0`)", final=True)
         if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
             # what was refused is a stand-in, not what it stands for
             self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation",
