@@ -35,6 +35,7 @@ from .attempts import DECIDABLE, Attempt, attempted, raise_first
 from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
+from .few_values import bound_of, value_of
 from .gradients import Gradients
 from .host_results import HostResults
 from .materialise import Materialiser
@@ -178,6 +179,15 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         """Stop because Python needs to know what an array holds."""
         self.abort("Python needs the contents of an array here (a decision, a conversion or a text)",
                    hint="compute with it, decide by it or loop up to it; a size or a key cannot be made of it")
+
+    def one_of_few(self, number: Any) -> int:
+        """A whole number that Python needs: decided, if it can be one of a few only; the capture stops otherwise."""
+        found = value_of(self, number)
+        return self.abort_decision() if found is None else found
+
+    def bound_of(self, number: Any) -> Optional[int]:
+        """What a whole number that only the run knows is certain to be below, and not negative."""
+        return bound_of(self, number)
 
     def event(self, kind: str, text: str, why: str = "") -> None:
         """Note what became of an operation, with the user's line."""

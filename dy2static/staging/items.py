@@ -14,6 +14,8 @@ _MOST = 32
 def item(capture: Any, container: Any, index: Any) -> Any:
     """``container[index]``: a decision for each item; NotImplemented where Python itself can do it."""
     number = None if capture is None else _number(capture, index)
+    if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
+        return container[bool(number) if number.kind == "py_bool" else number.fix()]
     if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:
         return NotImplemented
     if isinstance(container, dict):
@@ -24,6 +26,10 @@ def item(capture: Any, container: Any, index: Any) -> Any:
         raise IndexError(f"{name} index out of range")
     if not size:
         return fail()
+    bound = capture.bound_of(number)
+    if bound is not None and 0 < bound <= size:
+        return _first([lambda place=place: number == place for place in range(bound - 1)], lambda place: container[place],
+                      lambda: container[bound - 1])
     places: List[Callable[[], Any]] = [lambda place=place: dy.any_of(number == place, lambda: number == place - size)
                                        for place in range(size)]
 

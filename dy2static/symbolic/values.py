@@ -150,6 +150,11 @@ class SymbolicArray:
             return self.capture.staging.settled(self.now())
         return bool(self.contents())
 
+    def __index__(self) -> int:
+        known = self.capture.known.get(self.now())
+        is_whole = known is None and not self.shape and self.dtype.kind in "iu"
+        return self.capture.one_of_few(self) if is_whole else operator.index(self.contents())
+
     def __array__(self, *_: Any, **__: Any) -> Any:
         self.capture.abort_decision()
 
@@ -204,7 +209,7 @@ class SymbolicScalar:
         """The number itself, with a guard; stops the capture where it is not known yet."""
         if self.text is None:
             self.capture.staging.need_exact(self)
-            self.capture.abort_decision()
+            return self.capture.one_of_few(self)
         self.capture.guard_expression(self.text, self.hint)
         return self.hint
 
@@ -224,6 +229,8 @@ class SymbolicScalar:
         return round(self.fix(), *digits) if self.text is not None else self.capture.numpy_call(round, (self, *digits), {})
 
     def __hash__(self) -> int:
+        if self.text is None:                           # as a key, it must be the number itself
+            self.capture.abort_decision()
         return hash(self.fix())
 
     def __str__(self) -> str:
@@ -430,8 +437,7 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//"
 
 def _contents_operator(name: str) -> Callable:
     function = {"__int__": int, "__float__": float, "__complex__": complex, "__str__": str,
-                "__repr__": repr, "__format__": format, "__index__": operator.index,
-                "__contains__": operator.contains}[name]
+                "__repr__": repr, "__format__": format, "__contains__": operator.contains}[name]
 
     def of_contents(self: SymbolicArray, *args: Any) -> Any:
         return function(self.contents(), *args)
@@ -439,8 +445,7 @@ def _contents_operator(name: str) -> Callable:
 
 
 def _install_operators() -> None:
-    for name in ("__int__", "__float__", "__complex__", "__str__", "__repr__", "__format__", "__index__",
-                 "__contains__"):
+    for name in ("__int__", "__float__", "__complex__", "__str__", "__repr__", "__format__", "__contains__"):
         setattr(SymbolicArray, name, _contents_operator(name))
     for name in _BINARY + _COMPARE:
         plain = name.rstrip("_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import collections
 from typing import Any, Dict, Iterable, Iterator, Tuple
 
-from .shadows import ShadowDict, ShadowList
+from .shadows import ShadowDict, ShadowList, as_key
 from .sources import Source
 
 
@@ -49,6 +49,7 @@ class ShadowDefaultDict(ShadowDict):
         self.default_factory = world.shadow(real.default_factory, world.source("attr", source, "default_factory"))
 
     def __missing__(self, key: Any) -> Any:
+        key = as_key(key)
         if self.default_factory is None:
             raise KeyError(key)
         self[key] = self.world.capture.callee(self.default_factory)()

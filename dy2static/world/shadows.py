@@ -14,6 +14,11 @@ from .sources import Source
 _ABSENT = object()
 
 
+def as_key(key: Any) -> Any:
+    """The key itself, also where it is a number of the graph: Python needs to know it."""
+    return key.fix() if hasattr(type(key), "python_type") else key
+
+
 class ShadowDict(dict):
     """The shadow of a dict: a plain dict, an instance's or a module's ``__dict__``, or the globals of a function.
 
@@ -75,6 +80,7 @@ class ShadowDict(dict):
                 yield "set", key, value
 
     def __getitem__(self, key: Any) -> Any:
+        key = as_key(key)
         value = dict.get(self, key, _ABSENT)
         if value is _ABSENT:
             value = self.load(key)
@@ -84,6 +90,9 @@ class ShadowDict(dict):
             self.world.check_fresh(value)
         return value
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        dict.__setitem__(self, as_key(key), value)
+
     def get(self, key: Any, default: Any = None) -> Any:
         try:
             return self[key]
@@ -91,9 +100,11 @@ class ShadowDict(dict):
             return default
 
     def __contains__(self, key: Any) -> bool:
+        key = as_key(key)
         return dict.__contains__(self, key) or self.load(key) is not _ABSENT
 
     def __delitem__(self, key: Any) -> None:
+        key = as_key(key)
         if key not in self:
             raise KeyError(key)
         self.load(key)                                  # one that was only written may be there, too
