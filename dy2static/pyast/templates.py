@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Union
 import gast
 
 from dy2static.pyast.kinds import BINDS, BITS
+from dy2static.pyast.trees import Reader
 
 Hole = Union[str, gast.AST, List[gast.AST]]
 
@@ -51,7 +52,7 @@ def _on_its_first_line(place: Dict[str, Any]) -> Dict[str, Any]:
 
 @functools.lru_cache(maxsize=None)
 def _parsed(template: str) -> List[gast.AST]:
-    return gast.ast_to_gast(ast.parse(template)).body
+    return Reader("<template>", "", ()).read(ast.parse(template), None).body
 
 
 class _Filler:

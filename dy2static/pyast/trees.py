@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Iterable, Iterator, NamedTuple, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Set, Tuple
 
 import gast
 
@@ -52,14 +52,14 @@ class Reader:
         self.keywords: Set[str] = set()
         self._shared: Dict[type, gast.AST] = {}  # contexts and operators hold nothing
 
-    def read(self, node: ast.AST, origin: Location) -> gast.AST:
-        """The node as gast's; ``origin`` is that of its parent."""
+    def read(self, node: ast.AST, origin: Optional[Location]) -> gast.AST:
+        """The node as gast's; ``origin`` is that of its parent, None where nodes are to have none."""
         cls = node.__class__
         if cls in self._shared:
             return self._shared[cls]
         old = node.__dict__
         line = old.get("lineno")
-        if line is not None:
+        if line is not None and origin is not None:
             origin = Location(self.file, line, self._column(line, old["col_offset"]), self.function)
         kind, bit, added, named = self._KINDS.get(cls) or self._kind(cls)
         made: Dict[str, Any] = {}
@@ -78,7 +78,9 @@ class Reader:
             made[name] = value
         for name in added:
             made[name] = [] if name == "type_params" else None
-        made["origin"], made["holds"] = origin, bit
+        made["holds"] = bit
+        if origin is not None:
+            made["origin"] = origin
         if cls is ast.Name:
             self.names.add(made["id"])
             if made["ctx"].__class__ is not gast.Load:

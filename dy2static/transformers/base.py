@@ -51,11 +51,14 @@ class Transformer:
         """Called before the first visit; for what a subclass wants to know beforehand."""
 
     _methods: ClassVar[Dict[type, Tuple[Any, int]]] = {}
-    _change_bits = _make_bits = 0
+    _change_bits = _make_bits = _own_bits = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._methods, cls._change_bits, cls._make_bits = {}, bits_of(cls.changes), bits_of(cls.makes)
+        own = [name for base in cls.__mro__[: cls.__mro__.index(Transformer)] for name in vars(base)]
+        visited = [name[len("visit_") :] for name in own if name.startswith("visit_")]
+        cls._own_bits = bits_of(tuple(getattr(gast, name) for name in visited))
 
     def visit(self, node: gast.AST) -> Any:
         """The node changed; it is left alone if nothing that this transformer has a method for is in it."""
@@ -72,12 +75,8 @@ class Transformer:
     def _method(cls, kind: type) -> Tuple[Any, int]:
         """The method for nodes of a kind, and the bits of the kinds that make a visit worthwhile."""
         method = getattr(cls, f"visit_{kind.__name__}", None)
-        own = {name for base in cls.__mro__ for name in vars(base) if issubclass(base, Transformer) and base is not Transformer}
-        bits = bits_of(tuple(kind for name, kind in vars(gast).items() if f"visit_{name}" in own))
-        if is_block(kind):
-            bits = -1  # blocks come to hold more than they did in the source
-        elif method is None and kind in _HOLDING_NOTHING:
-            bits = 0
+        # blocks come to hold more than they did in the source
+        bits = -1 if is_block(kind) else 0 if method is None and kind in _HOLDING_NOTHING else cls._own_bits
         cls._methods[kind] = method, bits
         return method, bits
 
