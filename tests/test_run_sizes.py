@@ -85,7 +85,12 @@ def per_class(x, y, a, n):
     return total
 
 
-PROGRAMS.update(in_branch=in_branch, in_both_and_after=in_both_and_after, per_class=per_class)
+def scores(x, y, a, n):
+    labels = (a > 0).astype("i") * n[0]
+    return F.classification_summary(x, labels), F.classification_summary(y, labels, beta=2.0, ignore_label=0)
+
+
+PROGRAMS.update(in_branch=in_branch, in_both_and_after=in_both_and_after, per_class=per_class, scores=scores)
 
 
 def calls():

@@ -25,6 +25,7 @@ from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
 from ..world.trust import is_library
 from ..world.untouched import is_other
+from .label_counts import count_classes
 from .masks import without_mask
 from .self_contained import is_self_contained
 
@@ -134,6 +135,7 @@ class Applying:
         for name, function in called.items():
             self.store_writes()
             setattr(node, name, self.calls.callee(function))
+        count_classes(self, node, values)
         fails = type(node) in MAY_FAIL
         if fails:
             self.store_writes()

@@ -1,7 +1,7 @@
 """Lowerings of `chainer.functions.evaluation`."""
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
@@ -13,7 +13,7 @@ from chainer.functions.evaluation.r2_score import R2_score
 from .. import ops
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import are_ints, is_number, label_to_ignore, lowers, size_of
+from .registry import are_ints, is_number, label_to_ignore, lowers, size_of, symbolic_value
 
 
 @lowers(Accuracy)
@@ -45,20 +45,28 @@ def binary_accuracy(node: Any, y: Value, t: Value) -> Optional[Value]:
 
 @lowers(ClassificationSummary)
 def classification_summary(node: Any, y: Value, t: Value) -> Optional[Tuple[Value, ...]]:
-    # what is ignored counts as one class more; the number of classes is not looked for in the labels
-    count, label = node.label_num, label_to_ignore(node.ignore_label, np.dtype("int32"))
-    if not are_ints(count) or not is_number(node.beta) or label is None or size_of(t) == 0 or chainer.is_debug():
+    if not is_number(node.beta) or size_of(t) == 0 or chainer.is_debug():
         return None
+    counts = _counted(node, y, t) if node.label_num is not None else [symbolic_value(x) for x in getattr(node, "counts", ())]
+    if not counts:
+        return None
+    support, relevant, found = counts
+    precision, recall = found / relevant, found / support
+    squared = float(node.beta) * float(node.beta)
+    return precision, recall, (1 + squared) * precision * recall / (squared * precision + recall), support
+
+
+def _counted(node: Any, y: Value, t: Value) -> Sequence[Value]:
+    """How many labels there are of each class, how many predictions, and how many right ones; what is ignored is one class more."""
+    count, label = node.label_num, label_to_ignore(node.ignore_label, np.dtype("int32"))
+    if not are_ints(count) or label is None:
+        return ()
     t = ops.reshape(_as(t, np.dtype("int32")), shape=(size_of(t),))
     ignored = ops.equal(t, label)
     predicted = ops.where(ignored, count, ops.reshape(ops.argmax(y, axis=1), shape=t.shape))
     true = ops.where(ignored, count, _as(t, predicted.dtype))
     hits = ops.where(ops.equal(predicted, true), true, count)
-    support, relevant, found = (ops.getitem(ops.bincount(x, size=count + 1), index=(slice(0, count),))
-                                for x in (true, predicted, hits))
-    precision, recall = found / relevant, found / support
-    squared = float(node.beta) * float(node.beta)
-    return precision, recall, (1 + squared) * precision * recall / (squared * precision + recall), support
+    return [ops.getitem(ops.bincount(x, size=count + 1), index=(slice(0, count),)) for x in (true, predicted, hits)]
 
 
 @lowers(R2_score)

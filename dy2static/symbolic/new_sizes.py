@@ -10,7 +10,7 @@ from ..ir.types import Scalar, Tensor
 from .stand_ins import FILLINGS, stand_in
 
 #: Functions that give several arrays, all of one size.
-_ALIKE = frozenset(("nonzero", "where", "unique", "tril_indices", "triu_indices", "mask_indices"))
+_ALIKE = frozenset(("nonzero", "where", "unique", "tril_indices", "triu_indices", "mask_indices", "_class_counts"))
 
 
 class NewSizes:
