@@ -23,28 +23,32 @@ def _count(x: Value, gamma: Value) -> float:
     return float(x.type.size // gamma.type.size)
 
 
-def _statistics(x: Value, axis: _Axes, count: float) -> Tuple[Value, Value, Value]:
-    """The mean, the differences from it, and the variance."""
+def _statistics(x: Value, axis: _Axes, count: float) -> Tuple[Value, Value]:
+    """The mean and the variance."""
     mean = sum_(x, axis=axis) / count
-    difference = x - _kept(mean, x, axis)
-    return mean, difference, sum_(square(difference), axis=axis) / count
+    return mean, sum_(square(x - _kept(mean, x, axis)), axis=axis) / count
+
+
+def _normal(x: Value, mean: Value, inv_std: Value, axis: _Axes) -> Value:
+    """Each loop computes these anew: that is cheaper than to keep them."""
+    return (x - _kept(mean, x, axis)) * _kept(inv_std, x, axis)
 
 
 # Batches ------------------------------------------------------------------------------------------------------------
 
 
 def _batch_norm(x: Value, gamma: Value, beta: Value, *, axis: _Axes, eps: float) -> Tuple[Value, ...]:
-    mean, difference, var = _statistics(x, axis, _count(x, gamma))
+    mean, var = _statistics(x, axis, _count(x, gamma))
     inv_std = 1.0 / sqrt(var + eps)
-    y = difference * _kept(inv_std, x, axis) * _kept(gamma, x, axis) + _kept(beta, x, axis)
+    y = _normal(x, mean, inv_std, axis) * _kept(gamma, x, axis) + _kept(beta, x, axis)
     return y, mean, var, inv_std
 
 
 def _batch_norm_grad(x: Value, gamma: Value, g: Value, mean: Value, inv_std: Value, *, axis: _Axes) -> Tuple[Value, ...]:
     scale = _kept(gamma * inv_std, x, axis)                 # first, so that it is there for the loops below
-    x_hat = (x - _kept(mean, x, axis)) * _kept(inv_std, x, axis)
-    gbeta, ggamma = sum_(g, axis=axis), sum_(g * x_hat, axis=axis)
+    gbeta, ggamma = sum_(g, axis=axis), sum_(g * _normal(x, mean, inv_std, axis), axis=axis)
     share = float(gamma.dtype.type(1.0 / (x.type.size // gamma.type.size)))
+    x_hat = _normal(x, mean, inv_std, axis)
     gx = scale * (g - (x_hat * _kept(ggamma, x, axis) + _kept(gbeta, x, axis)) * share)
     return gx, ggamma, gbeta
 
@@ -53,26 +57,25 @@ def _fixed_batch_norm(x: Value, gamma: Value, beta: Value, mean: Value, var: Val
                       eps: float) -> Tuple[Value, ...]:
     inv_var = 1.0 / (var + eps)
     inv_std = sqrt(inv_var)
-    x_hat = (x - _kept(mean, x, axis)) * _kept(inv_std, x, axis)
+    x_hat = _normal(x, mean, inv_std, axis)
     return x_hat * _kept(gamma, x, axis) + _kept(beta, x, axis), inv_std, inv_var
 
 
 def _fixed_batch_norm_grad(x: Value, gamma: Value, mean: Value, var: Value, g: Value, inv_std: Value, inv_var: Value, *,
                            axis: _Axes) -> Tuple[Value, ...]:
     scale = gamma * inv_std
-    x_hat = (x - _kept(mean, x, axis)) * _kept(inv_std, x, axis)
-    gbeta, ggamma = sum_(g, axis=axis), sum_(x_hat * g, axis=axis)
+    gbeta, ggamma = sum_(g, axis=axis), sum_(_normal(x, mean, inv_std, axis) * g, axis=axis)
     gvar = inv_var * -0.5 * (gamma * ggamma)
     return _kept(scale, x, axis) * g, ggamma, gbeta, -scale * gbeta, gvar
 
 
 def _batch_renorm(x: Value, gamma: Value, beta: Value, running_mean: Value, running_var: Value, *, axis: _Axes, eps: float,
                   rmax: float, dmax: float) -> Tuple[Value, ...]:
-    mean, difference, var = _statistics(x, axis, _count(x, gamma))
+    mean, var = _statistics(x, axis, _count(x, gamma))
     std, running_std = sqrt(var + eps), sqrt(running_var + eps)
     r = clip(std / running_std, x_min=1.0 / rmax, x_max=rmax)
     d = clip((mean - running_mean) / running_std, x_min=-dmax, x_max=dmax)
-    x_hat = difference / _kept(std, x, axis)
+    x_hat = (x - _kept(mean, x, axis)) / _kept(std, x, axis)
     renormalized = x_hat * _kept(r, x, axis) + _kept(d, x, axis)
     y = _kept(gamma, x, axis) * renormalized + _kept(beta, x, axis)
     return y, mean, var, std, r, x_hat, renormalized
@@ -90,9 +93,9 @@ def _batch_renorm_grad(x: Value, gamma: Value, g: Value, std: Value, r: Value, x
 
 
 def _standardize(x: Value, *, eps: float) -> Tuple[Value, ...]:
-    _, difference, var = _statistics(x, (1,), float(x.shape[1]))
+    mean, var = _statistics(x, (1,), float(x.shape[1]))
     inv_std = 1.0 / sqrt(var + eps)
-    return difference * _kept(inv_std, x, (1,)), inv_std
+    return _normal(x, mean, inv_std, (1,)), inv_std
 
 
 def _channels(value: Value) -> Value:
