@@ -44,6 +44,14 @@ MORE = {
     "scale_shift_grad": (sample((2, 3, 4), (3,), (2, 3, 4)),),
     "soft_labels": (sample((4, 3), (4, 3), (4, 3), low=0.1), sample((4, 3, 2), (4, 3, 2), (4, 3, 2), low=0.1, eps=1e-3)),
     "contrast": (sample((4, 3), np.array([1, 0, 1, 0], np.int32)), sample((2, 5), np.array([0, 1], "f"))),
+    "max_pool": (sample((2, 2, 5, 6), kernel=(3, 3), size=(3, 3), stride=(2, 2), pad=(1, 1)),
+                 sample(np.array([[[1, np.nan, 0, np.nan, -np.inf, -np.inf]]]), kernel=(2,), size=(4,), stride=(2,), pad=(1,))),
+    "average_pool": (sample((2, 2, 5, 6), kernel=(3, 3), size=(3, 3), stride=(2, 2), pad=(1, 1)),),
+    "im2col": (sample((2, 2, 5, 6), kernel=(3, 3), size=(3, 3), stride=(2, 2), pad=(1, 2), dilate=(1, 2)),),
+    "col2im": (sample((2, 2, 3, 3, 3, 3), size=(5, 6), stride=(2, 2), pad=(1, 2), dilate=(1, 2)),),
+    "unpick": (sample((1, 2, 3), np.array([[[0, 2, 1], [1, 0, 2]]], np.uint8), kernel=(3,), size=(4,), stride=(2,), pad=(1,)),),
+    "local_response": (sample((2, 7, 3)), sample((2, 3, 2, 2), n=3)),
+    "local_response_grad": (sample(*[(2, 7, 3)] * 5, low=0.5),),
     "weighted_take": (sample((3, 5), np.array([[0, 4], [1, -1]]), (2, 2)),),
     "weighted_add": (sample((3, 2), np.array([[0, 4], [1, 1]]), (2, 2), size=5),),
     "argmax": (sample(np.array([[1, np.nan, 3], [2, 2, 1]]), axis=1), sample((3, 5, 2), axis=1), sample(np.arange(6) % 4)),
@@ -197,8 +205,7 @@ LEFT = {
                                           "list_join union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
     "Python's powers may be ints, floats or complex": "py_pow",
-    "not written": " ".join(sorted("""einsum conv conv_transpose conv_grad_weight im2col col2im
-        local_conv size         tree_loss tree_loss_grad                 local_response local_response_grad average_pool max_pool pick_in_windows unpick region_max
+    "not written": " ".join(sorted("""einsum conv conv_transpose conv_grad_weight         local_conv size         tree_loss tree_loss_grad                 region_max
         region_max_grad region_max_grad_closed region_average region_average_grad region_align_average
         region_align_average_grad region_align_max region_align_max_grad""".split())),
 }

@@ -11,6 +11,7 @@ from ...ir.graph import Node, Value
 from ...ir.template import AT
 from .picks import PICKS
 from .places import Place, compact_strides, indexed, place_of
+from .windows import WINDOWS
 
 
 def _reshape(writer: Any, node: Node) -> None:
@@ -168,4 +169,4 @@ def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
 ALONE: Dict[str, Callable[[Any, Node], None]] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
-    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS}
+    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS, **WINDOWS}

@@ -1,0 +1,215 @@
+"""Windows that slide over images, and neighbouring channels: pooling, patches, local responses."""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from ...ir.c_forms import c_constant, c_suffix, c_type
+from ...ir.graph import Node
+from .nests import along, at, loops, zeros
+from .places import compact_strides
+
+
+class _Windows:
+    """The numbers of one op: arrays ``(images, *image)`` and windows ``(*spots)`` of ``kernel``; batch and channels are one."""
+
+    def __init__(self, node: Node, image: Sequence[int], kernel: Sequence[int], spots: Sequence[int], count: int):
+        self.image, self.kernel, self.spots, self.count = tuple(image), tuple(kernel), tuple(spots), count
+        self.stride, self.pad = node.attrs["stride"], node.attrs["pad"]
+        self.dilate = node.attrs.get("dilate", (1,) * len(self.kernel))
+        self.axes = range(len(self.kernel))
+
+    def inside(self, a: int) -> bool:
+        """Whether no window leaves the image along an axis."""
+        reach = (self.spots[a] - 1) * self.stride[a] + (self.kernel[a] - 1) * self.dilate[a] + 1
+        return not self.pad[a] and reach <= self.image[a]
+
+    def places(self, writer: Any, spots: Sequence[str]) -> Tuple[List[str], List[str]]:
+        """Lines that give the part of the kernel that is in the image, for each axis: its begin and its end."""
+        begins, ends = [], []
+        for a, spot in zip(self.axes, spots):
+            if self.inside(a):
+                begins.append("0")
+                ends.append(str(self.kernel[a]))
+                continue
+            writer.line(f"const int64_t first{a}_ = {spot} * {self.stride[a]} - {self.pad[a]};")
+            writer.line(f"const int64_t begin{a}_ = first{a}_ < 0 ? -first{a}_ : 0;")
+            writer.line(f"const int64_t end{a}_ = first{a}_ + {self.kernel[a]} > {self.image[a]} ? {self.image[a]} - first{a}_ "
+                        f": {self.kernel[a]};")
+            begins.append(f"begin{a}_")
+            ends.append(f"end{a}_")
+        return begins, ends
+
+    def element(self, image: str, spots: Sequence[str], places: Sequence[str]) -> str:
+        """Where a place of a window is in the images."""
+        steps = compact_strides(self.image)
+        offset = -sum(p * s for p, s in zip(self.pad, steps))
+        terms = at(spots, [s * t for s, t in zip(self.stride, steps)])
+        inner = at(places, [d * t for d, t in zip(self.dilate, steps)])
+        return f"{image} * {math.prod(self.image)} + {terms} + {inner}{f' - {-offset}' if offset else ''}"
+
+    def spot(self, image: str, spots: Sequence[str]) -> str:
+        """Where a window's result is."""
+        return along((image, *spots), (self.count, *self.spots))
+
+    def valid(self, a: int, place: str) -> Tuple[str, str]:
+        """The windows of which one place along an axis is in the image: the first, and the one behind the last."""
+        if self.inside(a):
+            return "0", str(self.spots[a])
+        s, shift = self.stride[a], f"({self.pad[a]} - {place} * {self.dilate[a]})"
+        first = f"({shift} <= 0 ? 0 : ({shift} + {s - 1}) / {s})"
+        last = f"{self.image[a] - 1} + {shift}"
+        end = f"({last} < 0 ? 0 : ({last}) / {s} + 1 < {self.spots[a]} ? ({last}) / {s} + 1 : {self.spots[a]})"
+        return first, end
+
+
+def _ranges(writer: Any, names: Sequence[str], begins: Sequence[str], ends: Sequence[str]) -> None:
+    for name, begin, end in zip(names, begins, ends):
+        writer.line(f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{")
+        writer.depth += 1
+
+
+def _close(writer: Any, count: int) -> None:
+    for _ in range(count):
+        writer.depth -= 1
+        writer.line("}")
+
+
+def _average_pool(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    source, target, type = writer.pointer(x), writer.name(value), c_type(value.dtype)
+    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+        places = [f"k{a}_" for a in w.axes]
+        begins, ends = w.places(writer, spots)
+        writer.line(f"{type} total = 0;")
+        _ranges(writer, places, begins, ends)
+        writer.line(f"total += {source}[{w.element(image, spots, places)}];")
+        _close(writer, len(places))
+        writer.line(f"{target}[{w.spot(image, spots)}] = total / {c_constant(float(math.prod(w.kernel)), value.dtype)};")
+
+
+def _max_pool(writer: Any, node: Node) -> None:
+    """The first maximum, and the first NaN before all; the padding is minus infinity, also at the first place."""
+    (value, indexes), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    source, target, found, type = writer.pointer(x), writer.name(value), writer.name(indexes), c_type(value.dtype)
+    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+        places = [f"k{a}_" for a in w.axes]
+        begins, ends = w.places(writer, spots)
+        writer.line(f"{type} best = -INFINITY;")
+        writer.line(f"{c_type(indexes.dtype)} found = 0;")
+        _ranges(writer, places, begins, ends)
+        writer.line(f"const {type} item = {source}[{w.element(image, spots, places)}];")
+        writer.line("const bool better = best == best && !islessequal(item, best);")
+        writer.line("best = better ? item : best;")
+        writer.line(f"found = better ? {along(places, w.kernel)} : found;")
+        _close(writer, len(places))
+        writer.line(f"{target}[{w.spot(image, spots)}] = best;")
+        writer.line(f"{found}[{w.spot(image, spots)}] = found;")
+
+
+def _chosen(writer: Any, w: _Windows, index: str, spots: Sequence[str]) -> str:
+    """Lines that give the place of an index in the image, for each axis; gives the test whether it is in the image."""
+    tests = []
+    writer.line(f"const int64_t at = {index};")
+    for a, (step, size) in enumerate(zip(compact_strides(w.kernel), w.kernel)):
+        place = f"at / {step} % {size}" if a else f"at / {step}"
+        writer.line(f"const int64_t to{a}_ = {spots[a]} * {w.stride[a]} + {place} - {w.pad[a]};")
+        if not w.inside(a):
+            tests.append(f"(uint64_t)to{a}_ < {w.image[a]}")
+    return " && ".join(tests) or "1"
+
+
+def _pick_in_windows(writer: Any, node: Node) -> None:
+    (value,), (x, indexes) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    source, chosen, target = writer.pointer(x), writer.pointer(indexes), writer.name(value)
+    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+        test = _chosen(writer, w, f"{chosen}[{w.spot(image, spots)}]", spots)
+        there = along((image, *(f"to{a}_" for a in w.axes)), (w.count, *w.image))
+        writer.line(f"{target}[{w.spot(image, spots)}] = {test} ? {source}[{there}] : -INFINITY;")
+
+
+def _unpick(writer: Any, node: Node) -> None:
+    (value,), (x, indexes) = node.outputs, node.inputs
+    w = _Windows(node, value.shape[2:], node.attrs["kernel"], x.shape[2:], math.prod(x.shape[:2]))
+    source, chosen, target = writer.pointer(x), writer.pointer(indexes), zeros(writer, value)
+    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+        test = _chosen(writer, w, f"{chosen}[{w.spot(image, spots)}]", spots)
+        there = along((image, *(f"to{a}_" for a in w.axes)), (w.count, *w.image))
+        writer.line(f"if ({test}) {target}[{there}] += {source}[{w.spot(image, spots)}];")
+
+
+def _patches(writer: Any, w: _Windows, statement: Callable[[str, str], str]) -> None:
+    """One line for each place of a window in the image: from its address in the patches, and that in the image."""
+    with loops(writer, "a", (w.count, *w.kernel)) as (image, *places):
+        spots = [f"s{a}_" for a in w.axes]
+        valid = [w.valid(a, place) for a, place in zip(w.axes, places)]
+        for a, (begin, end) in enumerate(valid):
+            writer.line(f"const int64_t begin{a}_ = {begin}, end{a}_ = {end};")
+        _ranges(writer, spots, [f"begin{a}_" for a in w.axes], [f"end{a}_" for a in w.axes])
+        writer.line(statement(along((image, *places, *spots), (w.count, *w.kernel, *w.spots)), w.element(image, spots, places)))
+        _close(writer, len(spots))
+
+
+def _im2col(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    target = writer.name(value) if all(map(w.inside, w.axes)) else zeros(writer, value)
+    source = writer.pointer(x)
+    _patches(writer, w, lambda patch, image: f"{target}[{patch}] = {source}[{image}];")
+
+
+def _col2im(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    count = len(node.attrs["size"])
+    w = _Windows(node, value.shape[2:], x.shape[2:2 + count], x.shape[2 + count:], math.prod(x.shape[:2]))
+    source, target = writer.pointer(x), zeros(writer, value)
+    _patches(writer, w, lambda patch, image: f"{target}[{image}] += {source}[{patch}];")
+
+
+# Neighbouring channels ----------------------------------------------------------------------------------------------
+
+
+def _window_sums(writer: Any, node: Node, term: Callable[[str], str], finish: Callable[[str], Sequence[str]]) -> None:
+    """For each element the sum of a term over the channels around; finish: lines, from its address, with ``total``."""
+    shape = node.outputs[0].shape
+    channels, inner, half = shape[1], math.prod(shape[2:]), node.attrs["n"] // 2
+    sizes = (shape[0], channels, inner)
+    with loops(writer, "a", sizes) as (image, channel, rest):
+        writer.line(f"{c_type(node.outputs[0].dtype)} total = 0;")
+        writer.line(f"const int64_t begin = {channel} < {half} ? 0 : {channel} - {half}, "
+                    f"end = {channel} + {half + 1} > {channels} ? {channels} : {channel} + {half + 1};")
+        writer.line(f"for (int64_t c = begin; c < end; ++c) total += {term(along((image, 'c', rest), sizes))};")
+        for line in finish(along((image, channel, rest), sizes)):
+            writer.line(line)
+
+
+def _local_response(writer: Any, node: Node) -> None:
+    (y, unit, scale), (x,) = node.outputs, node.inputs
+    source, dtype = writer.pointer(x), x.dtype
+    names = [writer.name(v) for v in (y, unit, scale)]
+    k, alpha, minus = (c_constant(v, dtype) for v in (node.attrs["k"], node.attrs["alpha"], -node.attrs["beta"]))
+    _window_sums(writer, node, lambda there: f"{source}[{there}] * {source}[{there}]", lambda here: (
+        f"const {c_type(dtype)} unit_ = {k} + {alpha} * total, scale_ = power_{c_suffix(dtype)}(unit_, {minus});",
+        f"{names[0]}[{here}] = {source}[{here}] * scale_;", f"{names[1]}[{here}] = unit_;", f"{names[2]}[{here}] = scale_;"))
+
+
+def _local_response_grad(writer: Any, node: Node) -> None:
+    (value,) = node.outputs
+    x, y, g, unit, scale = map(writer.pointer, node.inputs)
+    target, factor = writer.name(value), c_constant(2 * node.attrs["alpha"] * node.attrs["beta"], value.dtype)
+    _window_sums(writer, node, lambda there: f"{y}[{there}] * {g}[{there}] / {unit}[{there}]", lambda here: (
+        f"{target}[{here}] = {g}[{here}] * {scale}[{here}] - {factor} * {x}[{here}] * total;",))
+
+
+#: Ops by name.
+WINDOWS: Dict[str, Callable[[Any, Node], None]] = {
+    "average_pool": _average_pool, "max_pool": _max_pool, "pick_in_windows": _pick_in_windows, "unpick": _unpick,
+    "im2col": _im2col, "col2im": _col2im, "local_response": _local_response, "local_response_grad": _local_response_grad}
+
+
+def takes(node: Node) -> bool:
+    """Whether the rules are for these dtypes."""
+    return node.outputs[0].dtype.kind == "f" and all(v.dtype == node.outputs[0].dtype or v.dtype.kind in "iu" for v in node.inputs)
