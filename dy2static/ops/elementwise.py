@@ -178,7 +178,7 @@ relu = declare(
     "relu", "x", kind="elementwise", infer=same_as_input,
     vjp=lambda g, y, x: (mask(g, y > 0),),
     numpy="np.maximum({x}, 0, out={out})",
-    c=c_by_kind("relu_{s}({x})", "{x} > 0 ? {x} : 0", "{x}"),
+    c=c_by_kind("relu_{s}({x})", "{x} > 0 ? {x} : 0"),
     samples=_ONE,
 )
 
@@ -191,7 +191,7 @@ leaky_relu = declare(
     "leaky_relu", "x", {"slope": 0.2}, kind="elementwise", infer=same_as_input,
     vjp=_leaky_relu_vjp,
     numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
-    c=c_by_kind("isgreater({x}, 0) ? {x} : {x} * {slope}"),
+    c=c_by_kind("positive_{s}({x}) ? {x} : {x} * {slope}"),
     samples=_ONE + (sample((3,), slope=-0.5),),
 )
 
@@ -203,8 +203,9 @@ def _elu_vjp(g, y, x, *, alpha):
 elu = declare(
     "elu", "x", {"alpha": 1.0}, kind="elementwise", infer=same_as_input,
     vjp=_elu_vjp,
-    numpy="np.expm1({x}, out={out})\nnp.multiply({out}, {alpha}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
-    c=c_by_kind("isgreater({x}, 0) ? {x} : expm1_{s}(isgreater({x}, 0) ? 0 : {x}) * {alpha}"),
+    numpy="np.minimum({x}, 0, out={out})\nnp.expm1({out}, out={out})\nnp.multiply({out}, {alpha}, out={out})\n"
+          "np.copyto({out}, {x}, where={x} > 0)",
+    c=c_by_kind("relu_{s}({x}) + expm1_{s}(below_zero_{s}({x})) * {alpha}"),
     samples=_ONE + (sample((3,), alpha=0.3),),
 )
 
@@ -240,7 +241,7 @@ def _clip_vjp(g, y, x, *, x_min, x_max):
 
 def _clip_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
     low, high = attrs["x_min"], attrs["x_max"]
-    if not all(bound is None or isinstance(bound, (int, float)) for bound in (low, high)):
+    if result.dtype.kind == "b" or not all(bound is None or isinstance(bound, (int, float)) for bound in (low, high)):
         return None
     if result.dtype.kind == "f":
         text = "{x}" if low is None else "maximum_{s}({x}, {x_min})"

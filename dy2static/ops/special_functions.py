@@ -68,7 +68,7 @@ def _holes(*_: Tensor, function: str, order: Any) -> Dict[str, str]:
 
 
 #: The functions that C has, too.
-_IN_C = ("erf", "erfc", "ndtr", "gammaln")
+_IN_C = ("erf", "erfc", "ndtr")
 
 
 def _c(types: Sequence[Type], result: Type, attrs: Mapping[str, Any]) -> Optional[str]:

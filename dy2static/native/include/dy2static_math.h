@@ -180,21 +180,20 @@ D2S_FUNCTION double tanh_f64(double x) {
     return x != x ? x : y;
 }
 
-/* What a logarithm of x adds to its sum, twice: x itself if it is infinite or NaN; for ``lowest``, where the logarithm is that
- * of 0, a number whose double overflows to -infinity; below, a signalling NaN, whose sum is NaN and raises invalid; else
- * nothing. */
+/* What a logarithm of x adds to its sum, itself a sum: x + x if it is infinite or NaN; for ``lowest``, where the logarithm
+ * is that of 0, two numbers that overflow to -infinity; below, infinity - infinity, which raises invalid; else nothing. */
 D2S_FUNCTION float d2s_log_special_f32(float x, float lowest) {
-    uint32_t special = d2s_bits_f32(x) > (d2s_bits_f32(lowest) | 0x80000000u) ? 0x7fa00000u : 0;
+    uint32_t u = d2s_bits_f32(x), special = u > (d2s_bits_f32(lowest) | 0x80000000u) ? 0x7f800000u : 0;
     special = x == lowest ? 0xff7fffffu : special;
-    special = D2S_STAYS(x) ? d2s_bits_f32(x) : special;
-    return d2s_of_bits_f32(special);
+    special = D2S_STAYS(x) ? u : special;
+    return d2s_of_bits_f32(special) + d2s_of_bits_f32(special | (u & 0x80000000u));
 }
 
 D2S_FUNCTION double d2s_log_special_f64(double x, double lowest) {
-    uint64_t special = d2s_bits_f64(x) > (d2s_bits_f64(lowest) | 0x8000000000000000u) ? 0x7ff4000000000000u : 0;
+    uint64_t u = d2s_bits_f64(x), special = u > (d2s_bits_f64(lowest) | 0x8000000000000000u) ? 0x7ff0000000000000u : 0;
     special = x == lowest ? 0xffefffffffffffffu : special;
-    special = D2S_STAYS(x) ? d2s_bits_f64(x) : special;
-    return d2s_of_bits_f64(special);
+    special = D2S_STAYS(x) ? u : special;
+    return d2s_of_bits_f64(special) + d2s_of_bits_f64(special | (u & 0x8000000000000000u));
 }
 
 /* log(1 + f) - f for 2/3 <= 1 + f < 4/3 */
@@ -250,19 +249,19 @@ D2S_FUNCTION double d2s_split_f64(double x, double *e) {
 D2S_FUNCTION float log_f32(float x) {
     float e, f = d2s_split_f32(x, &e), special = d2s_log_special_f32(x, 0);
     float y = D2S_FMAF(e, 0x1.7f7d1cp-20f, d2s_log_part_f32(f)) + f;
-    return D2S_FMAF(e, 0x1.62e4p-1f, y) + (special + special);
+    return D2S_FMAF(e, 0x1.62e4p-1f, y) + special;
 }
 
 D2S_FUNCTION double log_f64(double x) {
     double e, f = d2s_split_f64(x, &e), special = d2s_log_special_f64(x, 0);
     double y = D2S_FMA(e, 0x1.cf79abc9e3b3ap-40, d2s_log_part_f64(f)) + f;
-    return D2S_FMA(e, 0x1.62e42fefap-1, y) + (special + special);
+    return D2S_FMA(e, 0x1.62e42fefap-1, y) + special;
 }
 
 D2S_FUNCTION float log2_f32(float x) {
     float e, f = d2s_split_f32(x, &e), special = d2s_log_special_f32(x, 0), y = d2s_log_part_f32(f);
     y = D2S_FMAF(f, 0x1.4ae0cp-26f, y * 0x1.715476p+0f);
-    return D2S_FMAF(f, 0x1.715476p+0f, y) + e + (special + special);
+    return D2S_FMAF(f, 0x1.715476p+0f, y) + e + special;
 }
 
 /* 1 + x = 2^e m; m - 1 = 2^-e x + (2^-e - 1) needs no rounded 1 + x.  Where x is so large that 1 does not matter it is that
@@ -278,7 +277,7 @@ D2S_FUNCTION float log1p_f32(float x) {
     float f = D2S_FMAF(near, down, down - 1.0f);
     f = large ? far : f;
     float y = D2S_FMAF(e, 0x1.7f7d1cp-20f, d2s_log_part_f32(f)) + f;
-    return d2s_with_sign_f32(D2S_FMAF(e, 0x1.62e4p-1f, y) + (special + special), x);
+    return d2s_with_sign_f32(D2S_FMAF(e, 0x1.62e4p-1f, y) + special, x);
 }
 
 D2S_FUNCTION double log1p_f64(double x) {
@@ -292,7 +291,7 @@ D2S_FUNCTION double log1p_f64(double x) {
     double f = D2S_FMA(near, down, down - 1.0);
     f = large ? far : f;
     double y = D2S_FMA(e, 0x1.cf79abc9e3b3ap-40, d2s_log_part_f64(f)) + f;
-    return d2s_with_sign_f64(D2S_FMA(e, 0x1.62e42fefap-1, y) + (special + special), x);
+    return d2s_with_sign_f64(D2S_FMA(e, 0x1.62e42fefap-1, y) + special, x);
 }
 
 /* x = k pi/2 + r: pi/2 in three parts; fused products leave exact differences.  Of numbers beyond 2^20 (2^30) too many digits
@@ -412,7 +411,6 @@ D2S_LIBM(arcsin, asin)
 D2S_LIBM(arccos, acos)
 D2S_LIBM(arctan, atan)
 D2S_LIBM(arctanh, atanh)
-D2S_LIBM(gammaln, lgamma)
 D2S_LIBM_2(arctan2, atan2)
 D2S_LIBM_2(power, pow)
 D2S_LIBM_2(fmod, fmod)
@@ -432,6 +430,8 @@ D2S_FUNCTION float ndtr_f32(float x) { return (float)ndtr_f64((double)x); }
 #define D2S_SELECTIONS(T, s, F) \
     D2S_FUNCTION T maximum_##s(T a, T b) { return (isgreaterequal(a, b) | (a != a)) ? a : b; } \
     D2S_FUNCTION T minimum_##s(T a, T b) { return (islessequal(a, b) | (a != a)) ? a : b; } \
+    D2S_FUNCTION bool positive_##s(T x) { return d2s_bits_##s(x) - 1 < d2s_bits_##s((T)INFINITY); } \
+    D2S_FUNCTION T below_zero_##s(T x) { return d2s_bits_##s(x) > d2s_bits_##s(-(T)0) ? x : 0; } \
     D2S_FUNCTION T relu_##s(T x) { return d2s_bits_##s(x) - d2s_bits_##s(-(T)0) <= d2s_bits_##s((T)INFINITY) ? 0 : x; } \
     D2S_FUNCTION T sign_##s(T x) { return x != x ? x : x == 0 ? 0 : d2s_with_sign_##s(1, x); } \
     D2S_FUNCTION bool isfinite_##s(T x) { return d2s_bits_##s(F(x)) < d2s_bits_##s((T)INFINITY); } \
