@@ -13,7 +13,7 @@ from .codegen.backends import emit
 from .codegen.differentiate import Differentiation, compile_backward, differentiate
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
-from .runtime import hooks
+from .runtime import backprop, hooks
 from .runtime.program import Program
 from .staging import staging
 from .symbolic import texts
@@ -85,6 +85,7 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
 
 def install() -> None:
     """Give the run time its doors to the compiler."""
+    backprop.install()
     hooks.convert = convert
     hooks.compile_backward = compile_backward
     hooks.symbolic_types.update(staging.SYMBOLIC_TYPES)
