@@ -1,4 +1,4 @@
-"""Functions that the user's code makes and returns: every run makes them anew, of the user's code and with cells of its own."""
+"""Functions that the user's code makes, and returns or stores: every run makes them anew, of the user's code and with cells of its own."""
 from __future__ import annotations
 
 import functools
@@ -9,7 +9,9 @@ from ..runtime.dy import Undefined
 from ..symbolic.rollback import ABSENT, contents_of
 from ..symbolic.values import Maybe
 from ..world.outcome import Build
-from .calls import writable_cells
+
+#: Stands for a cell that holds the function itself.
+ITSELF = object()
 
 
 class MadeFunctions:
@@ -21,6 +23,7 @@ class MadeFunctions:
     def __init__(self, capture: Any, build: Callable[[Any], Build]):
         self.capture, self.build = capture, build
         self._cells: Dict[int, Tuple[Any, Any, Build]] = {}
+        self._own: Dict[int, Any] = {}                  # cells that hold the function they belong to
 
     def built(self, function: types.FunctionType) -> Optional[Build]:
         """How to make a function; None where it would not be the one that eager code makes."""
@@ -28,21 +31,28 @@ class MadeFunctions:
                  for code, name in _codes_within(real.__code__, real.__qualname__)
                  if any(function.__code__ is own for own, _ in _codes_within(made.__code__, ""))
                  and (code.co_name, code.co_firstlineno) == (function.__code__.co_name, function.__code__.co_firstlineno)]
+        if len({id(code) for _, code, _ in found}) > 1:
+            found = [item for item in found if _start(item[1]) is not None and _start(item[1]) == _start(function.__code__)]
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-        if len({id(code) for _, code, _ in found}) != 1 or function.__dict__ or writable_cells(function):
+        if len({id(code) for _, code, _ in found}) != 1 or function.__dict__:
             return None
         real, code, name = found[0]
         if "__class__" in code.co_freevars or not cells.keys() >= set(code.co_freevars) or _parameters(code) != _parameters(
                 function.__code__):
             return None
-        parts = [self._cell(cells[free]) for free in code.co_freevars]
+        parts = [self._cell(cells[free], function) for free in code.co_freevars]
         rest = [self.build(part) for part in (function.__defaults__, function.__kwdefaults__, dict(function.__annotations__))]
         return Build("call", (functools.partial(make_function, code, real.__globals__, name), (*rest, *parts)))
 
-    def _cell(self, cell: Any) -> Build:
+    def _cell(self, cell: Any, function: types.FunctionType) -> Build:
         for own in self.capture.shadow_cells():
             if own.shadow is cell:
                 return Build("const", (own.real,))
+        if contents_of(cell) is function and id(cell) not in self._cells and id(cell) not in self._own:
+            self._own[id(cell)] = cell
+            return Build("const", (ITSELF,))
+        if id(cell) in self._own:
+            self.capture.abort("a function that calls itself leaves the compiled function with another one that calls it")
         if id(cell) not in self._cells:
             contents = contents_of(cell)
             if type(contents) is Maybe:
@@ -66,6 +76,12 @@ def _codes_within(code: types.CodeType, name: str) -> Iterator[Tuple[types.CodeT
             yield from _codes_within(const, inner)
 
 
+def _start(code: types.CodeType) -> Optional[Tuple[int, int]]:
+    """Line and column where the body of a function begins; None where Python does not know columns."""
+    positions = getattr(code, "co_positions", tuple)()
+    return min(((line, column) for line, _, column, _ in positions if line is not None and column), default=None)
+
+
 def _parameters(code: types.CodeType) -> Tuple:
     count = code.co_argcount + code.co_kwonlyargcount
     return code.co_argcount, code.co_posonlyargcount, code.co_varnames[:count], code.co_flags & 0x2c
@@ -74,7 +90,11 @@ def _parameters(code: types.CodeType) -> Tuple:
 def make_function(code: types.CodeType, globals: dict, name: str, defaults: Optional[Tuple], keywords: Optional[Dict[str, Any]],
                   annotations: Dict[str, Any], *cells: Any) -> types.FunctionType:
     """A function of the user's code."""
-    made = types.FunctionType(code, globals, code.co_name, defaults, tuple(cells))
+    own = [types.CellType() if cell is ITSELF else cell for cell in cells]
+    made = types.FunctionType(code, globals, code.co_name, defaults, tuple(own))
+    for cell, given in zip(own, cells):
+        if given is ITSELF:
+            cell.cell_contents = made
     made.__kwdefaults__ = keywords
     if annotations:
         made.__annotations__ = annotations

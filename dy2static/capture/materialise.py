@@ -147,10 +147,9 @@ class Materialiser:
             self.capture.abort("a list whose length depends on array values leaves the compiled function with Variables in it",
                                because=item.symbolic)
 
-    def build_result(self, item: Any) -> Build:
-        """How to make what the function returns.  Functions that are made here may be in it, but not stored anywhere."""
+    def leave(self) -> None:
+        """The function is over: what is built now, also functions that were made in it, does not change any more."""
         self.functions = MadeFunctions(self.capture, self.build)
-        return self.build(item)
 
     def check_handed(self) -> None:
         """Stop if a list or dict that a host call got, as a copy, or a name of a function that leaves, was changed since."""
