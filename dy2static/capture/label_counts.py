@@ -16,7 +16,7 @@ def count_classes(capture: Any, node: chainer.FunctionNode, values: Sequence[Val
     summary = getattr(node, "function", None)
     if type(summary) is ClassificationSummary and summary.label_num is None and type(summary.ignore_label) is int:
         arrays = [SymbolicArray(capture, value) for value in values]
-        summary.counts = capture.numpy_call(_class_counts, (*arrays, summary.ignore_label), {})
+        summary.__dict__["counts"] = capture.numpy_call(_class_counts, (*arrays, summary.ignore_label), {})
 
 
 def _class_counts(y: np.ndarray, t: np.ndarray, ignored: int) -> Tuple[np.ndarray, ...]:

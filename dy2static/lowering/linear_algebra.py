@@ -10,12 +10,13 @@ from chainer.functions.math.det import BatchDet
 from chainer.functions.math.einsum import EinSum
 from chainer.functions.math.fft import FFT
 from chainer.functions.math.inv import BatchInv, Inv
+from chainer.functions.math.sparse_matmul import CooMatMul
 from chainer.functions.math.tensordot import TensorDot
 
 from .. import ops
 from ..ir.graph import Value
 from .math import of_one_dtype
-from .registry import are_ints, lowers, lowers_to
+from .registry import are_fixed, are_ints, array_in, has_scipy, ints, lowers, lowers_to
 
 # Products -------------------------------------------------------------------------------------------------------
 
@@ -77,6 +78,18 @@ def _summed(axes: Any, ndim: int) -> Optional[Tuple[Sequence[int], Sequence[int]
 def _are_axes(axes: Sequence[int], ndim: int) -> bool:
     """Whether each counts from the front, once: what else NumPy takes, Chainer's backward does not."""
     return len(set(axes)) == len(axes) and all(0 <= axis < ndim for axis in axes)
+
+
+@lowers(CooMatMul)
+def sparse_matmul(node: Any, data: Value, dense: Value) -> Optional[Value]:
+    # SciPy takes no half precision
+    rows, columns, shape = array_in(node.sp_row), array_in(node.sp_col), ints(node.sp_shape)
+    if not has_scipy() or None in (rows, columns) or not are_fixed(data.shape, dense.shape, shape):
+        return None
+    if not {data.dtype.char, dense.dtype.char} <= set("fd") or rows.dtype.kind != "i" or columns.dtype.kind != "i":
+        return None
+    return ops.sparse_matmul(data, rows, columns, dense, shape=shape, transa=bool(node.transa), transb=bool(node.transb),
+                             transc=bool(node.transc), dtype=node.dtype)
 
 
 # Matrices -------------------------------------------------------------------------------------------------------

@@ -7,14 +7,12 @@ import chainer
 from chainer.functions.array.as_strided import AsStrided
 from chainer.functions.loss.ctc import ConnectionistTemporalClassification
 from chainer.functions.loss.hinge import Hinge
-from chainer.functions.math.sparse_matmul import CooMatMul
 from chainer.functions.theano.theano_function import TheanoFunction
 from chainer.functions.util.forget import Forget
 
 #: What stays whole, and why.  A class that is lowered is not in it.
 OPAQUE_REASONS: Dict[Type, str] = {
     AsStrided: "reads the memory around the array, however that lies",
-    CooMatMul: "a product of sparse matrices, which SciPy computes",
     ConnectionistTemporalClassification: "its backward changes what it kept: gradients taken again are others",
     Hinge: "its backward changes what it kept: gradients taken again are others",
     Forget: "calls the function again in backward, as it was asked to",

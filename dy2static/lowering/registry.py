@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+from importlib.util import find_spec
 from typing import Any, Callable, Dict, Optional, Set, Tuple, Type
 
 import chainer
@@ -96,6 +97,11 @@ def symbolic_value(attribute: Any) -> Optional[Value]:
     """The graph value in an attribute that holds a captured number or array; None for a plain Python value."""
     value = getattr(attribute, "value", None)
     return value if isinstance(value, Value) else None
+
+
+def has_scipy() -> bool:
+    """Without SciPy, Chainer takes slower functions, or says that it cannot."""
+    return find_spec("scipy") is not None
 
 
 def is_number(attribute: Any) -> bool:

@@ -1,7 +1,6 @@
 """Lowerings of `chainer.functions.math`: what SciPy computes."""
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any, Optional
 
 from chainer.functions.math.digamma import DiGamma
@@ -19,16 +18,11 @@ from chainer.functions.math.zeta import Zeta
 
 from .. import ops
 from ..ir.graph import Value
-from .registry import Lowering, is_number, lowers
-
-
-def _has_scipy() -> bool:
-    """Without SciPy, Chainer takes slower functions, or says that it cannot."""
-    return find_spec("scipy") is not None
+from .registry import Lowering, has_scipy, is_number, lowers
 
 
 def _same_function(name: str) -> Lowering:
-    return lambda node, x: ops.special(x, function=name) if _has_scipy() else None
+    return lambda node, x: ops.special(x, function=name) if has_scipy() else None
 
 
 for _class, _name in {Erf: "erf", Erfc: "erfc", ErfcInv: "erfcinv", Erfcx: "erfcx", ErfInv: "erfinv", LGamma: "gammaln",
@@ -40,9 +34,9 @@ for _class, _name in {Erf: "erf", Erfc: "erfc", ErfcInv: "erfcinv", Erfcx: "erfc
 def polygamma(node: Any, n: Value, x: Value) -> Optional[Value]:
     # the gradient has the shape of x, whatever that of n
     fits = n.shape == x.shape or n.shape == ()
-    return ops.special(n, x, function="polygamma") if fits and _has_scipy() else None
+    return ops.special(n, x, function="polygamma") if fits and has_scipy() else None
 
 
 @lowers(Zeta)
 def zeta(node: Any, x: Value) -> Optional[Value]:
-    return ops.special(x, function="zeta", order=node._x) if is_number(node._x) and _has_scipy() else None
+    return ops.special(x, function="zeta", order=node._x) if is_number(node._x) and has_scipy() else None

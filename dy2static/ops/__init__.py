@@ -25,6 +25,7 @@ from . import (
     reduction,
     regions,
     scalar,
+    sparse,
     special_functions,
     trigonometry,
 )
@@ -34,7 +35,7 @@ from .movement import normal_index
 __all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation",
            "cumulative", "decorrelation", "elementwise", "fast_random", "images", "indexing",
            "linear_algebra", "lists", "loss", "movement", "normal_index", "normalization",
-           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "special_functions",
+           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "sparse", "special_functions",
            "trigonometry", "zeros_like"]
 
 

@@ -1,8 +1,20 @@
 """Calls of chainer.functions.math."""
+import chainer
 import chainer.functions as F
 import numpy as np
 
 from .case import Case, binary, unary
+
+_PLACES = {1: (np.array([0, 1, 1], np.int32), np.array([2, 0, 3], np.int32)),
+           2: (np.array([[0, 1, -1], [1, 0, 0]], np.int32), np.array([[2, 0, -1], [3, 1, 1]], np.int32))}
+
+
+def _sparse(data, shape):
+    """A matrix of these data, or two of which one has fewer."""
+    matrix = chainer.utils.CooMatrix(np.ones(3, "f"), *_PLACES[1], shape, "C")
+    matrix.data, (matrix.row, matrix.col) = data, _PLACES[data.ndim]
+    return matrix
+
 
 CASES = [
     *(case for f in (F.exp, F.sin, F.cos, F.square, F.expm1, F.identity) for case in unary(f.__name__, f)),
@@ -69,6 +81,11 @@ CASES = [
     Case("argmax", lambda x: F.argmax(x, axis=1), (4, 3)),
     Case("argmin", F.argmin, (4, 3)),
     *(Case(f"logsumexp {axis}", lambda x, axis=axis: F.logsumexp(x, axis), (2, 3, 4)) for axis in (None, 1, (0, -1))),
+    *(Case(f"sparse_matmul {transa} {transb}", lambda d, b, transa=transa, transb=transb: F.sparse_matmul(
+        _sparse(d, (2, 4)), b, transa, transb), (3,), shape, dtypes="f d")
+      for transa, transb, shape in ((False, False, (4, 2)), (True, False, (2, 3)), (False, True, (3, 4)))),
+    Case("sparse_matmul from behind", lambda a, d: F.sparse_matmul(a, _sparse(d, (2, 4)), True, True), (4, 3), (3,), dtypes="f d"),
+    Case("sparse_matmul of batches", lambda d, b: F.sparse_matmul(_sparse(d, (2, 4)), b), (2, 3), (2, 4, 2), dtypes="f d"),
 ]
 
 DECLINED = [
