@@ -9,6 +9,7 @@ import numpy as np
 from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
 from ...ir.template import AT
+from .convolutions import CONVOLUTIONS
 from .picks import PICKS
 from .places import Place, compact_strides, indexed, place_of
 from .windows import WINDOWS
@@ -169,4 +170,4 @@ def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
 ALONE: Dict[str, Callable[[Any, Node], None]] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
-    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS, **WINDOWS}
+    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS, **WINDOWS, **CONVOLUTIONS}

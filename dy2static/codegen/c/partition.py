@@ -11,7 +11,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
 from ...ir.types import Scalar, Stack, Tensor
 from ...passes.effects import must_run
-from . import layers, picks, places, windows
+from . import convolutions, layers, picks, places, windows
 from .alone import ALONE
 from .calls import call_as_ops
 from .expand import CALLS, EXPANSIONS
@@ -67,6 +67,8 @@ def supported(node: Node) -> bool:
         return _fits(node)
     if name in picks.PICKS:
         return picks.takes(node)
+    if name in convolutions.CONVOLUTIONS:
+        return convolutions.takes(node)
     if name in windows.WINDOWS:
         return windows.takes(node)
     return name in places.RULES or name in ALONE

@@ -9,6 +9,7 @@ from ...ir.graph import Graph, Value
 from ...ir.types import Scalar, Stack
 from ...native import compiler, library, products
 from ...runtime.traceback import show_user_line
+from . import convolutions
 from .scalars import enters_as_array
 from .writer import CFunction, write
 
@@ -41,6 +42,7 @@ class Region:
         used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in self.function.text]
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
+        headers += convolutions.headers(self.function.text)
         return f"{_INCLUDES}{headers}\n{self.function.text}{library.wrapper('call', self.inputs, self.outputs)}"
 
     def build(self) -> Callable[..., Any]:
