@@ -208,7 +208,7 @@ LEFT = {
                                           "list_join union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
     "Python's powers may be ints, floats or complex": "py_pow",
-    "not written": " ".join(sorted("""einsum local_conv size tree_loss tree_loss_grad region_max
+    "not written": " ".join(sorted("""einsum local_conv size tree_loss tree_loss_grad sparse_matmul sparse_sample region_max
         region_max_grad region_max_grad_closed region_average region_average_grad region_align_average
         region_align_average_grad region_align_max region_align_max_grad""".split())),
 }
