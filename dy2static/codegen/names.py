@@ -11,6 +11,9 @@ import numpy as np
 #: Names that a value must not have: the text uses them for what they mean in NumPy and Python.
 _MEANINGFUL = frozenset(dir(np)) | frozenset(dir(builtins)) | frozenset(keyword.kwlist) | {"np", "arena"}
 
+_NOT_IN_NAMES, _NUMBERED = re.compile(r"\W"), re.compile(r"_\d+$")
+_OF_NUMPY = re.compile(r"\bnp\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+
 
 class Names:
     """Gives out names for one generated function and collects the objects that must be in its namespace."""
@@ -22,11 +25,11 @@ class Names:
 
     def fresh(self, hint: str) -> str:
         """An identifier close to the hint: ``h``, else ``h_1``, ``h_2``."""
-        base = re.sub(r"\W", "_", hint) or "v"
+        base = hint if hint.isidentifier() else _NOT_IN_NAMES.sub("_", hint) or "v"
         base = f"v{base}" if base[0].isdigit() or base.startswith("np_") else base
         name, count = base, 0
-        base = re.sub(r"_\d+$", "", base)
         while name in self.taken or name in _MEANINGFUL:
+            base = _NUMBERED.sub("", base) if count == 0 else base
             count += 1
             name = f"{base}_{count}"
         self.taken.add(name)
@@ -42,7 +45,7 @@ class Names:
 
     def numpy(self, code: str) -> str:
         """The code with short names for what it takes from NumPy: ``np.add(x, y)`` becomes ``add(x, y)``."""
-        return re.sub(r"\bnp\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", lambda found: self._short(found.group(1)), code)
+        return _OF_NUMPY.sub(lambda found: self._short(found.group(1)), code) if "np." in code else code
 
     def _short(self, path: str) -> str:
         first, *rest = path.split(".")

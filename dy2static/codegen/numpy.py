@@ -338,7 +338,7 @@ class _Emitter(BlockWriter):
         value = node.outputs[0]
         if not fills_out(node.op):
             (text,) = self._source(node, "out")
-            if text.isidentifier() or self.uses.get(value) == 1 and re.fullmatch(r"\w+\.T", text):
+            if text.isidentifier() or self.uses.get(value) == 1 and _TURNED.fullmatch(text):
                 self.texts[value] = text
                 return
             if _is_scalar_like(node):
@@ -392,9 +392,9 @@ class _Emitter(BlockWriter):
         if text is None:
             types = [v.type for v in node.inputs]
             text = numpy_source(node.op, operands, out, types, node.outputs[0].type, node.attrs)
-        lines = [re.sub(r"\s+#.*$", "", line) for line in text.split("\n")]
+        lines = [_COMMENT.sub("", line) if "#" in line else line for line in text.split("\n")]
         if node.op.kind == "reduction":
-            lines = [re.sub(r"axis=\((\d+),\)", r"axis=\1", line) for line in lines]     # NumPy takes it faster
+            lines = [_ONE_AXIS.sub(r"axis=\1", line) for line in lines]     # NumPy takes it faster
         if node.op.kind == "elementwise" or node.op.name == "mean":
             lines = [line if "axis=" in line else self._with_typed_numbers(line, node) for line in lines]
         for function in node.op.calls:
@@ -453,6 +453,11 @@ class _Emitter(BlockWriter):
 #: The name of a result before it is known whether the text needs one.
 _OUT = "result_0_"
 
+_TURNED, _COMMENT, _ONE_AXIS = re.compile(r"\w+\.T"), re.compile(r"\s+#.*$"), re.compile(r"axis=\((\d+),\)")
+
+#: A call of a function with arguments that hold no brackets and no text: what most templates are.
+_PLAIN_CALL = re.compile(r"[\w.]+\([^()'\"]*\)")
+
 #: A number as an argument of its own.
 _NUMBER = re.compile(r"(?<=, )-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,)])")
 
@@ -474,11 +479,14 @@ def _without_out(line: str, out: str) -> Optional[str]:
     if not line.endswith(end):
         return None
     text = line[:-len(end)] + ")"
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-    return text if isinstance(tree, ast.Call) and not re.search(rf"\b{out}\b", text) else None
+    if not _PLAIN_CALL.fullmatch(text):
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            return None
+        if not isinstance(tree, ast.Call):
+            return None
+    return None if re.search(rf"\b{out}\b", text) else text
 
 
 def _is_scalar_like(node: Node) -> bool:
