@@ -1,6 +1,7 @@
 """What `FunctionNode.apply` does while a capture runs: the function becomes ops, or one opaque node."""
 from __future__ import annotations
 
+import math
 import types
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -308,7 +309,7 @@ class _Typed:
 
     def __init__(self, type_: Any):
         self.shape, self.dtype, self.ndim = type_.shape, type_.dtype, len(type_.shape)
-        self.size = int(np.prod(type_.shape, dtype=int))
+        self.size = math.prod(type_.shape)
 
     @property
     def __class__(self) -> type:

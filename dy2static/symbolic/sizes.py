@@ -133,14 +133,20 @@ def _bindings(symbols: Set[str]) -> List[Dict[str, int]]:
 
 def _symbols(item: Any) -> Set[str]:
     """The symbols in types, sizes and symbolic arrays, and in tuples, lists and slices of these."""
+    kind = type(item)
+    if kind in _WITHOUT_SYMBOLS:
+        return set()
     if isinstance(item, Dim):
         return set(item.symbols)
-    if isinstance(item, Tensor):
-        return _symbols(item.shape)
-    if isinstance(item, (tuple, list)) or type(item) is slice:
-        parts = (item.start, item.stop, item.step) if type(item) is slice else item
-        return set().union(*map(_symbols, parts))
-    return _symbols(item.type) if type(item).__name__ == "SymbolicArray" else set()
+    if kind is Tensor:
+        item, kind = item.shape, tuple
+    if isinstance(item, (tuple, list)) or kind is slice:
+        parts = (item.start, item.stop, item.step) if kind is slice else item
+        return set().union(*[_symbols(part) for part in parts if type(part) not in _WITHOUT_SYMBOLS])
+    return _symbols(item.type) if kind.__name__ == "SymbolicArray" else set()
+
+
+_WITHOUT_SYMBOLS = frozenset((int, float, bool, str, type(None), np.ndarray, dict))
 
 
 def _bound(item: Any, bindings: Dict[str, int]) -> Any:

@@ -1,6 +1,7 @@
 """What a NumPy call would give, learned from a run on arrays of the right types with made-up contents."""
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from typing import Any, Callable, List, Sequence, Tuple
@@ -121,12 +122,20 @@ def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
         content = 0
     if isinstance(type_, Tensor):
         if dtype.kind == "f" and np.prod(type_.shape, dtype=int) < _RANDOM_SIZE:
-            return np.random.RandomState(filling).uniform(0.5, 1.5, type_.shape).astype(dtype) if not odd else \
-                np.full((), content, dtype)
+            return _regular(filling, type_.shape).astype(dtype) if not odd else np.full((), content, dtype)
         return np.full(type_.shape, content, dtype)
     if type_.kind == "numpy":
         return dtype.type(content)
     return {"py_bool": bool, "py_int": int, "py_float": float}[type_.kind](content if dtype.kind == "b" else max(content, 1))
+
+
+@functools.lru_cache(maxsize=64)
+def _known(filling: int, shape: Tuple[int, ...]) -> np.ndarray:
+    return np.random.RandomState(filling).uniform(0.5, 1.5, shape)
+
+
+def _regular(filling: int, shape: Tuple[int, ...]) -> np.ndarray:
+    return (_known if np.prod(shape, dtype=int) < 256 else _known.__wrapped__)(filling, shape)
 
 
 def shares(type_: Any) -> Any:

@@ -27,11 +27,15 @@ class Objects:
     capture: Any
     _classes: Dict[type, type]
     _checked: Set[type]
+    _user_classes: Dict[type, bool]
 
-    @staticmethod
-    def _is_user_class(cls: type) -> bool:
-        return (not is_library_class(cls) and type(cls) in (type, abc.ABCMeta) and Objects._has_plain_instances(cls)
+    def _is_user_class(self, cls: type) -> bool:
+        known = self._user_classes.get(cls)
+        if known is None:
+            known = self._user_classes[cls] = (
+                not is_library_class(cls) and type(cls) in (type, abc.ABCMeta) and self._has_plain_instances(cls)
                 and not issubclass(cls, _NOT_SHADOWED + (chainer.Variable,)))
+        return known
 
     @staticmethod
     def _has_plain_instances(cls: type) -> bool:

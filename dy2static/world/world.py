@@ -47,6 +47,7 @@ class World(Objects):
         self._origins: Dict[int, Source] = {}
         self._classes: Dict[type, type] = {}
         self._checked: Set[type] = set()
+        self._user_classes: Dict[type, bool] = {}
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
