@@ -41,13 +41,13 @@ def compared(*xs: Tensor, **attrs: Any) -> Tensor:
 def one_shape(*xs: Tensor) -> None:
     """Raise ValueError unless all operands are known to have one shape."""
     for x in xs[1:]:
-        if not same_shape(xs[0].shape, x.shape):
+        if x.shape != xs[0].shape and not same_shape(xs[0].shape, x.shape):
             raise ValueError(f"shapes differ: {' '.join(show(t.shape) for t in xs)}")
 
 
 def one_dtype(*xs: Tensor) -> None:
     """Raise TypeError unless all operands have one dtype."""
-    if any(x.dtype != xs[0].dtype for x in xs):
+    if any([x.dtype != xs[0].dtype for x in xs]):
         raise TypeError(f"dtypes differ: {', '.join(x.dtype.name for x in xs)}")
 
 

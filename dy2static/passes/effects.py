@@ -6,7 +6,9 @@ from ..ir.graph import Node
 
 def has_effect(node: Node) -> bool:
     """Whether a node writes, draws, prints or may raise on purpose, or holds a region with such a node."""
-    return node.op.effect or any(inner.op.effect for region in node.regions for inner in region.walk())
+    if node.op.effect or not node.regions:
+        return node.op.effect
+    return any(inner.op.effect for region in node.regions for inner in region.walk())
 
 
 def may_write(node: Node) -> bool:
@@ -18,5 +20,6 @@ def may_write(node: Node) -> bool:
 
 def must_run(node: Node) -> bool:
     """Whether a node, or one inside it, runs although nobody needs its results: it has an effect, or may raise."""
-    return node.op.effect or node.op.may_raise or any(
-        inner.op.effect or inner.op.may_raise for region in node.regions for inner in region.walk())
+    if node.op.effect or node.op.may_raise or not node.regions:
+        return node.op.effect or node.op.may_raise
+    return any(inner.op.effect or inner.op.may_raise for region in node.regions for inner in region.walk())

@@ -45,6 +45,9 @@ def _may_be_users(file: str) -> bool:
     """Whether a file is the user's; text that was compiled under a made-up name may be."""
     return is_user_file(file) or file.startswith("<") and bool(linecache.getlines(file))
 
+#: Where statements hold statements.
+_STATEMENTS = ("body", "handlers", "orelse", "finalbody", "cases")
+
 
 @functools.lru_cache(maxsize=256)
 def _blocks(file: str) -> Tuple[Block, ...]:
@@ -54,7 +57,11 @@ def _blocks(file: str) -> Tuple[Block, ...]:
     except (SyntaxError, ValueError, RecursionError):
         return (Block(1, sys.maxsize),)
     found: List[Block] = []
-    for node in ast.walk(tree):
+    waiting: List[Any] = [tree]
+    while waiting:
+        node = waiting.pop(0)
+        for field in _STATEMENTS:                       # in expressions there are none
+            waiting += getattr(node, field, ())
         if isinstance(node, ast.With):
             found.append(Block(node.body[0].lineno, _last(node.body), tuple(item.context_expr for item in node.items)))
         elif type(node).__name__ in ("Try", "TryStar"):
