@@ -14,6 +14,7 @@ from ...ops.reduction import max_, sum_
 from ...ops.rules import sum_axes
 from .calls import call_as_ops
 from .layers import LAYERS
+from .sums import einsum
 
 #: Calls of NumPy.
 CALLS = ("numpy_call", "checked_call")
@@ -77,4 +78,5 @@ def _logsumexp(x: Value, *, axis: Tuple[int, ...], keepdims: bool) -> Value:
 #: Ops by name, and what they are.
 EXPANSIONS: Dict[str, Callable[..., Any]] = {
     "mean": _mean, "sum_to": _sum_to, "softmax": _softmax, "log_softmax": _log_softmax,
-    "log_softmax_again": _log_softmax, "logsumexp": _logsumexp, **LAYERS}
+    "log_softmax_again": _log_softmax, "logsumexp": _logsumexp, "einsum": einsum,
+    **LAYERS}

@@ -53,6 +53,8 @@ def supported(node: Node) -> bool:
     if node.op.kind == "elementwise":
         types = [v.type for v in node.inputs]
         return c_expression(node.op, [v.name for v in node.inputs], types, node.outputs[0].type, node.attrs) is not None
+    if name == "einsum":
+        return all(v.dtype == node.outputs[0].dtype and v.dtype.kind == "f" for v in node.inputs)
     if name in layers.LAYERS:
         return layers.takes(node)
     if name in REDUCTIONS or name in EXPANSIONS:
