@@ -20,7 +20,7 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
     """Nodes that compute the same as a ``numpy_call`` or ``checked_call``; None where there are none."""
     call, (value, *others) = node.attrs["call"], node.outputs
     type_ = value.type
-    if isinstance(type_, Scalar) and type_.kind != "numpy":
+    if not others and isinstance(type_, Scalar) and type_.kind != "numpy":
         return _of_numbers(node)
     is_number = isinstance(type_, Scalar) and type_.kind == "numpy"
     if others or not is_number and not isinstance(type_, Tensor) or type_.dtype.kind not in "biuf":
