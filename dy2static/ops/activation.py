@@ -43,5 +43,5 @@ randomized_relu = declare(
     "randomized_relu", "x r", kind="elementwise", infer=elementwise(np.multiply), inplace_ok=False,
     vjp=lambda g, y, x, r: (where(greater_equal(y, 0), g, g * r), None),
     numpy="np.multiply({x}, {r}, out={out})\nnp.copyto({out}, {x}, where={x} >= 0)",
-    c=c_by_kind("isgreaterequal({x}, 0) ? {x} : {x} * {r}"),
+    c=c_by_kind("d2s_pick_{s}(isgreaterequal({x}, 0), {x}, {x} * {r})"),
 )

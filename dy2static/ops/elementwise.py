@@ -169,7 +169,7 @@ mask: OpDef = declare(
     "mask", "x keep", kind="elementwise", infer=_mask_infer,
     vjp=lambda g, y, x, keep: (mask(g, keep), None),
     numpy="np.multiply({x}, {keep}, out={out})",
-    c="{x} * ({T}){keep}",
+    c=c_by_kind("{x} * d2s_pick_{s}({keep}, 1, 0)", "{x} * ({T}){keep}", "{x} && {keep}"),
     samples=(sample((2, 3), np.array([[True, False, True], [False, True, True]])), sample((), np.array(True)),
              sample((0,), np.zeros(0, bool))),
 )
@@ -191,7 +191,7 @@ leaky_relu = declare(
     "leaky_relu", "x", {"slope": 0.2}, kind="elementwise", infer=same_as_input,
     vjp=_leaky_relu_vjp,
     numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
-    c=c_by_kind("positive_{s}({x}) ? {x} : {x} * {slope}"),
+    c=c_by_kind("d2s_pick_{s}(positive_{s}({x}), {x}, {x} * {slope})"),
     samples=_ONE + (sample((3,), slope=-0.5),),
 )
 
@@ -375,11 +375,13 @@ def _where_infer(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return a
 
 
+_PICK = "d2s_pick_{s}({condition}, {a}, {b})"               # without a branch: neither operand may wait for the condition
+
 where: OpDef = declare(
     "where", "condition a b", kind="elementwise", infer=_where_infer,
     vjp=lambda g, y, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),
     numpy="np.copyto({out}, {b})\nnp.copyto({out}, {a}, where={condition})",
-    c="{condition} ? {a} : {b}",
+    c=lambda types, result, attrs: _PICK if result.dtype.kind == "f" else "{condition} ? {a} : {b}",
     samples=(sample(np.array([[True, False, True], [False, True, True]]), (2, 3), (2, 3)),
              sample(np.array(True), (), ()), sample(np.zeros((0, 2), bool), (0, 2), (0, 2))),
 )
@@ -453,6 +455,8 @@ _FROM_FLOAT_C = {"i1": "(int32_t){x}", "i2": "(int32_t){x}", "i4": "(int32_t){x}
 def _cast_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
     if result.dtype.kind == "b":
         return "{x} != 0"
+    if types[0].dtype.kind == "b" and result.dtype.kind == "f":     # type: ignore[union-attr]
+        return "d2s_pick_{s}({x}, 1, 0)"
     return _FROM_FLOAT_C.get(result.dtype.str[1:], "{x}") if types[0].dtype.kind == "f" else "{x}"
 
 

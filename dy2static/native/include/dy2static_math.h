@@ -43,6 +43,16 @@ D2S_FUNCTION float d2s_of_bits_f32(uint32_t u) { return ((d2s_bits32){.u = u}).f
 D2S_FUNCTION uint64_t d2s_bits_f64(double x) { return ((d2s_bits64){.f = x}).u; }
 D2S_FUNCTION double d2s_of_bits_f64(uint64_t u) { return ((d2s_bits64){.u = u}).f; }
 
+/* yes or no, by masks: a compiler makes branches of ?: between computed numbers, and loops with branches stay scalar. */
+D2S_FUNCTION uint32_t d2s_pick_u32(bool test, uint32_t yes, uint32_t no) {
+    uint32_t mask = -(uint32_t)test; return (yes & mask) | (no & ~mask); }
+D2S_FUNCTION uint64_t d2s_pick_u64(bool test, uint64_t yes, uint64_t no) {
+    uint64_t mask = -(uint64_t)test; return (yes & mask) | (no & ~mask); }
+D2S_FUNCTION float d2s_pick_f32(bool test, float yes, float no) {
+    return d2s_of_bits_f32(d2s_pick_u32(test, d2s_bits_f32(yes), d2s_bits_f32(no))); }
+D2S_FUNCTION double d2s_pick_f64(bool test, double yes, double no) {
+    return d2s_of_bits_f64(d2s_pick_u64(test, d2s_bits_f64(yes), d2s_bits_f64(no))); }
+
 /* 2^k for a k that gives a normal number */
 D2S_FUNCTION float d2s_two_to_f32(uint32_t k) { return d2s_of_bits_f32((k + 127) << 23); }
 D2S_FUNCTION double d2s_two_to_f64(uint64_t k) { return d2s_of_bits_f64((k + 1023) << 52); }
@@ -105,7 +115,7 @@ D2S_FUNCTION float exp_f32(float x) {
     float y = d2s_expm1_part_f32(d2s_bounded_f32(x, -105.0f, 89.0f), &k) + 1.0f;
     uint32_t half = (uint32_t)((int32_t)k >> 1);
     float scale = d2s_two_to_f32(k - half);
-    scale = D2S_STAYS(x) ? x : scale;
+    scale = d2s_pick_f32(D2S_STAYS(x), x, scale);
     return y * d2s_two_to_f32(half) * scale;
 }
 
@@ -114,7 +124,7 @@ D2S_FUNCTION double exp_f64(double x) {
     double y = d2s_expm1_part_f64(d2s_bounded_f64(x, -746.0, 710.0), &k) + 1.0;
     uint64_t half = (uint64_t)((int64_t)k >> 1);
     double scale = d2s_two_to_f64(k - half);
-    scale = D2S_STAYS(x) ? x : scale;
+    scale = d2s_pick_f64(D2S_STAYS(x), x, scale);
     return y * d2s_two_to_f64(half) * scale;
 }
 
@@ -124,7 +134,7 @@ D2S_FUNCTION float expm1_f32(float x) {
     float y = d2s_expm1_part_f32(d2s_bounded_f32(x, -20.0f, 89.0f), &k);
     uint32_t last = (int32_t)k > 127;
     float power = d2s_two_to_f32(k - last), scale = d2s_two_to_f32(last);
-    scale = D2S_STAYS(x) ? x : scale;
+    scale = d2s_pick_f32(D2S_STAYS(x), x, scale);
     return d2s_with_sign_f32(D2S_FMAF(power, y, power - 1.0f) * scale, x);
 }
 
@@ -133,7 +143,7 @@ D2S_FUNCTION double expm1_f64(double x) {
     double y = d2s_expm1_part_f64(d2s_bounded_f64(x, -40.0, 710.0), &k);
     uint64_t last = (int64_t)k > 1023;
     double power = d2s_two_to_f64(k - last), scale = d2s_two_to_f64(last);
-    scale = D2S_STAYS(x) ? x : scale;
+    scale = d2s_pick_f64(D2S_STAYS(x), x, scale);
     return d2s_with_sign_f64(D2S_FMA(power, y, power - 1.0) * scale, x);
 }
 
@@ -151,9 +161,8 @@ D2S_FUNCTION float tanh_f32(float x) {
     p = D2S_FMAF(p, z, 0x1.110ee0p-3f);
     p = D2S_FMAF(p, z, -0x1.555554p-2f);
     p = D2S_FMAF(a * z, p, a);
-    u = near ? d2s_bits_f32(p) : d2s_bits_f32(y);
-    y = d2s_with_sign_f32(d2s_of_bits_f32(u), x);
-    return x != x ? x : y;
+    y = d2s_with_sign_f32(d2s_pick_f32(near, p, y), x);
+    return d2s_pick_f32(x != x, x, y);
 }
 
 D2S_FUNCTION double tanh_f64(double x) {
@@ -175,24 +184,23 @@ D2S_FUNCTION double tanh_f64(double x) {
     p = D2S_FMA(p, z, 0x1.1111111110ca7p-3);
     p = D2S_FMA(p, z, -0x1.5555555555554p-2);
     p = D2S_FMA(a * z, p, a);
-    u = near ? d2s_bits_f64(p) : d2s_bits_f64(y);
-    y = d2s_with_sign_f64(d2s_of_bits_f64(u), x);
-    return x != x ? x : y;
+    y = d2s_with_sign_f64(d2s_pick_f64(near, p, y), x);
+    return d2s_pick_f64(x != x, x, y);
 }
 
 /* What a logarithm of x adds to its sum, itself a sum: x + x if it is infinite or NaN; for ``lowest``, where the logarithm
  * is that of 0, two numbers that overflow to -infinity; below, infinity - infinity, which raises invalid; else nothing. */
 D2S_FUNCTION float d2s_log_special_f32(float x, float lowest) {
-    uint32_t u = d2s_bits_f32(x), special = u > (d2s_bits_f32(lowest) | 0x80000000u) ? 0x7f800000u : 0;
-    special = x == lowest ? 0xff7fffffu : special;
-    special = D2S_STAYS(x) ? u : special;
+    uint32_t u = d2s_bits_f32(x), special = d2s_pick_u32(u > (d2s_bits_f32(lowest) | 0x80000000u), 0x7f800000u, 0);
+    special = d2s_pick_u32(x == lowest, 0xff7fffffu, special);
+    special = d2s_pick_u32(D2S_STAYS(x), u, special);
     return d2s_of_bits_f32(special) + d2s_of_bits_f32(special | (u & 0x80000000u));
 }
 
 D2S_FUNCTION double d2s_log_special_f64(double x, double lowest) {
-    uint64_t u = d2s_bits_f64(x), special = u > (d2s_bits_f64(lowest) | 0x8000000000000000u) ? 0x7ff0000000000000u : 0;
-    special = x == lowest ? 0xffefffffffffffffu : special;
-    special = D2S_STAYS(x) ? u : special;
+    uint64_t u = d2s_bits_f64(x), special = d2s_pick_u64(u > (d2s_bits_f64(lowest) | 0x8000000000000000u), 0x7ff0000000000000u, 0);
+    special = d2s_pick_u64(x == lowest, 0xffefffffffffffffu, special);
+    special = d2s_pick_u64(D2S_STAYS(x), u, special);
     return d2s_of_bits_f64(special) + d2s_of_bits_f64(special | (u & 0x8000000000000000u));
 }
 
@@ -227,7 +235,7 @@ D2S_FUNCTION double d2s_log_part_f64(double f) {
 
 /* x = 2^e m with 2/3 <= m < 4/3; gives m - 1 */
 D2S_FUNCTION float d2s_split_f32(float x, float *e) {
-    uint32_t up = (int32_t)d2s_bits_f32(x) < 0x00800000 ? 23 : 0;                /* denormal */
+    uint32_t up = d2s_pick_u32((int32_t)d2s_bits_f32(x) < 0x00800000, 23, 0);          /* denormal */
     uint32_t bits = d2s_bits_f32(x * d2s_two_to_f32(up));
     int32_t exponent = (int32_t)(bits - 0x3f2aaaabu) >> 23;
     *e = (float)(exponent - (int32_t)up);
@@ -239,7 +247,7 @@ D2S_FUNCTION double d2s_small_int_f64(int64_t n) {
     return d2s_of_bits_f64((uint64_t)n + 0x4338000000000000u) - 0x1.8p+52; }
 
 D2S_FUNCTION double d2s_split_f64(double x, double *e) {
-    uint64_t up = (int64_t)d2s_bits_f64(x) < 0x0010000000000000 ? 52 : 0;
+    uint64_t up = d2s_pick_u64((int64_t)d2s_bits_f64(x) < 0x0010000000000000, 52, 0);
     uint64_t bits = d2s_bits_f64(x * d2s_two_to_f64(up));
     int64_t exponent = (int64_t)(bits - 0x3fe5555555555555u) >> 52;
     *e = d2s_small_int_f64(exponent - (int64_t)up);
@@ -272,10 +280,10 @@ D2S_FUNCTION float log1p_f32(float x) {
     float e = (float)exponent, special = d2s_log_special_f32(x, -1.0f);
     float down = d2s_two_to_f32(-(uint32_t)(exponent > 60 ? 60 : exponent));
     bool large = (int32_t)d2s_bits_f32(x) > (int32_t)d2s_bits_f32(0x1p+60f);
-    float near = large ? 0.0f : x;
+    float near = d2s_pick_f32(large, 0.0f, x);
     float far = d2s_of_bits_f32(bits - ((uint32_t)exponent << 23)) - 1.0f;
     float f = D2S_FMAF(near, down, down - 1.0f);
-    f = large ? far : f;
+    f = d2s_pick_f32(large, far, f);
     float y = D2S_FMAF(e, 0x1.7f7d1cp-20f, d2s_log_part_f32(f)) + f;
     return d2s_with_sign_f32(D2S_FMAF(e, 0x1.62e4p-1f, y) + special, x);
 }
@@ -286,10 +294,10 @@ D2S_FUNCTION double log1p_f64(double x) {
     double e = d2s_small_int_f64(exponent), special = d2s_log_special_f64(x, -1.0);
     double down = d2s_two_to_f64(-(uint64_t)(exponent > 500 ? 500 : exponent));
     bool large = (int64_t)d2s_bits_f64(x) > (int64_t)d2s_bits_f64(0x1p+500);
-    double near = large ? 0.0 : x;
+    double near = d2s_pick_f64(large, 0.0, x);
     double far = d2s_of_bits_f64(bits - ((uint64_t)exponent << 52)) - 1.0;
     double f = D2S_FMA(near, down, down - 1.0);
-    f = large ? far : f;
+    f = d2s_pick_f64(large, far, f);
     double y = D2S_FMA(e, 0x1.cf79abc9e3b3ap-40, d2s_log_part_f64(f)) + f;
     return d2s_with_sign_f64(D2S_FMA(e, 0x1.62e42fefap-1, y) + special, x);
 }
@@ -298,7 +306,7 @@ D2S_FUNCTION double log1p_f64(double x) {
  * of pi would be needed: they raise overflow, so that NumPy gets the call. */
 #ifdef __FP_FAST_FMAF
 D2S_FUNCTION float d2s_quadrant_f32(float x, uint32_t *k) {
-    float a = d2s_of_bits_f32(d2s_bits_f32(x) & 0x7fffffffu), beyond = d2s_bits_f32(a) > d2s_bits_f32(0x1p+20f) ? a : 0.0f;
+    float a = d2s_of_bits_f32(d2s_bits_f32(x) & 0x7fffffffu), beyond = d2s_pick_f32(d2s_bits_f32(a) > d2s_bits_f32(0x1p+20f), a, 0.0f);
     float shifted = D2S_FMAF(x, 0x1.45f306p-1f, 0x1.8p+23f), n = shifted - 0x1.8p+23f;
     float r = D2S_FMAF(n, -0x1.921fb6p+0f, x);
     r = D2S_FMAF(n, 0x1.777a5cp-25f, r);
@@ -319,7 +327,7 @@ D2S_FUNCTION float d2s_sin_cos_f32(float r, uint32_t k) {
     c = D2S_FMAF(c, z, 0x1.555554p-5f);
     c = D2S_FMAF(c, z, -0.5f);
     c = D2S_FMAF(c, z, 1.0f);
-    uint32_t y = k & 1 ? d2s_bits_f32(c) : d2s_bits_f32(s);
+    uint32_t y = d2s_pick_u32(k & 1, d2s_bits_f32(c), d2s_bits_f32(s));
     return d2s_of_bits_f32(y ^ ((k & 2) << 30));
 }
 
@@ -327,7 +335,7 @@ D2S_FUNCTION float sin_f32(float x) {
     uint32_t k;
     float r = d2s_quadrant_f32(x, &k);
     r = d2s_sin_cos_f32(r, k);
-    return x == 0 ? x : r;
+    return d2s_pick_f32(x == 0, x, r);
 }
 
 D2S_FUNCTION float cos_f32(float x) {
@@ -342,7 +350,7 @@ D2S_FUNCTION float cos_f32(float x) { return cosf(x); }
 
 #ifdef __FP_FAST_FMA
 D2S_FUNCTION double d2s_quadrant_f64(double x, uint64_t *k) {
-    double a = d2s_of_bits_f64(d2s_bits_f64(x) & 0x7fffffffffffffffu), beyond = d2s_bits_f64(a) > d2s_bits_f64(0x1p+30) ? a : 0.0;
+    double a = d2s_of_bits_f64(d2s_bits_f64(x) & 0x7fffffffffffffffu), beyond = d2s_pick_f64(d2s_bits_f64(a) > d2s_bits_f64(0x1p+30), a, 0.0);
     double shifted = D2S_FMA(x, 0x1.45f306dc9c883p-1, 0x1.8p+52), n = shifted - 0x1.8p+52;
     double r = D2S_FMA(n, -0x1.921fb54442d18p+0, x);
     r = D2S_FMA(n, -0x1.1a62633145c07p-54, r);
@@ -368,7 +376,7 @@ D2S_FUNCTION double d2s_sin_cos_f64(double r, uint64_t k) {
     c = D2S_FMA(c, z, 0x1.5555555555555p-5);
     c = D2S_FMA(c, z, -0.5);
     c = D2S_FMA(c, z, 1.0);
-    uint64_t y = k & 1 ? d2s_bits_f64(c) : d2s_bits_f64(s);
+    uint64_t y = d2s_pick_u64(k & 1, d2s_bits_f64(c), d2s_bits_f64(s));
     return d2s_of_bits_f64(y ^ ((k & 2) << 62));
 }
 
@@ -376,7 +384,7 @@ D2S_FUNCTION double sin_f64(double x) {
     uint64_t k;
     double r = d2s_quadrant_f64(x, &k);
     r = d2s_sin_cos_f64(r, k);
-    return x == 0 ? x : r;
+    return d2s_pick_f64(x == 0, x, r);
 }
 
 D2S_FUNCTION double cos_f64(double x) {
@@ -400,9 +408,6 @@ D2S_FUNCTION double cos_f64(double x) { return cos(x); }
 
 D2S_LIBM(sqrt, __builtin_sqrt)
 D2S_LIBM(fabs, __builtin_fabs)
-D2S_LIBM(floor, __builtin_floor)
-D2S_LIBM(ceil, __builtin_ceil)
-D2S_LIBM(trunc, __builtin_trunc)
 D2S_LIBM(log10, log10)
 D2S_LIBM(tan, tan)
 D2S_LIBM(sinh, sinh)
@@ -428,8 +433,8 @@ D2S_FUNCTION float ndtr_f32(float x) { return (float)ndtr_f64((double)x); }
 /* Selection: NaN wins, as in NumPy; comparisons raise nothing for NaN. ------------------------------------------------ */
 
 #define D2S_SELECTIONS(T, s, F) \
-    D2S_FUNCTION T maximum_##s(T a, T b) { return (isgreaterequal(a, b) | (a != a)) ? a : b; } \
-    D2S_FUNCTION T minimum_##s(T a, T b) { return (islessequal(a, b) | (a != a)) ? a : b; } \
+    D2S_FUNCTION T maximum_##s(T a, T b) { return d2s_pick_##s(isgreaterequal(a, b) | (a != a), a, b); } \
+    D2S_FUNCTION T minimum_##s(T a, T b) { return d2s_pick_##s(islessequal(a, b) | (a != a), a, b); } \
     D2S_FUNCTION bool positive_##s(T x) { return d2s_bits_##s(x) - 1 < d2s_bits_##s((T)INFINITY); } \
     D2S_FUNCTION T below_zero_##s(T x) { return d2s_bits_##s(x) > d2s_bits_##s(-(T)0) ? x : 0; } \
     D2S_FUNCTION T relu_##s(T x) { return d2s_bits_##s(x) - d2s_bits_##s(-(T)0) <= d2s_bits_##s((T)INFINITY) ? 0 : x; } \
@@ -439,8 +444,31 @@ D2S_FUNCTION float ndtr_f32(float x) { return (float)ndtr_f64((double)x); }
         T line = F(x) * (delta * 2) - delta * delta; \
         return minimum_##s(x * x, maximum_##s(line, delta * delta)) * (T)0.5; }
 
+/* Whole numbers: adding ``point``, the least float with no room for a fraction, rounds.  Vectors are not rounded by the
+ * compiler, because that could raise inexact. */
+#define D2S_ROUNDING(T, s, F, point) \
+    D2S_FUNCTION T d2s_whole_##s(T x, T *part) { \
+        T small = d2s_pick_##s(d2s_bits_##s(F(x)) < d2s_bits_##s(point), x, 0); \
+        T whole = (F(small) + point) - point; \
+        whole = d2s_with_sign_##s(whole, x); \
+        *part = whole - small; \
+        return whole; } \
+    D2S_FUNCTION T d2s_rounded_##s(T x, T whole) { \
+        return d2s_pick_##s(d2s_bits_##s(F(x)) < d2s_bits_##s(point), d2s_with_sign_##s(whole, x), x); } \
+    D2S_FUNCTION T floor_##s(T x) { \
+        T part, whole = d2s_whole_##s(x, &part); \
+        return d2s_rounded_##s(x, whole - d2s_pick_##s(positive_##s(part), 1, 0)); } \
+    D2S_FUNCTION T ceil_##s(T x) { \
+        T part, whole = d2s_whole_##s(x, &part); \
+        return d2s_rounded_##s(x, whole + d2s_pick_##s(positive_##s(-part), 1, 0)); } \
+    D2S_FUNCTION T trunc_##s(T x) { \
+        T part, whole = d2s_whole_##s(F(x), &part); \
+        return d2s_rounded_##s(x, whole - d2s_pick_##s(positive_##s(part), 1, 0)); }
+
 D2S_SELECTIONS(float, f32, __builtin_fabsf)
 D2S_SELECTIONS(double, f64, __builtin_fabs)
+D2S_ROUNDING(float, f32, __builtin_fabsf, 0x1p+23f)
+D2S_ROUNDING(double, f64, __builtin_fabs, 0x1p+52)
 
 /* Division of floats that rounds down, and its remainder: Python's rules. --------------------------------------------- */
 
@@ -516,12 +544,12 @@ D2S_FUNCTION double sigmoid_f64(double x) { return tanh_f64(x * 0.5) * 0.5 + 0.5
 /* log(1 + u) for 0 <= u <= 1 */
 D2S_FUNCTION float d2s_log1p_unit_f32(float u) {
     bool halve = d2s_bits_f32(u) > d2s_bits_f32(1.0f / 3);
-    float half = u * 0.5f - 0.5f, f = halve ? half : u, e = halve ? 0x1.62e4p-1f : 0.0f, low = halve ? 0x1.7f7d1cp-20f : 0.0f;
+    float half = u * 0.5f - 0.5f, f = d2s_pick_f32(halve, half, u), e = d2s_pick_f32(halve, 0x1.62e4p-1f, 0.0f), low = d2s_pick_f32(halve, 0x1.7f7d1cp-20f, 0.0f);
     return e + ((d2s_log_part_f32(f) + low) + f);
 }
 D2S_FUNCTION double d2s_log1p_unit_f64(double u) {
     bool halve = d2s_bits_f64(u) > d2s_bits_f64(1.0 / 3);
-    double half = u * 0.5 - 0.5, f = halve ? half : u, e = halve ? 0x1.62e42fefap-1 : 0.0, low = halve ? 0x1.cf79abc9e3b3ap-40 : 0.0;
+    double half = u * 0.5 - 0.5, f = d2s_pick_f64(halve, half, u), e = d2s_pick_f64(halve, 0x1.62e42fefap-1, 0.0), low = d2s_pick_f64(halve, 0x1.cf79abc9e3b3ap-40, 0.0);
     return e + ((d2s_log_part_f64(f) + low) + f);
 }
 
