@@ -7,6 +7,7 @@ from typing import NamedTuple, Sequence, Tuple
 from . import compiler, library
 
 HEADER = "dy2static_windows.h"
+POOLS = "dy2static_pools.h"
 AXES = 3                            # how many the C functions have
 _FLAGS = ("-ffp-contract=fast", "-O2")
 _TYPES = {"f32": "float", "f64": "double"}

@@ -47,4 +47,5 @@ def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
     used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
     return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
-        f'#include "{convolutions.HEADER}"\n' if used else "")
+        f'#include "{convolutions.HEADER}"\n' if used else "") + (
+        f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text else "")

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ...ir.c_forms import c_constant, c_suffix, c_type
 from ...ir.graph import Node
+from ...native.convolutions import Windows
 from .nests import along, at, loops, zeros
 from .places import compact_strides
 
@@ -92,6 +93,8 @@ def _average_pool(writer: Any, node: Node) -> None:
 def _max_pool(writer: Any, node: Node) -> None:
     """The first maximum, and the first NaN before all; the padding is minus infinity, also at the first place."""
     (value, indexes), (x,) = node.outputs, node.inputs
+    if _max_pool_by_rows(writer, node):
+        return
     w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
     source, target, found, type = writer.pointer(x), writer.name(value), writer.name(indexes), c_type(value.dtype)
     with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
@@ -107,6 +110,22 @@ def _max_pool(writer: Any, node: Node) -> None:
         _close(writer, len(places))
         writer.line(f"{target}[{w.spot(image, spots)}] = best;")
         writer.line(f"{found}[{w.spot(image, spots)}] = found;")
+
+
+def _max_pool_by_rows(writer: Any, node: Node) -> bool:
+    """The same for rows of windows at once, with vectors; whether there is a function for these."""
+    (value, indexes), (x,), attrs = node.outputs, node.inputs, node.attrs
+    types = {"float32": "f32", "float64": "f64"}.get(value.dtype.name), {"uint8": "u8", "int32": "i32"}.get(indexes.dtype.name)
+    windows = Windows(math.prod(x.shape[:2]), 1, 1, 1, x.shape[2:], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
+                      attrs["pad"], (1,) * len(attrs["kernel"]))
+    if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or not value.type.size:
+        return False
+    writer.line("{")
+    writer.line(f"    static const dy_windows windows = {windows.text()};")
+    writer.line(f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {writer.pointer(x)}, {writer.name(value)}, "
+                f"{writer.name(indexes)});")
+    writer.line("}")
+    return True
 
 
 def _chosen(writer: Any, w: _Windows, index: str, spots: Sequence[str]) -> str:
