@@ -1,0 +1,1 @@
+"""The workloads in each framework; a module is imported in that framework's environment only."""
