@@ -122,12 +122,16 @@ class _Partition:
     def __init__(self, graph: Graph, wanted: Set[Value]):
         self.graph, self.wanted = graph, wanted
         self.producer = {v: node for node in graph.nodes for v in node.outputs}
+        self.leaving = set(self.wanted)                        # with what those are views of
+        for node in reversed(graph.nodes):
+            if node.op.view and not self.leaving.isdisjoint(node.outputs):
+                self.leaving.add(node.inputs[0])
         self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node) and not self._may_leak(node)}
         self.level: Dict[Node, int] = {}
 
     def _may_leak(self, node: Node) -> bool:
         """Control flow whose result may be an array that was there before, as a whole, and leaves."""
-        return bool(node.regions) and any(v in self.wanted and self._passes_on(node, k) for k, v in enumerate(node.outputs))
+        return bool(node.regions) and any(v in self.leaving and self._passes_on(node, k) for k, v in enumerate(node.outputs))
 
     def _passes_on(self, node: Node, k: int) -> bool:
         if not isinstance(node.outputs[k].type, Tensor):
@@ -137,6 +141,8 @@ class _Partition:
             made = {v: inner for inner in region.nodes for v in inner.outputs}
             value = region.outputs[k]
             while value in made and made[value].op.view:
+                if made[value].op.name in ("broadcast_to", "diagonal"):        # NumPy's are read-only
+                    return True
                 value = made[value].inputs[0]
             if value not in made or made[value].regions:
                 return True
