@@ -62,7 +62,7 @@ def _scatter_slice(writer: Any, node: Node) -> None:
 
 def _scatter_at(writer: Any, node: Node) -> None:
     (value,) = node.outputs
-    names = [writer._fresh("at") for _ in node.inputs[1:]]
+    names = [writer.at() for _ in node.inputs[1:]]
     _check_numbers(writer, node, names, _sizes_at(node, value.shape))
     pointer = _zero(writer, value)
     writer.copy(indexed(place_of(value), node.attrs["index"], names), writer.place(node.inputs[0]), pointer)
@@ -143,11 +143,10 @@ def _matmul(writer: Any, node: Node) -> None:
     inner = a.shape[-2] if node.attrs["transa"] else a.shape[-1]
     pointer, suffix = writer.name(value), "f32" if value.dtype.itemsize == 4 else "f64"
     batch = math.prod(value.shape[:-2])
-    steps = [f" + m * {step}" if batch > 1 else "" for step in (left[3], right[3], rows * columns)]
-    if batch > 1:
-        writer.line(f"for (int64_t m = 0; m < {batch}; ++m)")
-    writer.line(f"{'    ' if batch > 1 else ''}dy_gemm_{suffix}({left[1]}, {right[1]}, {rows}, {columns}, {inner}, 1, "
-                f"{left[0]}{steps[0]}, {left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {max(columns, 1)});")
+    steps = [f" + m * {step}" if batch != 1 else "" for step in (left[3], right[3], rows * columns)]
+    lines = [f"    for (int64_t m = 0; m < {batch}; ++m)"] if batch != 1 else []
+    writer.part([*lines, f"    dy_gemm_{suffix}({left[1]}, {right[1]}, {rows}, {columns}, {inner}, 1, {left[0]}{steps[0]}, "
+                 f"{left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {max(columns, 1)});"])
 
 
 def _matrix(writer: Any, value: Value, turned: bool) -> tuple:

@@ -19,6 +19,7 @@ from .alone import ALONE
 from .expand import expand
 from .groups import REDUCTIONS, Group, Grouping, readers
 from .loops import LoopWriter
+from .parts import Parts
 from .places import Place, broadcast, place_of, reshaped
 from .scalars import SCALARS, enters_as_array, scalar_type
 
@@ -41,7 +42,7 @@ class Buffer:
 class CFunction:
     """``static int run(char **p, int64_t *n, double *d)`` for a graph.
 
-    text: of the function.  scratch: how many bytes it wants behind its outputs.
+    text: of the function, behind those that it calls.  scratch: how many bytes it wants behind its outputs.
     """
 
     text: str
@@ -66,6 +67,8 @@ class Writer:
         self.kept_by: Dict[str, Tuple[Buffer, ...]] = {}  # the buffers that a pointer may point into
         self.names: Dict[Value, str] = {}
         self.taken: Set[str] = set()
+        self.types: Dict[str, str] = {}                   # of pointers and numbers, by their names
+        self.parts = Parts()
         self.needed: Set[Value] = set()                   # values of the run at hand that must be in memory
         self.buffers: List[Buffer] = []
         self.stacks: List[str] = []
@@ -126,7 +129,7 @@ class Writer:
         tail = ["    return 0;"]
         if any("goto bail" in line for line in self.lines):
             tail += ["bail:"] + [f"    free({name}.data);" for name in self.stacks] + ["    return 1;"]
-        return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
+        return CFunction("\n".join([*self.parts.texts, *head, *self.lines, *tail, "}"]) + "\n", size)
 
     def _input(self, value: Value, pointers: Iterator[int], numbers: Mapping[str, Iterator[int]]) -> None:
         if enters_as_array(value.type):
@@ -147,6 +150,7 @@ class Writer:
         name = self._fresh(prefix + value.name)
         const = "const " if source.startswith("(const") else ""
         self.enter.append(f"{const}{c_type(value.dtype)} *const {name} = {source};")
+        self.types[name] = f"{const}{c_type(value.dtype)} *"
         return name
 
     def _made_here(self, value: Value, block: Block) -> bool:
@@ -171,12 +175,20 @@ class Writer:
         self.taken.add(name)
         return name
 
+    def at(self) -> str:
+        """The name of an index that the run knows."""
+        name = self._fresh("at")
+        self.types[name] = "const int64_t"
+        return name
+
     def local(self, value: Value) -> str:
         """The C variable of one element, or of a number."""
         if value in self.literals:
             return self.literals[value]
         if not self.names.get(value):
             self.names[value] = self._fresh(f"{value.name}_" if value.ndim else value.name)
+            if not value.ndim:
+                self.types[self.names[value]] = f"const {scalar_type(value.type)}"
         return self.names[value]
 
     def name(self, value: Value) -> str:
@@ -196,6 +208,7 @@ class Writer:
     def _buffer(self, hint: str, count: int, dtype: Any) -> Buffer:
         buffer = Buffer(self._fresh(hint), c_type(dtype), max(count, 1) * dtype.itemsize, self.clock, self.clock)
         self.buffers.append(buffer)
+        self.types[buffer.name] = f"{buffer.type} *"
         return buffer
 
     def place(self, value: Value) -> Place:
@@ -258,9 +271,21 @@ class Writer:
         for part in grouping.order:
             self.clock += 1
             if isinstance(part, Group):
-                self.lines += ["    " * self.depth + line for line in LoopWriter(self, part).write()]
+                self._group(part)
             else:
                 self._alone(part)
+
+    def _group(self, group: Group) -> None:
+        """A loop nest: a function of its own, if it makes no numbers for what follows."""
+        lines = LoopWriter(self, group).write()
+        if any(value.ndim == 0 for value in group.values()):
+            self.lines += ["    " * self.depth + line for line in lines]
+        else:
+            self.part(["    " + line for line in lines])
+
+    def part(self, lines: Sequence[str]) -> None:
+        """Lines that only fill memory, as a function of their own."""
+        self.line(self.parts.call(lines, self.types, self.taken))
 
     def _sort_in(self, grouping: Grouping, node: Node) -> None:
         name = node.op.name
@@ -286,7 +311,7 @@ class Writer:
             else:
                 self.views[node.outputs[0]] = place
         elif name == "getitem_at":
-            numbers = [self._fresh("at") for _ in node.inputs[1:]]
+            numbers = [self.at() for _ in node.inputs[1:]]
             self.views[node.outputs[0]] = places.indexed(self.place(node.inputs[0]), node.attrs["index"], numbers)
             grouping.add_alone(node)
         elif node.op.kind == "elementwise" or name in REDUCTIONS:
@@ -332,9 +357,11 @@ class Writer:
         offset += [f"{name} * {stride}" for name, stride in target.terms if stride]
         where = " + ".join([*offset, *terms[0]]) or "0"
         text = f"{pointer}[{where}] = {self.element(source, terms[1])};"
-        self.lines += [f"{'    ' * (self.depth + k)}for (int64_t k{k} = 0; k{k} < {n}; ++k{k})"
-                       for k, n in enumerate(sizes)]
-        self.lines.append("    " * (self.depth + len(sizes)) + text)
+        if sizes:
+            self.part([f"{'    ' * (k + 1)}for (int64_t k{k} = 0; k{k} < {n}; ++k{k})" for k, n in enumerate(sizes)]
+                      + ["    " * (len(sizes) + 1) + text])
+        else:
+            self.line(text)
 
     # --- control flow ---------------------------------------------------------------------------------------------------
 
@@ -405,6 +432,7 @@ class _Loop:
         self._start_state()
         stacks = [self._new_stack(value) for value in loop.pushed]
         counter = writer._fresh("count")
+        writer.types[counter] = "const int64_t"
         begin_inside = writer.loop_begins()
         if loop.test is None:
             count = writer.scalar(loop.count)
@@ -446,6 +474,7 @@ class _Loop:
             base += tuple(b for b in writer.buffers if b.name == source)
             if k not in self.carried:
                 name = writer._fresh(variable.name)
+                writer.types[name] = f"const {c_type(variable.dtype)} *"
                 writer.line(f"const {c_type(variable.dtype)} *const {name} = {source};")
                 writer.pointers[variable] = name
                 writer.kept_by[name] = base
@@ -455,6 +484,7 @@ class _Loop:
             one, two = (writer._buffer(variable.name, count, variable.dtype) for _ in range(2))
             name, following = writer._fresh(variable.name), writer._fresh(f"next_{variable.name}")
             start = writer._fresh(f"first_{variable.name}")
+            writer.types.update(dict.fromkeys((name, following), f"{type} *"))
             writer.line(f"{type} *const {start} = ({type} *){source}, *{name} = {start}, *{following} = {one.name};")
             writer.pointers[variable] = name
             writer.kept_by[name] = writer.kept_by[following] = (one, two, *base)
@@ -482,6 +512,7 @@ class _Loop:
                 writer.line(f"const {scalar_type(item.type)} {writer.local(item)} = *({address});")
             else:
                 pointer = writer._fresh(item.name)
+                writer.types[pointer] = f"const {type} *"
                 writer.line(f"const {type} *const {pointer} = {address};")
                 writer.pointers[item] = pointer
 
@@ -499,6 +530,7 @@ class _Loop:
             size = math.prod(value.shape) * value.dtype.itemsize
             item = writer._fresh("item")
             type = c_type(value.dtype)
+            writer.types[item] = f"{type} *"
             writer.line(f"{type} *const {item} = ({type} *)dy_stack_grow(&{stack}, {size});")
             writer.line(f"if (!{item}) goto bail;")
             items.append(item)
@@ -535,7 +567,7 @@ class _Loop:
         return value not in homes and value not in self.writer.pointers and self.writer._made_here(value, body)
 
 
-_RESERVED = frozenset("""p n d run scratch bail int float double char long short if else for while do return goto const static void
+_RESERVED = frozenset("""pragma omp simd reduction max min all sum p n d run scratch bail int float double char long short if else for while do return goto const static void
     switch case break continue sizeof struct union enum bool true false i j k b INFINITY NAN y0 y1 j0 j1 log exp sin cos tan
     register signed unsigned volatile inline restrict auto extern default typedef a c e o at to from best found item last total begin end better linux
     unix free memset memcpy fabs""".split())

@@ -1,0 +1,45 @@
+"""Loop nests as C functions of their own: equal ones are compiled once, and none makes a large function slow to compile."""
+from __future__ import annotations
+
+import re
+from typing import Collection, Dict, List, Mapping, Sequence
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_MADE_OF = re.compile(r"((?:nan_)?(?:sum_|all_))?(\w+?)(_\d+)?$")
+
+
+class Parts:
+    """The functions of one text, in the order in which they are first called."""
+
+    def __init__(self) -> None:
+        self.texts: List[str] = []
+        self._known: Dict[str, str] = {}
+
+    def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> str:
+        """A call of the function that these lines are.
+
+        types: the C types of the names that exist outside.  own: all names that have been given out; those of these that
+        are not outside are variables of the lines.
+        """
+        text = "\n".join(lines)
+        names = list(dict.fromkeys(found.group() for found in _NAME.finditer(text)))
+        parameters = [name for name in names if name in types]
+        numbers: Dict[str, str] = {}
+
+        def anonymous(found: "re.Match[str]") -> str:
+            name = found.group()
+            if name in types or _is_own(name, own):
+                return numbers.setdefault(name, f"@{len(numbers)}")
+            return name
+        key = _NAME.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters)
+        if key not in self._known:
+            self._known[key] = function = f"part_{len(self.texts)}"
+            arguments = ", ".join(f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters)
+            self.texts.append(f"static __attribute__((noinline)) void {function}({arguments or 'void'})\n{{\n{text}\n}}\n")
+        return f"{self._known[key]}({', '.join(parameters)});"
+
+
+def _is_own(name: str, own: Collection[str]) -> bool:
+    """Whether a name has been given out, or is made of one: an accumulator, a copy for another sweep."""
+    found = _MADE_OF.match(name)
+    return name in own or found is not None and (found.group(2) in own or found.group(2) + (found.group(3) or "") in own)
