@@ -231,7 +231,9 @@ class _Assignment:
 
     def evaluate(self, state: State, *nodes: Optional[gast.AST]) -> State:
         for node in nodes:
-            if isinstance(node, gast.Name):
+            if node.__class__ not in _EVALUATED:
+                state = self.evaluate(state, *children(node)) if node is not None else state
+            elif isinstance(node, gast.Name):
                 if not isinstance(node.ctx, (gast.Store, gast.Param)):
                     self.read(node, node.id, state)
             elif isinstance(node, gast.NamedExpr):
@@ -249,8 +251,6 @@ class _Assignment:
                 state = self.evaluate(state, *evaluated_outside(node))
                 if isinstance(node, COMPREHENSIONS):
                     state = self.comprehension(state, node)
-            elif node is not None:
-                state = self.evaluate(state, *children(node))
         return state
 
     def maybe(self, state: State, *nodes: gast.AST) -> State:
@@ -266,6 +266,10 @@ class _Assignment:
                 if isinstance(part, gast.Name) and isinstance(part.ctx, gast.Load) and part.id in unsure
             )
         return state._replace(possible=state.possible | written(node))
+
+
+#: What more happens to than that its parts are evaluated, in order.
+_EVALUATED = frozenset((gast.Name, gast.NamedExpr, gast.BoolOp, gast.Compare, gast.IfExp, *SCOPES))
 
 
 def _bind(state: State, names: Iterable[str]) -> State:

@@ -22,7 +22,7 @@ def parse(function: Any) -> gast.FunctionDef:
 
     Every node has ``origin``, an ``errors.Location``, and ``holds`` (`kinds.may_hold`).  A lambda becomes a definition
     with one ``return``.  The tree itself has ``is_lambda``, ``class_name`` (of the class around it, or None), ``names``
-    (every identifier that names a variable in it) and ``keywords`` (of all calls).
+    (every identifier that names a variable in it), ``bound``, ``deleted`` and ``keywords`` (as `trees.Reader`).
 
     Raises SourceNotFoundError, UnsupportedSyntaxError.
     """
@@ -73,5 +73,6 @@ def _read(node: Any, file: str, function: str, lines: Tuple[str, ...]) -> gast.F
             made.origin, made.holds = old.origin, old.holds | bits_of((type(made),))
         tree = gast.copy_location(definition, tree)
         reader.names.add(tree.name)
-    tree.names, tree.keywords = reader.names, reader.keywords
+    tree.names, tree.bound, tree.deleted = reader.names, reader.bound, reader.deleted
+    tree.keywords = reader.keywords
     return tree

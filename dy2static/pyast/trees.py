@@ -41,7 +41,8 @@ class Reader:
     origin: where it stands in the user's file; nodes without a position of their own have their parent's.
     holds: the bits of the kinds of nodes in it.
 
-    names: the identifiers that name variables in all that was read; keywords: the names of arguments in calls.
+    names: the identifiers that name variables in all that was read.  bound: those of them that something but a parameter
+    binds; deleted: those that may come to have no value.  keywords: the names of arguments in calls.
     """
 
     _KINDS: Dict[type, _Kind] = {}
@@ -50,6 +51,8 @@ class Reader:
         self.file, self.function, self.lines = file, function, lines
         self.names: Set[str] = set()
         self.keywords: Set[str] = set()
+        self.bound: Set[str] = set()
+        self.deleted: Set[str] = set()
         self._shared: Dict[type, gast.AST] = {}  # contexts and operators hold nothing
 
     def read(self, node: ast.AST, origin: Optional[Location]) -> gast.AST:
@@ -85,17 +88,22 @@ class Reader:
             self.names.add(made["id"])
             if made["ctx"].__class__ is not gast.Load:
                 made["holds"] |= BINDS
+                self.bound.add(made["id"])
+                if made["ctx"].__class__ is gast.Del:
+                    self.deleted.add(made["id"])
         elif cls is ast.arg:
             self.names.add(made["arg"])
             made.update(id=made.pop("arg"), ctx=self.read(_PARAM, origin))
         elif cls is ast.keyword:
             self.keywords.add(made["arg"])
         elif cls is ast.ExceptHandler and made["name"]:
+            self.deleted.add(made["name"])
             made["name"] = self.read(ast.Name(made["name"], _STORE), origin)
         new = _new(kind)
         new.__dict__.update(made)
         if named:
             self.names.update(identifiers(new))
+            self.bound.update(identifiers(new))
         if not made.keys() - _MARKS:
             self._shared[cls] = new
         return new

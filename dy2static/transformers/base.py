@@ -166,6 +166,7 @@ class Transformer:
             number += 1
         names = tuple(f"{stem}_{number}" for stem in stems)
         self.tree.names.update(names)
+        self.tree.bound.update(names)
         return names
 
 

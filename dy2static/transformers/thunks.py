@@ -31,12 +31,20 @@ class Thunks(Transformer):
             return False
         if not values:
             return True
-        unsure, frames = _unsure(self.tree), may_count_frames(self.tree)
-        if not unsure and not frames and not any(may_hold(value, _FIXED_BITS) for value in values):
+        frames = may_count_frames(self.tree)
+        if frames or any(may_hold(value, _FIXED_BITS) for value in values):
+            if any(isinstance(node, _FIXED) or counts_frames(node) for node in scopes.walk(*values)):
+                return False
+        names = {node.id for node in scopes.walk(*values) if isinstance(node, gast.Name)}
+        return self._are_sure(names) or _unsure(self.tree).isdisjoint(scopes.walk(*values))
+
+    def _are_sure(self, names: Set[str]) -> bool:
+        """Whether names have a value, as far as can be said without going through the function."""
+        unknown, function = names & self.tree.bound, self.within[-1]
+        if not unknown:
             return True
-        return not any(
-            isinstance(node, _FIXED) or frames and counts_frames(node) or node in unsure for node in scopes.walk(*values)
-        )
+        own = {param.id for param in scopes.parameters(function.args)} if isinstance(function, gast.FunctionDef) else set()
+        return unknown <= own - self.tree.deleted
 
 
 def _unsure(tree: gast.FunctionDef) -> Set[gast.AST]:
