@@ -316,7 +316,7 @@ class LoopWriter:
         if value in self.here:
             return self.here[value]
         if self.memory.stored(value):
-            text = f"{self.memory.name(value)}[{self._element_address(value)}]"
+            text = self.memory.read(value, self._element_address(value))
         elif value in self.buffered:
             text = f"{self.buffered[value]}[{self._inner_index()}]"
         else:

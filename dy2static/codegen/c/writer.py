@@ -225,7 +225,12 @@ class Writer:
             return self.local(place.base)
         offset = [str(place.offset)] if place.offset else []
         offset += [f"{name} * {stride}" if stride != 1 else name for name, stride in place.terms if stride]
-        return f"{self.name(place.base)}[{' + '.join([*offset, *terms]) or '0'}]"
+        return self.read(place.base, " + ".join([*offset, *terms]) or "0")
+
+    def read(self, value: Value, address: str) -> str:
+        """An element of an array as an expression.  Loops that load C's bool stay scalar (gcc 12): it is loaded as a byte."""
+        name = self.name(value)
+        return f"(((const uint8_t *){name})[{address}] != 0)" if value.dtype.kind == "b" else f"{name}[{address}]"
 
     def scalar(self, value: Value) -> str:
         """A value of no dimensions as an expression."""
