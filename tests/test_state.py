@@ -1,4 +1,5 @@
 """State that compiled functions change: of objects, containers, classes, modules and the world, in order and as often as eagerly."""
+import collections
 import contextlib
 import io
 import logging
@@ -691,6 +692,27 @@ def user_error_caught(compile):
         except Failed as error:
             return error.value, str(error)
     return compile(f)
+
+
+class Meter:
+    """A running mean."""
+
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def add(self, value):
+        self.total, self.count = self.total + value, self.count + 1
+
+
+def objects_that_the_first_call_makes(compile):
+    meters = collections.defaultdict(Meter)
+
+    def f(x):
+        loss = F.mean(x ** 2)
+        meters["loss"].add(float(loss.array))
+        meters["first"].add(int(x.array[0] * 100))
+        return loss, {name: meter.total / meter.count for name, meter in meters.items()}
+    return compile(f), [meters]
 
 
 #: What stops a capture today: the call runs eagerly.

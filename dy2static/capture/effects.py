@@ -144,7 +144,9 @@ class Effects:
     def _store(self, changes: Iterable[Tuple[Source, str, Any, Any]]) -> None:
         for container, kind, key, item in list(changes):
             operands = [self.object_value(container)]
+            self.materialiser.storing = True
             template = self.materialiser.hand_over(item, operands)
+            self.materialiser.storing = False
             call = host.StateCall(_STORES[kind], (host.Hole(0), key, template), {}, _none, kind)
             self.builder.add(host.host_call, tuple(operands), {"call": call, "types": ()}, name="write")
 

@@ -1,4 +1,4 @@
-"""Functions that the user's code makes, and returns or stores: every run makes them anew, of the user's code and with cells of its own."""
+"""Functions that the user's code makes, and returns or stores: every run makes them anew, with cells of its own."""
 from __future__ import annotations
 
 import functools

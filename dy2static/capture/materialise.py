@@ -48,6 +48,7 @@ class Materialiser:
         self._in_itself: set = set()
         self.handed: Dict[int, Any] = {}
         self.functions: Optional[MadeFunctions] = None
+        self.storing = False                            # whether what is handed over is stored, not an argument
 
     # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
 
@@ -139,7 +140,9 @@ class Materialiser:
         if isinstance(item, (types.FunctionType, types.MethodType)):
             return self._real_function(item)
         if isinstance(item, ShadowBase) or not self._is_constant(item):
-            self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call")
+            # what the first call makes and keeps, as a default dict does, is there in the next
+            self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call",
+                               again=self.storing)
         return real_class(item)
 
     def _check_known(self, item: StagedList) -> None:
