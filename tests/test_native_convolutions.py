@@ -1,5 +1,7 @@
 """Convolutions for generated code, against those of NumPy that programs use otherwise."""
 import itertools
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -113,3 +115,28 @@ def test_random_convolutions(call, seed):
     image = tuple((k - 1) * d + int(n) for k, d, n in zip(kernel, dilate, random.randint(1, 6, count)))
     batch, groups, in_, out = (int(n) for n in random.randint(1, 4, 4))
     compare(call, "f32", windows(batch, groups, in_, out, image, kernel, stride, pad, dilate, extra=int(seed % 2)))
+
+
+def test_threads_have_memory_of_their_own():
+    row = ROWS["padded"]
+    made, f = arrays(row, np.float32), native("conv", "f32", ROWS["padded"])
+    expected = np.empty_like(made["y"])
+    f(made["x"], made["W"], expected)
+    results = [np.empty_like(expected) for _ in range(4)]
+    threads = [threading.Thread(target=f, args=(made["x"], made["W"], result)) for result in results]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((result == expected).all() for result in results)
+
+
+def test_a_child_process_convolves():
+    f, made = native("conv", "f32", ROWS["padded"]), arrays(ROWS["padded"], np.float32)
+    first, second = np.empty_like(made["y"]), np.empty_like(made["y"])
+    f(made["x"], made["W"], first)
+    child = os.fork()
+    if not child:
+        f(made["x"], made["W"], second)
+        os._exit(int(not (first == second).all()))
+    assert os.waitpid(child, 0)[1] == 0

@@ -146,11 +146,20 @@ def test_the_files_used_least_recently_go(folder):
     oldest = min(kept, key=lambda path: path.stat().st_mtime)
     assert len(kept) == 6
     assert store.fetch(oldest.stem, lambda path: pytest.fail("it is there")) == str(oldest)      # now it is the newest
-    store._shrink(str(folder), "")
+    store.shrink(str(folder), "")
     assert libraries(folder) == kept                       # below a MiB nothing goes
     with config.CACHE_MB.set(0):
-        answer(20)
-    assert len(libraries(folder)) == 1 and answer(20) == 20
+        store.shrink(str(folder), str(oldest))
+    assert libraries(folder) == [oldest]
+    assert answer(10) == 10
+
+
+def test_the_directory_is_looked_at_now_and_then(folder, monkeypatch):
+    looked = []
+    monkeypatch.setattr(store, "shrink", lambda folder, keep: looked.append(keep))
+    for first in "01f":
+        store.fetch(first + "0" * 63, lambda path: open(path, "wb").close())
+    assert [os.path.basename(path)[0] for path in looked] == ["0"]
 
 
 def test_what_a_dead_process_left_is_cleared(folder):
@@ -158,7 +167,7 @@ def test_what_a_dead_process_left_is_cleared(folder):
     (folder / ".new-old").write_text("")
     os.utime(folder / ".new-old", (1e9, 1e9))
     (folder / ".new-now").write_text("")
-    answer(31)
+    store.shrink(str(folder), "")
     assert not (folder / ".new-old").exists() and (folder / ".new-now").exists()
 
 

@@ -42,7 +42,8 @@ def fetch(key: str, make: Callable[[str], None]) -> str:
         if not _is_sound(path):
             _write(folder, path, make)
     else:
-        _shrink(folder, path)
+        if key.startswith("0"):             # one in sixteen: looking at all files takes longer than loading one
+            shrink(folder, path)
     return path
 
 
@@ -142,7 +143,7 @@ def _remove(path: str) -> None:
         pass            # another process was faster
 
 
-def _shrink(folder: str, keep: str) -> None:
+def shrink(folder: str, keep: str) -> None:
     """Remove the files used least recently until the rest fits ``DY2STATIC_CACHE_MB``; never the one named."""
     files: List[Tuple[float, int, str]] = []
     with os.scandir(folder) as entries:
