@@ -1,6 +1,7 @@
 """A program put together: its forward, the wiring of its FunctionNodes, and the entry around them."""
 from __future__ import annotations
 
+import collections
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ..ir.graph import Graph, Value
@@ -33,7 +34,8 @@ def _counts(graph: Graph) -> Dict[str, int]:
     """How many nodes there are at all levels, of these kinds, and how many decisions and loops are staged."""
     nodes = list(graph.walk())
     stores = [node for node in nodes if isinstance(node.attrs.get("call"), StateCall)]
-    counts = {kind: sum(node.op.name == kind for node in nodes) for kind in _KINDS}
+    found = collections.Counter([node.op.name for node in nodes])
+    counts = {kind: found[kind] for kind in _KINDS}
     counts["host_call"] -= len(stores)
     return {"nodes": len(nodes), "regions": sum(bool(node.regions) for node in nodes), **counts, "stores": len(stores)}
 

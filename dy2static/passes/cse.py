@@ -30,7 +30,9 @@ def eliminate_common(graph: Graph) -> Graph:
     changed = False
     for node in graph.nodes:
         before = node
-        node = with_regions(with_inputs(node, tuple(replaced.get(v, v) for v in node.inputs)), eliminate_common)
+        if replaced:
+            node = with_inputs(node, tuple([replaced.get(v, v) for v in node.inputs]))
+        node = with_regions(node, eliminate_common)
         changed = changed or node is not before
         if may_write(node):
             seen.clear()                            # it may have written into any array
@@ -57,7 +59,7 @@ def _key(node: Node) -> Optional[Hashable]:
     """What makes two nodes the same computation; None for a node that equals no other."""
     if node.op.effect or node.op.kind in _KEPT_KINDS and node.op.name != "nothing" or node.op.name == "stop_gradient":
         return None                                     # behind each `stop_gradient` is a leaf of its own
-    key = (node.op.name, node.inputs, tuple((name, _frozen(node.attrs[name])) for name in sorted(node.attrs)))
+    key = (node.op.name, node.inputs, tuple([(name, _frozen(node.attrs[name])) for name in sorted(node.attrs)]))
     try:
         hash(key)
     except TypeError:
@@ -65,8 +67,14 @@ def _key(node: Node) -> Optional[Hashable]:
     return key
 
 
+#: Types whose values are the same where they are equal.
+_EXACT = frozenset((bool, int, str, type(None)))
+
+
 def _frozen(attr: Any) -> Hashable:
     """An attribute as a key.  The bits of a number count, not its value: 0.0 is not -0.0, and 1 is not 1.0."""
+    if attr.__class__ in _EXACT:
+        return attr.__class__, attr
     if isinstance(attr, (np.ndarray, np.generic)):
         array = np.asarray(attr)
         return ("array", array.shape, array.dtype.str, array.tobytes() if array.dtype.kind != "O" else id(attr))

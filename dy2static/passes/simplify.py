@@ -73,11 +73,13 @@ class _Simplifier:
         node = self.made_by(value if node is None else node.inputs[0], "constant")
         return None if node is None else node.attrs["value"]
 
-    def _node(self, old: Node) -> None:
-        node = with_regions(with_inputs(old, tuple(self.replaced.get(v, v) for v in old.inputs)), simplify)
+    def _node(self, node: Node) -> None:
+        if self.replaced:
+            node = with_inputs(node, tuple([self.replaced.get(v, v) for v in node.inputs]))
+        node = with_regions(node, simplify)
         if node.op.name in ("while_", "scan"):
             node = self._without_constant_state(node)
-        if not (node.op.effect or node.regions or len(node.outputs) != 1):
+        if node.op.name in RULES and not (node.op.effect or node.regions or len(node.outputs) != 1):
             (value,) = node.outputs
             self.builder.loc = node.loc
             before = len(self.builder.nodes)
