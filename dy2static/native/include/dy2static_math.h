@@ -272,6 +272,12 @@ D2S_FUNCTION float log2_f32(float x) {
     return D2S_FMAF(f, 0x1.715476p+0f, y) + e + special;
 }
 
+D2S_FUNCTION double log2_f64(double x) {
+    double e, f = d2s_split_f64(x, &e), special = d2s_log_special_f64(x, 0), y = d2s_log_part_f64(f);
+    y = D2S_FMA(f, 0x1.777d0ffda0d24p-56, y * 0x1.71547652b82fep+0);
+    return D2S_FMA(f, 0x1.71547652b82fep+0, y) + e + special;
+}
+
 /* 1 + x = 2^e m; m - 1 = 2^-e x + (2^-e - 1) needs no rounded 1 + x.  Where x is so large that 1 does not matter it is that
  * of x. */
 D2S_FUNCTION float log1p_f32(float x) {
@@ -419,8 +425,6 @@ D2S_LIBM(arctanh, atanh)
 D2S_LIBM_2(arctan2, atan2)
 D2S_LIBM_2(power, pow)
 D2S_LIBM_2(fmod, fmod)
-
-D2S_FUNCTION double log2_f64(double x) { return log2(x); }
 
 /* SciPy computes these in double precision. */
 D2S_FUNCTION double erf_f64(double x) { return erf(x); }
