@@ -52,11 +52,14 @@ _UNKNOWN = "the result of a host call, or an object that only the host can use, 
 
 def _program(outcome: Outcome, nodes: Differentiation, native: bool) -> Program:
     """The program of a graph, of NumPy calls or with native code."""
+    make = functools.partial(emit, nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved)
     try:
-        forward = emit(nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved, native=native)
+        forward = make(native=native)
         for segment in nodes.segments:
             segment.plan.native = native
-        return assemble(outcome, nodes, forward)
+        program = assemble(outcome, nodes, forward)
+        program.readable = (lambda: make().source) if forward.native_code else None
+        return program
     except Dy2StaticError:
         raise
     except Exception as error:                          # ours: no code of the user's runs here

@@ -25,7 +25,7 @@ class Program:
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
     constant_bytes: of the arrays that its graph holds.  returned: one like it was there before, and had to go.
     hot: makes the same program as native code; None where it is that, or shall not become that.
-    native_code: the C text of its forward, "" where there is none.
+    native_code: the C text of its forward, "" where there is none.  readable: then gives the text of the same in NumPy.
     """
 
     call: Callable[[Tuple, Mapping], Any]
@@ -43,6 +43,7 @@ class Program:
     returned: bool = False
     hot: Optional[Callable[[], "Program"]] = None
     native_code: str = ""
+    readable: Optional[Callable[[], str]] = None
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
@@ -57,5 +58,5 @@ class Program:
 
     @property
     def code(self) -> str:
-        """The generated Python function of this signature."""
-        return self.source
+        """The generated Python function of this signature; of a native one, the calls of NumPy that do the same."""
+        return self.source if self.readable is None else self.readable()
