@@ -62,7 +62,7 @@ def _of_mode(records, expected, base_speed):
     counted = quiet or {turn: us for turn, (us, _) in by_round.items()}
     cell = good[0]["cell"]
     ratios = [us / base_speed[cell, turn] for turn, us in counted.items() if (cell, turn) in base_speed]
-    first, later = [[r["first_s"] for r in good if (r["round"] == 0) == cold] for cold in (True, False)]
+    first, later = [[r["first_s"] for r in good if r["cold"] == cold] for cold in (True, False)]
     figures = {
         "mode": good[0]["mode"], "us": _short(statistics.median(counted.values())),
         "ratio": _short(statistics.median(ratios)) if ratios else None, "quiet": bool(quiet), "rounds": len(counted),

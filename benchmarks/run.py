@@ -3,13 +3,13 @@
     python benchmarks/run.py --install               # the peers, each in an environment of its own (needs a network)
     python benchmarks/run.py                         # measures on one thread, writes the table, the picture and the figures
     python benchmarks/run.py --threads 2 --rounds 5 --cells W2,W5.train --columns "dy2static, c;JAX"
-    python benchmarks/run.py --rounds 2 --seconds 0.4 --patience 2        # quicker
+    python benchmarks/run.py --rounds 2 --seconds 0.4 --patience 1 --minutes 20      # quicker
     python benchmarks/run.py --report                # only writes again what has been measured
 
 A peer that is not installed is left out, and the page says so.  Every cell runs in processes of its own, one for each
-framework and setting; a round is one pass over all of them, and ratios are formed within a round.  Round 0 starts with
-empty caches of compiled code, later rounds find them filled.  Every run adds to benchmarks/results/ (--fresh starts over)
-and writes
+framework and setting; a round is one pass over all of them, and ratios are formed within a round.  The first
+process of a cell starts with empty caches of compiled code, later ones find them filled.  Every run adds to
+benchmarks/results/ (--fresh starts over) and writes
 
     docs/performance.json      what was measured, on what
     docs/performance.md        the tables, between the markers of that page
@@ -18,6 +18,7 @@ and writes
 import argparse
 import itertools
 import json
+import math
 import os
 import platform
 import shutil
@@ -39,6 +40,10 @@ MEMORY_COLUMNS = ("Chainer", "dy2static, numpy", "dy2static, c", "PyTorch")
 LONG_CELLS = tuple(cell for cell in workloads.CELLS if cell.endswith(".train"))
 
 
+class OutOfTime(Exception):
+    """The minutes are over."""
+
+
 def main():
     options = arguments()
     if options.install:
@@ -53,10 +58,13 @@ def main():
         for column in missing(options):
             print(f"not installed, left out: {column.title}")
         write_machine(options)
-        measure(options)
-        if not options.no_extras:
-            measure_memory(options)
-            measure_long(options)
+        try:
+            measure(options)
+            if not options.no_extras:
+                measure_memory(options)
+                measure_long(options)
+        except OutOfTime:
+            print("the time is over; what is missing is left out")
     publish(options)
 
 
@@ -74,6 +82,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=0.9, help="how long each mode is measured in a round")
     parser.add_argument("--patience", type=float, default=8, help="seconds to wait at most, per process, for a quiet machine")
     parser.add_argument("--timeout", type=float, default=480, help="seconds for one process")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="start nothing more after so long, and write what there is")
     parser.add_argument("--small", action="store_true", help="sizes for tests: does everything run?")
     parser.add_argument("--no-extras", action="store_true", help="neither memory nor losses after 100 steps")
     parser.add_argument("--fresh", action="store_true", help="forget what has been measured")
@@ -83,6 +92,7 @@ def arguments():
     options = parser.parse_args()
     if options.small and options.docs == DOCS:
         parser.error("--small measures nothing worth showing: it needs another folder, --docs FOLDER")
+    options.until = time.monotonic() + 60 * options.minutes
     return options
 
 
@@ -120,10 +130,10 @@ def measure(options):
         k = turn % len(found)
         for together, python in found[k:] + found[:k]:
             cache = options.results / "caches" / report.slug(f"{together[0].title} {cell} {options.threads}")
-            if turn == 0:
-                shutil.rmtree(cache, ignore_errors=True)
+            cold = not cache.exists()
+            cache.mkdir(parents=True, exist_ok=True)
             answers = start(options, together, python, cell, cache=cache)
-            append(options, "times", [{**answer, "round": turn} for answer in answers])
+            append(options, "times", [{**answer, "round": turn, "cold": cold} for answer in answers])
             for answer in answers:
                 print(f"round {turn}  {cell:<10} {answer['column']:<24} {answer['mode']:<18} {summary(answer)}", flush=True)
 
@@ -154,6 +164,8 @@ def measure_long(options):
 
 def start(options, together, python, cell, *further, cache=None):
     """The records of one process of `measure.py` for these columns, each with the column it belongs to."""
+    if time.monotonic() > options.until:
+        raise OutOfTime
     of_mode = {mode: column.title for column in together for mode in column.modes}
     environment = {**os.environ, **ALWAYS, **together[0].settings, "PYTHONPATH": str(HERE.parent)}
     if cache is not None:

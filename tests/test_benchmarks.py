@@ -74,8 +74,8 @@ def test_page_shows_the_figures():
 
 
 def record(column, us, check=(1.0,), others=0.0, **further):
-    return {"column": column, "cell": "W2.train", "mode": "m", "threads": 1, "round": 0, "check": list(check), "first_s": 0.5,
-            "version": "V 1", "blocks": [[us, others, us]], **further}
+    return {"column": column, "cell": "W2.train", "mode": "m", "threads": 1, "round": 0, "cold": True, "check": list(check),
+            "first_s": 0.5, "version": "V 1", "blocks": [[us, others, us]], **further}
 
 
 def test_tables():
