@@ -52,11 +52,11 @@ def graph_of(op, operands, attrs):
 
 def build(cases):
     """Make the functions of all cases out of one text."""
-    heads = [line for case in cases for line in case.region.source.split("static int run(")[0].splitlines()]
+    heads = [line for case in cases for line in case.region.source.splitlines() if line.startswith(("#include", "#define"))]
     texts = sorted(dict.fromkeys(heads), key=lambda line: not line.startswith("#define"))       # what they choose comes first
     for number, case in enumerate(cases):
         region = case.region
-        texts.append(region.function.text.replace("static int run(", f"static int run_{number}("))
+        texts.append(region.function.text.replace("static int run(", f"static int run_{number}(").replace("part_", f"part_{number}_"))
         texts.append(library.wrapper(f"call_{number}", region.inputs, region.outputs, run=f"run_{number}"))
     made = compiler.build("\n".join(texts))
     for number, case in enumerate(cases):
