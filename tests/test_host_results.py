@@ -12,7 +12,7 @@ from against_eager import array, check, variable
 from dy2static import not_to_static, to_static
 from dy2static.errors import RunError
 
-LOG = []
+LOG, BUFFER = [], np.zeros((3, 4), "f")
 
 
 @not_to_static
@@ -59,6 +59,56 @@ def band(n, width=1):
 @functools.lru_cache(maxsize=None)
 def mask(n):
     return np.tri(n, dtype="f")
+
+
+@not_to_static
+def kept(x):
+    BUFFER[...] = x.array * 2
+    return BUFFER
+
+
+@not_to_static
+def first_row(x):
+    return x.array[:1]
+
+
+@not_to_static
+def rebound(x):
+    x.array = x.array * 2
+    return 1.0
+
+
+@not_to_static
+def in_place(x):
+    x.array[...] += 1
+    return x.array.sum()
+
+
+@not_to_static
+def unchained(x):
+    x.unchain_backward()
+    return x.array
+
+
+def one_buffer(x):
+    h = F.exp(x)
+    a = kept(h)
+    y = h * a
+    b = kept(y)
+    return y, b, h * a
+
+
+def views(x):
+    h = F.exp(x)
+    g, = chainer.grad([F.sum(h * first_row(h))], [x], enable_double_backprop=True)
+    return g * 2, [x * row for row in map(first_row, [x, h])]
+
+
+def until_it_says(x):
+    steps = 0
+    while is_big(x) and steps < 3:
+        x, steps = x * first_row(x), steps + 1
+    return x if is_big(x) else (x, steps)
 
 
 def uses(helper):
@@ -158,6 +208,12 @@ PROGRAMS = {
     "of a number": (lambda x: F.matmul(band(x.shape[0]), x) + band(4, width=2).sum(), shapes, True),
     "of a counter": (lambda x, k: x * band(4, width=k)[:3], counters, True),
     "cached": (lambda x: F.matmul(mask(x.shape[0]), x), shapes, True),
+    "one buffer": (one_buffer, seeds, True),
+    "views": (views, seeds, True),
+    "until it says": (until_it_says, seeds, True),
+    "rebinds": (uses(rebound), seeds, False),
+    "in place": (uses(in_place), seeds, False),
+    "unchains": (uses(unchained), seeds, False),
     "None": (lambda x: x * 2 if nothing(x) is None else x, seeds, True),
 }
 
@@ -168,8 +224,9 @@ def test_results(name):
 
     def make(compile):
         LOG.clear()
+        BUFFER[...] = 0
         mask.cache_clear()
-        return compile(function), [LOG]
+        return compile(function), [LOG, BUFFER]
     check(make, calls(), rounds=3, compiled=compiled)
 
 
