@@ -51,16 +51,6 @@ static inline int64_t rounded(const int64_t n) { return (n + 15) / 16 * 16; }
 static inline int64_t floor_div(const int64_t a, const int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t packed_rows(const int64_t depth) { return (depth + DEPTH - 1) / DEPTH * STRIDE; }
 
-/* memcpy without the call, for the short runs that rows of images are */
-DY_INLINE void copy(DY_T *to, const DY_T *from, const int64_t length)
-{
-    int64_t t = 0;
-    for (; t + WIDTH <= length; t += WIDTH)
-        store(to + t, load(from + t));
-    for (; t < length; t++)
-        to[t] = from[t];
-}
-
 /* Filters of one tap that step by one: their image has one long axis. */
 static dy_windows flattened(const dy_windows *w)
 {

@@ -40,9 +40,9 @@ static void pack_panel(const int transposed, const int64_t depth, const int64_t 
                 memcpy(panel + l * COLUMNS, b + l * ldb, COLUMNS * sizeof(DY_T));
         else
             for (int64_t l = 0; l < depth; l++) {
-                memset(panel + l * width, 0, width * sizeof(DY_T));
-                for (int64_t j = 0; j < columns; j++)
-                    panel[l * width + j] = b[l * ldb + j];
+                for (int64_t j = 0; j < width; j += WIDTH)
+                    store(panel + l * width + j, (dy_vector){0});
+                copy(panel + l * width, b + l * ldb, columns);
             }
         return;
     }
@@ -66,18 +66,18 @@ static void pack_panel(const int transposed, const int64_t depth, const int64_t 
 static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, const DY_T *x, const DY_T *matrix, const int64_t ld,
                          const DY_T beta, DY_T *y, const int64_t stride)
 {
-    enum { VECTORS = 8 };
+    enum { VECTORS = DY_ROWS == 12 ? 16 : 8 };          /* as registers allow */
     int64_t j = 0;
     for (; j + VECTORS * WIDTH <= n; j += VECTORS * WIDTH) {
         dy_vector sum[VECTORS] = {{0}};
         const DY_T *row = matrix + j;
         for (int64_t l = 0; l < k; l++, row += ld) {
             const DY_T left = x[l];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int v = 0; v < VECTORS; v++)
                 sum[v] += left * load(row + v * WIDTH);
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int v = 0; v < VECTORS; v++)
             for (int t = 0; t < WIDTH; t++) {
                 DY_T *const to = y + (j + v * WIDTH + t) * stride;
@@ -113,11 +113,25 @@ static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, con
     }
 }
 
+typedef __typeof__((dy_vector){0} < (dy_vector){0}) dy_mask;
+
+DY_INLINE DY_T total_of(const dy_vector sum)
+{
+    DY_T parts[WIDTH];
+    store(parts, sum);
+#pragma GCC unroll 4
+    for (int half = WIDTH / 2; half; half /= 2)
+#pragma GCC unroll 8
+        for (int t = 0; t < half; t++)
+            parts[t] += parts[t + half];
+    return parts[0];
+}
+
+/* `rest`: the lanes of the last vector that do not belong to the one before it. */
 DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
-                    const DY_T beta, DY_T *y, const int64_t stride)
+                    const dy_mask rest, const DY_T beta, DY_T *y, const int64_t stride)
 {
     dy_vector sum[4] = {{0}};
-    DY_T rest[4] = {0};
     int64_t l = 0;
     for (; l + WIDTH <= k; l += WIDTH) {
         const dy_vector right = load(x + l);
@@ -125,15 +139,17 @@ DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_
         for (int i = 0; i < rows; i++)
             sum[i] += load(matrix + i * ld + l) * right;
     }
-    for (; l < k; l++)
+    if (l < k && k >= WIDTH)
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++)
-            rest[i] += matrix[i * ld + l] * x[l];
+            sum[i] += (dy_vector)((dy_mask)load(matrix + i * ld + k - WIDTH) & rest)
+                      * (dy_vector)((dy_mask)load(x + k - WIDTH) & rest);
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++) {
-        DY_T total = rest[i];
-        for (int t = 0; t < WIDTH; t++)
-            total += sum[i][t];
+        DY_T total = total_of(sum[i]);
+        if (k < WIDTH)
+            for (l = 0; l < k; l++)
+                total += matrix[i * ld + l] * x[l];
         y[i * stride] = alpha * total + (beta == 0 ? 0 : beta * y[i * stride]);
     }
 }
@@ -142,11 +158,14 @@ DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_
 static void dot_rows(const int64_t m, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
                      const DY_T beta, DY_T *y, const int64_t stride)
 {
+    dy_mask rest;
+    for (int t = 0; t < WIDTH; t++)
+        rest[t] = -(t >= WIDTH - k % WIDTH);
     int64_t i = 0;
     for (; i + 4 <= m; i += 4)
-        dots(4, k, alpha, matrix + i * ld, ld, x, beta, y + i * stride, stride);
+        dots(4, k, alpha, matrix + i * ld, ld, x, rest, beta, y + i * stride, stride);
     for (; i < m; i++)
-        dots(1, k, alpha, matrix + i * ld, ld, x, beta, y + i * stride, stride);
+        dots(1, k, alpha, matrix + i * ld, ld, x, rest, beta, y + i * stride, stride);
 }
 
 /* Products with a single row or column on one side, where packing would cost as much as the product. */
@@ -214,10 +233,15 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
                         continue;
                     }
                     DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
-                    any_tile(height, vectors, depth, block + r * STRIDE, right, stride, 0, edge, COLUMNS, alpha, 0);
+                    if (keep != 0)
+                        for (int64_t s = 0; s < height; s++) {
+                            store(edge + s * COLUMNS, (dy_vector){0});      /* what is not initialised may raise flags */
+                            store(edge + s * COLUMNS + WIDTH, (dy_vector){0});
+                            copy(edge + s * COLUMNS, to + s * ldc, columns);
+                        }
+                    any_tile(height, vectors, depth, block + r * STRIDE, right, stride, 0, edge, COLUMNS, alpha, keep);
                     for (int64_t s = 0; s < height; s++)
-                        for (int64_t t = 0; t < columns; t++)
-                            to[s * ldc + t] = edge[s * COLUMNS + t] + (keep == 0 ? 0 : keep * to[s * ldc + t]);
+                        copy(to + s * ldc, edge + s * COLUMNS, columns);
                 }
             }
         }

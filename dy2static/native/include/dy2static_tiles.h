@@ -39,6 +39,20 @@ static __thread DY_T panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
 DY_INLINE dy_vector load(const DY_T *from) { return *(const dy_unaligned *)from; }
 DY_INLINE void store(DY_T *to, dy_vector value) { *(dy_unaligned *)to = value; }
 
+/* memcpy without the call, for short runs. */
+DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
+{
+    for (; length >= WIDTH; length -= WIDTH, to += WIDTH, from += WIDTH)
+        store(to, load(from));
+#pragma GCC unroll 4
+    for (int part = WIDTH / 2; part; part /= 2)
+        if (length & part) {
+            memcpy(to, from, part * sizeof(DY_T));
+            to += part;
+            from += part;
+        }
+}
+
 /* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used; a: rows of `block`.  Row l of B is at
    b + where[l], or at b + l * ldb where there is no such table (which is a constant, too). */
 DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
