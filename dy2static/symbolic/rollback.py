@@ -193,6 +193,8 @@ class Snapshot:
         seen = set()
         while waiting:
             item = waiting.pop()
+            if type(item) in _HOLDING_NOTHING:
+                continue
             if id(item) in seen or type(item) in (Unread, Items) or item is _BUILTINS:
                 continue
             seen.add(id(item))
@@ -225,6 +227,9 @@ class Snapshot:
         if type(item) is Maybe:
             return [item.value]
         return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
+
+
+_HOLDING_NOTHING = frozenset((int, float, bool, str, bytes, type(None)))
 
 
 def _same(now: Any, before: Any) -> bool:

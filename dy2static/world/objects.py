@@ -28,6 +28,7 @@ class Objects:
     _classes: Dict[type, type]
     _checked: Set[type]
     _user_classes: Dict[type, bool]
+    _plain_readers: Set[type]                                    # classes that are known to read attributes as Python does
 
     def _is_user_class(self, cls: type) -> bool:
         known = self._user_classes.get(cls)
@@ -137,8 +138,10 @@ class Objects:
         if isinstance(shadow, (dict, list)):
             self.check_fresh()
         found = _lookup(cls, name)
-        if isinstance(_lookup(cls, "__getattribute__"), types.FunctionType):
-            self.capture.abort(f"class {cls.__name__} has a __getattribute__")
+        if cls not in self._plain_readers:
+            if isinstance(_lookup(cls, "__getattribute__"), types.FunctionType):
+                self.capture.abort(f"class {cls.__name__} has a __getattribute__")
+            self._plain_readers.add(cls)
         if found is not _ABSENT and _is_data_descriptor(found):
             return self._data_descriptor(shadow, cls, name, found)
         value = attributes.get(name, _ABSENT)

@@ -48,6 +48,7 @@ class World(Objects):
         self._classes: Dict[type, type] = {}
         self._checked: Set[type] = set()
         self._user_classes: Dict[type, bool] = {}
+        self._plain_readers: Set[type] = set()
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
