@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Node, Value
 from ...ops.rules import reduced
@@ -76,6 +76,47 @@ class Grouping:
         """A node that is not a loop over elements."""
         self.order.append(node)
         self._place(node, len(self.order) - 1)
+
+    def sink(self, kept: Collection[Value]) -> None:
+        """Move elementwise nodes that only a later group reads there, where they need no memory.
+
+        kept: values that must be in memory anyhow.
+        """
+        read: Dict[Value, Set[Node]] = {}
+        where: Dict[Node, int] = {}
+        for index, part in enumerate(self.order):
+            for node in nodes_of(part):
+                where[node] = index
+                for value in node.inputs:
+                    read.setdefault(self.place(value).base, set()).add(node)
+        for group in reversed([part for part in self.order if isinstance(part, Group)]):
+            for node in reversed(group.nodes):
+                target = self._later(group, node, kept, read, where)
+                if target is not None:
+                    (value,) = node.outputs
+                    group.nodes.remove(node)
+                    group.elements.remove(value)
+                    where[node] = self.order.index(target)
+                    target.nodes.insert(0, node)
+                    target.elements.add(value)
+                    target.sweep[value] = group.sweep.pop(value)
+                    self._place(node, where[node])
+
+    def _later(self, group: Group, node: Node, kept: Collection[Value], read: Mapping[Value, Set[Node]],
+               where: Mapping[Node, int]) -> Optional[Group]:
+        """The group that alone reads a node, if what the node reads needs no more memory there: one value at most."""
+        (value,) = node.outputs
+        found = {where[reader] for reader in read.get(value, ())}
+        if value not in group.elements or value in kept or group.sweep[value] or len(found) != 1:
+            return None
+        target = self.order[found.pop()]
+        if not isinstance(target, Group) or target is group or target.shape != group.shape:
+            return None
+        bases = {self.place(v).base for v in node.inputs}
+        mine = [base for base in bases if base in group.elements and base not in kept]
+        if bases & (group.rows | group.totals) or len(mine) > 1 or any(len(read[base]) > 1 for base in mine):
+            return None
+        return target if self._ready(target, node, target.shape) == 0 else None
 
     def _place(self, node: Node, index: int) -> None:
         for value in node.outputs:
@@ -182,11 +223,16 @@ def total_place(node: Node, value: Value) -> Place:
     return broadcast(kept, shape)
 
 
+def nodes_of(part: object) -> Sequence[Node]:
+    """The nodes of a group, or the one that stands alone."""
+    return part.nodes if isinstance(part, Group) else (part,)          # type: ignore[return-value]
+
+
 def readers(order: Sequence[object]) -> Mapping[Value, List[int]]:
     """Which parts of a run read each value."""
     found: Dict[Value, List[int]] = {}
     for index, part in enumerate(order):
-        for node in part.nodes if isinstance(part, Group) else (part,):
+        for node in nodes_of(part):
             for value in node.inputs:
                 found.setdefault(value, []).append(index)
     return found

@@ -10,13 +10,15 @@ from .places import compact_strides
 
 @contextlib.contextmanager
 def loops(writer: Any, letter: str, sizes: Sequence[Union[int, str]]) -> Iterator[List[str]]:
-    """Lines written inside stand in one loop for each size; gives the names of the indices."""
-    names = [f"{letter}{k}_" for k in range(len(sizes))]
-    for name, size in zip(names, sizes):
-        writer.line(f"for (int64_t {name} = 0; {name} < {size}; ++{name}) {{")
+    """Lines written inside stand in one loop for each size but 1; gives the names of the indices."""
+    names = ["0" if size == 1 else f"{letter}{k}_" for k, size in enumerate(sizes)]
+    counted = [(name, size) for name, size in zip(names, sizes) if size != 1]
+    begins = [f"for (int64_t {name} = 0; {name} < {size}; ++{name}) {{" for name, size in counted] or ["{"]
+    for begin in begins:
+        writer.line(begin)
         writer.depth += 1
     yield names
-    for _ in sizes:
+    for _ in begins:
         writer.depth -= 1
         writer.line("}")
 
@@ -24,7 +26,7 @@ def loops(writer: Any, letter: str, sizes: Sequence[Union[int, str]]) -> Iterato
 def at(names: Sequence[str], strides: Sequence[int], offset: int = 0) -> str:
     """The sum of indices times strides."""
     terms = [str(offset)] if offset else []
-    terms += [name if stride == 1 else f"{name} * {stride}" for name, stride in zip(names, strides) if stride]
+    terms += [name if stride == 1 else f"{name} * {stride}" for name, stride in zip(names, strides) if stride and name != "0"]
     return " + ".join(terms) or "0"
 
 

@@ -264,8 +264,9 @@ class Writer:
         grouping, inside = Grouping(self.place), set(nodes)
         for node in nodes:
             self._sort_in(grouping, node)
-        read = readers(grouping.order)
         needed = {self.place(v).base for node in nodes for v in node.outputs if self.outside.get(v, set()) - inside}
+        grouping.sink(needed)
+        read = readers(grouping.order)
         for value, parts in read.items():
             base = self.place(value).base
             for part in parts:
@@ -275,10 +276,10 @@ class Writer:
         self.needed = needed
         for part in grouping.order:
             self.clock += 1
-            if isinstance(part, Group):
-                self._group(part)
-            else:
+            if not isinstance(part, Group):
                 self._alone(part)
+            elif part.nodes:
+                self._group(part)
 
     def _group(self, group: Group) -> None:
         """A loop nest: a function of its own, if it makes no numbers for what follows."""
