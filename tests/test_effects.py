@@ -12,7 +12,6 @@ from against_eager import check, variable
 
 from dy2static import not_to_static
 
-LOG = []
 LEVEL = 0
 
 

@@ -11,7 +11,7 @@ from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
 from ..symbolic.kinds import name_at, number_kind
-from ..symbolic.lists import Contents, GrownSlot, ListSlot, flags_of, is_list, known_length
+from ..symbolic.lists import Contents, GrownSlot, ListSlot, flags_of, is_list, known_length, truth_of
 from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from ..world.aborts import CaptureAborted
@@ -89,7 +89,7 @@ class Loops:
 
     def _test(self, test: Callable, *state: Any) -> Tuple:
         try:
-            return (test(*state),)
+            return (truth_of(test(*state)),)
         except Exception as error:      # user code raised it
             return self.capture.abort(f"{type(error).__name__} in the test of a loop on array values")
 
