@@ -70,6 +70,8 @@ ROWS = {
     "few windows, strided": windows(5, 2, 40, 50, (5, 5), (3, 3), stride=(2, 2), pad=(1, 1)),
     "few windows, deep": windows(40, 1, 80, 60, (3, 3), (3, 3), pad=(1, 1)),
     "1x1 of three axes": windows(2, 2, 3, 4, (3, 4, 5), (1, 1, 1)),
+    "rows that fill tiles": windows(2, 2, 45, 13, (3, 64), (3, 3), pad=(1, 1)),
+    "rows that fill tiles, strided": windows(1, 1, 3, 4, (5, 64), (3, 3), stride=(1, 2), pad=(1, 1)),
     "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
     "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
 }

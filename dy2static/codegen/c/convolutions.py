@@ -40,7 +40,7 @@ CONVOLUTIONS: Dict[str, Callable[[Any, Node], None]] = dict.fromkeys(_FUNCTIONS,
 def takes(node: Node) -> bool:
     """Whether a node has few enough axes, elements at all, and dtypes that the functions are made for."""
     values = (*node.inputs, *node.outputs)
-    return all(v.dtype.name in _SUFFIXES and v.type.size > 0 for v in values) and _windows(node).fits()
+    return all(v.dtype.name in _SUFFIXES and 0 not in v.shape for v in values) and _windows(node).fits()
 
 
 def headers(text: str) -> str:

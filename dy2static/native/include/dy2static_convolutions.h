@@ -152,7 +152,21 @@ static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *
 {
     const int64_t row = at->plane[2], slice = at->plane[1] * row, each = count(at->sizes);
     const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + at->grid[2];
-    for (int64_t u = 0; u < span; u += COLUMNS) {
+    int whole = at->grid[2] % COLUMNS == 0;
+    for (int axis = 0; axis < 3; axis++)
+        whole &= !at->first[axis] && at->step[axis] == 1 && at->grid[axis] == at->sizes[axis];
+    for (int64_t q = 0; whole && q < at->grid[0] * at->grid[1]; q++)        /* rows that fill tiles go where they belong */
+        for (int64_t j = 0; j < at->grid[2]; j += COLUMNS) {
+            const DY_T *const from = planes + q / at->grid[1] * slice + q % at->grid[1] * row + j;
+            DY_T *const to = result + q * at->grid[2] + j;
+            for (int64_t l = 0; l < depth; l += DEPTH)
+                for (int64_t r = 0, height; r < rows; r += height) {
+                    height = tile_rows(rows - r);
+                    tapped_tile(height, 2, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, from, 0,
+                                where + l, to + r * each, each, 1, l ? 1 : 0);
+                }
+        }
+    for (int64_t u = 0; !whole && u < span; u += COLUMNS) {
         const int vectors = span - u > WIDTH ? 2 : 1;
         const int64_t until = least(span, u + vectors * WIDTH);
         if (u % row >= at->grid[2] && u % row + (until - u) <= row)
