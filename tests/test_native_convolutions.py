@@ -72,6 +72,8 @@ ROWS = {
     "1x1 of three axes": windows(2, 2, 3, 4, (3, 4, 5), (1, 1, 1)),
     "rows that fill tiles": windows(2, 2, 45, 13, (3, 64), (3, 3), pad=(1, 1)),
     "rows that fill tiles, strided": windows(1, 1, 3, 4, (5, 64), (3, 3), stride=(1, 2), pad=(1, 1)),
+    "few filters": windows(3, 1, 30, 6, (30, 14), (3, 3), pad=(1, 1)),
+    "sixteen filters": windows(2, 2, 3, 16, (25, 21), (5, 5), stride=(1, 1), pad=(2, 2)),
     "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
     "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
 }

@@ -471,6 +471,27 @@ static void spread_rows(const dy_windows *w, const layout *l, const DY_T *y, con
     }
 }
 
+/* sums[j][o] += for few channels o of y, whose places from u on are rows of `block`: the taps are the rows of this product,
+   because copying what they meet is cheaper than turning it. */
+static void add_turned(const int64_t depth, const int64_t channels, const int64_t taps, const DY_T *planes, const int64_t *where,
+                       DY_T *sums)
+{
+    for (int64_t o = channels; o < WIDTH; o++)
+        memset(block + o * STRIDE, 0, depth * sizeof(DY_T));
+    for (int64_t l = 0; l < depth; l += 4)
+        for (int64_t o = 0; o < WIDTH; o += 4)
+            transpose(block + o * STRIDE + l, STRIDE, panel + l * WIDTH + o, WIDTH);
+    for (int64_t j = 0; j < taps; j += HEIGHT) {
+        const int64_t rows = least(HEIGHT, taps - j);
+        for (int64_t r = 0; r < rows; r++)
+            copy(block + r * STRIDE, planes + where[j + r], depth);
+        for (int64_t r = 0, some; r < rows; r += some) {
+            some = tile_rows(rows - r);
+            plain_tile(some, 1, depth, block + r * STRIDE, panel, WIDTH, 0, sums + (j + r) * WIDTH, WIDTH, 1, 1);
+        }
+    }
+}
+
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
@@ -481,8 +502,10 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
     const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
     const int few = w->out < 4, sparse = !few && useful < DEPTH && (2 * useful <= DEPTH || is_sparse(&at, w->out));
+    const int turned = !few && !sparse && w->out <= WIDTH && WIDTH >= 4 && HEIGHT >= WIDTH;
     const int64_t images = sparse ? least(w->batch, DEPTH / useful) : 1, columns = rounded(images * useful);
-    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + (l.total * images + w->out * wide) * sizeof(DY_T));
+    const int64_t summed = turned ? taps * WIDTH : w->out * wide;
+    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + (l.total * images + summed) * sizeof(DY_T));
     if (!where)
         return 1;
     int64_t *const from = where + rounded(taps), *const to = from + columns;
@@ -493,7 +516,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
         repeat_places(useful, images, from, l.total, to, next_y);
     }
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
-        memset(sums, 0, w->out * wide * sizeof(DY_T));
+        memset(sums, 0, summed * sizeof(DY_T));
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n), length = sparse ? here * useful : span;
             const DY_T *const rows = y + n * next_y + g * w->out * useful;
@@ -509,6 +532,10 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
                                 copy(block + r * STRIDE + i * useful, rows + i * next_y + (o + r) * useful, useful);
                     else
                         spread_rows(w, &l, rows + o * useful, height, u, depth);
+                    if (turned) {
+                        add_turned(depth, height, taps, planes + u, where, sums);
+                        continue;
+                    }
                     if (few) {
                         for (int64_t r = 0; r < height; r++)
                             dot_taps(depth, taps, block + r * STRIDE, planes + u, where, sums + (o + r) * wide);
@@ -530,7 +557,11 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
             }
         }
         for (int64_t o = 0; o < w->out; o++)
-            memcpy(filters + o * taps, sums + o * wide, taps * sizeof(DY_T));
+            if (turned)
+                for (int64_t j = 0; j < taps; j++)
+                    filters[o * taps + j] = sums[j * WIDTH + o];
+            else
+                memcpy(filters + o * taps, sums + o * wide, taps * sizeof(DY_T));
     }
     return 0;
 }
