@@ -67,10 +67,13 @@ class Grouping:
                 self._place(node, index)
                 return
         group = Group(shape)
-        self.order.append(group)
         if not self._join(group, node, shape):
             raise AssertionError(f"{node} does not fit a group of its own")
-        self._place(node, len(self.order) - 1)
+        index = start + 1 if start < 0 else len(self.order)       # what reads inputs only is there for all
+        self.order.insert(index, group)
+        if not index:
+            self.position = {value: at + 1 for value, at in self.position.items()}
+        self._place(node, index)
 
     def add_alone(self, node: Node) -> None:
         """A node that is not a loop over elements."""
