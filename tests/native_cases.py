@@ -3,11 +3,10 @@
 import numpy as np
 
 from dy2static.codegen import backends
-from dy2static.codegen.c.regions import Region
+from dy2static.codegen.c.regions import Bundle
 from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret
 from dy2static.ir.types import Tensor, type_of
-from dy2static.native import compiler, library
 
 
 class NativeCase:
@@ -18,13 +17,13 @@ class NativeCase:
 
     def __init__(self, name, graph, operands):
         self.name, self.graph, self.operands = name, graph, operands
-        self.region = Region(graph, self._twin)
+        self.region = None
         self.declined = False
 
     def __str__(self):
         return self.name
 
-    def _twin(self, graph):
+    def twin(self, graph):
         self.declined = True
         return backends._twin(graph)
 
@@ -52,12 +51,7 @@ def graph_of(op, operands, attrs):
 
 def build(cases):
     """Make the functions of all cases out of one text."""
-    heads = [line for case in cases for line in case.region.source.splitlines() if line.startswith(("#include", "#define"))]
-    texts = sorted(dict.fromkeys(heads), key=lambda line: not line.startswith("#define"))       # what they choose comes first
-    for number, case in enumerate(cases):
-        region = case.region
-        texts.append(region.function.text.replace("static int run(", f"static int run_{number}(").replace("part_", f"part_{number}_"))
-        texts.append(library.wrapper(f"call_{number}", region.inputs, region.outputs, run=f"run_{number}"))
-    made = compiler.build("\n".join(texts))
-    for number, case in enumerate(cases):
-        case.region.call = library.bind(made, f"call_{number}", case.region.decline)
+    bundle = Bundle()
+    for case in cases:
+        case.region = bundle.add(case.graph, case.twin)
+    bundle.build()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Collection, List, Tuple
+from typing import Any, Callable, Collection, Tuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..ir.types import Tensor
 from ..native import compiler, library
 from ..native.announce import announce
 from .c.partition import NATIVE, partition
-from .c.regions import Region
+from .c.regions import Bundle
 from .numpy import NumpyFunction
 from .numpy import emit as emit_numpy
 
@@ -20,12 +20,12 @@ from .numpy import emit as emit_numpy
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
          reserved: Collection[str] = (), native: bool = False) -> NumpyFunction:
     """A function for a graph, as `numpy.emit` makes it; with native code, if that is wanted and can be made here."""
+    bundle = Bundle()
     if native and native_possible():
-        graph = with_native(graph, saved)
+        graph = with_native(graph, bundle, saved)
     function = emit_numpy(graph, name=name, escaping=escaping, saved=saved, reserved=reserved)
-    regions = [node.attrs["call"] for node in graph.walk() if node.op is NATIVE]
-    return replace(function, native_code="\n".join(region.source for region in regions),
-                   native_nodes=sum(len(list(region.graph.walk())) for region in regions))
+    return replace(function, native_code=bundle.source if bundle.regions else "",
+                   native_nodes=sum(len(list(region.graph.walk())) for region in bundle.regions))
 
 
 def native_possible() -> bool:
@@ -40,34 +40,31 @@ def native_possible() -> bool:
     return True
 
 
-def with_native(graph: Graph, saved: Tuple[Value, ...] = ()) -> Graph:
-    """The graph with native regions that can be called; those that cannot be built stay as they are."""
-    return _built(partition(graph, saved))
-
-
-def _built(graph: Graph) -> Graph:
-    nodes: List[Node] = []
-    for node in graph.nodes:
-        if node.op is NATIVE:
-            nodes += _build(node)
-        elif node.regions:
-            nodes.append(replace(node, regions=tuple(map(_built, node.regions))))
-        else:
-            nodes.append(node)
-    return graph.with_(nodes=tuple(nodes))
-
-
-def _build(node: Node) -> List[Node]:
-    graph: Graph = node.attrs["region"]
-    region = Region(graph, _twin)
+def with_native(graph: Graph, bundle: Bundle, saved: Tuple[Value, ...] = ()) -> Graph:
+    """The graph with native regions that can be called, which go to the bundle; the graph itself where they cannot be built."""
+    divided = _in_bundle(partition(graph, saved), bundle)
     try:
-        region.build()
+        if bundle.regions:
+            bundle.build()
     except BackendError as reason:
         announce("build", f"programs run on NumPy: {reason}")
-        return list(graph.nodes)
+        bundle.regions.clear()
+        return graph
+    return divided
+
+
+def _in_bundle(graph: Graph, bundle: Bundle) -> Graph:
+    return graph.with_(nodes=tuple(
+        _called(node, bundle) if node.op is NATIVE else
+        replace(node, regions=tuple(_in_bundle(region, bundle) for region in node.regions)) if node.regions else node
+        for node in graph.nodes))
+
+
+def _called(node: Node, bundle: Bundle) -> Node:
+    region = bundle.add(node.attrs["region"], _twin)
     scratch = Value(Tensor((region.function.scratch,), np.dtype(np.uint8)), "scratch")
     outputs = node.outputs + ((scratch,) if region.function.scratch else ())
-    return [replace(node, outputs=outputs, attrs={**node.attrs, "call": region})]
+    return replace(node, outputs=outputs, attrs={**node.attrs, "call": region})
 
 
 def _twin(graph: Graph) -> Tuple[Callable[..., Any], Any]:

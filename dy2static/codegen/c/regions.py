@@ -10,6 +10,7 @@ from ...ir.types import Scalar, Stack
 from ...native import compiler, library, products
 from ...runtime.traceback import show_user_line
 from . import convolutions
+from .parts import Parts
 from .scalars import enters_as_array
 from .writer import CFunction, write
 
@@ -20,8 +21,37 @@ _FLAGS = ("-O2",)
 _KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
 
 
+class Bundle:
+    """The regions of one function as one C text: compiled at once, and what is equal in them only once."""
+
+    def __init__(self) -> None:
+        self.parts = Parts()
+        self.regions: List[Region] = []
+
+    def add(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]]) -> "Region":
+        """One more region."""
+        region = Region(graph, twin, len(self.regions), self.parts)
+        self.regions.append(region)
+        return region
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        text = "\n".join([*self.parts.texts, *(region.text for region in self.regions)])
+        used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
+        headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
+        headers += f'#include "{products.HEADER}"\n' if used else ""
+        return f"{_INCLUDES}{headers}{convolutions.headers(text)}\n{text}"
+
+    def build(self) -> None:
+        """Give all regions their functions.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `NotSupported`."""
+        built = compiler.build(self.source, _FLAGS)
+        for region in self.regions:
+            region.call = library.bind(built, f"call_{region.number}", region.decline)
+
+
 class Region:
-    """One graph as C text, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
+    """One graph as a C function, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
 
     It gives the outputs that are no arrays: None, the one, or a tuple.  A stack enters as an array, see `as_stack`, and
     leaves as bytes, see `pushed`.
@@ -29,9 +59,11 @@ class Region:
     twin: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
     """
 
-    def __init__(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]]):
-        self.graph = graph
-        self.function: CFunction = write(graph)
+    call: Callable[..., Any]
+
+    def __init__(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts):
+        self.graph, self.number = graph, number
+        self.function: CFunction = write(graph, f"run_{number}", parts)
         self._make_twin = twin
         self._twin: Optional[Tuple[Callable, Any]] = None
         self.inputs = tuple(map(_kind, graph.inputs))
@@ -40,18 +72,9 @@ class Region:
                         *(k for k in kinds if k != "array"))
 
     @property
-    def source(self) -> str:
-        """The whole text."""
-        used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in self.function.text]
-        headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
-        headers += f'#include "{products.HEADER}"\n' if used else ""
-        headers += convolutions.headers(self.function.text)
-        return f"{_INCLUDES}{headers}\n{self.function.text}{library.wrapper('call', self.inputs, self.outputs)}"
-
-    def build(self) -> Callable[..., Any]:
-        """The built-in function.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `native.library.NotSupported`."""
-        self.call = library.bind(compiler.build(self.source, _FLAGS), "call", self.decline)
-        return self.call
+    def text(self) -> str:
+        """The function, and what Python calls around it."""
+        return self.function.text + library.wrapper(f"call_{self.number}", self.inputs, self.outputs, run=f"run_{self.number}")
 
     def decline(self, *args: Any) -> Any:
         """What the built-in function does not do: arrays that are not contiguous are copied, else NumPy computes it."""

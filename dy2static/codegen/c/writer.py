@@ -42,22 +42,22 @@ class Buffer:
 class CFunction:
     """``static int run(char **p, int64_t *n, double *d)`` for a graph.
 
-    text: of the function, behind those that it calls.  scratch: how many bytes it wants behind its outputs.
+    text: of the function.  scratch: how many bytes it wants behind its outputs.
     """
 
     text: str
     scratch: int
 
 
-def write(graph: Graph) -> CFunction:
-    """The C function of a graph all of whose nodes are `supported`."""
-    return Writer(graph).run()
+def write(graph: Graph, name: str, parts: Parts) -> CFunction:
+    """The C function of a graph all of whose nodes are `supported`; its loop nests go to ``parts``."""
+    return Writer(graph, parts).run(name)
 
 
 class Writer:
     """What `write` knows while it walks over the steps; the ``memory`` of `LoopWriter`."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, parts: Parts):
         self.graph = eliminate_dead(expand(graph))
         self.block = flatten(self.graph)
         self.outside = self._readers()
@@ -68,7 +68,7 @@ class Writer:
         self.names: Dict[Value, str] = {}
         self.taken: Set[str] = set()
         self.types: Dict[str, str] = {}                   # of pointers and numbers, by their names
-        self.parts = Parts()
+        self.parts = parts
         self.needed: Set[Value] = set()                   # values of the run at hand that must be in memory
         self.buffers: List[Buffer] = []
         self.stacks: List[str] = []
@@ -91,7 +91,7 @@ class Writer:
 
     # --- the whole -------------------------------------------------------------------------------------------------
 
-    def run(self) -> CFunction:
+    def run(self, function: str) -> CFunction:
         """The text, and how much scratch memory it takes."""
         self.enter: List[str] = []
         numbers = {"int": itertools.count(), "float": itertools.count()}
@@ -120,7 +120,7 @@ class Writer:
                 kind = "float" if value.type.kind == "py_float" else "int"
                 self.line(f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}] = {self.scalar(value)};")
         size, offsets = _arranged(self.buffers)
-        head = ["static int run(char **p, int64_t *n, double *d)", "{"]
+        head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
         head += [f"    {line}" for line in self.enter]
         if self.buffers:
             head.append(f"    char *const scratch = p[{scratch}];")
@@ -129,7 +129,7 @@ class Writer:
         tail = ["    return 0;"]
         if any("goto bail" in line for line in self.lines):
             tail += ["bail:"] + [f"    free({name}.data);" for name in self.stacks] + ["    return 1;"]
-        return CFunction("\n".join([*self.parts.texts, *head, *self.lines, *tail, "}"]) + "\n", size)
+        return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
 
     def _input(self, value: Value, pointers: Iterator[int], numbers: Mapping[str, Iterator[int]]) -> None:
         if enters_as_array(value.type):
