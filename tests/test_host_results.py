@@ -208,6 +208,7 @@ PROGRAMS = {
     "of a number": (lambda x: F.matmul(band(x.shape[0]), x) + band(4, width=2).sum(), shapes, True),
     "of a counter": (lambda x, k: x * band(4, width=k)[:3], counters, True),
     "cached": (lambda x: F.matmul(mask(x.shape[0]), x), shapes, True),
+    "partial": (lambda x: x * functools.partial(band, width=2)(4)[:3] + functools.partial(ordered, x)(), seeds, True),
     "one buffer": (one_buffer, seeds, True),
     "views": (views, seeds, True),
     "until it says": (until_it_says, seeds, True),

@@ -172,7 +172,7 @@ class Calls(Classes, Draws, NumberCalls):
             if is_converted(function):
                 return functools.partial(self.capture.staged(function), owner)
             if isinstance(owner, SymbolicVariable) or type(owner) in _OWN:
-                return method
+                return functools.partial(self._sort, method) if function.__name__ == "sort" else method
             if isinstance(owner, (ShadowBase, chainer.FunctionNode, chainer.Function, type, chainer.Variable)):
                 return self.native(method)
             if is_immutable(owner) and (not isinstance(owner, pathlib.PurePath) or
@@ -239,7 +239,7 @@ class Calls(Classes, Draws, NumberCalls):
             pure = module in PURE_MODULES or module.startswith(("numpy.core", "numpy._core")) or owner is None
             return self.native(function) if pure else self.host(function)
         if type(owner) in _OWN or isinstance(owner, ShadowBase) or is_symbolic(owner):
-            return function
+            return functools.partial(self._sort, function) if function.__name__ == "sort" else function
         if isinstance(owner, str) and function.__name__ in ("format", "join"):
             return functools.partial(self._text, function)
         if isinstance(owner, type) and is_library_class(owner) and owner.__module__ in _WITH_CLOCKS:
@@ -276,6 +276,11 @@ class Calls(Classes, Draws, NumberCalls):
         is_numpy = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy" or isinstance(function, np.ufunc)
 
         def now(*args: Any, **kwargs: Any) -> Any:
+            if function is functools.partial:
+                return function(*args, **kwargs)        # what is to be called is looked at when it is …
+            if not isinstance(getattr(function, "__self__", None), (list, dict, set)) or function.__name__ == "sort":
+                args = tuple([self._called_by_c(x) for x in args])      # … also when C code does that
+                kwargs = {name: self._called_by_c(x) for name, x in kwargs.items()}
             if function in _CALLING:
                 args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
             args = tuple([self._argument(x) for x in args])
@@ -286,6 +291,15 @@ class Calls(Classes, Draws, NumberCalls):
                 return self._numpy(function, args, kwargs)
             return function(*args, **kwargs)
         return now
+
+    def _sort(self, method: Callable, *args: Any, **kwargs: Any) -> Any:
+        """``sort`` of one of our lists, or of an array: Python calls the key, which must be what the capture would call."""
+        if kwargs.get("key") is not None:
+            kwargs["key"] = self.callee(kwargs["key"])
+        return method(*args, **kwargs)
+
+    def _called_by_c(self, value: Any) -> Any:
+        return self.callee(value) if type(value) is functools.partial else value
 
     def _argument(self, value: Any) -> Any:
         if type(value) in (ShadowList, ShadowDict, *COLLECTION_KINDS):

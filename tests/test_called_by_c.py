@@ -1,0 +1,76 @@
+"""Functions of the user's that C code calls: as keys of sorts, through `map`, `reduce` and `functools.partial`."""
+import functools
+
+import chainer.functions as F
+import pytest
+from against_eager import check, variable
+
+LOG, KEPT = [], [3, 1, 2]
+
+
+def noted(k, v):
+    LOG.append(k)
+    return v * 2 if float(v.array.sum()) > 0 else v * k
+
+
+def rank(v):
+    LOG.append(v)
+    return -v
+
+
+def scaled_rank(k, v):
+    LOG.append(v)
+    return -v * k
+
+
+TRIPLED = functools.partial(noted, 3)
+
+
+def mapped(x):
+    return list(map(functools.partial(noted, 2), [x, x * 2])), list(map(TRIPLED, [x, x * 2]))
+
+
+def reduced(x):
+    return functools.reduce(functools.partial(lambda k, u, v: u * v + k, 2), [x, x, x])
+
+
+def sorted_by(x):
+    found = sorted([1, 3, 2], key=functools.partial(scaled_rank, 2)), max([1, 3], key=functools.partial(scaled_rank, 2))
+    return found, x
+
+
+def sorted_in_place(x):
+    xs, ys = [3, 1, 2], list((3, 1, 2))
+    xs.sort(key=rank)
+    ys.sort(key=functools.partial(scaled_rank, 2))
+    return xs, ys, x * 2
+
+
+def sorted_of_the_caller(x):
+    KEPT.sort(key=rank, reverse=True)
+    KEPT.sort(key=functools.partial(scaled_rank, 2))
+    return x * 2
+
+
+def sorted_by_values(x):
+    xs = [x * 2, x]
+    xs.sort(key=lambda v: float(v.array.sum()))
+    return xs
+
+
+def kept_partials(x):
+    found, table = [], {"clip": functools.partial(F.clip, x_min=-0.5)}
+    found.append(functools.partial(noted, 2))
+    return found[0](x), found, table, table.setdefault("noted", functools.partial(noted, 5))(x)
+
+
+PROGRAMS = [mapped, reduced, sorted_by, sorted_in_place, sorted_of_the_caller, sorted_by_values, kept_partials]
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_called_by_c(function):
+    def make(compile):
+        LOG.clear()
+        KEPT[:] = [3, 1, 2]
+        return compile(function), [LOG, KEPT]
+    check(make, [lambda s=s: (variable(2, 3, seed=s),) for s in range(4)], compiled=True)
