@@ -119,7 +119,16 @@ class Grouping:
         mine = [base for base in bases if base in group.elements and base not in kept]
         if bases & (group.rows | group.totals) or len(mine) > 1 or any(len(read[base]) > 1 for base in mine):
             return None
-        return target if self._ready(target, node, target.shape) == 0 else None
+        fits = self._ready(target, node, target.shape) == 0
+        return target if fits and all(self._reads_elements(target, reader, value) for reader in read[value]) else None
+
+    def _reads_elements(self, group: Group, reader: Node, value: Value) -> bool:
+        """Whether a node of a group reads the element of a value that is made at that place."""
+        if reader.op.name not in REDUCTIONS and reader.outputs[0] not in group.elements:
+            return False
+        places = [(v, self.place(v)) for v in reader.inputs]
+        return all((place if v.shape == group.shape else broadcast(place, group.shape)).whole
+                   for v, place in places if place.base is value)
 
     def _place(self, node: Node, index: int) -> None:
         for value in node.outputs:
