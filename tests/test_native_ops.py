@@ -9,8 +9,9 @@ from native_cases import NativeCase, build, graph_of
 
 from dy2static import ops  # noqa: F401  (fills OPS)
 from dy2static.codegen.c.partition import supported
+from dy2static.ir.building import Builder, building
 from dy2static.ir.op import OPS, sample
-from dy2static.ir.types import Scalar
+from dy2static.ir.types import Scalar, Tensor
 from dy2static.native import compiler
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler")
@@ -226,3 +227,37 @@ def test_every_op_is_taken_or_left_for_a_reason():
     left = {name for names in LEFT.values() for name in names.split()}
     assert sorted(taken & left) == [], "these are taken now: delete them from the table"
     assert sorted(set(OPS) - taken - left) == [] and left <= set(OPS)
+
+
+def graphs():
+    """Small graphs by name: which nodes share a loop, and where values are kept between loops."""
+    def named(name, *shapes):
+        builder = Builder(name)
+        return builder, [builder.input(Tensor(shape, np.dtype("float32")), "x") for shape in shapes]
+
+    builder, (x, y) = named("read_turned_by_a_later_loop", (3, 3), (3, 3))
+    with building(builder):
+        product = ops.contraction.matmul(x, y)
+        yield builder.build((ops.movement.transpose(product * 2.0, axes=(1, 0)) + x,))
+    builder, (x, y) = named("read_by_a_later_loop", (3, 5), (3, 5))
+    with building(builder):
+        difference = x - y
+        total = ops.reduction.sum_(y, axis=(0,))
+        yield builder.build((difference * total,))
+    builder, (x, y) = named("rows_read_what_enters", (3, 5), (3, 1))
+    with building(builder):
+        total = ops.reduction.sum_(x, axis=(1,), keepdims=True)
+        yield builder.build((x / (total + y * y), total))
+    builder, (x, y) = named("read_by_rows_of_a_later_loop", (4, 1), (4, 3))
+    with building(builder):
+        half = x * 0.5
+        total = ops.reduction.sum_(y * y, axis=(1,), keepdims=True)
+        yield builder.build((y - (total - half), ops.reduction.sum_(half)))
+
+
+def test_loops_share_what_they_can():
+    found = [NativeCase(graph.name, graph, [np.random.RandomState(k).rand(*v.shape).astype("f") for k, v in enumerate(graph.inputs)])
+             for graph in graphs()]
+    build(found)
+    for case in found:
+        assert not same(case, case.operands) and not case.declined
