@@ -1,5 +1,7 @@
 """Functions of the user's that C code calls: as keys of sorts, through `map`, `reduce` and `functools.partial`."""
+import collections
 import functools
+import operator
 
 import chainer.functions as F
 import pytest
@@ -64,7 +66,18 @@ def kept_partials(x):
     return found[0](x), found, table, table.setdefault("noted", functools.partial(noted, 5))(x)
 
 
-PROGRAMS = [mapped, reduced, sorted_by, sorted_in_place, sorted_of_the_caller, sorted_by_values, kept_partials]
+def read_by_operators(x):
+    pairs = sorted([(2, "b", x), (1, "a", x * 2)], key=operator.itemgetter(0))
+    return pairs, list(map(operator.attrgetter("shape"), [x])), operator.itemgetter(0, 1)(x), list(map(operator.itemgetter(2), pairs))
+
+
+def made_with_a_factory(x):
+    counts = collections.defaultdict(lambda: LOG.append(1) or len(LOG) * x)
+    counts["a"] += 1
+    return counts["a"] * x, counts["b"], counts
+
+
+PROGRAMS = [read_by_operators, made_with_a_factory, mapped, reduced, sorted_by, sorted_in_place, sorted_of_the_caller, sorted_by_values, kept_partials]
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)

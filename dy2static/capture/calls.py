@@ -7,6 +7,7 @@ import dis
 import functools
 import itertools
 import logging
+import operator
 import os
 import pathlib
 import pdb
@@ -114,7 +115,7 @@ class Calls(Classes, Draws, NumberCalls):
         if isinstance(function, types.BuiltinFunctionType) or kind in (             # there are kinds of that type
                 types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType):
             return self._builtin(function)
-        if isinstance(function, (SymbolicVariable, SymbolicArray)):
+        if isinstance(function, (SymbolicVariable, SymbolicArray)) or kind in (operator.itemgetter, operator.attrgetter):
             return function
         if not is_library(type(function).__module__) or isinstance(function, (chainer.Function,)):
             return function                              # made during the capture: its methods are staged already

@@ -324,8 +324,7 @@ class Materialiser:
         if kind is collections.deque:
             return Build("call", (functools.partial(collections.deque, maxlen=item.maxlen), (self.build(list(item)),)))
         if kind is collections.defaultdict:
-            factory = self._real_function(item.default_factory)
-            return Build("call", (functools.partial(collections.defaultdict, factory), (self.build(dict(item)),)))
+            return Build("call", (collections.defaultdict, (self.build(item.default_factory), self.build(dict(item)))))
         if kind in (collections.OrderedDict, collections.Counter):
             return Build("call", (kind, (self.build(dict(item)),)))
         if is_library_class(kind) or is_symbolic(item) or isinstance(item, (BaseException, chainer.FunctionNode, chainer.Function)):
