@@ -318,3 +318,37 @@ def test_an_attribute_of_a_result_is_not_lost():
     np.testing.assert_array_equal(inside(variable(3)).array, tagged(variable(3))[1].array)
     assert outside(variable(3))[0].volatile == "off"
     assert outside.cache_info().fallbacks
+
+
+class Words(chainer.Chain):
+    """A stateful network that looks up a word in each step."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.embed, self.lstm, self.out = L.EmbedID(10, 4), L.LSTM(4, 5), L.Linear(5, 10)
+
+    def forward(self, x, t):
+        loss = 0
+        for i in range(x.shape[1]):
+            loss += F.softmax_cross_entropy(self.out(self.lstm(self.embed(x[:, i]))), t[:, i])
+        return loss
+
+
+def test_indices_in_range():
+    """Arrays of the caller's that index are guarded, so that state need not be stored in each step; others are another program."""
+    np.random.seed(0)
+    eager = Words()
+    other = copy.deepcopy(eager)
+    compiled = to_static(Words.forward, strict=True)
+    random = np.random.RandomState(1)
+    for _ in range(4):
+        x, t = random.randint(0, 10, (2, 3)).astype("i"), random.randint(-1, 10, (2, 3)).astype("i")
+        assert Words.forward(eager, x, t).array == compiled(other, x, t).array
+        np.testing.assert_array_equal(eager.lstm.h.array, other.lstm.h.array)
+    assert compiled.stats()["stores"] == 0
+    x[1, 2] = 30
+    for call, model in ((Words.forward, eager), (compiled, other)):
+        with pytest.raises(IndexError):
+            call(model, x, t)
+    np.testing.assert_array_equal(eager.lstm.h.array, other.lstm.h.array)

@@ -24,6 +24,7 @@ from ..symbolic.sizes import check_types, holds_sizes
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
+from ..world.shadows import ShadowDict, ShadowList
 from ..world.trust import is_library
 from ..world.untouched import is_other
 from .label_counts import count_classes
@@ -155,7 +156,8 @@ class Applying:
         if not fails and (any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values])):
             if called and self.array_writes.is_ahead:
                 self.abort(f"{name_of(node)} changes an array of the user's, and may fail then")
-            self._store_writes_before(start)
+            if not self._cannot_fail(start):
+                self._store_writes_before(start)
         node.__dict__.update({name: SymbolicArray(self, attribute) for name, attribute in node.__dict__.items()
                               if isinstance(attribute, Value)})
         return outputs if isinstance(outputs, tuple) else (outputs,)
@@ -165,6 +167,13 @@ class Applying:
         for name, item in list(node.__dict__.items()):
             if isinstance(item, Value):
                 setattr(node, name, SymbolicArray(self, item))
+
+    def _cannot_fail(self, start: int) -> bool:
+        """Whether the nodes from ``start`` can be guarded not to fail, where that spares storing what was written."""
+        made = self.builder.nodes[start:]
+        spares = any(node.op.may_raise for node in made) and (self.is_protected() or any(
+            container.is_changed() for container in self.world.containers if isinstance(container, (ShadowDict, ShadowList))))
+        return spares and self.index_ranges.cover(made)
 
     def _store_writes_before(self, start: int) -> None:
         """Nodes from ``start`` may raise: what was written so far must have happened by then."""

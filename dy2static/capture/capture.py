@@ -38,6 +38,7 @@ from .expressions import Expressions
 from .few_values import bound_of, value_of
 from .gradients import Gradients
 from .host_results import HostResults
+from .index_ranges import IndexRanges
 from .materialise import Materialiser
 from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
@@ -71,6 +72,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.observed, self.start_config = observed, dict(start_config)
         self.entries = ConfigEntries(self.world)
         self.inputs: List[Input] = []
+        self.index_ranges = IndexRanges(self)
         self.variables: List[EscapingVariable] = []
         self.events: List[Event] = []
         self.bound: List[Tuple[str, Any]] = []
@@ -219,6 +221,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.world.guard(source, "variable", (type(real), real.requires_grad, array.shape, array.dtype))
         value = self._input("variable", type_of(array), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
+        self.index_ranges.entered(value, source, array)
         whole = self.array_writes.entered(SymbolicArray(self, value), self.world.source("attr", source, "array"), array)
         variable = kind(self, whole, real.requires_grad)
         variable.__dict__["source"] = source
@@ -229,6 +232,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self._check_array(real)
         self.world.guard(source, "array", (real.shape, real.dtype))
         array = SymbolicArray(self, self._input("array", type_of(real), source))
+        self.index_ranges.entered(array.now(), source, real)
         return self.array_writes.entered(array, source, real)
 
     def input_object(self, real: Any, source: Source) -> SymbolicObject:

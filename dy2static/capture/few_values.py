@@ -29,7 +29,7 @@ def bound_of(capture: Any, number: Any) -> Optional[int]:
 
 
 def _bound(capture: Any, value: Value, depth: int = 8) -> Optional[int]:
-    node = _producer(capture.builder, value)
+    node = producer(capture.builder, value)
     if node is None or depth == 0:
         return None
     if node.op.name in ("argmax", "argmin"):
@@ -54,7 +54,7 @@ def _extent(operand: Any, axis: Any) -> Optional[int]:
     return size if type(size) is int else None
 
 
-def _producer(builder: Any, value: Value) -> Optional[Node]:
+def producer(builder: Any, value: Value) -> Optional[Node]:
     while builder is not None:
         for node in reversed(builder.nodes):
             if value in node.outputs:

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import chainer
 import numpy as np
 
+from ..capture.index_ranges import outside
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..runtime.program import GUARD_ERRORS, MISS
@@ -28,7 +29,7 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
-            "settings_differ": settings_differ, "global_config": chainer.global_config, "local_config": chainer.config._local,
+            "settings_differ": settings_differ, "outside": outside, "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
         self.names: Dict[Source, str] = {}
@@ -119,6 +120,8 @@ class Guards:
             return f"{value} is not {self.path(expected)}"
         if test == "unbound":
             return f"not is_empty({value})"
+        if test == "range":
+            return f"outside({self.arrays.get(guard.source, value)}, {expected[0]}, {expected[1]})"
         if test == "array":
             return self._array_guard(value, *expected)
         kind, requires_grad, shape, dtype = expected

@@ -79,6 +79,11 @@ class ShadowDict(dict):
                 self.loaded[key] = value
                 yield "set", key, value
 
+    def is_changed(self) -> bool:
+        """Whether `changes` would give anything; it stays so."""
+        return bool(self.dropped) or any(self.loaded.get(key, _ABSENT) is not value for key, value in dict.items(self)) or any(
+            not dict.__contains__(self, key) for key in self.loaded)
+
     def __getitem__(self, key: Any) -> Any:
         key = as_key(key)
         value = dict.get(self, key, _ABSENT)
@@ -253,6 +258,11 @@ class ShadowList(list):
         else:
             yield "assign", None, items
         self.before = items
+
+    def is_changed(self) -> bool:
+        """Whether `changes` would give anything; it stays so."""
+        items = list.copy(self)
+        return len(items) != len(self.before) or any(a is not b for a, b in zip(items, self.before))
 
     def appended_outside(self) -> List[Any]:
         """What was appended before the present decision and is not written back yet: counts as written back from here on."""

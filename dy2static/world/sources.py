@@ -68,6 +68,7 @@ class Guard:
     dtype), "variable" (expected: type, requires_grad,
     shape, dtype), "same" (expected: another source), "distinct" (source None; expected: sources whose objects all
     differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell),
+    "range" (of an array of ints: the least element there may be, and the first there may not be),
     "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them).
     """
 
@@ -89,6 +90,8 @@ class Guard:
         if self.test == "variable":
             kind, requires_grad, shape, dtype = self.expected
             return f"{where}: {kind.__name__} {shape} {dtype} requires_grad={requires_grad}"
+        if self.test == "range":
+            return f"{where}: indices in range({self.expected[0]}, {self.expected[1]})"
         if self.test == "array":
             return f"{where}: ndarray {self.expected[0]} {self.expected[1]}"
         words = {"type": "has type", "is": "is", "eq": "==", "len": "has length", "keys": "has keys",
