@@ -197,7 +197,7 @@ def loops(x):
 def numpy_values(x):
     a = x.array * 2
     b = np.tanh(a)
-    c = b.repeat(1, axis=0)        # wrong: repeat
+    c = np.array_split(b, 1)[0]    # wrong: split
     return F.sum(x * c)
 
 
@@ -277,9 +277,9 @@ def draws(x):
     return x * np.random.uniform()
 
 
-def repeat_wrongly(call, right, *operands):
+def split_wrongly(call, right, *operands):
     found = right(call, *operands)
-    return [found[0] + 1] if call.name == "repeat" else found
+    return [found[0] + 1] if call.name == "array_split" else found
 
 
 #: function, further arguments, what is broken, the text of the line (or None: the function's), the words of the message.
@@ -287,7 +287,7 @@ WRONG = {
     "a value": (values, (), wrong_lowering, "return F.tanh(z) * 2", "result.array is "),
     "a value in generated code only": (values, (), wrong_code, "return F.tanh(z) * 2", "result.array is "),
     "a value in a loop": (loops, (), wrong_lowering, "y = y + F.tanh(y)", "result.array of shape (2, 3) differs most at ["),
-    "a NumPy value": (numpy_values, (), wrong_call(repeat_wrongly), "c = b.repeat(1, axis=0)", "result.array is "),
+    "a NumPy value": (numpy_values, (), wrong_call(split_wrongly), "c = np.array_split(b, 1)[0]", "result.array is "),
     "a global list": (effects, (), no_writes, "seen.append(1)", "seen has [0] only eagerly"),
     "an attribute": (attributes, (Model,), no_writes, "model.steps = model.steps + 2",
                      "model.steps is 2 eagerly, and 0 compiled"),

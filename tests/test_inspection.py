@@ -3,6 +3,7 @@ import functools
 import importlib.util
 import logging
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -338,13 +339,19 @@ def test_verbosity_says_why_it_was_captured_again(module, caplog):
 
 
 ENVIRONMENT = {
-    "DY2STATIC_CODE_LEVEL=all": ([f"After transformer {i} '{name}' of f:" for i, name in enumerate(NAMES, 1)], "1 1"),
-    "DY2STATIC_CODE_LEVEL=2,Calls": ([f"After transformer 2 '{NAMES[1]}' of f:", "'Calls' of f:"], "1 1"),
-    "DY2STATIC_CODE_LEVEL=IfElse,diff": (["'IfElse' of f:\n--- before\n+++ IfElse\n", "\n+    def then_0(x):\n"], "1 1"),
-    "DY2STATIC_VERBOSITY=1": (["captured f("], "1 1"),
-    "DY2STATIC_VERIFY=1": ([], "1 1"),
-    "DY2STATIC_ENABLED=0": ([], "0 0"),
+    "DY2STATIC_CODE_LEVEL=all": ([f"After transformer {i} '{name}' of f:" for i, name in enumerate(NAMES, 1)], "1 1 False"),
+    "DY2STATIC_CODE_LEVEL=2,Calls": ([f"After transformer 2 '{NAMES[1]}' of f:", "'Calls' of f:"], "1 1 False"),
+    "DY2STATIC_CODE_LEVEL=IfElse,diff": (["'IfElse' of f:\n--- before\n+++ IfElse\n", "\n+    def then_0(x):\n"], "1 1 False"),
+    "DY2STATIC_VERBOSITY=1": (["captured f("], "1 1 False"),
+    "DY2STATIC_VERIFY=1": ([], "1 1 False"),
+    "DY2STATIC_ENABLED=0": ([], "0 0 False"),
+    "DY2STATIC_BACKEND=c": ([], "1 1 True"),
+    "DY2STATIC_NATIVE_AFTER=1": ([], "1 1 True"),
 }
+
+#: Those of native code, and the files of tests that set them.
+ELSEWHERE = {"CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py", "CACHE_MB": "test_native_store.py",
+             "ONEDNN": "test_native_products.py"}
 
 
 @pytest.mark.parametrize("setting", ENVIRONMENT)
@@ -353,8 +360,8 @@ def test_environment_variables(setting, tmp_path):
     name, _, value = setting.partition("=")
     path = tmp_path / "user.py"
     path.write_text("from dy2static import *\nimport chainer.functions as F, numpy as np\n" + TEXT +
-                    "\nf = to_static(f)\nf(np.ones((2, 3), 'f'))\n"
-                    "print(f.cache_info().captures, f.cache_info().programs)\n")
+                    "\nf = to_static(f)\nfor _ in range(2): f(np.ones((2, 3), 'f'))\n"
+                    "print(f.cache_info().captures, f.cache_info().programs, f.stats().get('native', 0) > 0)\n")
     clean = {k: v for k, v in os.environ.items() if not k.startswith("DY2STATIC_")}
     ran = subprocess.run([sys.executable, str(path)], env={**clean, "PYTHONPATH": ROOT, name: value},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=True)
@@ -365,7 +372,11 @@ def test_environment_variables(setting, tmp_path):
 
 
 def test_every_variable_is_tested():
-    assert {setting.partition("=")[0] for setting in ENVIRONMENT} == set(config.Flag.table)
+    here = {setting.partition("=")[0] for setting in ENVIRONMENT}
+    assert here | {f"DY2STATIC_{name}" for name in ELSEWHERE} == set(config.Flag.table)
+    for name, file in ELSEWHERE.items():
+        text = (pathlib.Path(__file__).parent / file).read_text()
+        assert f"config.{name}" in text or f"DY2STATIC_{name}" in text or f'"{name}"' in text, (name, file)
 
 
 def test_enable_to_static():

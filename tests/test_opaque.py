@@ -115,8 +115,8 @@ def evaluated(x):
     """What has no gradient, under a decision that reads what has one."""
     labels = np.array([0, 1, 2, -1])
     if float(F.sum(F.absolute(x)).array) > 0:
-        return F.recall(x, labels)
-    return F.precision(x, labels)
+        return F.classification_summary(x, labels)
+    return F.classification_summary(x, labels, beta=2.0)
 
 
 def no_train(x):

@@ -203,8 +203,8 @@ def _elu_vjp(g, y, x, *, alpha):
 elu = declare(
     "elu", "x", {"alpha": 1.0}, kind="elementwise", infer=same_as_input,
     vjp=_elu_vjp,
-    numpy="np.minimum({x}, 0, out={out})\nnp.expm1({out}, out={out})\nnp.multiply({out}, {alpha}, out={out})\n"
-          "np.copyto({out}, {x}, where={x} > 0)",
+    numpy="np.copyto({out}, {x})\nnp.expm1({out}, out={out}, where={out} <= 0)\n"
+          "np.multiply({out}, {alpha}, out={out}, where={out} <= 0)",
     c=c_by_kind("relu_{s}({x}) + expm1_{s}(below_zero_{s}({x})) * {alpha}"),
     samples=_ONE + (sample((3,), alpha=0.3),),
 )
