@@ -29,7 +29,8 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
-            "settings_differ": settings_differ, "outside": outside, "global_config": chainer.global_config, "local_config": chainer.config._local,
+            "settings_differ": settings_differ, "outside": outside,
+            "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
         self.names: Dict[Source, str] = {}
