@@ -12,7 +12,7 @@ from dy2static.native import compiler, library
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
 HEADER = f'#include "{library.HEADER}"\n'
-DECLINED = object()
+DECLINED = "declined"
 
 
 def function(body, inputs, outputs, fallback=lambda *args: DECLINED, **options):
