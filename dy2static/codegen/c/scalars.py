@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Sequence
 
 from ...ir.c_forms import c_type
-from ...ir.graph import Node
+from ...ir.graph import Node, Value
 from ...ir.types import Scalar, Tensor, Type
 
 _TYPES = {"py_bool": "bool", "py_int": "int64_t", "py_float": "double"}
@@ -22,6 +22,11 @@ def scalar_type(type: Type) -> str:
 def enters_as_array(type: Type) -> bool:
     """Whether Python and C hand a value of this type to each other as an array: NumPy's scalars as those of no dimensions."""
     return isinstance(type, Tensor) or isinstance(type, Scalar) and type.kind == "numpy"
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a C variable: a number, or an array of no dimensions."""
+    return isinstance(value.type, Scalar) or isinstance(value.type, Tensor) and value.ndim == 0
 
 
 def _plain(node: Node) -> bool:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
@@ -11,31 +10,20 @@ import numpy as np
 
 from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.graph import Graph, Node, Value
-from ...ir.types import Scalar, Stack, Tensor
+from ...ir.types import Stack, Tensor
 from ...passes.dead import eliminate_dead
 from ..flatten import Block, Step, all_steps, flatten
 from . import places
 from .alone import ALONE
+from .control import LoopText, write_branch
 from .expand import expand
 from .groups import REDUCTIONS, Group, Grouping, readers
 from .loops import LoopWriter
+from .memory import Buffer, arranged, merged_axes
+from .names import CNames
 from .parts import Parts
 from .places import Place, broadcast, place_of, reshaped
 from .scalars import SCALARS, enters_as_array, scalar_type
-
-#: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
-ALIGNMENT = 64
-
-
-@dataclass(eq=False)
-class Buffer:
-    """A piece of scratch memory, and from when to when it is in use."""
-
-    name: str
-    type: str
-    nbytes: int
-    first: int
-    last: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,7 @@ class Writer:
         self.pointers: Dict[Value, str] = {}              # of values in memory
         self.kept_by: Dict[str, Tuple[Buffer, ...]] = {}  # the buffers that a pointer may point into
         self.names: Dict[Value, str] = {}
-        self.taken: Set[str] = set()
+        self.given = CNames()
         self.types: Dict[str, str] = {}                   # of pointers and numbers, by their names
         self.parts = parts
         self.needed: Set[Value] = set()                   # values of the run at hand that must be in memory
@@ -102,12 +90,12 @@ class Writer:
         for value in self.graph.outputs:
             if enters_as_array(value.type):
                 pointer = self._declared(value, f"({c_type(value.dtype)} *)p[{next(pointers)}]", "out_")
-                if value not in self.pointers and self._made_here(value, self.block):
+                if value not in self.pointers and self.makes(value, self.block):
                     self.pointers[value] = pointer
                 else:
                     copied.append((value, pointer))
         scratch = next(pointers)
-        self._block(self.block)
+        self.write_block(self.block)
         for value, pointer in copied:
             self.copy(place_of(value), self.place(value), pointer)
         for value in self.graph.outputs:
@@ -119,7 +107,7 @@ class Writer:
             elif not enters_as_array(value.type):
                 kind = "float" if value.type.kind == "py_float" else "int"
                 self.line(f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}] = {self.scalar(value)};")
-        size, offsets = _arranged(self.buffers)
+        size, offsets = arranged(self.buffers)
         head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
         head += [f"    {line}" for line in self.enter]
         if self.buffers:
@@ -139,7 +127,7 @@ class Writer:
             else:
                 self.enter.append(f"const {c_type(value.dtype)} {self.local(value)} = {pointer}[0];")
         elif isinstance(value.type, Stack):
-            name = self.names[value] = self._fresh(value.name)
+            name = self.names[value] = self.given.fresh(value.name)
             self.enter.append(f"const dy_stack {name} = {{p[{next(pointers)}], n[{next(numbers['int'])}], 0}};")
         else:
             kind = "float" if value.type.kind == "py_float" else "int"
@@ -147,13 +135,13 @@ class Writer:
             self.enter.append(f"const {scalar_type(value.type)} {self.local(value)} = {source};")
 
     def _declared(self, value: Value, source: str, prefix: str) -> str:
-        name = self._fresh(prefix + value.name)
+        name = self.given.fresh(prefix + value.name)
         const = "const " if source.startswith("(const") else ""
         self.enter.append(f"{const}{c_type(value.dtype)} *const {name} = {source};")
         self.types[name] = f"{const}{c_type(value.dtype)} *"
         return name
 
-    def _made_here(self, value: Value, block: Block) -> bool:
+    def makes(self, value: Value, block: Block) -> bool:
         """Whether a plain node of this block gives the value memory of its own."""
         step = next((step for step in block.steps if value in step.node.outputs), None)
         if step is None or value.ndim == 0 and not isinstance(value.type, Tensor):
@@ -165,19 +153,9 @@ class Writer:
 
     # --- names -----------------------------------------------------------------------------------------------------
 
-    def _fresh(self, hint: str) -> str:
-        base = re.sub(r"\W", "_", hint) or "v"
-        base = f"v{base}" if base[0].isdigit() or base in _RESERVED or _COUNTER.fullmatch(base) else base
-        name, count = base, 0
-        while name in self.taken:
-            count += 1
-            name = f"{base}_{count}"
-        self.taken.add(name)
-        return name
-
     def at(self) -> str:
         """The name of an index that the run knows."""
-        name = self._fresh("at")
+        name = self.given.fresh("at")
         self.types[name] = "const int64_t"
         return name
 
@@ -186,7 +164,7 @@ class Writer:
         if value in self.literals:
             return self.literals[value]
         if not self.names.get(value):
-            self.names[value] = self._fresh(f"{value.name}_" if value.ndim else value.name)
+            self.names[value] = self.given.fresh(f"{value.name}_" if value.ndim else value.name)
             if not value.ndim:
                 self.types[self.names[value]] = f"const {scalar_type(value.type)}"
         return self.names[value]
@@ -194,7 +172,7 @@ class Writer:
     def name(self, value: Value) -> str:
         """The pointer to the elements of a value."""
         if value not in self.pointers:
-            buffer = self._buffer(value.name, math.prod(value.shape), value.dtype)
+            buffer = self.buffer(value.name, math.prod(value.shape), value.dtype)
             self.pointers[value] = buffer.name
             self.kept_by[buffer.name] = (buffer,)
         for buffer in self.kept_by.get(self.pointers[value], ()):
@@ -203,10 +181,10 @@ class Writer:
 
     def scratch(self, count: int, dtype: Any) -> str:
         """Memory for the part that is being written."""
-        return self._buffer("row", count, dtype).name
+        return self.buffer("row", count, dtype).name
 
-    def _buffer(self, hint: str, count: int, dtype: Any) -> Buffer:
-        buffer = Buffer(self._fresh(hint), c_type(dtype), max(count, 1) * dtype.itemsize, self.clock, self.clock)
+    def buffer(self, hint: str, count: int, dtype: Any) -> Buffer:
+        buffer = Buffer(self.given.fresh(hint), c_type(dtype), max(count, 1) * dtype.itemsize, self.clock, self.clock)
         self.buffers.append(buffer)
         self.types[buffer.name] = f"{buffer.type} *"
         return buffer
@@ -246,14 +224,14 @@ class Writer:
 
     # --- blocks ----------------------------------------------------------------------------------------------------
 
-    def _block(self, block: Block) -> None:
+    def write_block(self, block: Block) -> None:
         run: List[Node] = []
         for step in block.steps:
             if step.blocks:
                 self._run(run)
                 run = []
                 self.clock += 1
-                (self._branch if step.node.op.name == "if_" else self._loop)(step)
+                self._control(step)
             else:
                 run.append(step.node)
         self._run(run)
@@ -291,7 +269,7 @@ class Writer:
 
     def part(self, lines: Sequence[str]) -> None:
         """Lines that only fill memory, as a function of their own."""
-        self.line(self.parts.call(lines, self.types, self.taken))
+        self.line(self.parts.call(lines, self.types, self.given.taken))
 
     def _sort_in(self, grouping: Grouping, node: Node) -> None:
         name = node.op.name
@@ -345,13 +323,13 @@ class Writer:
             offset = [str(place.offset)] if place.offset else []
             offset += [f"{name} * {stride}" for name, stride in place.terms if stride]
             return f"({' + '.join([self.name(place.base), *offset])})" if offset else self.name(place.base)
-        copy = self._buffer(value.name, math.prod(value.shape), value.dtype)
+        copy = self.buffer(value.name, math.prod(value.shape), value.dtype)
         self.copy(place_of(value), place, copy.name)
         return copy.name
 
     def copy(self, target: Place, source: Place, pointer: str) -> None:
         """Loops that write the elements of one place to another of the same shape; pointer: the base of the target."""
-        axes = _merged_axes(target.shape, (target, source))
+        axes = merged_axes(target.shape, (target, source))
         sizes = [math.prod(target.shape[a] for a in part) for part in axes]
         terms: Tuple[List[str], List[str]] = ([], [])
         for k, part in enumerate(axes):
@@ -371,43 +349,11 @@ class Writer:
 
     # --- control flow ---------------------------------------------------------------------------------------------------
 
-    def _branch(self, step: Step) -> None:
-        results = step.node.outputs
-        for value in results:
-            if self._is_number(value):
-                self.line(f"{scalar_type(value.type)} {self.local(value)};")
-            else:
-                self.name(value)
-        self.line(f"if ({self.scalar(step.node.inputs[0])}) {{")
-        for side, block in enumerate(step.blocks):
-            if side:
-                self.line("} else {")
-            self.depth += 1
-            homes = {}
-            for value, inner in zip(results, block.results):
-                if not self._is_number(value) and inner not in self.pointers and self._made_here(inner, block) \
-                        and block.results.count(inner) == 1:
-                    self.pointers[inner] = homes[inner] = self.name(value)
-            self._block(block)
-            for value, inner in zip(results, block.results):
-                if self._is_number(value):
-                    self.line(f"{self.local(value)} = {self.scalar(inner)};")
-                elif inner not in homes:
-                    self.copy(place_of(value), self.place(inner), self.name(value))
-                else:
-                    self.name(value)
-            self.depth -= 1
-        self.line("}")
-        for value in results:
-            if self._is_number(value) and value in self.pointers:
-                self.line(f"{self.pointers[value]}[0] = {self.local(value)};")
-
-    @staticmethod
-    def _is_number(value: Value) -> bool:
-        return isinstance(value.type, Scalar) or isinstance(value.type, Tensor) and value.ndim == 0
-
-    def _loop(self, step: Step) -> None:
-        _Loop(self, step).write()
+    def _control(self, step: Step) -> None:
+        if step.node.op.name == "if_":
+            write_branch(self, step)
+        else:
+            LoopText(self, step).write()
 
     def loop_begins(self) -> int:
         """The time at which a loop begins."""
@@ -422,201 +368,9 @@ class Writer:
                 buffer.last = self.clock
 
 
-class _Loop:
-    """Writes one ``while_`` or ``scan``."""
-
-    def __init__(self, writer: Writer, step: Step):
-        self.writer, self.step, self.loop = writer, step, step.loop
-        body = step.blocks[-1]
-        count = len(step.variables)
-        self.next, self.pushed = body.results[:count], body.results[count:]
-        self.carried = [k for k in range(count) if self.next[k] is not step.variables[k]]
-
-    def write(self) -> None:
-        writer, step, loop = self.writer, self.step, self.loop
-        self.swaps: List[List[str]] = []
-        self._start_state()
-        stacks = [self._new_stack(value) for value in loop.pushed]
-        counter = writer._fresh("count")
-        writer.types[counter] = "const int64_t"
-        begin_inside = writer.loop_begins()
-        if loop.test is None:
-            count = writer.scalar(loop.count)
-            writer.line(f"for (int64_t {counter} = 0; {counter} < {count}; ++{counter}) {{")
-            writer.depth += 1
-            self._read_items(counter, count)
-        else:
-            writer.line(f"int64_t {counter} = 0;")
-            writer.line("while (1) {")
-            writer.depth += 1
-            writer._block(step.blocks[0])
-            writer.line(f"if (!{writer.scalar(step.blocks[0].results[0])}) break;")
-            writer.line(f"++{counter};")
-        self._body(stacks)
-        writer.depth -= 1
-        writer.line("}")
-        self._touch_state()
-        writer.loop_ends(begin_inside)
-        self._touch_state()
-        for value in loop.counted:
-            writer.names[value] = counter
-        for value, variable in zip(loop.last, step.variables):
-            if writer._is_number(value):
-                writer.names[value] = writer.local(variable)
-                if value in writer.pointers:
-                    writer.line(f"{writer.pointers[value]}[0] = {writer.local(value)};")
-            else:
-                writer.pointers[value] = writer.pointers[variable]
-
-    def _start_state(self) -> None:
-        """Variables: numbers are C variables; arrays are pointers, which two buffers take turns to be."""
-        writer = self.writer
-        for k, (variable, begin) in enumerate(zip(self.step.variables, self.loop.state)):
-            if writer._is_number(variable):
-                writer.line(f"{scalar_type(variable.type)} {writer.local(variable)} = {writer.scalar(begin)};")
-                continue
-            source = writer.pointer(begin)
-            base = writer.kept_by.get(writer.pointers.get(writer.place(begin).base, ""), ()) + writer.kept_by.get(source, ())
-            base += tuple(b for b in writer.buffers if b.name == source)
-            if k not in self.carried:
-                name = writer._fresh(variable.name)
-                writer.types[name] = f"const {c_type(variable.dtype)} *"
-                writer.line(f"const {c_type(variable.dtype)} *const {name} = {source};")
-                writer.pointers[variable] = name
-                writer.kept_by[name] = base
-                self.swaps.append([name])
-                continue
-            type, count = c_type(variable.dtype), math.prod(variable.shape)
-            one, two = (writer._buffer(variable.name, count, variable.dtype) for _ in range(2))
-            name, following = writer._fresh(variable.name), writer._fresh(f"next_{variable.name}")
-            start = writer._fresh(f"first_{variable.name}")
-            writer.types.update(dict.fromkeys((name, following), f"{type} *"))
-            writer.line(f"{type} *const {start} = ({type} *){source}, *{name} = {start}, *{following} = {one.name};")
-            writer.pointers[variable] = name
-            writer.kept_by[name] = writer.kept_by[following] = (one, two, *base)
-            self.swaps.append([name, following, start, one.name, two.name, variable])
-
-    def _touch_state(self) -> None:
-        for names in self.swaps:
-            for buffer in self.writer.kept_by[names[0]]:
-                buffer.last = max(buffer.last, self.writer.clock)
-
-    def _new_stack(self, value: Value) -> str:
-        name = self.writer._fresh(f"{value.name}")
-        self.writer.names[value] = name
-        self.writer.stacks.append(name)
-        return name
-
-    def _read_items(self, counter: str, count: str) -> None:
-        """What is read from stacks, from the last item to the first."""
-        writer = self.writer
-        for item, stack in zip(self.step.items, self.loop.stacks):
-            name, size = writer.names[stack], math.prod(item.shape)
-            type = c_type(item.dtype)
-            address = f"(const {type} *){name}.data + ({count} - 1 - {counter}) * {size}"
-            if writer._is_number(item):
-                writer.line(f"const {scalar_type(item.type)} {writer.local(item)} = *({address});")
-            else:
-                pointer = writer._fresh(item.name)
-                writer.types[pointer] = f"const {type} *"
-                writer.line(f"const {type} *const {pointer} = {address};")
-                writer.pointers[item] = pointer
-
-    def _body(self, stacks: Sequence[str]) -> None:
-        writer, body = self.writer, self.step.blocks[-1]
-        following = {swap[5]: swap[1] for swap in self.swaps if len(swap) > 1}
-        homes: Set[Value] = set()
-        for k in self.carried:
-            variable, new = self.step.variables[k], self.next[k]
-            if variable in following and self._free(new, body, homes):
-                writer.pointers[new] = following[variable]
-                homes.add(new)
-        items = []
-        for stack, value in zip(stacks, self.pushed):
-            size = math.prod(value.shape) * value.dtype.itemsize
-            item = writer._fresh("item")
-            type = c_type(value.dtype)
-            writer.types[item] = f"{type} *"
-            writer.line(f"{type} *const {item} = ({type} *)dy_stack_grow(&{stack}, {size});")
-            writer.line(f"if (!{item}) goto bail;")
-            items.append(item)
-            if not writer._is_number(value) and self._free(value, body, homes):
-                writer.pointers[value] = item
-                homes.add(value)
-        writer._block(body)
-        for item, value in zip(items, self.pushed):
-            if writer._is_number(value):
-                writer.line(f"{item}[0] = {writer.scalar(value)};")
-            elif writer.pointers.get(value) != item:
-                writer.copy(place_of(value), writer.place(value), item)
-        numbers = [k for k in self.carried if writer._is_number(self.step.variables[k])]
-        for k in self.carried:
-            variable, new = self.step.variables[k], self.next[k]
-            if k not in numbers and new not in homes or k not in numbers and writer.pointers.get(new) != following[variable]:
-                writer.copy(place_of(variable), writer.place(new), following[variable])
-        temporaries = [(k, writer._fresh("new")) for k in numbers]
-        for k, temporary in temporaries:
-            variable = self.step.variables[k]
-            writer.line(f"const {scalar_type(variable.type)} {temporary} = {writer.scalar(self.next[k])};")
-        for k, temporary in temporaries:
-            writer.line(f"{writer.local(self.step.variables[k])} = {temporary};")
-        for swap in self.swaps:
-            if len(swap) > 1:
-                name, new, start, _, two, _ = swap
-                spare = writer._fresh("spare")
-                writer.line(f"{c_type(swap[5].dtype)} *const {spare} = {name} == {start} ? {two} : {name};")
-                writer.line(f"{name} = {new};")
-                writer.line(f"{new} = {spare};")
-
-    def _free(self, value: Value, body: Block, homes: Set[Value]) -> bool:
-        """Whether a value of the body can be written where it is wanted."""
-        return value not in homes and value not in self.writer.pointers and self.writer._made_here(value, body)
-
-
-_RESERVED = frozenset("""
-    pragma omp simd reduction max min all sum p n d run scratch bail int float double char long short if else for while
-    do return goto const static void switch case break continue sizeof struct union enum bool true false i j k b
-    INFINITY NAN y0 y1 j0 j1 log exp sin cos tan register signed unsigned volatile inline restrict auto extern default
-    typedef a c e o at to from best found item last total begin end better linux unix free memset memcpy fabs
-""".split())
-
-#: Names of loops' variables, and what is made of other names.
-_COUNTER = re.compile(r"[a-z]\d+|(sum|all|nan)_.*")
-
-
 def _python_literal(value: Any) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, float):
         return c_constant(value, np.dtype("float64"))
     return f"INT64_C({value})" if value >= 0 else f"(-INT64_C({-value}))"
-
-
-def _merged_axes(shape: Sequence[int], found: Sequence[Place]) -> List[List[int]]:
-    merged: List[List[int]] = []
-    for axis, n in enumerate(shape):
-        if n == 1:
-            continue
-        if merged and all(p.strides[merged[-1][-1]] == p.strides[axis] * n for p in found):
-            merged[-1].append(axis)
-        else:
-            merged.append([axis])
-    return merged
-
-
-def _arranged(buffers: Sequence[Buffer]) -> Tuple[int, List[int]]:
-    """How many bytes, and where each buffer begins: those that are in use at one time do not overlap."""
-    placed: List[Tuple[int, Buffer]] = []
-    total = 0
-    for buffer in sorted(buffers, key=lambda b: -b.nbytes):
-        size = -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
-        at = 0
-        for begin, other in sorted(placed, key=lambda item: item[0]):
-            if other.first <= buffer.last and buffer.first <= other.last:
-                if at + size <= begin:
-                    break
-                at = max(at, begin + -(-other.nbytes // ALIGNMENT) * ALIGNMENT)
-        placed.append((at, buffer))
-        total = max(total, at + size)
-    where = {id(buffer): at for at, buffer in placed}
-    return total, [where[id(buffer)] for buffer in buffers]

@@ -1,0 +1,33 @@
+"""Names in C: identifiers that nothing else has."""
+from __future__ import annotations
+
+import re
+from typing import Set
+
+_RESERVED = frozenset("""
+    pragma omp simd reduction max min all sum p n d run scratch bail int float double char long short if else for while
+    do return goto const static void switch case break continue sizeof struct union enum bool true false i j k b
+    INFINITY NAN y0 y1 j0 j1 log exp sin cos tan register signed unsigned volatile inline restrict auto extern default
+    typedef a c e o at to from best found item last total begin end better linux unix free memset memcpy fabs
+""".split())
+
+#: Names of loops' variables, and what is made of other names.
+_COUNTER = re.compile(r"[a-z]\d+|(sum|all|nan)_.*")
+
+
+class CNames:
+    """Gives out the names of one text.  taken: those given out so far."""
+
+    def __init__(self) -> None:
+        self.taken: Set[str] = set()
+
+    def fresh(self, hint: str) -> str:
+        """An identifier close to the hint: ``h``, else ``h_1``, ``h_2``."""
+        base = re.sub(r"\W", "_", hint) or "v"
+        base = f"v{base}" if base[0].isdigit() or base in _RESERVED or _COUNTER.fullmatch(base) else base
+        name, count = base, 0
+        while name in self.taken:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.add(name)
+        return name
