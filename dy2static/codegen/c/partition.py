@@ -149,18 +149,22 @@ class _Partition:
         return False
 
     def run(self) -> Graph:
+        """All nodes in an order in which they can run, those of each level that are native as one."""
         self._find_levels()
-        regions: Dict[int, List[Node]] = {}
+        by_level: Dict[int, List[Node]] = {}
         for node in self.graph.nodes:
-            if node in self.native:
-                regions.setdefault(self.level[node], []).append(node)
-        worth = {level for level, nodes in regions.items() if any(_works(node) for node in nodes)}
-        return self._ordered(regions, worth)
+            by_level.setdefault(self.level[node], []).append(node)
+        nodes: List[Node] = []
+        for level in sorted(by_level):
+            inside = [node for node in by_level[level] if node in self.native]
+            nodes += self._region(inside) if inside else []
+            nodes += [self._with_regions(node) for node in by_level[level] if node not in self.native]
+        return self.graph.with_(nodes=tuple(nodes))
 
     def _find_levels(self) -> None:
         """The number of the region a node is in: that of what it reads, one more behind each node that is not native,
         and behind each that may write into arrays."""
-        barrier = drawn = 0
+        barrier = drawn = highest = 0
         for node in self.graph.nodes:
             level = max(barrier, drawn) if node.op.name in _DRAWS else barrier
             for value in node.inputs:
@@ -168,26 +172,11 @@ class _Partition:
                 if before is not None:
                     level = max(level, self.level[before] + (before not in self.native and node in self.native))
             self.level[node] = level
+            highest = max(highest, level)
             drawn = level if node.op.name in _DRAWS else drawn
             if node not in self.native and _has_effect(node) and node.op.name not in _DRAWS:
-                barrier = max([barrier, *self.level.values()]) + 1
-                self.level[node] = barrier - 1
-
-    def _ordered(self, regions: Dict[int, List[Node]], worth: Set[int]) -> Graph:
-        """All nodes in an order in which they can run, each region as one."""
-        first = {id(node): level for level, nodes in regions.items() if level in worth for node in nodes}
-        nodes: List[Node] = []
-        highest = max(self.level.values(), default=0)
-        by_level: Dict[int, List[Node]] = {}
-        for node in self.graph.nodes:
-            by_level.setdefault(self.level[node], []).append(node)
-        for level in range(highest + 1):
-            inside = [node for node in by_level.get(level, ()) if id(node) in first]
-            rest = [node for node in by_level.get(level, ()) if id(node) not in first]
-            if inside:
-                nodes += self._region(inside)
-            nodes += [self._with_regions(node) for node in rest]
-        return self.graph.with_(nodes=tuple(nodes))
+                self.level[node] = highest
+                barrier = highest + 1
 
     def _with_regions(self, node: Node) -> Node:
         if not node.regions:
@@ -257,5 +246,7 @@ def _needed(nodes: Sequence[Node], wanted: Set[Value]) -> List[Node]:
 
 
 def _works(node: Node) -> bool:
-    """Whether a node does more than to rename."""
+    """Whether a node does more than to rename, or to compute with single numbers, which Python does as fast."""
+    if node.op.name in CALLS and all(v.type.shape == () for v in (*node.inputs, *node.outputs)):
+        return False
     return bool(node.regions) or not (_stays_outside(node) or node.op.kind == "scalar")
