@@ -14,6 +14,7 @@ from .dispatch import Dispatcher, enable
 from .errors import SignatureError
 from .explain import Explanation
 from .runtime.cache import Miss
+from .runtime.profile import Profile
 from .runtime.program import MISS, Program
 from .runtime.staticness import NOT_STATIC, StaticCallable
 
@@ -86,6 +87,10 @@ class StaticFunction(StaticCallable):
         A text whose attributes are the parts; see `Explanation`.
         """
         return self.dispatcher.explain(args, kwargs)
+
+    def profile(self) -> Profile:
+        """Times the calls in a ``with`` block, operation by operation: see `Profile`.  Print it for a table."""
+        return self.dispatcher.profile()
 
     def stats(self) -> Dict[str, int]:
         """Counts: captures, fallbacks, programs; and of these the nodes, staged regions, and nodes that run as calls."""

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import types
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import chainer
 import numpy as np
@@ -28,6 +29,7 @@ from .lowering.opaque import relied_on
 from .runtime.cache import Cache, Miss, Recent, nearest
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
+from .runtime.profile import Profile, TimedCall
 from .runtime.program import MISS, Program
 from .runtime.reuse import Reuse
 from .runtime.segment import Segment
@@ -74,6 +76,7 @@ class Dispatcher:
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
         self.check, self.rng, self._backend = check, rng, backend
+        self._profile: Optional[Profile] = None
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
         self._lock = threading.RLock()
@@ -275,6 +278,11 @@ class Dispatcher:
 
     def _call_of(self, program: Program) -> Callable:
         """What to call for a program."""
+        program.profiled = self.profile
+        call = self._plain_call(program)
+        return call if self._profile is None else self._profile.timed(program, call)
+
+    def _plain_call(self, program: Program) -> Callable:
         return program.call if program.hot is None else WarmingCall(program, config.NATIVE_AFTER.value, self._hot)
 
     def _hot(self, call: WarmingCall) -> None:
@@ -291,6 +299,7 @@ class Dispatcher:
                 if config.VERIFY.value:
                     raise
                 self._warn(f"it does not become native code: {error.args[0]} (please report it)", None, None)
+            native.profiled = self.profile
             self.cache.exchange(program, native)
             call.program = native
 
@@ -317,6 +326,27 @@ class Dispatcher:
             failed = stop
         raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}", failed.at,
                            failed.hint)
+
+    def profile(self, program: Optional[Program] = None) -> Profile:
+        """A profile of the calls that one program serves, or of all."""
+        return Profile(self.function.__qualname__, functools.partial(self._profiling, program))
+
+    @contextlib.contextmanager
+    def _profiling(self, only: Optional[Program], profile: Profile) -> Iterator[None]:
+        """Calls with clocks in place of the others.  Those that are checked stay so."""
+        before, self._profile = self._profile, profile if only is None else self._profile
+        try:
+            for program in list(self.cache.programs):
+                call = self.cache.call_of(program)
+                if (only is None or program.guards is only.guards) and type(call) is not CheckedCall:
+                    self.cache.replace(call, profile.timed(program, call))
+            yield
+        finally:
+            self._profile = before
+            for program in list(self.cache.programs):
+                call = self.cache.call_of(program)
+                if type(call) is TimedCall and call.profile is profile:
+                    self.cache.replace(call, call.call)
 
     def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Explanation:
         """What became of each line, or why the call runs eagerly."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Mapping, Set, Tuple
+from typing import Any, Callable, Mapping, Optional, Set, Tuple
 
 import chainer
 
@@ -14,6 +14,7 @@ from .codegen.differentiate import Differentiation, compile_backward, differenti
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .runtime import backprop, hooks
+from .runtime.profile import Profile
 from .runtime.program import Program
 from .staging import staging
 from .symbolic import texts
@@ -40,6 +41,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
         program = _program(outcome, nodes, backend == "c")
         if backend == "auto":
             program.hot = functools.partial(_program, outcome, nodes, True)
+            program.with_clocks = functools.partial(_program, outcome, nodes, True)
         return program
     except Dy2StaticError:
         raise
@@ -50,14 +52,15 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
 _UNKNOWN = "the result of a host call, or an object that only the host can use, enters a computation"
 
 
-def _program(outcome: Outcome, nodes: Differentiation, native: bool) -> Program:
-    """The program of a graph, of NumPy calls or with native code."""
+def _program(outcome: Outcome, nodes: Differentiation, native: bool, profile: Optional[Profile] = None) -> Program:
+    """The program of a graph, of NumPy calls or with native code.  profile: whose clocks are in it."""
     make = functools.partial(emit, nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved)
     try:
-        forward = make(native=native)
-        for segment in nodes.segments:
-            segment.plan.native = native
+        forward = make(native=native, clock=None if profile is None else profile.clock("forward"))
         program = assemble(outcome, nodes, forward)
+        for segment in program.segments:
+            segment.plan = segment.plan.made_for(native, profile)
+        program.with_clocks = functools.partial(_program, outcome, nodes, native)
         program.readable = (lambda: make().source) if forward.native_code else None
         return program
     except Dy2StaticError:

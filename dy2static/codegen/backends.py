@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Collection, Tuple
+from typing import Any, Callable, Collection, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
 from ..native import compiler, library
 from ..native.announce import announce
+from ..runtime.clocks import Clock, NativeClock
 from .c.partition import NATIVE, partition
 from .c.regions import Bundle
 from .numpy import NumpyFunction
@@ -18,12 +19,14 @@ from .numpy import emit as emit_numpy
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-         reserved: Collection[str] = (), native: bool = False) -> NumpyFunction:
+         reserved: Collection[str] = (), native: bool = False, clock: Optional[Clock] = None) -> NumpyFunction:
     """A function for a graph, as `numpy.emit` makes it; with native code, if that is wanted and can be made here."""
-    bundle = Bundle()
+    bundle = Bundle(None if clock is None else NativeClock())
     if native and native_possible():
         graph = with_native(graph, bundle, saved)
-    function = emit_numpy(graph, name=name, escaping=escaping, saved=saved, reserved=reserved)
+    function = emit_numpy(graph, name=name, escaping=escaping, saved=saved, reserved=reserved, clock=clock)
+    if clock is not None and bundle.regions:
+        clock.inside = bundle.clock
     return replace(function, native_code=bundle.source if bundle.regions else "",
                    native_nodes=sum(len(list(region.graph.walk())) for region in bundle.regions))
 

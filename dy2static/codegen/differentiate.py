@@ -1,6 +1,7 @@
 """The FunctionNodes of a program and their backward programs, made when they are first needed."""
 from __future__ import annotations
 
+import copy
 import functools
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
@@ -27,10 +28,10 @@ class SegmentPlan:
     extents: per symbol in its sizes, the value that hands it on to the backward.
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
         For a backward, it is told which values the node that is differentiated holds already.
-    native: whether its backward is to be native code.
+    native: whether its backward is to be native code.  profile: whose clocks are to be in it.
     """
 
-    native = False
+    native, profile = False, None
 
     def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None,
                  held: Sequence[Value] = ()):
@@ -44,6 +45,13 @@ class SegmentPlan:
         self.saved = parts.saved + tuple(self.extents.values())
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
             self.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
+
+
+    def made_for(self, native: bool, profile: Any) -> "SegmentPlan":
+        """The plan for a backward of that kind."""
+        plan = copy.copy(self)
+        plan.native, plan.profile = native, profile
+        return plan
 
 
 class PlannedSegment:
@@ -139,14 +147,15 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     if again and joint.outputs:
         following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))],
                                 plan.extents, plan.held)
-        following.native = plan.native
+        following = following.made_for(plan.native, plan.profile)
         extras = tuple(v for v in following.held if v not in plan.held and v not in arriving)
     conditions = gradients.conditions
     count = len(joint.outputs) - len(conditions)
     wanted = (joint if following is None else following.graph).with_(outputs=joint.outputs + extras)
     backward = extract(wanted, (*plan.held, *arriving), functools.partial(passes.run, passes.CLEAN))
     backward = backward.with_(inputs=(*backward.inputs, *plan.extents.values()))
-    function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native)
+    function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native,
+                    clock=None if plan.profile is None else plan.profile.clock("backward"))
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),

@@ -20,6 +20,7 @@ from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
 from ..pyast.loader import compile_text
+from ..runtime.clocks import Clock
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
 from .c.partition import NATIVE
@@ -87,26 +88,28 @@ class NumpyFunction:
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-         reserved: Collection[str] = ()) -> NumpyFunction:
+         reserved: Collection[str] = (), clock: Optional[Clock] = None) -> NumpyFunction:
     """A NumPy function for a graph; branches and loops become ``if``, ``while`` and ``for``.
 
     escaping: values whose arrays somebody outside will hold.  They, and everything they may be views of, get new
         memory in every call; everything else is computed into the arena.
     saved: values that the function also returns; they stay as they are in the arena until it is used again.
     reserved: names the text must not use.
+    clock: what is told when each node has run.
 
     Linear in nodes + edges.
     """
     if any(node.regions for node in graph.nodes):
         graph = eliminate_dead(graph.with_(outputs=graph.outputs + saved)).with_(outputs=graph.outputs)
-    return _Emitter(graph, escaping, saved, reserved).run(name)
+    return _Emitter(graph, escaping, saved, reserved, clock).run(name)
 
 
 class _Emitter(BlockWriter):
     """The state of `emit`: what each value is called, and the lines so far."""
 
-    def __init__(self, graph: Graph, escaping: Collection[Value], saved: Tuple[Value, ...], reserved: Collection[str]):
-        self.graph, self.saved = graph, saved
+    def __init__(self, graph: Graph, escaping: Collection[Value], saved: Tuple[Value, ...], reserved: Collection[str],
+                 clock: Optional[Clock] = None):
+        self.graph, self.saved, self.clock = graph, saved, clock
         self.returned = (*graph.outputs, *saved)
         self.block = flatten(graph)
         steps = list(all_steps(self.block))
@@ -129,6 +132,8 @@ class _Emitter(BlockWriter):
     def run(self, name: str) -> NumpyFunction:
         params = tuple(self.names.fresh(value.name or "x") for value in self.graph.inputs)
         self.texts.update(zip(self.graph.inputs, params))
+        if self.clock is not None:
+            self._line(f"{self.names.bind('start', self.clock.start)}()")
         self._bind_symbols()
         self._block(self.block)
         self.texts.update((v, v.type.symbol) for v in self.returned if isinstance(v.type, Extent))
@@ -219,7 +224,11 @@ class _Emitter(BlockWriter):
     def _block(self, block: Block) -> None:
         for step in block.steps:
             if must_run(step.node) or any(self.uses.get(v) for v in step.node.outputs):
+                written = len(self.lines)
                 self._step(step)
+                if self.clock is not None and len(self.lines) > written:
+                    number = self.clock.part([step.node], step.node.op is NATIVE)
+                    self._line(f"{self.names.bind('tick', self.clock.tick)}({number})", step.node)
 
     def _step(self, step: Step) -> None:
         if step.node.op.name == "if_":

@@ -25,6 +25,8 @@ class Program:
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
     constant_bytes: of the arrays that its graph holds.  returned: one like it was there before, and had to go.
     hot: makes the same program as native code; None where it is that, or shall not become that.
+    with_clocks: makes the same program, native if this one is or becomes that, with the clocks of a profile in it.
+    profiled: makes the profile of its calls.
     native_code: the C text of its forward, "" where there is none.  readable: then gives the text of the same in NumPy.
     """
 
@@ -42,6 +44,8 @@ class Program:
     constant_bytes: int = 0
     returned: bool = False
     hot: Optional[Callable[[], "Program"]] = None
+    with_clocks: Optional[Callable[[Any], "Program"]] = None
+    profiled: Optional[Callable[["Program"], Any]] = None
     native_code: str = ""
     readable: Optional[Callable[[], str]] = None
 
@@ -55,6 +59,12 @@ class Program:
         waiting = 0 if self.pool is None else self.pool.nbytes
         return (waiting + sum([segment.nbytes for segment in self.segments]) + self.constant_bytes
                 + _BYTES_PER_NODE * self.counts.get("nodes", 0) + _BYTES_PER_GUARD * len(self.guards))
+
+    def profile(self) -> Any:
+        """As `StaticFunction.profile`, for the calls that this program serves."""
+        if self.profiled is None:
+            raise RuntimeError("this program belongs to no function: no call is served by it")
+        return self.profiled(self)
 
     @property
     def code(self) -> str:

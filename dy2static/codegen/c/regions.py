@@ -8,6 +8,7 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.types import Scalar, Stack
 from ...native import compiler, library, products
+from ...runtime.clocks import NativeClock
 from ...runtime.traceback import show_user_line
 from . import convolutions
 from .parts import Parts
@@ -24,13 +25,14 @@ _KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
 class Bundle:
     """The regions of one function as one C text: compiled at once, and what is equal in them only once."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Optional[NativeClock] = None) -> None:
         self.parts = Parts()
         self.regions: List[Region] = []
+        self.clock = clock
 
     def add(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]]) -> "Region":
         """One more region."""
-        region = Region(graph, twin, len(self.regions), self.parts)
+        region = Region(graph, twin, len(self.regions), self.parts, self.clock)
         self.regions.append(region)
         return region
 
@@ -41,13 +43,17 @@ class Bundle:
         used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
+        headers += "" if self.clock is None else self.clock.header
         return f"{_INCLUDES}{headers}{convolutions.headers(text)}\n{text}"
 
     def build(self) -> None:
         """Give all regions their functions.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `NotSupported`."""
         built = compiler.build(self.source, _FLAGS)
         for region in self.regions:
-            region.call = library.bind(built, f"call_{region.number}", region.decline)
+            decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
+            region.call = library.bind(built, f"call_{region.number}", decline)
+        if self.clock is not None:
+            self.clock.bind(built)
 
 
 class Region:
@@ -61,9 +67,10 @@ class Region:
 
     call: Callable[..., Any]
 
-    def __init__(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts):
+    def __init__(self, graph: Graph, twin: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts,
+                 clock: Optional[NativeClock] = None):
         self.graph, self.number = graph, number
-        self.function: CFunction = write(graph, f"run_{number}", parts)
+        self.function: CFunction = write(graph, f"run_{number}", parts, clock)
         self._make_twin = twin
         self._twin: Optional[Tuple[Callable, Any]] = None
         self.inputs = tuple(map(_kind, graph.inputs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Stack, Tensor
 from ...passes.dead import eliminate_dead
+from ...runtime.clocks import NativeClock
 from ..flatten import Block, Step, all_steps, flatten
 from . import places
 from .alone import ALONE
 from .control import LoopText, write_branch
 from .expand import expand
-from .groups import REDUCTIONS, Group, Grouping, readers
+from .groups import REDUCTIONS, Group, Grouping, nodes_of, readers
 from .loops import LoopWriter
 from .memory import Buffer, arranged, merged_axes
 from .names import CNames
@@ -37,15 +38,18 @@ class CFunction:
     scratch: int
 
 
-def write(graph: Graph, name: str, parts: Parts) -> CFunction:
-    """The C function of a graph all of whose nodes are `supported`; its loop nests go to ``parts``."""
-    return Writer(graph, parts).run(name)
+def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = None) -> CFunction:
+    """The C function of a graph all of whose nodes are `supported`; its loop nests go to ``parts``.
+
+    ticks: the clock that is to be in it.
+    """
+    return Writer(graph, parts, ticks).run(name)
 
 
 class Writer:
     """What `write` knows while it walks over the steps; the ``memory`` of `LoopWriter`."""
 
-    def __init__(self, graph: Graph, parts: Parts):
+    def __init__(self, graph: Graph, parts: Parts, ticks: Optional[NativeClock] = None):
         self.graph = eliminate_dead(expand(graph))
         self.block = flatten(self.graph)
         self.outside = self._readers()
@@ -56,7 +60,7 @@ class Writer:
         self.names: Dict[Value, str] = {}
         self.given = CNames()
         self.types: Dict[str, str] = {}                   # of pointers and numbers, by their names
-        self.parts = parts
+        self.parts, self.ticks = parts, ticks
         self.needed: Set[Value] = set()                   # values of the run at hand that must be in memory
         self.buffers: List[Buffer] = []
         self.stacks: List[str] = []
@@ -95,6 +99,8 @@ class Writer:
                 else:
                     copied.append((value, pointer))
         scratch = next(pointers)
+        if self.ticks is not None:
+            self.line("dy_start();")
         self.write_block(self.block)
         for value, pointer in copied:
             self.copy(place_of(value), self.place(value), pointer)
@@ -232,6 +238,7 @@ class Writer:
                 run = []
                 self.clock += 1
                 self._control(step)
+                self._tick([step.node])
             else:
                 run.append(step.node)
         self._run(run)
@@ -258,6 +265,13 @@ class Writer:
                 self._alone(part)
             elif part.nodes:
                 self._group(part)
+            self._tick(nodes_of(part))
+
+    def _tick(self, nodes: Sequence[Node]) -> None:
+        """The clock is told that these nodes have run.  Single numbers take less than that: they count with what follows."""
+        if self.ticks is not None and nodes and any(
+                node.op.kind != "scalar" and node.op.name not in ("getitem_at", "dimension") for node in nodes):
+            self.line(f"dy_tick({self.ticks.part(nodes)});")
 
     def _group(self, group: Group) -> None:
         """A loop nest: a function of its own, if it makes no numbers for what follows."""
