@@ -11,6 +11,7 @@ from dy2static.codegen.numpy import emit
 from dy2static.ir.interpret import interpret
 from dy2static.ir.printer import to_source
 from dy2static.ir.verify import verify
+from dy2static.passes.within import required
 from dy2static.runtime.segment import Segment
 
 
@@ -99,6 +100,16 @@ def check_gradients(graph, inputs, order):
 @given(control_graphs())
 def test_random_gradients(graph):
     list(check_gradients(graph, arrays(graph), 1))
+
+
+@settings(max_examples=60)
+@given(control_graphs(depth=2, inputs=3))
+def test_what_each_source_marks(graph):
+    """All sources in one pass mark what each of them marks alone."""
+    values = {v for node in graph.nodes for v in node.outputs}
+    for certainly in (False, True):
+        found = passes.required_of_each(graph.nodes, graph.inputs, values, certainly)
+        assert found == [(required(graph.nodes, [v], certainly) & values) | {v} for v in graph.inputs]
 
 
 @settings(max_examples=60)

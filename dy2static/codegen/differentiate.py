@@ -186,8 +186,10 @@ class _Dependencies:
         self.parts = [plan.graph.inputs[i] for i in plan.targets], joint.inputs[len(plan.graph.inputs):]
         self.targets, self.outputs = tuple(targets), {plan.graph.outputs[j] for j in outputs}
         sources = [v for part in self.parts for v in part]
-        possible, certain = [[passes.required(joint.nodes, [v], certainly) | {v} for v in sources]
-                             for certainly in (False, True)]
+        wanted = self.outputs.union(self.gradients)
+        possible = certain = passes.required_of_each(joint.nodes, sources, wanted, False)
+        if any(node.op.name in passes.BY_OPERAND for node in joint.nodes):
+            certain = passes.required_of_each(joint.nodes, sources, wanted, True)
         self.depends, self.reached = self._tables(possible)
         self.facts: Tuple[int, ...] = ()
         if (self.depends, self.reached) != self._tables(certain):

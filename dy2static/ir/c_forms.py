@@ -4,6 +4,7 @@ The expression may call functions of ``native/include/dy2static_math.h``.
 """
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -17,6 +18,7 @@ _C_TYPES = {"float32": "float", "float64": "double", "bool": "bool",
 _LEAST = {bits: -2 ** (bits - 1) for bits in (8, 16, 32, 64)}
 
 
+@functools.lru_cache(maxsize=64)                        # NumPy makes the name of a dtype anew each time
 def c_type(dtype: Any) -> Optional[str]:
     """The C type of an element: ``float``, ``int32_t``, ``bool``…; None for those that have none here."""
     dtype = np.dtype(dtype)

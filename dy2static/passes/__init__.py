@@ -14,16 +14,15 @@ from .marks import deciding_values, marked_in_run
 from .segments import Segment, segments
 from .simplify import simplify
 from .split import Split, split
-from .within import required
+from .within import BY_OPERAND, required_of_each
 
 Pass = Callable[[Graph], Graph]
 
 #: The clean-up that every graph gets, forward and backward.
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
-__all__ = ["CLEAN", "Gradients", "Segment", "Split", "autodiff", "deciding_values", "eliminate_common", "eliminate_dead",
-           "fast_random", "marked_in_run", "required", "run",
-           "segments", "simplify", "split"]
+__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Segment", "Split", "autodiff", "deciding_values", "eliminate_common",
+           "eliminate_dead", "fast_random", "marked_in_run", "required_of_each", "run", "segments", "simplify", "split"]
 
 
 def run(passes: Sequence[Pass], graph: Graph) -> Graph:

@@ -1,6 +1,8 @@
 """Gradients inside a graph that is still being built: `chainer.grad` and `backward` of the user's own code."""
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import replace
 from typing import Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
@@ -74,23 +76,53 @@ def required(nodes: Sequence[Node], sources: Collection[Value], certainly: bool)
     """
     active = {v for v in sources if has_gradient(v.type)}
     for node in nodes:
-        if active.isdisjoint(node.inputs):
-            continue
-        if node.op.name == "if_":
-            sides = [(region, required(region.nodes, [v for v, x in zip(region.inputs, node.inputs[1:]) if x in active],
-                                       certainly)) for region in node.regions if returns(region)]
-            choose = all if certainly else any
-            active.update(y for k, y in enumerate(node.outputs) if choose(region.outputs[k] in found for region, found in sides))
-        elif node.op.name == "tape_vjp" and node.attrs["reads"] is not None:
-            active.update(y for y, places in zip(node.outputs, node.attrs["reads"])
-                          if has_gradient(y.type) and any(node.inputs[1 + k] in active for k in places))
-        elif node.op.name == "tape_vjp" and certainly and active.isdisjoint(node.inputs[1:1 + len(node.attrs["given"])]):
-            pass                                    # its gradients may depend on the given ones only
-        elif node.op.name in ("while_", "scan") and certainly:
-            active |= _required_after(loop_of(node), active)
-        else:
-            active |= active_values(Graph((), (), (node,)), active.intersection(node.inputs))
+        if not active.isdisjoint(node.inputs):
+            active.update(_marked_by(node, active, certainly))
     return active
+
+
+def required_of_each(nodes: Sequence[Node], sources: Sequence[Value], wanted: Collection[Value],
+                     certainly: bool) -> List[Set[Value]]:
+    """Per source, those of the wanted values that `required` gives for it alone; and the source.
+
+    In one pass: each value has a number whose bits are the sources that mark it.
+    """
+    marks: Dict[Value, int] = {}
+    for k, value in enumerate(sources):
+        if has_gradient(value.type):
+            marks[value] = marks.get(value, 0) | 1 << k
+    for node in nodes:
+        reaching = [(v, marks[v]) for v in node.inputs if v in marks]
+        if not reaching:
+            continue
+        alike = node.op.name not in BY_OPERAND
+        # which outputs are marked does not depend on the operand that is, or is asked for each source
+        for bits in ([functools.reduce(operator.or_, [bits for _, bits in reaching])] if alike else
+                     [1 << k for k in range(len(sources)) if any(bits >> k & 1 for _, bits in reaching)]):
+            for value in _marked_by(node, {v for v, found in reaching if found & bits}, certainly):
+                marks[value] = marks.get(value, 0) | bits
+    return [{v for v in wanted if marks.get(v, 0) >> k & 1} | {source} for k, source in enumerate(sources)]
+
+
+#: Ops some of whose results may not depend on all operands, or not in each run.
+BY_OPERAND = ("if_", "while_", "scan", "tape_vjp")
+
+
+def _marked_by(node: Node, active: Set[Value], certainly: bool) -> Collection[Value]:
+    """The outputs of a node that are marked where these of its operands are."""
+    if node.op.name == "if_":
+        sides = [(region, required(region.nodes, [v for v, x in zip(region.inputs, node.inputs[1:]) if x in active],
+                                   certainly)) for region in node.regions if returns(region)]
+        choose = all if certainly else any
+        return [y for k, y in enumerate(node.outputs) if choose(region.outputs[k] in found for region, found in sides)]
+    if node.op.name == "tape_vjp" and node.attrs["reads"] is not None:
+        return [y for y, places in zip(node.outputs, node.attrs["reads"])
+                if has_gradient(y.type) and any(node.inputs[1 + k] in active for k in places)]
+    if node.op.name == "tape_vjp" and certainly and active.isdisjoint(node.inputs[1:1 + len(node.attrs["given"])]):
+        return ()                                   # its gradients may depend on the given ones only
+    if node.op.name in ("while_", "scan") and certainly:
+        return _required_after(loop_of(node), active)
+    return active_values(Graph((), (), (node,)), active.intersection(node.inputs)).intersection(node.outputs)
 
 
 def _required_after(loop: Loop, active: Set[Value]) -> Set[Value]:

@@ -111,8 +111,10 @@ def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
     dtype = np.dtype(type_.dtype)
     odd = filling >= 2
     if isinstance(type_, Tensor) and odd and type_.shape:
-        pattern = np.array([3 - filling, filling - 2] if dtype.kind in "iub" else [0], dtype)
-        return np.resize(pattern, type_.shape)
+        made = np.zeros(type_.shape, dtype)
+        if dtype.kind in "iub":
+            made.reshape(-1)[filling - 2::2] = 1        # the others 0
+        return made
     content: Any = 1 + filling
     if dtype.kind == "b":
         content = filling != 1

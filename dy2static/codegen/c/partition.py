@@ -122,6 +122,11 @@ class _Partition:
     def __init__(self, graph: Graph, wanted: Set[Value]):
         self.graph, self.wanted = graph, wanted
         self.producer = {v: node for node in graph.nodes for v in node.outputs}
+        self.order = {node: k for k, node in enumerate(graph.nodes)}
+        self.readers: Dict[Value, List[Node]] = {}
+        for node in graph.nodes:
+            for value in node.inputs:
+                self.readers.setdefault(value, []).append(node)
         self.leaving = set(self.wanted)                        # with what those are views of
         for node in reversed(graph.nodes):
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
@@ -187,9 +192,8 @@ class _Partition:
         """The native node, and behind it the views that others read."""
         inside = set(nodes)
         made = {v for node in nodes for v in node.outputs}
-        read_outside = {v for node in self.graph.nodes if node not in inside for v in node.inputs} | self.wanted
         views: List[Node] = []
-        wanted: Set[Value] = {v for v in made if v in read_outside}
+        wanted = {v for v in made if v in self.wanted or any(node not in inside for node in self.readers.get(v, ()))}
         for node in reversed(nodes):                           # views that leave are made outside, of what they are views of
             if _stays_outside(node) and not wanted.isdisjoint(node.outputs):
                 views.insert(0, node)
@@ -219,8 +223,7 @@ class _Partition:
             made.update(source.outputs)
             found.append(source)
             waiting += source.inputs
-        order = {node: k for k, node in enumerate(self.graph.nodes)}
-        return sorted(found, key=order.__getitem__) + list(nodes)
+        return sorted(found, key=self.order.__getitem__) + list(nodes)
 
 
 def _has_effect(node: Node) -> bool:

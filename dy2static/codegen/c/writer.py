@@ -53,6 +53,7 @@ class Writer:
         self.graph = eliminate_dead(expand(graph))
         self.block = flatten(self.graph)
         self.outside = self._readers()
+        self._makers: Dict[Block, Dict[Value, Step]] = {}
         self.views: Dict[Value, Place] = {}
         self.literals: Dict[Value, str] = {}
         self.pointers: Dict[Value, str] = {}              # of values in memory
@@ -149,7 +150,10 @@ class Writer:
 
     def makes(self, value: Value, block: Block) -> bool:
         """Whether a plain node of this block gives the value memory of its own."""
-        step = next((step for step in block.steps if value in step.node.outputs), None)
+        steps = self._makers.get(block)
+        if steps is None:
+            steps = self._makers[block] = {v: step for step in block.steps for v in step.node.outputs}
+        step = steps.get(value)
         if step is None or value.ndim == 0 and not isinstance(value.type, Tensor):
             return False
         node = step.node
