@@ -10,8 +10,6 @@ __version__ = "0.1.0"
 
 from dy2static import pipeline  # noqa: E402
 from dy2static.api import (  # noqa: E402
-    BoundStaticFunction,
-    StaticFunction,
     enable_to_static,
     not_to_static,
     set_code_level,
@@ -26,6 +24,7 @@ from dy2static.errors import (  # noqa: E402
     FallbackWarning,
 )
 from dy2static.lowering.registration import register_lowering  # noqa: E402
+from dy2static.static_function import BoundStaticFunction, StaticFunction  # noqa: E402
 
 pipeline.install()
 

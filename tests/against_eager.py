@@ -15,8 +15,8 @@ import chainer
 import numpy as np
 
 from dy2static import to_static
-from dy2static.api import BoundStaticFunction, StaticFunction
 from dy2static.errors import FallbackWarning
+from dy2static.static_function import BoundStaticFunction, StaticFunction
 
 #: Per dtype character: relative and absolute tolerance.
 TOLERANCE = {"e": (2e-2, 2e-3), "f": (2e-5, 2e-6), "d": (1e-9, 1e-11)}

@@ -25,6 +25,7 @@ ROWS = (
     ("codegen", "explain", "check"),
     ("pipeline",),
     ("dispatch",),
+    ("static_function",),
     ("export", "lazy", "static_graph"),
     ("api", "cli"),
     ("__init__", "__main__"),

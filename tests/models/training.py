@@ -10,7 +10,7 @@ import numpy as np
 from against_eager import Picture, Values
 
 from dy2static import to_static
-from dy2static.api import StaticFunction
+from dy2static.static_function import StaticFunction
 
 ZOO: Dict[str, "Model"] = {}
 

@@ -1,0 +1,175 @@
+"""What a compiled function is to its caller: `StaticFunction`, and what it tells of itself."""
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from .conversion import conversion_of, stages_of
+from .dispatch import Dispatcher
+from .explain import Explanation
+from .runtime.cache import Miss
+from .runtime.profile import Profile
+from .runtime.program import MISS, Program
+from .runtime.staticness import StaticCallable
+
+
+class StaticFunction(StaticCallable):
+    """A function that runs compiled: one generated program per signature, in one differentiable op.
+
+    Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
+    """
+
+    def __init__(self, function: types.FunctionType, **options: Any):
+        functools.update_wrapper(self, function)
+        self.python_function = function
+        self.dispatcher = Dispatcher(function, **options)
+        self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for call in self._calls:
+            result = call(args, kwargs)
+            if result is not MISS:
+                if call is not self._cache.last:
+                    self._cache.used(call)
+                return result
+        return self.dispatcher.miss(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Optional[type] = None) -> Any:
+        return self if instance is None else BoundStaticFunction(self, instance)
+
+    def __reduce__(self) -> Any:
+        return self.__qualname__ if self._is_global() else (StaticFunction, (self.python_function,))
+
+    def _is_global(self) -> bool:
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return found is self
+
+    def __deepcopy__(self, memo: Any) -> "StaticFunction":
+        return self
+
+    def __repr__(self) -> str:
+        return f"<static {self.__qualname__}>"
+
+    @property
+    def code(self) -> str:
+        """The transformed Python source of the function."""
+        return conversion_of(self.python_function).code
+
+    def stages(self, level: Any = "all", diff: bool = False) -> str:
+        """The source after each transformer that ``level`` names (as in `set_code_level`), or what each changed."""
+        levels = [str(x).lower() for x in (level if isinstance(level, (list, tuple, set)) else [level])]
+        wanted = [stage for stage in stages_of(self.python_function) if stage.is_wanted(levels)]
+        return "\n\n".join(f"# {stage.number} {stage.name}\n{stage.text(diff).strip()}" for stage in wanted) + "\n"
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """The program that a call with these arguments runs (compiled if need be, not run).
+
+        Raises `CaptureError` if such a call runs eagerly.
+        """
+        return self.dispatcher.program(args, kwargs)
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the program used last; None before the first."""
+        return self.dispatcher.programs[0].graph if self.dispatcher.programs else None
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Per source line: what is in the graph, what stays Python, what the host runs at every call, and why.
+
+        A text whose attributes are the parts; see `Explanation`.
+        """
+        return self.dispatcher.explain(args, kwargs)
+
+    def profile(self) -> Profile:
+        """Times the calls in a ``with`` block, operation by operation: see `Profile`.  Print it for a table."""
+        return self.dispatcher.profile()
+
+    def stats(self) -> Dict[str, int]:
+        """Counts: captures, fallbacks, programs; and of these the nodes, staged regions, and nodes that run as calls."""
+        return self.dispatcher.stats()
+
+    def cache_info(self) -> "CacheInfo":
+        """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`."""
+        cache = self.dispatcher.cache
+        return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallbacks,
+                         cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes)
+
+    def explain_misses(self) -> List[Miss]:
+        """The last calls that no program could take, in order: what they wanted otherwise, and what became of them."""
+        return list(self.dispatcher.cache.misses)
+
+    def clear_cache(self) -> None:
+        """Forget all programs."""
+        self.dispatcher.clear()
+
+    def rollback(self) -> Callable:
+        """The function as it was before ``to_static``."""
+        return self.python_function
+
+
+class CacheInfo(NamedTuple):
+    """What `StaticFunction.cache_info` gives.
+
+    programs, limit: how many there are, and may be.  captures: how many were made.  fallbacks: calls that ran eagerly.
+    misses: calls that no program could take (`StaticFunction.explain_misses` has the reasons).  evicted: programs that
+    had to go.  bytes, limit_bytes: about how much memory the programs keep, and may keep together.
+    """
+
+    programs: int
+    limit: int
+    captures: int
+    fallbacks: int
+    misses: int = 0
+    evicted: int = 0
+    bytes: int = 0
+    limit_bytes: Optional[int] = None
+
+
+class BoundStaticFunction(StaticCallable):
+    """A `StaticFunction` as a method of an object."""
+
+    __slots__ = ("static", "instance")
+
+    def __init__(self, static: StaticFunction, instance: Any):
+        self.static, self.instance = static, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.static(self.instance, *args, **kwargs)
+
+    @property
+    def python_function(self) -> Callable:              # type: ignore[override]
+        return types.MethodType(self.static.python_function, self.instance)
+
+    @property
+    def __func__(self) -> StaticFunction:
+        return self.static
+
+    @property
+    def __self__(self) -> Any:
+        return self.instance
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """As `StaticFunction.program`."""
+        return self.static.program(self.instance, *args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """As `StaticFunction.explain`."""
+        return self.static.explain(self.instance, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.static, name)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, BoundStaticFunction) and (self.static, id(self.instance)) == (other.static, id(other.instance))
+
+    def __hash__(self) -> int:
+        return hash((self.static, id(self.instance)))
+
+    def __repr__(self) -> str:
+        return f"<bound static {self.static.__qualname__} of {self.instance!r}>"
