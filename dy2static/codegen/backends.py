@@ -12,6 +12,7 @@ from ..ir.types import Tensor
 from ..native import compiler, library
 from ..native.announce import announce
 from ..runtime.clocks import Clock, NativeClock
+from .c.orders import with_selections
 from .c.partition import NATIVE, partition
 from .c.regions import Bundle
 from .numpy import NumpyFunction
@@ -45,7 +46,7 @@ def native_possible() -> bool:
 
 def with_native(graph: Graph, bundle: Bundle, saved: Tuple[Value, ...] = ()) -> Graph:
     """The graph with native regions that can be called, which go to the bundle; the graph itself where they cannot be built."""
-    divided = _in_bundle(partition(graph, saved), bundle)
+    divided = _in_bundle(partition(with_selections(graph), saved), bundle)
     try:
         if bundle.regions:
             bundle.build()

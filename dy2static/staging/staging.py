@@ -109,7 +109,7 @@ class Staging(Joins, Loops):
     def not_(self, value: Any) -> Any:
         """``not value`` of a symbolic value."""
         truth = self.truth(value)
-        return self.capture.numpy_call(_negation, (truth,), {}) if type(truth) is SymbolicScalar else not truth
+        return self.capture.numpy_call(operator.not_, (truth,), {}) if type(truth) is SymbolicScalar else not truth
 
     def settled(self, predicate: Value) -> bool:
         """The truth of a value, for Python itself: what follows is captured once for each."""
@@ -236,10 +236,6 @@ class Staging(Joins, Loops):
                 yield nodes
         finally:
             capture.builder, self.depth = outer, self.depth - 1
-
-
-def _negation(value: Any) -> bool:
-    return not value
 
 
 def _handler(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ NEVER_RAISING = frozenset(("sum", "mean", "max", "min", "prod", "any", "all", "s
                            "add", "sub", "mul", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne", "float", "bool", "dot",
                            "stack", "concatenate", "expand_dims", "broadcast_to", "array", "asarray", "clip", "cumsum",
                            "argsort", "real", "imag", "swapaxes", "repeat", "tile", "invert", "pos", "and_", "or_",
-                           "xor", "_negation", "_write", "contains"))
+                           "xor", "not_", "_write", "contains"))
 
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:

@@ -10,7 +10,9 @@ from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
 from ...ir.template import AT
 from .convolutions import CONVOLUTIONS
-from .picks import PICKS
+from .nests import checked_index
+from .orders import ORDERS
+from .picks import PICKS, write_picked
 from .places import Place, compact_strides, indexed, place_of
 from .windows import WINDOWS
 
@@ -66,6 +68,20 @@ def _scatter_at(writer: Any, node: Node) -> None:
     _check_numbers(writer, node, names, _sizes_at(node, value.shape))
     pointer = _zero(writer, value)
     writer.copy(indexed(place_of(value), node.attrs["index"], names), writer.place(node.inputs[0]), pointer)
+
+
+def _put(writer: Any, node: Node) -> None:
+    (value,), (contents, item, *numbers), index = node.outputs, node.inputs, node.attrs["index"]
+    pointer = writer.name(value)
+    writer.copy(place_of(value), writer.place(contents), pointer)
+    if any(n.ndim for n in numbers):
+        source = writer.pointer(item)
+        write_picked(writer, value.shape, numbers, index, lambda here, there: f"{pointer}[{there}] = {source}[{here}];")
+        return
+    names = [writer.at() for _ in numbers]
+    for name, number, size in zip(names, numbers, _sizes_at(node, value.shape)):
+        checked_index(writer, name, writer.scalar(number), size)
+    writer.copy(indexed(place_of(value), index, names), writer.place(item), pointer)
 
 
 def _concat(writer: Any, node: Node) -> None:
@@ -167,6 +183,6 @@ def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
 
 #: Ops by name.
 ALONE: Dict[str, Callable[[Any, Node], None]] = {
-    "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at,
+    "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
-    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS, **WINDOWS, **CONVOLUTIONS}
+    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS, **ORDERS, **WINDOWS, **CONVOLUTIONS}

@@ -5,15 +5,16 @@ import operator
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from ...ir.building import Builder, building
+import numpy as np
+
+from ...ir.building import Builder, building, constant
 from ...ir.graph import Node, Value
-from ...ir.template import AT
 from ...ir.types import Scalar, Tensor
-from ...lowering.host import fill
+from ...lowering.host import Call, fill
 from ...lowering.numpy_calls import lower_numpy
 from ...ops import scalar
-from ...ops.movement import getitem, getitem_at
 from ...ops.scalar import scalar_to_tensor, tensor_to_scalar
+from .functions import item_at, rule_for
 
 
 def call_as_ops(node: Node) -> Optional[List[Node]]:
@@ -29,17 +30,28 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
     builder.loc = node.loc
     wanted = Tensor((), type_.dtype) if is_number else type_
     with building(builder):
-        operands = _as_arrays(node.inputs)
-        function = _key(call.function)
-        if function is operator.getitem:
-            result = _item(*fill(call.args, node.inputs))
-        else:
-            result = lower_numpy(function, fill(call.args, operands), fill(call.kwargs, operands), wanted)
+        result = _lowered(call, node.inputs, wanted)
         if result is None or result.type != wanted or result not in {v for n in builder.nodes for v in n.outputs}:
             return None
         if is_number:
             result = tensor_to_scalar(result)
     return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Value]:
+    function = _key(call.function)
+    if function is operator.getitem:
+        return item_at(*fill(call.args, inputs))
+    rule = rule_for(call, function)
+    if rule is not None:
+        operands = inputs if hasattr(call.function, "in_place") or isinstance(function, type) else _as_arrays(inputs)
+        try:
+            return rule(wanted, *fill(call.args, operands), **fill(call.kwargs, operands))
+        except TypeError:                                      # arguments that the rule does not know
+            return None
+    operands = _as_arrays(inputs)
+    args = tuple(constant(x) if isinstance(x, np.generic) else x for x in fill(call.args, operands))
+    return lower_numpy(function, args, fill(call.kwargs, operands), wanted)
 
 
 def _of_numbers(node: Node) -> Optional[List[Node]]:
@@ -100,20 +112,3 @@ def _as_arrays(values: Sequence[Value]) -> List[Value]:
 def _as_array(value: Value) -> Value:
     is_number = isinstance(value.type, Scalar) and value.type.kind == "numpy" and value.dtype.kind in "biuf"
     return scalar_to_tensor(value, dtype=value.dtype) if is_number else value
-
-
-def _item(x: Value, key: Any) -> Optional[Value]:
-    """``x[key]`` where the key is a basic one, of numbers that only the run knows, too."""
-    entries = key if type(key) is tuple else (key,)
-    if not isinstance(x.type, Tensor) or not all(map(_is_basic, entries)):
-        return None
-    numbers = [entry for entry in entries if isinstance(entry, Value)]
-    index = tuple(AT if isinstance(entry, Value) else entry for entry in entries)
-    return getitem_at(x, *numbers, index=index) if numbers else getitem(x, index=index)
-
-
-def _is_basic(entry: Any) -> bool:
-    if isinstance(entry, Value):
-        return isinstance(entry.type, Scalar) and entry.type.kind in ("py_int", "numpy") and entry.dtype.kind in "iu"
-    parts = (entry.start, entry.stop, entry.step) if type(entry) is slice else (entry,)
-    return all(part is None or part is Ellipsis or type(part) is int for part in parts)

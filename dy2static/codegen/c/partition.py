@@ -48,7 +48,7 @@ def supported(node: Node) -> bool:
         return False
     if node.op.kind == "scalar":
         return has_scalar_form(node) or name in ("py_constant", "dimension") and _fits(node)
-    if any(isinstance(v.type, Scalar) for v in node.inputs) and name not in ("getitem_at", "scatter_at"):
+    if any(isinstance(v.type, Scalar) for v in node.inputs) and name not in ("getitem_at", "scatter_at", "put"):
         return False
     if node.op.kind == "elementwise":
         types = [v.type for v in node.inputs]
@@ -233,7 +233,8 @@ def _has_effect(node: Node) -> bool:
 
 def _stays_outside(node: Node) -> bool:
     if node.op.name in CALLS:
-        return any(new.op.view for new in call_as_ops(node) or ())
+        instead = call_as_ops(node) or ()
+        return any(new.op.view for new in instead) and all(new.op.view or new.op.kind == "scalar" for new in instead)
     return node.op.name in places.RULES or node.op.name in ("reshape", "getitem_at", "constant", "full", "py_constant", "dimension")
 
 

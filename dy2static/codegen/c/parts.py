@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from typing import Collection, Dict, List, Mapping, Sequence
 
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _MADE_OF = re.compile(r"((?:nan_)?(?:sum_|all_))?(\w+?)(_\d+)?$")
 
 
@@ -22,7 +22,7 @@ class Parts:
         are not outside are variables of the lines.
         """
         text = "\n".join(lines)
-        names = list(dict.fromkeys(found.group() for found in _NAME.finditer(text)))
+        names = list(dict.fromkeys(found.group() for found in IDENTIFIER.finditer(text)))
         parameters = [name for name in names if name in types]
         numbers: Dict[str, str] = {}
 
@@ -31,7 +31,7 @@ class Parts:
             if name in types or _is_own(name, own):
                 return numbers.setdefault(name, f"@{len(numbers)}")
             return name
-        key = _NAME.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters)
+        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters)
         if key not in self._known:
             self._known[key] = function = f"part_{len(self.texts)}"
             arguments = ", ".join(f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters)

@@ -172,6 +172,12 @@ class _Picked:
                 writer.line(statement(here, there))
 
 
+def write_picked(writer: Any, shape: Sequence[int], numbers: Sequence[Value], index: Sequence[Any],
+                 statement: Callable[[str, str], str]) -> None:
+    """Loops over the part of an array of this shape that an index picks; the statement is as in `_Picked.write`."""
+    _Picked(shape, numbers, index).write(writer, statement)
+
+
 def _pick(writer: Any, node: Node) -> None:
     (value,), (x, *numbers) = node.outputs, node.inputs
     source, target = writer.pointer(x), writer.name(value)

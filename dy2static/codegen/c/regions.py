@@ -10,7 +10,7 @@ from ...ir.types import Scalar, Stack
 from ...native import compiler, library, products
 from ...runtime.clocks import NativeClock
 from ...runtime.traceback import show_user_line
-from . import convolutions
+from . import convolutions, orders
 from .parts import Parts
 from .scalars import enters_as_array
 from .writer import CFunction, write
@@ -44,7 +44,7 @@ class Bundle:
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
         headers += "" if self.clock is None else self.clock.header
-        return f"{_INCLUDES}{headers}{convolutions.headers(text)}\n{text}"
+        return f"{_INCLUDES}{headers}{convolutions.headers(text)}{orders.headers(text)}\n{text}"
 
     def build(self) -> None:
         """Give all regions their functions.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `NotSupported`."""

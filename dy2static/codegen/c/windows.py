@@ -129,9 +129,13 @@ def _max_pool_by_rows(writer: Any, node: Node) -> bool:
 
 
 def _chosen(writer: Any, w: _Windows, index: str, spots: Sequence[str]) -> str:
-    """Lines that give the place of an index in the image, for each axis; gives the test whether it is in the image."""
+    """Lines that give the place of an index in the image, for each axis; gives the test whether it is in the image.
+
+    The indices may be the caller's: one that is outside of the window is NumPy's to answer.
+    """
     tests = []
     writer.line(f"const int64_t at = {index};")
+    writer.line(f"if ((uint64_t)at >= {math.prod(w.kernel)}) goto bail;")
     for a, (step, size) in enumerate(zip(compact_strides(w.kernel), w.kernel)):
         place = f"at / {step} % {size}" if a else f"at / {step}"
         writer.line(f"const int64_t to{a}_ = {spots[a]} * {w.stride[a]} + {place} - {w.pad[a]};")

@@ -22,7 +22,7 @@ from .groups import REDUCTIONS, Group, Grouping, nodes_of, readers
 from .loops import LoopWriter
 from .memory import Buffer, arranged, merged_axes
 from .names import CNames
-from .parts import Parts
+from .parts import IDENTIFIER, Parts
 from .places import Place, broadcast, place_of, reshaped
 from .scalars import SCALARS, enters_as_array, scalar_type
 
@@ -278,12 +278,18 @@ class Writer:
             self.line(f"dy_tick({self.ticks.part(nodes)});")
 
     def _group(self, group: Group) -> None:
-        """A loop nest: a function of its own, if it makes no numbers for what follows."""
-        lines = LoopWriter(self, group).write()
-        if any(value.ndim == 0 for value in group.values()):
-            self.lines += ["    " * self.depth + line for line in lines]
-        else:
-            self.part(["    " + line for line in lines])
+        """A loop nest: a function of its own, which gives numbers by pointers."""
+        lines = ["    " + line for line in LoopWriter(self, group).write()]
+        numbers = {self.local(value): scalar_type(value.type) for value in group.values()
+                   if value.ndim == 0 and value not in self.literals}
+        inside = {name: self.given.fresh(name) for name in numbers}
+        lines = [IDENTIFIER.sub(lambda found: inside.get(found.group(), found.group()), line) for line in lines]
+        for name, type in numbers.items():
+            to = self.given.fresh("to")
+            self.types[to] = f"{type} *"
+            self.line(f"{type} {name}, *const {to} = &{name};")
+            lines.append(f"    *{to} = {inside[name]};")
+        self.part(lines)
 
     def part(self, lines: Sequence[str]) -> None:
         """Lines that only fill memory, as a function of their own."""
