@@ -278,8 +278,11 @@ class Writer:
             self.line(f"dy_tick({self.ticks.part(nodes)});")
 
     def _group(self, group: Group) -> None:
-        """A loop nest: a function of its own, which gives numbers by pointers."""
+        """A loop nest: a function of its own, which gives numbers by pointers; arithmetic on single numbers stays here."""
         lines = ["    " + line for line in LoopWriter(self, group).write()]
+        if not group.shape:
+            self.lines += ["    " * (self.depth - 1) + line for line in lines]
+            return
         numbers = {self.local(value): scalar_type(value.type) for value in group.values()
                    if value.ndim == 0 and value not in self.literals}
         inside = {name: self.given.fresh(name) for name in numbers}
