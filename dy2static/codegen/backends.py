@@ -1,11 +1,13 @@
 """A graph as a function: the parts that C takes as native code, NumPy calls for the rest."""
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any, Callable, Collection, Optional, Tuple
 
 import numpy as np
 
+from .. import passes
 from ..errors import BackendError
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
@@ -22,6 +24,7 @@ from .numpy import emit as emit_numpy
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
          reserved: Collection[str] = (), native: bool = False, clock: Optional[Clock] = None) -> NumpyFunction:
     """A function for a graph, as `numpy.emit` makes it; with native code, if that is wanted and can be made here."""
+    graph = passes.run((functools.partial(passes.batch_products, kept=saved),), graph)
     bundle = Bundle(None if clock is None else NativeClock())
     if native and native_possible():
         graph = with_native(graph, bundle, saved)

@@ -7,6 +7,7 @@ from .. import config
 from ..ir.graph import Graph
 from ..ir.verify import verify
 from .autodiff import Gradients, autodiff
+from .batching import batch_products
 from .cse import eliminate_common
 from .dead import eliminate_dead
 from .fast_random import fast_random
@@ -21,8 +22,9 @@ Pass = Callable[[Graph], Graph]
 #: The clean-up that every graph gets, forward and backward.
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
-__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Segment", "Split", "autodiff", "deciding_values", "eliminate_common",
-           "eliminate_dead", "fast_random", "marked_in_run", "required_of_each", "run", "segments", "simplify", "split"]
+__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Segment", "Split", "autodiff", "batch_products", "deciding_values",
+           "eliminate_common", "eliminate_dead", "fast_random", "marked_in_run", "required_of_each", "run", "segments",
+           "simplify", "split"]
 
 
 def run(passes: Sequence[Pass], graph: Graph) -> Graph:
