@@ -2,7 +2,8 @@
 
    The scheme is that of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008):
    a block of A is packed so that it stays in the second cache, a panel of B so that it stays in the first, and a
-   kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is.
+   kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is; few rows times a
+   transposed matrix are dot products, sixteen at a time.
 
    Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function. */
 #include "dy2static_tiles.h"
@@ -168,6 +169,100 @@ static void dot_rows(const int64_t m, const int64_t k, const DY_T alpha, const D
         dots(1, k, alpha, matrix + i * ld, ld, x, rest, beta, y + i * stride, stride);
 }
 
+#define FEW_ROWS 8              /* of A, for which B is read in rows instead of being packed in columns */
+
+/* Without this gcc reads what is used several times from memory each time. */
+#if defined(__AVX512F__)
+#define IN_REGISTER(value) __asm__("" : "+v"(value))
+#elif defined(__x86_64__)
+#define IN_REGISTER(value) __asm__("" : "+x"(value))
+#elif defined(__aarch64__)
+#define IN_REGISTER(value) __asm__("" : "+w"(value))
+#else
+#define IN_REGISTER(value) (void)0
+#endif
+
+DY_INLINE dy_quad quarters(const dy_vector sum)
+{
+    DY_T parts[WIDTH];
+    store(parts, sum);
+    dy_quad total = *(const dy_quad_unaligned *)parts;
+#pragma GCC unroll 4
+    for (int t = 4; t < WIDTH; t += 4)
+        total += *(const dy_quad_unaligned *)(parts + t);
+    return total;
+}
+
+/* `rows` by four dot products of rows; `rest` as in `dots`. */
+DY_INLINE void dot_tile(const int rows, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda, const DY_T *b,
+                        const int64_t ldb, const dy_mask rest, const DY_T beta, DY_T *c, const int64_t ldc)
+{
+    dy_vector sum[4][4];
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++)
+            sum[i][j] = (dy_vector){0};
+    for (int64_t l = 0; l + WIDTH <= k; l += WIDTH) {
+        dy_vector right[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++)
+        {
+            right[j] = load(b + j * ldb + l);
+            IN_REGISTER(right[j]);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+            dy_vector left = load(a + i * lda + l);
+            IN_REGISTER(left);
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                sum[i][j] += left * right[j];
+        }
+    }
+    if (k % WIDTH)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+            const dy_vector left = (dy_vector)((dy_mask)load(a + i * lda + k - WIDTH) & rest);
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                sum[i][j] += left * (dy_vector)((dy_mask)load(b + j * ldb + k - WIDTH) & rest);
+        }
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++) {
+        const dy_quad p = quarters(sum[i][0]), q = quarters(sum[i][1]), r = quarters(sum[i][2]), s = quarters(sum[i][3]);
+        const dy_quad pq = DY_MIX(p, q, 0, 4, 1, 5) + DY_MIX(p, q, 2, 6, 3, 7);
+        const dy_quad rs = DY_MIX(r, s, 0, 4, 1, 5) + DY_MIX(r, s, 2, 6, 3, 7);
+        const dy_quad total = alpha * (DY_MIX(pq, rs, 0, 1, 4, 5) + DY_MIX(pq, rs, 2, 3, 6, 7));
+        dy_quad_unaligned *const to = (dy_quad_unaligned *)(c + i * ldc);
+        *to = beta == 0 ? total : total + beta * *to;
+    }
+}
+
+/* A few rows times a transposed matrix: k is at least WIDTH. */
+static void few_rows(const int64_t m, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda,
+                     const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c, const int64_t ldc)
+{
+    dy_mask rest;
+    for (int t = 0; t < WIDTH; t++)
+        rest[t] = -(t >= WIDTH - k % WIDTH);
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const DY_T *const right = b + j * ldb;
+        int64_t i = 0;
+        for (; i + 4 <= m; i += 4)
+            dot_tile(4, k, alpha, a + i * lda, lda, right, ldb, rest, beta, c + i * ldc + j, ldc);
+        if (i + 2 <= m) {
+            dot_tile(2, k, alpha, a + i * lda, lda, right, ldb, rest, beta, c + i * ldc + j, ldc);
+            i += 2;
+        }
+        if (i < m)
+            dot_tile(1, k, alpha, a + i * lda, lda, right, ldb, rest, beta, c + i * ldc + j, ldc);
+    }
+    for (; j < n; j++)
+        dot_rows(m, k, alpha, a, lda, b + j * ldb, beta, c + j, ldc);
+}
+
 /* Products with a single row or column on one side, where packing would cost as much as the product. */
 static void vector_product(const int by_rows, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *x, const int64_t step,
                            const DY_T *matrix, const int64_t ld, const DY_T beta, DY_T *y, const int64_t stride)
@@ -203,6 +298,10 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
     }
     if (n == 1) {
         vector_product(trans_a, m, k, alpha, b, trans_b ? 1 : ldb, a, lda, beta, c, ldc);
+        return;
+    }
+    if (trans_b && !trans_a && m <= FEW_ROWS && k >= 2 * WIDTH && WIDTH >= 4) {
+        few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
     for (int64_t l = 0; l < k; l += DEPTH) {

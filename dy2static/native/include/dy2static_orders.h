@@ -53,9 +53,11 @@ static int dy_##NAME(const T *x, const int64_t n, const int64_t count, int64_t *
     for (int64_t begin = 0; begin < n; begin += 64) {                                                                    \
         const int64_t end = begin + 64 < n ? begin + 64 : n;                                                             \
         int any = filled < count;                                                                                        \
-        if (!any)                                                                                                        \
+        if (!any) {                                                                                                      \
+            _Pragma("omp simd reduction(|:any)")                                                                         \
             for (int64_t i = begin; i < end; i++)                                                                        \
                 any |= !(bound BELOW x[i]);                                                                              \
+        }                                                                                                                \
         if (!any)                                                                                                        \
             continue;                                                                                                    \
         for (int64_t i = begin; i < end; i++) {                                                                          \
