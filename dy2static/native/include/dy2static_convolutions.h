@@ -206,17 +206,21 @@ static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *
     }
 }
 
-/* Where there are few places between much that is dropped, those that count, of several images, are put side by side. */
-enum { GATHERED = 256 };
+/* Where much is dropped between the places that count, these are put side by side, those of several images if they are few. */
+enum { GATHERED = 256, GATHERING = 5 };         /* putting one row of a panel there takes as long as so many rows of a tile */
 
 static int is_sparse(const places *at, const int64_t rows)
 {
     const int64_t row = at->plane[2], slice = at->plane[1] * row, useful = count(at->grid);
     const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + at->grid[2];
-    return ((span + WIDTH - 1) / WIDTH * WIDTH - useful) * rows > COLUMNS * useful;
+    return ((span + WIDTH - 1) / WIDTH * WIDTH - useful) * rows > GATHERING * (1 + WIDTH / 2 / most(1, at->grid[2])) * useful;
 }
 
-static int64_t images_at_once(const int64_t useful, const int64_t batch) { return least(batch, most(1, GATHERED / useful)); }
+static int64_t images_together(const dy_windows *w, const int64_t wanted)
+{
+    return least(w->batch, most(1, wanted / count(w->spots)));
+}
+
 
 /* The place of each column of the grid in the planes, and in one channel of the result: -1 where there is none. */
 static void find_places(const places *at, int64_t *from, int64_t *to)
@@ -235,18 +239,54 @@ static void find_places(const places *at, int64_t *from, int64_t *to)
             }
 }
 
-/* Columns of `panel`: for each of `depth` taps, what it meets at each place. */
-static void gather_panel(const int64_t depth, const int64_t columns, const int64_t width, const DY_T *planes, const int64_t *where,
-                         const int64_t *from)
+/* Neighbouring places that are neighbours elsewhere, too: `length` of them, from column `at` on. */
+typedef struct {
+    int64_t at, from, length;
+} run;
+
+static int64_t find_runs(const int64_t columns, const int64_t *from, const int64_t longest, run *runs)
+{
+    int64_t found = 0;
+    for (int64_t j = 0; j < columns; j++)
+        if (j && from[j - 1] >= 0 && from[j] == from[j - 1] + 1 && runs[found - 1].length < longest)
+            runs[found - 1].length++;
+        else
+            runs[found++] = (run){j, from[j], 1};
+    return found;
+}
+
+/* Whole vectors, `found` of them, which is a constant: what is too much is overwritten by the next one, or not read. */
+DY_INLINE void gather_rows(const int64_t found, const int64_t depth, DY_T *to, const DY_T *planes, const int64_t *where, const run *runs)
 {
     for (int64_t l = 0; l < depth; l++) {
         const DY_T *const tap = planes + where[l];
-        DY_T *const to = panel + l * width;
-        int64_t j = 0;
-        for (; j < columns; j++)
-            to[j] = tap[from[j]];
-        for (; j < width; j++)
-            to[j] = 0;
+#pragma GCC unroll 8
+        for (int64_t r = 0; r < found; r++)
+            store(to + l * COLUMNS + runs[r].at, load(tap + runs[r].from));
+    }
+}
+
+/* Columns of `panel`: for each of `depth` taps, what it meets at each place. */
+static void gather_panel(const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where, const int64_t *from)
+{
+    run runs[COLUMNS];
+    DY_T *const to = at_hand(own_panel);
+    const int64_t found = find_runs(columns, from, WIDTH, runs);
+    if (columns < COLUMNS)                      /* what was left there must not raise flags */
+        memset(to, 0, depth * COLUMNS * sizeof(DY_T));
+    switch (found) {
+    case 1: gather_rows(1, depth, to, planes, where, runs); break;
+    case 2: gather_rows(2, depth, to, planes, where, runs); break;
+    case 3: gather_rows(3, depth, to, planes, where, runs); break;
+    case 4: gather_rows(4, depth, to, planes, where, runs); break;
+    case 5: gather_rows(5, depth, to, planes, where, runs); break;
+    default:
+        if (found <= COLUMNS / 2)
+            gather_rows(found, depth, to, planes, where, runs);
+        else
+            for (int64_t l = 0; l < depth; l++)
+                for (int64_t j = 0; j < columns; j++)
+                    to[l * COLUMNS + j] = planes[where[l] + from[j]];
     }
 }
 
@@ -256,21 +296,32 @@ static void gathered_product(const int64_t rows, const int64_t depth, const DY_T
                              const int64_t columns, const int64_t *from, const int64_t *to, const int64_t each, DY_T *result,
                              DY_T *strip)
 {
+    const DY_T *const panel = at_hand(own_panel);
     const int64_t width = (columns + COLUMNS - 1) / COLUMNS * COLUMNS;
+    run runs[COLUMNS];
     for (int64_t l = 0; l < depth; l += DEPTH)
         for (int64_t u = 0; u < columns; u += COLUMNS) {
-            const int vectors = columns - u > WIDTH ? 2 : 1;
-            gather_panel(least(DEPTH, depth - l), least(COLUMNS, columns - u), COLUMNS, planes, where + l, from + u);
+            const int64_t some = least(COLUMNS, columns - u), found = find_runs(some, to + u, COLUMNS, runs);
+            const int vectors = some > WIDTH ? 2 : 1, straight = found == 1 && to[u] >= 0 && some == vectors * WIDTH;
+            DY_T *const target = straight ? result + to[u] : strip + u;
+            const int64_t ld = straight ? each : width;
+            gather_panel(least(DEPTH, depth - l), some, planes, where + l, from + u);
             for (int64_t r = 0, height; r < rows; r += height) {
                 height = tile_rows(rows - r);
                 plain_tile(height, vectors, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, panel, COLUMNS, 0,
-                           strip + r * width + u, width, 1, l ? 1 : 0);
+                           target + r * ld, ld, 1, l ? 1 : 0);
             }
+            if (straight || l + DEPTH < depth)
+                continue;
+            for (int64_t r = 0; r < rows && 2 * found > some; r++)
+                for (int64_t j = 0; j < some; j++)
+                    if (to[u + j] >= 0)
+                        result[r * each + to[u + j]] = strip[r * width + u + j];
+            for (int64_t t = 0; t < found && 2 * found <= some; t++)
+                if (runs[t].from >= 0)
+                    for (int64_t r = 0; r < rows; r++)
+                        copy(result + r * each + runs[t].from, strip + r * width + u + runs[t].at, runs[t].length);
         }
-    for (int64_t r = 0; r < rows; r++, strip += width, result += each)
-        for (int64_t u = 0; u < columns; u++)
-            if (to[u] >= 0)
-                result[to[u]] = strip[u];
 }
 
 static int64_t strip_size(const int sparse, const int64_t rows, const places *at, const int64_t images)
@@ -296,7 +347,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
     const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
     const int sparse = is_sparse(&at, w->out);
-    const int64_t images = sparse ? images_at_once(useful, w->batch) : 1, columns = rounded(images * useful);
+    const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
                                   + (l.total * images + packed + strip_size(sparse, w->out, &at, images)) * sizeof(DY_T));
     if (!where)
@@ -346,7 +397,7 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * count(w->spots), useful = count(grid);
     places at = {plane, {grid[0], grid[1], grid[2]}, {0}, {w->stride[0], w->stride[1], w->stride[2]}, w->image};
     const int sparse = is_sparse(&at, w->in);
-    const int64_t images = sparse ? images_at_once(useful, w->batch) : 1, columns = rounded(images * useful);
+    const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     int64_t *const where = memory((2 * rounded(depth) + 2 * columns) * 8
                                   + (total * images + packed + strip_size(sparse, w->in, &at, images)) * sizeof(DY_T));
     if (!where)
@@ -413,26 +464,6 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     return 0;
 }
 
-/* panel[l][j] = planes[where[j] + l], for neighbouring places */
-static void pack_taps(const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where)
-{
-    int64_t j = 0;
-    for (; j + 4 <= columns; j += 4) {
-        const DY_T *const from[4] = {planes + where[j], planes + where[j + 1], planes + where[j + 2], planes + where[j + 3]};
-        int64_t l = 0;
-        for (; l + 4 <= depth; l += 4)
-            transpose_rows(from[0] + l, from[1] + l, from[2] + l, from[3] + l, panel + l * COLUMNS + j, COLUMNS);
-        for (; l < depth; l++)
-            for (int64_t s = 0; s < 4; s++)
-                panel[l * COLUMNS + j + s] = from[s][l];
-    }
-    if (j == COLUMNS)
-        return;
-    for (int64_t l = 0; l < depth; l++)
-        for (int64_t t = j; t < COLUMNS; t++)
-            panel[l * COLUMNS + t] = t < columns ? planes[where[t] + l] : 0;
-}
-
 /* sums[j] += the product of a row of y, spread as the places of the planes, with what tap j meets */
 static void dot_taps(const int64_t depth, const int64_t taps, const DY_T *row, const DY_T *planes, const int64_t *where, DY_T *sums)
 {
@@ -458,6 +489,7 @@ static void dot_taps(const int64_t depth, const int64_t taps, const DY_T *row, c
 static void spread_rows(const dy_windows *w, const layout *l, const DY_T *y, const int64_t channels, const int64_t u,
                         const int64_t depth)
 {
+    DY_T *const block = at_hand(own_block);
     const int64_t row = l->plane[2], slice = l->plane[1] * row, columns = w->spots[2];
     for (int64_t i = 0; i < channels; i++)
         memset(block + i * STRIDE, 0, depth * sizeof(DY_T));
@@ -471,29 +503,96 @@ static void spread_rows(const dy_windows *w, const layout *l, const DY_T *y, con
     }
 }
 
-/* sums[j][o] += for few channels o of y, whose places from u on are rows of `block`: the taps are the rows of this product,
-   because copying what they meet is cheaper than turning it. */
-static void add_turned(const int64_t depth, const int64_t channels, const int64_t taps, const DY_T *planes, const int64_t *where,
-                       DY_T *sums)
+static int64_t turned_width(const int64_t channels) { return (channels + WIDTH - 1) / WIDTH * WIDTH; }
+
+/* to[l][o] = y[o][u + l] for channels of several images, zero from `channels` on to `width`; `next` lies between images. */
+static void turn_rows(DY_T *to, const int64_t width, const DY_T *y, const int64_t channels, const int64_t useful, const int64_t next,
+                      const int64_t u, const int64_t depth)
 {
-    for (int64_t o = channels; o < WIDTH; o++)
-        memset(block + o * STRIDE, 0, depth * sizeof(DY_T));
-    for (int64_t l = 0; l < depth; l += 4)
-        for (int64_t o = 0; o < WIDTH; o += 4)
-            transpose(block + o * STRIDE + l, STRIDE, panel + l * WIDTH + o, WIDTH);
-    for (int64_t j = 0; j < taps; j += HEIGHT) {
-        const int64_t rows = least(HEIGHT, taps - j);
-        for (int64_t r = 0; r < rows; r++)
-            copy(block + r * STRIDE, planes + where[j + r], depth);
-        for (int64_t r = 0, some; r < rows; r += some) {
-            some = tile_rows(rows - r);
-            plain_tile(some, 1, depth, block + r * STRIDE, panel, WIDTH, 0, sums + (j + r) * WIDTH, WIDTH, 1, 1);
+    for (int64_t l = 0, length; l < depth; l += length) {
+        const DY_T *const from = y + (u + l) / useful * next + (u + l) % useful;
+        length = least(depth - l, useful - (u + l) % useful);
+        for (int64_t begin = 0; begin < length; begin += 16) {              /* squares whose lines stay in the cache */
+            const int64_t end = least(length, begin + 16);
+            int64_t o = 0;
+            for (; o + 4 <= channels; o += 4) {
+                int64_t t = begin;
+                for (; t + 4 <= end; t += 4)
+                    transpose(from + o * useful + t, useful, to + (l + t) * width + o, width);
+                for (; t < end; t++)
+                    for (int64_t s = 0; s < 4; s++)
+                        to[(l + t) * width + o + s] = from[(o + s) * useful + t];
+            }
+            for (; o < width; o++)
+                for (int64_t t = begin; t < end; t++)
+                    to[(l + t) * width + o] = o < channels ? from[o * useful + t] : 0;
         }
     }
 }
 
+/* sums[j][o] += for all channels of y, whose places from u on are turned into panels: the taps are the rows of this product,
+   because copying what they meet is cheaper than turning it. */
+static void add_turned(const int64_t depth, const int64_t wide, const int64_t taps, const DY_T *planes, const int64_t *where,
+                       const int64_t *from, run *runs, const DY_T *panels, DY_T *sums, const DY_T beta)
+{
+    const int64_t found = find_runs(depth, from, DEPTH, runs);
+    DY_T *const rows = at_hand(own_block);
+    for (int64_t j = 0, some; j < taps; j += some) {
+        some = tile_rows(taps - j);
+        for (int64_t r = 0; r < some; r++) {
+            const DY_T *const tap = planes + where[j + r];
+            for (int64_t t = 0; t < found; t++) {
+                DY_T *const to = rows + r * STRIDE + runs[t].at;
+                for (int64_t s = 0; s < runs[t].length; s += WIDTH)     /* what is too much is overwritten, or not read */
+                    store(to + s, load(tap + runs[t].from + s));
+            }
+        }
+        for (int64_t o = 0, width; o < wide; o += width) {
+            width = least(COLUMNS, wide - o);
+            plain_tile(some, width / WIDTH, depth, rows, panels + o * DEPTH, width, 0, sums + j * wide + o, wide, 1, beta);
+        }
+    }
+}
+
+static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
+{
+    const layout l = lay_out(w);
+    const int64_t taps = w->in * count(w->kernel), useful = count(w->spots), wide = turned_width(w->out);
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
+    const int64_t images = images_together(w, DEPTH), columns = rounded(images * useful);
+    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + DEPTH * sizeof(run)
+                                  + (l.total * images + wide * (DEPTH + taps)) * sizeof(DY_T));
+    if (!where)
+        return 1;
+    int64_t *const from = where + rounded(taps), *const to = from + columns;
+    run *const runs = (run *)(to + columns);
+    DY_T *const planes = (DY_T *)(runs + DEPTH), *const panels = planes + l.total * images, *const sums = panels + wide * DEPTH;
+    find_taps(where, &l, w);
+    find_places(&at, from, to);
+    repeat_places(useful, images, from, l.total, to, next_y);
+    for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
+        for (int64_t n = 0; n < w->batch; n += images) {
+            const int64_t here = least(images, w->batch - n);
+            const DY_T *const rows = y + n * next_y + g * w->out * useful;
+            for (int64_t i = 0; i < here; i++)
+                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
+            for (int64_t u = 0; u < here * useful; u += DEPTH) {
+                const int64_t depth = least(DEPTH, here * useful - u);
+                for (int64_t o = 0; o < wide; o += COLUMNS)
+                    turn_rows(panels + o * DEPTH, least(COLUMNS, wide - o), rows + o * useful, least(COLUMNS, w->out - o), useful,
+                              next_y, u, depth);
+                add_turned(depth, wide, taps, planes, where, from + u, runs, panels, sums, n || u);
+            }
+        }
+        turn_rows(filters, taps, sums, taps, wide, 0, 0, w->out);
+    }
+    return 0;
+}
+
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
 {
+    DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), row = l.plane[2], slice = l.plane[1] * row, useful = count(w->spots);
@@ -501,24 +600,24 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const int64_t wide = (taps + COLUMNS - 1) / COLUMNS * COLUMNS;
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
     const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
-    const int few = w->out < 4, sparse = !few && useful < DEPTH && (2 * useful <= DEPTH || is_sparse(&at, w->out));
-    const int turned = !few && !sparse && w->out <= WIDTH && WIDTH >= 4 && HEIGHT >= WIDTH;
-    const int64_t images = sparse ? least(w->batch, DEPTH / useful) : 1, columns = rounded(images * useful);
-    const int64_t summed = turned ? taps * WIDTH : w->out * wide;
-    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + (l.total * images + summed) * sizeof(DY_T));
+    const int few = w->out < 4;
+    if (!few && w->batch * useful >= 2 * COLUMNS)
+        return grad_weight_turned(w, x, y, filters);
+    const int64_t images = few ? 1 : images_together(w, DEPTH), columns = rounded(images * useful);
+    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + (l.total * images + w->out * wide) * sizeof(DY_T));
     if (!where)
         return 1;
     int64_t *const from = where + rounded(taps), *const to = from + columns;
     DY_T *const planes = (DY_T *)(to + columns), *const sums = planes + l.total * images;
     find_taps(where, &l, w);
-    if (sparse) {
+    if (!few) {
         find_places(&at, from, to);
         repeat_places(useful, images, from, l.total, to, next_y);
     }
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
-        memset(sums, 0, summed * sizeof(DY_T));
+        memset(sums, 0, w->out * wide * sizeof(DY_T));
         for (int64_t n = 0; n < w->batch; n += images) {
-            const int64_t here = least(images, w->batch - n), length = sparse ? here * useful : span;
+            const int64_t here = least(images, w->batch - n), length = few ? span : here * useful;
             const DY_T *const rows = y + n * next_y + g * w->out * useful;
             for (int64_t i = 0; i < here; i++)
                 fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
@@ -526,27 +625,18 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
                 const int64_t depth = least(DEPTH, length - u);
                 for (int64_t o = 0; o < w->out; o += HEIGHT) {
                     const int64_t height = least(HEIGHT, w->out - o);
-                    if (sparse)
-                        for (int64_t r = 0; r < height; r++)
-                            for (int64_t i = 0; i < here; i++)
-                                copy(block + r * STRIDE + i * useful, rows + i * next_y + (o + r) * useful, useful);
-                    else
-                        spread_rows(w, &l, rows + o * useful, height, u, depth);
-                    if (turned) {
-                        add_turned(depth, height, taps, planes + u, where, sums);
-                        continue;
-                    }
                     if (few) {
+                        spread_rows(w, &l, rows + o * useful, height, u, depth);
                         for (int64_t r = 0; r < height; r++)
                             dot_taps(depth, taps, block + r * STRIDE, planes + u, where, sums + (o + r) * wide);
                         continue;
                     }
-                    for (int64_t j = 0; j < taps; j += COLUMNS) {
+                    for (int64_t r = 0; r < height; r++)
+                        for (int64_t i = 0; i < here; i++)
+                            copy(block + r * STRIDE + i * useful, rows + i * next_y + (o + r) * useful, useful);
+                    for (int64_t j = 0; j < taps; j += COLUMNS) {       /* the places are the rows, and the taps the columns */
                         const int vectors = taps - j > WIDTH ? 2 : 1;
-                        if (sparse)             /* here the places are the rows, and the taps the columns */
-                            gather_panel(depth, least(COLUMNS, taps - j), COLUMNS, planes, from, where + j);
-                        else
-                            pack_taps(depth, least(COLUMNS, taps - j), planes + u, where + j);
+                        gather_panel(depth, least(COLUMNS, taps - j), planes, from, where + j);
                         for (int64_t r = 0, some; r < height; r += some) {
                             some = tile_rows(height - r);
                             plain_tile(some, vectors, depth, block + r * STRIDE, panel, COLUMNS, 0, sums + (o + r) * wide + j, wide,
@@ -557,11 +647,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
             }
         }
         for (int64_t o = 0; o < w->out; o++)
-            if (turned)
-                for (int64_t j = 0; j < taps; j++)
-                    filters[o * taps + j] = sums[j * WIDTH + o];
-            else
-                memcpy(filters + o * taps, sums + o * wide, taps * sizeof(DY_T));
+            memcpy(filters + o * taps, sums + o * wide, taps * sizeof(DY_T));
     }
     return 0;
 }

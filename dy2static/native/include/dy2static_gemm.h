@@ -13,6 +13,7 @@ DY_TILES(any_tile, 0)
 /* Rows of op(A) one after the other. */
 static void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a, const int64_t lda)
 {
+    DY_T *const block = at_hand(own_block);
     int64_t i = 0;
     if (transposed)
         for (; i + 4 <= rows; i += 4) {
@@ -35,6 +36,7 @@ static void pack_block(const int transposed, const int64_t rows, const int64_t d
 static void pack_panel(const int transposed, const int64_t depth, const int64_t columns, const int64_t width, const DY_T *b,
                        const int64_t ldb)
 {
+    DY_T *const panel = at_hand(own_panel);
     if (!transposed) {
         if (columns == COLUMNS)
             for (int64_t l = 0; l < depth; l++)
@@ -272,6 +274,7 @@ static void vector_product(const int by_rows, const int64_t n, const int64_t k, 
         const DY_T keep = l ? 1 : beta;
         const DY_T *from = x + l;
         if (step != 1) {
+            DY_T *const block = at_hand(own_block);
             for (int64_t s = 0; s < depth; s++)
                 block[s] = x[(l + s) * step];
             from = block;
@@ -304,6 +307,7 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
+    const DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);
     for (int64_t l = 0; l < k; l += DEPTH) {
         const int64_t depth = k - l < DEPTH ? k - l : DEPTH;
         const DY_T keep = l ? 1 : beta;

@@ -31,13 +31,20 @@ enum {
     STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
 };
 
-static __thread DY_T block[HEIGHT * STRIDE] __attribute__((aligned(64)));
-static __thread DY_T panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
+static __thread DY_T own_block[HEIGHT * STRIDE] __attribute__((aligned(64)));
+static __thread DY_T own_panel[DEPTH * COLUMNS + WIDTH] __attribute__((aligned(64)));
 
 #define DY_INLINE static inline __attribute__((always_inline))
 
 DY_INLINE dy_vector load(const DY_T *from) { return *(const dy_unaligned *)from; }
 DY_INLINE void store(DY_T *to, dy_vector value) { *(dy_unaligned *)to = value; }
+
+/* The address of memory of the thread, which the compiler asks for once: by itself it would do so in the innermost loops. */
+DY_INLINE DY_T *at_hand(DY_T *address)
+{
+    __asm__("" : "+r"(address));
+    return address;
+}
 
 /* memcpy without the call, for short runs. */
 DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
