@@ -266,11 +266,11 @@ DY_INLINE void gather_rows(const int64_t found, const int64_t depth, DY_T *to, c
     }
 }
 
-/* Columns of `panel`: for each of `depth` taps, what it meets at each place. */
-static void gather_panel(const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where, const int64_t *from)
+/* Columns of a panel: for each of `depth` taps, what it meets at each place. */
+static void gather_panel(DY_T *to, const int64_t depth, const int64_t columns, const DY_T *planes, const int64_t *where,
+                         const int64_t *from)
 {
     run runs[COLUMNS];
-    DY_T *const to = at_hand(own_panel);
     const int64_t found = find_runs(columns, from, WIDTH, runs);
     if (columns < COLUMNS)                      /* what was left there must not raise flags */
         memset(to, 0, depth * COLUMNS * sizeof(DY_T));
@@ -290,44 +290,58 @@ static void gather_panel(const int64_t depth, const int64_t columns, const DY_T 
     }
 }
 
-/* What `tapped_product` does, for the places of `images` images whose planes and results lie `apart` and `next` elements
-   apart; from, to: the places of all of them. */
-static void gathered_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t *where, const DY_T *planes,
-                             const int64_t columns, const int64_t *from, const int64_t *to, const int64_t each, DY_T *result,
-                             DY_T *strip)
+/* What `tapped_product` does, for the places of several images; from, to: the places of all of them in planes and results.
+   raw: the filters are as they are, rows of `depth`. */
+static void gathered_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int raw, const int64_t *where,
+                             const DY_T *planes, const int64_t columns, const int64_t *from, const int64_t *to, const int64_t each,
+                             DY_T *result, DY_T *strip, DY_T *panels)
 {
-    const DY_T *const panel = at_hand(own_panel);
     const int64_t width = (columns + COLUMNS - 1) / COLUMNS * COLUMNS;
+    DY_T *const block = at_hand(own_block);
+    int straight[GATHERED / COLUMNS];
     run runs[COLUMNS];
-    for (int64_t l = 0; l < depth; l += DEPTH)
-        for (int64_t u = 0; u < columns; u += COLUMNS) {
-            const int64_t some = least(COLUMNS, columns - u), found = find_runs(some, to + u, COLUMNS, runs);
-            const int vectors = some > WIDTH ? 2 : 1, straight = found == 1 && to[u] >= 0 && some == vectors * WIDTH;
-            DY_T *const target = straight ? result + to[u] : strip + u;
-            const int64_t ld = straight ? each : width;
-            gather_panel(least(DEPTH, depth - l), some, planes, where + l, from + u);
-            for (int64_t r = 0, height; r < rows; r += height) {
-                height = tile_rows(rows - r);
-                plain_tile(height, vectors, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, panel, COLUMNS, 0,
-                           target + r * ld, ld, 1, l ? 1 : 0);
+    for (int64_t u = 0; u < columns; u += COLUMNS) {
+        const int64_t some = least(COLUMNS, columns - u);
+        straight[u / COLUMNS] = some % WIDTH == 0 && find_runs(some, to + u, COLUMNS, runs) == 1;
+    }
+    for (int64_t l = 0; l < depth; l += DEPTH) {
+        const int64_t some = least(DEPTH, depth - l);
+        for (int64_t u = 0; u < columns; u += COLUMNS)
+            gather_panel(panels + u * (DEPTH + 1), some, least(COLUMNS, columns - u), planes, where + l, from + u);
+        for (int64_t r = 0, height; r < rows; r += height) {
+            const DY_T *const left = raw ? block : filters + (l / DEPTH * rows + r) * STRIDE;
+            height = tile_rows(rows - r);
+            for (int64_t i = 0; raw && i < height; i++)
+                copy(block + i * STRIDE, filters + (r + i) * depth + l, some);
+            for (int64_t u = 0; u < columns; u += COLUMNS) {
+                DY_T *const target = straight[u / COLUMNS] ? result + r * each + to[u] : strip + r * width + u;
+                plain_tile(height, columns - u > WIDTH ? 2 : 1, some, left, panels + u * (DEPTH + 1), COLUMNS, 0, target,
+                           straight[u / COLUMNS] ? each : width, 1, l ? 1 : 0);
             }
-            if (straight || l + DEPTH < depth)
-                continue;
-            for (int64_t r = 0; r < rows && 2 * found > some; r++)
-                for (int64_t j = 0; j < some; j++)
-                    if (to[u + j] >= 0)
-                        result[r * each + to[u + j]] = strip[r * width + u + j];
-            for (int64_t t = 0; t < found && 2 * found <= some; t++)
-                if (runs[t].from >= 0)
-                    for (int64_t r = 0; r < rows; r++)
-                        copy(result + r * each + runs[t].from, strip + r * width + u + runs[t].at, runs[t].length);
         }
+    }
+    for (int64_t u = 0; u < columns; u += COLUMNS) {
+        const int64_t some = least(COLUMNS, columns - u), found = find_runs(some, to + u, COLUMNS, runs);
+        if (straight[u / COLUMNS])
+            continue;
+        for (int64_t r = 0; r < rows && 2 * found > some; r++)
+            for (int64_t j = 0; j < some; j++)
+                if (to[u + j] >= 0)
+                    result[r * each + to[u + j]] = strip[r * width + u + j];
+        for (int64_t t = 0; t < found && 2 * found <= some; t++)
+            if (runs[t].from >= 0)
+                for (int64_t r = 0; r < rows; r++)
+                    copy(result + r * each + runs[t].from, strip + r * width + u + runs[t].at, runs[t].length);
+    }
 }
 
-static int64_t strip_size(const int sparse, const int64_t rows, const places *at, const int64_t images)
+/* What the two products want: a strip of results, and panels. */
+static int64_t strip_size(const int sparse, const int64_t rows, const int64_t columns)
 {
-    return rows * (sparse ? (images * count(at->grid) + COLUMNS - 1) / COLUMNS * COLUMNS : COLUMNS);
+    return rows * (sparse ? least(GATHERED, (columns + COLUMNS - 1) / COLUMNS * COLUMNS) : COLUMNS);
 }
+
+static int64_t panels_size(const int sparse) { return sparse ? GATHERED * (DEPTH + 1) + WIDTH : 0; }
 
 /* Repeat the places of one image for several. */
 static void repeat_places(const int64_t useful, const int64_t images, int64_t *from, const int64_t apart, int64_t *to,
@@ -343,13 +357,14 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
-    const int64_t depth = w->in * count(w->kernel), packed = packed_rows(depth) * w->out, useful = count(w->spots);
+    const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
     const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
     const int sparse = is_sparse(&at, w->out);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
+    const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = rounded(strip_size(sparse, w->out, columns));
     int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
-                                  + (l.total * images + packed + strip_size(sparse, w->out, &at, images)) * sizeof(DY_T));
+                                  + (l.total * images + packed + strips + panels_size(sparse)) * sizeof(DY_T));
     if (!where)
         return 1;
     int64_t *const from = where + rounded(depth), *const to = from + columns;
@@ -360,7 +375,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
         repeat_places(useful, images, from, l.total, to, next_y);
     }
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * depth) {
-        for (int64_t i = 0; i < w->out; i++)
+        for (int64_t i = 0; !sparse && i < w->out; i++)
             for (int64_t s = 0; s < depth; s += DEPTH)
                 memcpy(rows + (s / DEPTH * w->out + i) * STRIDE, filters + i * depth + s, least(DEPTH, depth - s) * sizeof(DY_T));
         for (int64_t n = 0; n < w->batch; n += images) {
@@ -368,9 +383,10 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
             DY_T *const result = y + n * next_y + g * w->out * useful;
             for (int64_t i = 0; i < here; i++)
                 fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
-            if (sparse)
-                gathered_product(w->out, depth, rows, where, planes, here * useful, from, to, useful, result, strip);
-            else
+            for (int64_t u = 0; sparse && u < here * useful; u += GATHERED)
+                gathered_product(w->out, depth, filters, 1, where, planes, least(GATHERED, here * useful - u), from + u, to + u,
+                                 useful, result, strip, strip + strips);
+            if (!sparse)
                 tapped_product(w->out, depth, rows, where, planes, &at, result, strip);
         }
     }
@@ -398,8 +414,9 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     places at = {plane, {grid[0], grid[1], grid[2]}, {0}, {w->stride[0], w->stride[1], w->stride[2]}, w->image};
     const int sparse = is_sparse(&at, w->in);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
+    const int64_t strips = rounded(strip_size(sparse, w->in, columns));
     int64_t *const where = memory((2 * rounded(depth) + 2 * columns) * 8
-                                  + (total * images + packed + strip_size(sparse, w->in, &at, images)) * sizeof(DY_T));
+                                  + (total * images + packed + strips + panels_size(sparse)) * sizeof(DY_T));
     if (!where)
         return 1;
     int64_t *const met = where + rounded(depth), *const places_from = met + rounded(depth), *const places_to = places_from + columns;
@@ -453,10 +470,10 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
                                 fill_plane(to + o * count(plane), plane, from + o * count(w->spots), w->spots, one, first);
                             memset(to + w->out * count(plane), 0, SLACK * sizeof(DY_T));
                         }
-                        if (sparse)
-                            gathered_product(w->in, used, rows, where, planes, here * useful, places_from, places_to,
-                                             count(w->image), result, strip);
-                        else
+                        for (int64_t u = 0; sparse && u < here * useful; u += GATHERED)
+                            gathered_product(w->in, used, rows, 0, where, planes, least(GATHERED, here * useful - u),
+                                             places_from + u, places_to + u, count(w->image), result, strip, strip + strips);
+                        if (!sparse)
                             tapped_product(w->in, used, rows, where, planes, &at, result, strip);
                     }
                 }
@@ -636,7 +653,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
                             copy(block + r * STRIDE + i * useful, rows + i * next_y + (o + r) * useful, useful);
                     for (int64_t j = 0; j < taps; j += COLUMNS) {       /* the places are the rows, and the taps the columns */
                         const int vectors = taps - j > WIDTH ? 2 : 1;
-                        gather_panel(depth, least(COLUMNS, taps - j), planes, from, where + j);
+                        gather_panel(panel, depth, least(COLUMNS, taps - j), planes, from, where + j);
                         for (int64_t r = 0, some; r < height; r += some) {
                             some = tile_rows(height - r);
                             plain_tile(some, vectors, depth, block + r * STRIDE, panel, COLUMNS, 0, sums + (o + r) * wide + j, wide,
