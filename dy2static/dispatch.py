@@ -64,7 +64,8 @@ class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
     def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
-                 check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager", backend: Optional[str] = None):
+                 check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager", backend: Optional[str] = None,
+                 verbosity: int = 0):
         self.function, self.strict = function, strict
         self.cache = Cache(cache_limit, cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
@@ -75,7 +76,7 @@ class Dispatcher:
         self.postponed: Dict[Tuple, int] = Recent()
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
-        self.check, self.rng, self._backend = check, rng, backend
+        self.check, self.rng, self._backend, self._verbosity = check, rng, backend, verbosity
         self._profile: Optional[Profile] = None
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
@@ -226,11 +227,11 @@ class Dispatcher:
     def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
         program = self._captured(args, kwargs)
         self.captures += 1
-        if config.VERBOSITY.value >= 1:
+        if self.verbosity >= 1:
             log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
-        if config.VERBOSITY.value >= 3:
+        if self.verbosity >= 3:
             log.warning("graph of %s:\n%s", self.function.__qualname__, program.graph)
-        if config.VERBOSITY.value >= 4:
+        if self.verbosity >= 4:
             log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
         checked = CheckedCall(self.function, program, self.check, self._checked) if self.check else None
         self.cache.put(program, checked or self._call_of(program))
@@ -264,7 +265,7 @@ class Dispatcher:
             if -1 in failed:
                 continue
             guards = [program.guards[i] for i in failed]
-            if config.VERBOSITY.value >= 1:
+            if self.verbosity >= 1:
                 log.warning("%s: a program does not fit: %s", self.function.__qualname__,
                             "; ".join(g.describe() for g in guards))
             numbers = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float)]
@@ -302,6 +303,11 @@ class Dispatcher:
             native.profiled = self.profile
             self.cache.exchange(program, native)
             call.program = native
+
+    @property
+    def verbosity(self) -> int:
+        """How much is logged: the more of what this function and the process ask for."""
+        return max(self._verbosity, config.VERBOSITY.value)
 
     @property
     def backend(self) -> str:

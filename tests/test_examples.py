@@ -66,6 +66,30 @@ def test_docstrings():
     assert "captures=4, fallbacks=0" in out, "to train and to test, without state and with"
 
 
+@pytest.mark.parametrize("model", ["MLP", "MLPSideEffect"])
+def test_static_graph_mnist(model):
+    out = run("examples/static_graph/mnist.py", "--quick", "--model", model)
+    apart = [abs(float(one) - float(other)) for one, other in re.findall(r"loss ([\d.]+) as written, ([\d.]+)", out)]
+    assert len(apart) == 2 and max(apart) < 1e-3
+    one, other = map(float, re.findall(r"test accuracy ([\d.]+) as written, ([\d.]+)", out)[0])
+    assert one > 0.8 and abs(one - other) < 0.01
+    assert re.search(r"^3 schedules", out, re.M) and "def forward(arena, " in out, "to train, and two sizes of batches to test"
+    assert "MLPSideEffect" != model or "calls that were counted: 72" in out
+
+
+def test_static_graph_vgg():
+    out = run("examples/static_graph/vgg.py", "--quick")
+    apart = [abs(float(one) - float(other)) for one, other in re.findall(r"loss ([\d.]+) as written, ([\d.]+)", out)]
+    assert len(apart) == 2 and apart[0] < 1e-4 and apart[1] < 2e-2
+
+
+def test_static_graph_ptb():
+    out = run("examples/static_graph/ptb.py", "--quick")
+    pairs = re.findall(r"perplexity ([\d.]+) as written, ([\d.]+)", out)
+    assert len(pairs) == 2 and all(abs(float(one) / float(other) - 1) < 1e-3 for one, other in pairs)
+    assert float(pairs[1][0]) < float(pairs[0][0]) and "schedules: 2" in out
+
+
 def test_newton():
     """The program itself checks its gradients, against eager and against finite differences."""
     out = run("examples/newton.py", "--steps", "3")

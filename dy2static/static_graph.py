@@ -1,0 +1,166 @@
+"""Chainer's names for static graphs: `static_graph`, `static_code`, and the schedules of a chain."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+import chainer
+from chainer.graph_optimizations import static_graph_utilities
+
+from .runtime.program import Program
+from .static_function import StaticFunction
+
+
+class StaticSchedule:
+    """One schedule: the `Program` of one signature.  Printed, it is the Python function that runs.
+
+    program: that program; ``program.graph``, ``program.guards`` and ``program.profile()`` tell more.
+    """
+
+    def __init__(self, program: Program):
+        self.program = program
+
+    @property
+    def code(self) -> str:
+        """The generated function, as text: what the schedule does, in order."""
+        return self.program.code
+
+    def is_empty(self) -> bool:
+        """False: there are no schedules that are not complete."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"StaticSchedule({self.program.signature}):\n{self.code}"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, StaticSchedule) and self.program is other.program
+
+    def __hash__(self) -> int:
+        return hash(self.program)
+
+
+class ScheduleManager:
+    """The schedules of a static chain: ``chain.schedule_manager``.  Instances of one class share it.
+
+    minimize_cache_size, verbosity_level: what `static_graph` was given.
+    """
+
+    def __init__(self, function: "StaticGraph", minimize_cache_size: bool, verbosity_level: int):
+        self._function = function
+        self.minimize_cache_size, self.verbosity_level = minimize_cache_size, verbosity_level
+
+    @property
+    def schedules(self) -> Dict[str, List[StaticSchedule]]:
+        """All schedules by signature, the one used last first."""
+        found: Dict[str, List[StaticSchedule]] = {}
+        for program in self._function.dispatcher.programs:
+            found.setdefault(program.signature, []).append(StaticSchedule(program))
+        return found
+
+    def end_forward(self) -> None:
+        """Nothing: each call has arrays of its own, so that any number of them may come before one ``backward()``."""
+
+    def __repr__(self) -> str:
+        lines = ["ScheduleManager:"]
+        for signature, schedules in self.schedules.items():
+            lines.append(f"key string: {signature} -> schedule list of length: {len(schedules)}")
+            lines += map(repr, schedules)
+        return "\n".join(lines) + "\n"
+
+
+class StaticGraph(StaticFunction):
+    """What `static_graph` makes of a method: a `StaticFunction` that follows ``chainer.config.use_static_graph``."""
+
+    def __init__(self, function: Any, force_test_define_by_run: bool = False, minimize_cache_size: bool = False,
+                 verbosity_level: int = 0, **options: Any):
+        super().__init__(function, verbosity=verbosity_level, **options)
+        self.force_test_define_by_run, self.minimize_cache_size = force_test_define_by_run, minimize_cache_size
+        self.manager = ScheduleManager(self, minimize_cache_size, verbosity_level)
+        self._trained: Optional[bool] = None
+        self._is_placed = False
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._is_placed = True
+        for attribute, descriptor in (("schedule_manager", _Manager), ("static_schedule", _Schedule)):
+            if attribute not in owner.__dict__:
+                setattr(owner, attribute, descriptor(self))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        config = chainer.config
+        if not config.use_static_graph or self.force_test_define_by_run and not config.train:
+            return self.python_function(*args, **kwargs)
+        if not self._is_placed:
+            self._place(args)
+        if self.minimize_cache_size and self._trained is not config.train:
+            self._trained = config.train
+            self.dispatcher.clear()
+        return super().__call__(*args, **kwargs)
+
+    def _place(self, args: Any) -> None:
+        """Give a chain its attributes where the method was decorated after its class was made."""
+        self._is_placed = True
+        for base in type(args[0]).__mro__ if args and isinstance(args[0], chainer.Link) else ():
+            if self in base.__dict__.values():
+                self.__set_name__(base, self.__name__)
+
+
+class _Manager:
+    """``chain.schedule_manager``."""
+
+    def __init__(self, function: StaticGraph):
+        self.function = function
+
+    def __get__(self, chain: Any, owner: Optional[type] = None) -> Any:
+        return self.function.manager
+
+
+class _Schedule(_Manager):
+    """``chain.static_schedule``: the one used last; None before the first call."""
+
+    def __get__(self, chain: Any, owner: Optional[type] = None) -> Any:
+        programs = self.function.dispatcher.programs
+        return StaticSchedule(programs[0]) if programs else None
+
+
+def static_graph(function: Optional[Callable] = None, *, force_test_define_by_run: bool = False,
+                 minimize_cache_size: bool = False, verbosity_level: int = 0, enable_double_backprop: bool = False,
+                 **options: Any) -> Any:
+    """Compile ``__call__`` or ``forward`` of a Chain; in place of ``chainer.static_graph``, with its arguments.
+
+    Unlike there, all code runs in every call (print, counters, control flow), the chain may be called any number of
+    times before ``backward()``, and arguments and results are those that the method has without the decorator.
+
+    force_test_define_by_run: run as written while ``chainer.config.train`` is False.
+    minimize_cache_size: forget all schedules when ``chainer.config.train`` changes.  `to_static`'s ``cache_limit`` and
+        ``cache_bytes`` bound them in any case.
+    verbosity_level: 1 logs each capture and why it was needed, 2 more (see `set_verbosity`).
+    enable_double_backprop: gradients of gradients are there in any case.
+    options: those of `to_static`.
+
+    Off while ``chainer.config.use_static_graph`` is False.
+    """
+    def decorate(method: Callable) -> StaticGraph:
+        return StaticGraph(getattr(method, "python_function", method), force_test_define_by_run, minimize_cache_size,
+                           verbosity_level, **options)
+    return decorate if function is None else decorate(function)
+
+
+def static_code(function: Optional[Callable] = None, *, func_name: Optional[str] = None) -> Any:
+    """Mark code that runs in every iteration; in place of ``chainer.static_code``.
+
+    All code does so here: the function comes back as it is.  Its ``inputs=`` and ``outputs=`` are lists of arrays as any
+    other arguments, and results that it writes in place are those of the one call.  func_name: kept as its attribute.
+    """
+    def decorate(code: Callable) -> Callable:
+        if func_name is not None:
+            code.func_name = func_name                  # type: ignore[attr-defined]
+        return code
+    return decorate if function is None else decorate(function)
+
+
+def patch_chainer() -> None:
+    """Make ``chainer.static_graph`` and ``chainer.static_code`` these ones, for classes that are defined afterwards."""
+    package = chainer.graph_optimizations
+    for place, name, ours in ((chainer, "static_graph", static_graph), (package.static_graph, "static_graph", static_graph),
+                              (chainer, "static_code", static_code), (package, "static_code", static_code),
+                              (static_graph_utilities, "static_code", static_code)):
+        setattr(place, name, ours)
