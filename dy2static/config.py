@@ -42,6 +42,14 @@ CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "",
 CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, "how many MiB of compiled libraries are kept; those used least recently go")
 ONEDNN = Flag("DY2STATIC_ONEDNN", "",
               "the file of oneDNN's library; `none`: do without; empty: that of this environment or the system")
+THREADS = Flag("DY2STATIC_THREADS", 0,
+               "how many threads native programs use; 0: `OMP_NUM_THREADS`, if that is less than there are cores, or one for each")
+
+
+def openmp_threads() -> int:
+    """The number of threads in OMP_NUM_THREADS, the first if there is a list; 0 where there is none."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() else 0
 
 
 def cache_home() -> str:

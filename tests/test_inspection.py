@@ -351,7 +351,7 @@ ENVIRONMENT = {
 
 #: Those of native code, and the files of tests that set them.
 ELSEWHERE = {"CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py", "CACHE_MB": "test_native_store.py",
-             "ONEDNN": "test_native_products.py"}
+             "ONEDNN": "test_native_products.py", "THREADS": "test_native_team.py"}
 
 
 @pytest.mark.parametrize("setting", ENVIRONMENT)

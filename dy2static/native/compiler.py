@@ -101,6 +101,11 @@ def build(source: str, flags: Tuple[str, ...] = ()) -> library.Library:
         raise BuildFailed(f"what {shlex.join(maker.command)} made cannot be used: {reason}") from reason
 
 
+def built() -> Tuple[library.Library, ...]:
+    """The libraries of this process."""
+    return tuple(_built.values())
+
+
 def key_of(source: str, maker: Compiler, flags: Tuple[str, ...] = FLAGS) -> str:
     """The hash of everything that decides what the library is: text, headers, compiler, flags, CPU."""
     parts = (source, _headers(), shlex.join(maker.command), maker.identity, " ".join(flags), cpu_identity())

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
 from .groups import REDUCTIONS, Group, total_place
 from .places import Place, broadcast, compact_strides, place_of
+from .shares import Level, Share, cut
 
 #: Longer sums of floats are made of sums of so many elements, which are added up in double precision.
 BLOCK = 4096
@@ -17,6 +18,12 @@ BLOCK = 4096
 #: The work of one element, in operations, up to which it is computed again in a later sweep instead of being kept.
 _CHEAP = 4
 _DEAR = frozenset("exp log tanh sigmoid sin cos tan log1p expm1 power softplus sqrt div elu".split())
+
+#: Nanoseconds for one element: a byte of memory, an operation, one that is dear.  They decide what threads share.
+_BYTE, _OPERATION, _DEAR_OPERATION = 0.05, 0.03, 0.3
+
+#: Bytes of rows that a function may have on its own stack.
+_OWN_BYTES = 32768
 
 _COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
 
@@ -37,12 +44,14 @@ class LoopWriter:
         self.places = self._places()
         self.outer = self._merged([a for a in outer if group.shape[a] != 1])
         self.inner = self._merged([a for a in inner if group.shape[a] != 1])
-        self.buffered: Dict[Value, str] = {}
-        for value in self._wanted_later():
-            if value not in self.buffered:
-                self.buffered[value] = memory.scratch(math.prod(self._sizes(self.inner)), value.dtype)
         self.lines: List[str] = []
         self.depth = 0
+        kept = list(dict.fromkeys(self._wanted_later()))
+        self.share: Optional[Share] = self._cut(kept)
+        self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
+        self.before: List[str] = []                         # what comes in front of the shares
+        self._own_sums: Dict[Value, str] = {}               # the part of it that belongs to one share
+        self.buffered: Dict[Value, str] = {value: self._row_buffer(value) for value in kept}
 
     # What is where
 
@@ -81,6 +90,74 @@ class LoopWriter:
 
     def _sizes(self, merged: Sequence[Sequence[int]]) -> List[int]:
         return [math.prod(self.group.shape[a] for a in axes) for axes in merged]
+
+    # Shares of threads
+
+    def _cut(self, kept: Sequence[Value]) -> Optional[Share]:
+        """The loop that threads share, if any."""
+        group, sizes = self.group, self._sizes(self.inner)
+        elements = math.prod(group.shape)
+        if not elements or math.prod(sizes) * sum(v.dtype.itemsize for v in kept) > _OWN_BYTES:
+            return None
+        totals = [total_place(node, v) for node in group.nodes for v in node.outputs if v in group.totals]
+        levels = []
+        for letter, merged in (("i", self.outer), ("j", () if self.rowwise else self.inner)):
+            for k, (axes, size) in enumerate(zip(merged, self._sizes(merged))):
+                apart = all(place.strides[axes[-1]] for place in totals)
+                summed = 0 if apart else sum(math.prod(place.base.shape) for place in totals)
+                levels.append(Level(f"{letter}{k}", size, letter == "j" and k == len(merged) - 1, summed))
+        return cut(levels, elements, elements * self._nanoseconds())
+
+    def _nanoseconds(self) -> float:
+        """What one element takes, about."""
+        moved = {(place.base, place.strides): place.base.dtype.itemsize for place in self.places if any(place.strides)}
+        wide = max(node.inputs[0].dtype.itemsize for node in self.group.nodes if node.inputs) / 4
+        return _BYTE * sum(moved.values()) + wide * sum(
+            _DEAR_OPERATION if node.op.name in _DEAR else _OPERATION for node in self.group.nodes)
+
+    def _row_buffer(self, value: Value) -> str:
+        """Memory for a row: threads have their own."""
+        size = math.prod(self._sizes(self.inner))
+        if self.share is None:
+            return self.memory.scratch(size, value.dtype)
+        name = self.memory.variable("row")
+        self._line(f"{c_type(value.dtype)} {name}[{size}] __attribute__((aligned(64)));")
+        return name
+
+    def _span(self, name: str, size: int) -> Tuple[str, str]:
+        """Where a loop begins and ends."""
+        return ("begin", "end") if self.share is not None and self.share.name == name else ("0", str(size))
+
+    def _for(self, name: str, size: int) -> None:
+        begin, end = self._span(name, size)
+        self._line(f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{")
+        self.depth += 1
+
+    def joined(self) -> List[str]:
+        """Lines that add up what the shares have summed."""
+        self.lines, self.depth = [], 0
+        for node in self.group.nodes:
+            (value,) = node.outputs
+            if value in self.sums:
+                self._join(node, value)
+        return self.lines
+
+    def _join(self, node: Node, value: Value) -> None:
+        assert self.share is not None
+        sums, count, size = self.sums[value], self.share.shares, math.prod(value.shape)
+        if value.ndim == 0:
+            target = self.memory.local(value)
+            self._line(f"{c_type(value.dtype)} {target} = {sums}[0];")
+            self._line(f"for (int64_t k = 1; k < {count}; ++k) {_combined(node, target, f'{sums}[k]')}")
+            if self.memory.stored(value):
+                self._line(f"{self.memory.name(value)}[0] = {target};")
+            return
+        target = self.memory.name(value)
+        self._line(f"memcpy({target}, {sums}, {size * value.dtype.itemsize});")
+        self._line(f"for (int64_t b = 1; b < {count}; ++b) {{")
+        self._line("    #pragma omp simd")
+        self._line(f"    for (int64_t k = 0; k < {size}; ++k) {_combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
+        self._line("}")
 
     # Later sweeps
 
@@ -126,8 +203,7 @@ class LoopWriter:
             if node.outputs[0] in group.totals:
                 self._start_total(node)
         for k, size in enumerate(self._sizes(self.outer)):
-            self._line(f"for (int64_t i{k} = 0; i{k} < {size}; ++i{k}) {{")
-            self.depth += 1
+            self._for(f"i{k}", size)
         for sweep in range(group.sweeps):
             self._row_nodes(sweep)
             self._sweep(sweep)
@@ -136,7 +212,7 @@ class LoopWriter:
             self.depth -= 1
             self._line("}")
         for value in group.totals:
-            if value.ndim == 0 and self.memory.stored(value):
+            if value.ndim == 0 and value not in self.sums and self.memory.stored(value):
                 self._line(f"{self.memory.name(value)}[0] = {self.memory.local(value)};")
         return self.lines
 
@@ -146,11 +222,21 @@ class LoopWriter:
     def _start_total(self, node: Node) -> None:
         (value,) = node.outputs
         start = _start(node.op.name, value)
-        if value.ndim == 0:
+        if self.share is not None and self.share.private:
+            size, type = math.prod(value.shape), c_type(value.dtype)
+            sums = self.memory.scratch(size * self.share.shares, value.dtype)
+            own = self._own_sums[value] = self.memory.variable("mine")
+            self.sums[value] = sums
+            self._line(f"{type} *const {own} = {sums} + begin / {self.share.step} * {size};")
+            self._line(f"for (int64_t k = 0; k < {size}; ++k) {own}[k] = {start};")
+        elif value.ndim == 0:
             self._line(f"{c_type(value.dtype)} {self.memory.local(value)} = {start};")
         else:
-            size = math.prod(value.shape)
-            self._line(f"for (int64_t k = 0; k < {size}; ++k) {self.memory.name(value)}[k] = {start};")
+            text = f"for (int64_t k = 0; k < {math.prod(value.shape)}; ++k) {self.memory.name(value)}[k] = {start};"
+            if self.share is None:
+                self._line(text)
+            else:
+                self.before.append(text)
 
     def _row_nodes(self, sweep: int) -> None:
         for node in self.group.nodes:
@@ -227,8 +313,7 @@ class LoopWriter:
         for node in in_rows:
             self._declare(node, "all_" if blocked or len(sizes) > 1 else "sum_", wide=blocked or len(sizes) > 1)
         for k, size in enumerate(sizes[:-1]):
-            self._line(f"for (int64_t j{k} = 0; j{k} < {size}; ++j{k}) {{")
-            self.depth += 1
+            self._for(f"j{k}", size)
         self._innermost(sweep, nodes, in_rows, sizes, blocked)
         for _ in sizes[:-1]:
             self.depth -= 1
@@ -254,7 +339,7 @@ class LoopWriter:
             accumulated = near + list(in_rows)
             self._line(f"#pragma omp simd{_clauses(accumulated, self.memory)}")
             begin, end = (("b", f"(b + {BLOCK} < {sizes[-1]} ? b + {BLOCK} : {sizes[-1]})") if blocked else
-                          ("0", str(sizes[-1])))
+                          self._span(f"j{last}", sizes[-1]))
             self._line(f"for (int64_t j{last} = {begin}; j{last} < {end}; ++j{last}) {{")
             self.depth += 1
         self._body(sweep, nodes, near)
@@ -276,6 +361,8 @@ class LoopWriter:
     def _target(self, node: Node, address: str) -> str:
         """Where the result of a reduction grows."""
         (value,) = node.outputs
+        if value in self._own_sums:
+            return f"{self._own_sums[value]}[{address}]"
         return f"{self.memory.name(value)}[{address}]" if value.ndim else self.memory.local(value)
 
     def _address_outside(self, place: Place) -> str:

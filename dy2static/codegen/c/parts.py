@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import re
-from typing import Collection, Dict, List, Mapping, Sequence
+from typing import Collection, Dict, List, Mapping, Optional, Sequence
+
+from .shares import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _MADE_OF = re.compile(r"((?:nan_)?(?:sum_|all_))?(\w+?)(_\d+)?$")
@@ -15,11 +17,12 @@ class Parts:
         self.texts: List[str] = []
         self._known: Dict[str, str] = {}
 
-    def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> str:
+    def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
         """A call of the function that these lines are.
 
         types: the C types of the names that exist outside.  own: all names that have been given out; those of these that
-        are not outside are variables of the lines.
+        are not outside are variables of the lines.  share: the lines are the turns from ``begin`` to ``end`` of a loop,
+        which may be done by several threads.
         """
         text = "\n".join(lines)
         names = list(dict.fromkeys(found.group() for found in IDENTIFIER.finditer(text)))
@@ -31,12 +34,28 @@ class Parts:
             if name in types or _is_own(name, own):
                 return numbers.setdefault(name, f"@{len(numbers)}")
             return name
-        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters)
+        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + " shared" * (share is not None)
         if key not in self._known:
             self._known[key] = function = f"part_{len(self.texts)}"
-            arguments = ", ".join(f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters)
-            self.texts.append(f"static __attribute__((noinline)) void {function}({arguments or 'void'})\n{{\n{text}\n}}\n")
-        return f"{self._known[key]}({', '.join(parameters)});"
+            declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
+            self.texts.append((_alone if share is None else _shared)(function, declared, parameters, text))
+        function = self._known[key]
+        if share is None:
+            return f"{function}({', '.join(parameters)});"
+        return f"dy_share({function}, &(struct {function}){{{', '.join(parameters)}}}, {share.count}, {share.step});"
+
+
+def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
+    return f"static __attribute__((noinline)) void {function}({', '.join(declared) or 'void'})\n{{\n{text}\n}}\n"
+
+
+def _shared(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
+    """A `dy_body`: what a function on its own has as parameters is in a structure."""
+    taken = "\n".join(f"    {declaration.replace('*', '*const ')} = given_->{name};"
+                      for declaration, name in zip(declared, names))
+    return (f"struct {function} {{ {' '.join(f'{declaration};' for declaration in declared)} }};\n"
+            f"static void {function}(const void *given, int64_t begin, int64_t end)\n{{\n"
+            f"    const struct {function} *const given_ = given;\n{taken}\n{text}\n}}\n")
 
 
 def _is_own(name: str, own: Collection[str]) -> bool:

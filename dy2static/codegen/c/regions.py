@@ -7,7 +7,7 @@ import numpy as np
 
 from ...ir.graph import Graph, Value
 from ...ir.types import Scalar, Stack
-from ...native import compiler, library, products
+from ...native import compiler, library, products, team
 from ...runtime.clocks import NativeClock
 from ...runtime.traceback import show_user_line
 from . import convolutions, orders
@@ -43,6 +43,7 @@ class Bundle:
         used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
+        headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text else ""
         headers += "" if self.clock is None else self.clock.header
         return f"{_INCLUDES}{headers}{convolutions.headers(text)}{orders.headers(text)}\n{text}"
 

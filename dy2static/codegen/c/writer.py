@@ -25,6 +25,10 @@ from .names import CNames
 from .parts import IDENTIFIER, Parts
 from .places import Place, broadcast, place_of, reshaped
 from .scalars import SCALARS, enters_as_array, scalar_type
+from .shares import Level, Share, cut
+
+#: Nanoseconds that it takes to copy one element.
+_COPY = 0.4
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,10 @@ class Writer:
             buffer.last = max(buffer.last, self.clock)
         return self.pointers[value]
 
+    def variable(self, hint: str) -> str:
+        """A name for a variable of the part that is being written."""
+        return self.given.fresh(hint)
+
     def scratch(self, count: int, dtype: Any) -> str:
         """Memory for the part that is being written."""
         return self.buffer("row", count, dtype).name
@@ -279,7 +287,13 @@ class Writer:
 
     def _group(self, group: Group) -> None:
         """A loop nest: a function of its own, which gives numbers by pointers; arithmetic on single numbers stays here."""
-        lines = ["    " + line for line in LoopWriter(self, group).write()]
+        loops = LoopWriter(self, group)
+        lines = ["    " + line for line in loops.write()]
+        if loops.share is not None:
+            self.lines += ["    " * self.depth + line for line in loops.before]
+            self.part(lines, loops.share)
+            self.lines += ["    " * self.depth + line for line in loops.joined()]
+            return
         if not group.shape:
             self.lines += ["    " * (self.depth - 1) + line for line in lines]
             return
@@ -294,9 +308,9 @@ class Writer:
             lines.append(f"    *{to} = {inside[name]};")
         self.part(lines)
 
-    def part(self, lines: Sequence[str]) -> None:
-        """Lines that only fill memory, as a function of their own."""
-        self.line(self.parts.call(lines, self.types, self.given.taken))
+    def part(self, lines: Sequence[str], share: Optional[Share] = None) -> None:
+        """Lines that only fill memory, as a function of their own; what is shared runs from ``begin`` to ``end``."""
+        self.line(self.parts.call(lines, self.types, self.given.taken, share))
 
     def _sort_in(self, grouping: Grouping, node: Node) -> None:
         name = node.op.name
@@ -369,8 +383,12 @@ class Writer:
         where = " + ".join([*offset, *terms[0]]) or "0"
         text = f"{pointer}[{where}] = {self.element(source, terms[1])};"
         if sizes:
-            self.part([f"{'    ' * (k + 1)}for (int64_t k{k} = 0; k{k} < {n}; ++k{k})" for k, n in enumerate(sizes)]
-                      + ["    " * (len(sizes) + 1) + text])
+            count = math.prod(sizes)
+            share = cut([Level(f"k{k}", n, k == len(sizes) - 1) for k, n in enumerate(sizes)], count, count * _COPY)
+            spans = [("begin", "end") if share is not None and share.name == f"k{k}" else ("0", str(n))
+                     for k, n in enumerate(sizes)]
+            self.part([f"{'    ' * (k + 1)}for (int64_t k{k} = {begin}; k{k} < {end}; ++k{k})"
+                       for k, (begin, end) in enumerate(spans)] + ["    " * (len(sizes) + 1) + text], share)
         else:
             self.line(text)
 

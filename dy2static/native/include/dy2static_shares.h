@@ -1,0 +1,25 @@
+/* Work in shares for several threads: what generated code and libraries of ours know of the team (dy2static_team.h).
+
+   A body does the elements from `begin` to `end` of `count`.  Each call does one share: `step` elements, the last one what is
+   left.  That holds for any number of threads, so that what is summed by shares is the same for all of them. */
+#ifndef DY2STATIC_SHARES_H
+#define DY2STATIC_SHARES_H
+
+#include <stdint.h>
+
+typedef void dy_body(const void *given, int64_t begin, int64_t end);
+
+static void (*dy_team)(dy_body *, const void *, int64_t, int64_t);
+void dy2static_set_team(void *run) { dy_team = run; }       /* null where there is one thread only */
+
+static void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
+{
+    if (dy_team && count > step) {
+        dy_team(body, given, count, step);
+        return;
+    }
+    for (int64_t begin = 0; begin < count; begin += step)
+        body(given, begin, begin + step < count ? begin + step : count);
+}
+
+#endif

@@ -1,0 +1,326 @@
+/* The threads that take part in shared work, one team for the process: the library that team.py builds.
+
+   Shares are dealt in one range to each thread, which keeps parts of arrays in the caches of one core; who has no more takes
+   from others.  The caller never waits for a thread that has not begun: on a loaded machine it does all by itself.  It waits
+   for shares that others are at; where that took too long, or nobody came to help, the next few jobs are done alone.
+
+   Workers look for more work for some microseconds before they go to sleep, and leave the core when others want it.  A child
+   made by fork has no workers and does not start any. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+typedef void dy_body(const void *given, int64_t begin, int64_t end);
+
+enum {
+    MOST_THREADS = 64,
+    AWAKE = 100 * 1000,             /* nanoseconds for which a worker looks for more work */
+    CROWDED = 20 * 1000,            /* sched_yield took longer: others use this core */
+    SLOW = 50 * 1000,               /* to wait so long may be chance */
+    LONG = 100 * 1000,              /* against this it is little to wake others */
+    MOST_SKIPPED = 256
+};
+
+/* Floating-point state: workers compute as the caller would, and the caller gets their exceptions. */
+#if defined(__x86_64__)
+typedef unsigned float_state;
+static float_state get_state(void) { return __builtin_ia32_stmxcsr(); }
+static void set_state(const float_state *state) { __builtin_ia32_ldmxcsr(*state & ~0x3fu); }
+static int get_flags(void) { return __builtin_ia32_stmxcsr() & 0x3f; }
+static void raise_flags(const int flags) { __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | (unsigned)flags); }
+#else
+#include <fenv.h>
+typedef fenv_t float_state;
+static float_state get_state(void)
+{
+    fenv_t state;
+    fegetenv(&state);
+    return state;
+}
+static void set_state(const float_state *state)
+{
+    fesetenv(state);
+    feclearexcept(FE_ALL_EXCEPT);
+}
+static int get_flags(void) { return fetestexcept(FE_ALL_EXCEPT); }
+static void raise_flags(const int flags) { feraiseexcept(flags); }
+#endif
+
+typedef struct {
+    int64_t next, end;              /* shares */
+} __attribute__((aligned(64))) range;
+
+static struct {
+    dy_body *body;
+    const void *given;
+    int64_t count, step;
+    int ranges, threads, core;
+    float_state state;
+} job;
+
+static range ranges[MOST_THREADS];
+static int threads = 1, workers;
+static int busy;                    /* somebody has the team */
+static int64_t jobs;                /* how many there were */
+static __attribute__((aligned(64))) int64_t open;       /* the number of the job at hand, or 0 */
+static __attribute__((aligned(64))) int inside;         /* workers that look at the job */
+static int sleeping, flags, helped;
+static int skip, penalty;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work_to_do = PTHREAD_COND_INITIALIZER;
+
+#define GET(WHAT) __atomic_load_n(&(WHAT), __ATOMIC_SEQ_CST)
+#define SET(WHAT, VALUE) __atomic_store_n(&(WHAT), VALUE, __ATOMIC_SEQ_CST)
+#define ADD(WHAT, VALUE) __atomic_fetch_add(&(WHAT), VALUE, __ATOMIC_SEQ_CST)
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static void pause_a_little(void)
+{
+#if defined(__x86_64__)
+    for (int k = 0; k < 16; k++)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    for (int k = 0; k < 16; k++)
+        __asm__ volatile("isb");
+#endif
+}
+
+/* Shares of one's own range, then of others'; gives how many. */
+static int take_part(const int me)
+{
+    int done = 0;
+    for (int k = 0; k < job.ranges; k++) {
+        range *const from = &ranges[(me + k) % job.ranges];
+        int64_t share;
+        while (__atomic_load_n(&from->next, __ATOMIC_RELAXED) < from->end && (share = ADD(from->next, 1)) < from->end) {
+            const int64_t begin = share * job.step, end = begin + job.step;
+            job.body(job.given, begin, end < job.count ? end : job.count);
+            done++;
+        }
+    }
+    return done;
+}
+
+/* Sleep while no job has begun since `jobs` was `seen`. */
+static void sleep_after(const int64_t seen)
+{
+    pthread_mutex_lock(&lock);
+    ADD(sleeping, 1);
+    while (GET(jobs) == seen)
+        pthread_cond_wait(&work_to_do, &lock);
+    ADD(sleeping, -1);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Wait for another job than the last one.  Who is woken too late for a job looks for the next one. */
+static void wait_for_work(const int64_t last)
+{
+    for (;;) {
+        int64_t begun = GET(jobs);
+        for (int64_t begin = now(), before = begin, after; ; before = after) {
+            for (int k = 0; k < 8; k++, pause_a_little()) {
+                const int64_t seen = GET(open);
+                if (seen && seen != last)
+                    return;
+            }
+            sched_yield();
+            begun = GET(jobs);
+            after = now();
+            if (after - before > CROWDED || after - begin > AWAKE)
+                break;
+        }
+        if (GET(open) && GET(open) != last)
+            return;
+        sleep_after(begun);
+    }
+}
+
+/* On a busy machine Linux tends to wake a thread on the core of the one that wakes it, where both only take turns: a worker
+   leaves that core to the caller. */
+#if defined(__linux__)
+static cpu_set_t allowed;
+static int movable;
+static int core(void) { return sched_getcpu(); }
+static void find_cores(void) { movable = !sched_getaffinity(0, sizeof allowed, &allowed); }
+static void leave(const int taken)
+{
+    cpu_set_t others = allowed;
+    CPU_CLR(taken, &others);
+    if (movable && CPU_COUNT(&others))
+        sched_setaffinity(0, sizeof others, &others);
+}
+#else
+static int core(void) { return -1; }
+static void find_cores(void) {}
+static void leave(const int taken) {}
+#endif
+
+static void help(const int me)
+{
+    set_state(&job.state);
+    if (job.core == core() && job.core >= 0)
+        leave(job.core);
+    const int done = take_part(me);
+    if (done) {
+        __atomic_fetch_or(&flags, get_flags(), __ATOMIC_SEQ_CST);
+        ADD(helped, done);
+    }
+}
+
+static void *worker(void *number)
+{
+    const int me = (int)(intptr_t)number;
+    for (int64_t last = 0;;) {
+        wait_for_work(last);
+        ADD(inside, 1);
+        const int64_t seen = GET(open);             /* before this the caller waits for us, or there is no job */
+        if (seen && seen != last) {
+            last = seen;
+            if (me < job.threads)
+                help(me);
+        }
+        ADD(inside, -1);
+    }
+    return 0;
+}
+
+/* Signals are for the threads that Python knows. */
+static void hire(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    find_cores();
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; workers < threads - 1; workers++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &attributes, worker, (void *)(intptr_t)(workers + 1)))
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, 0);
+    pthread_attr_destroy(&attributes);
+    if (workers < threads - 1)
+        threads = workers + 1;                      /* there are no more to be had */
+}
+
+static void alone(dy_body *body, const void *given, const int64_t count, const int64_t step)
+{
+    for (int64_t begin = 0; begin < count; begin += step)
+        body(given, begin, begin + step < count ? begin + step : count);
+}
+
+static void deal(const int64_t shares, const int count)
+{
+    for (int k = 0; k < count; k++) {
+        ranges[k].next = shares * k / count;
+        ranges[k].end = shares * (k + 1) / count;
+    }
+}
+
+static void wake(int wanted)
+{
+    if (!GET(sleeping))
+        return;
+    pthread_mutex_lock(&lock);
+    if (wanted >= threads - 1 || workers >= threads)    /* else those may be called that are not to come */
+        pthread_cond_broadcast(&work_to_do);
+    else
+        for (; wanted > 0; wanted--)
+            pthread_cond_signal(&work_to_do);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Wait until nobody is at a share; gives for how long. */
+static int64_t wait_for_others(const int64_t begin)
+{
+    for (int k = 0; GET(inside); k++)
+        if (k < 64)
+            pause_a_little();
+        else
+            sched_yield();                          /* it may be this core that one of them wants */
+    return now() - begin;
+}
+
+/* How many jobs to do alone after a short one that nobody came to, or one that others were long at. */
+static void learn(const int64_t worked, const int64_t waited)
+{
+    if (helped ? waited < SLOW || waited < worked / 2 : worked > LONG) {
+        penalty /= 2;
+        return;
+    }
+    penalty = penalty ? 2 * penalty : 1;
+    if (penalty > MOST_SKIPPED)
+        penalty = MOST_SKIPPED;
+    skip = penalty;
+}
+
+void run(dy_body *body, const void *given, int64_t count, int64_t step)
+{
+    const int64_t shares = (count + step - 1) / step;
+    if (GET(threads) < 2 || shares < 2 || __atomic_exchange_n(&busy, 1, __ATOMIC_SEQ_CST)) {
+        alone(body, given, count, step);
+        return;
+    }
+    if (skip > 0) {
+        skip--;
+        SET(busy, 0);
+        alone(body, given, count, step);
+        return;
+    }
+    if (workers < threads - 1)
+        hire();
+    job.body = body;
+    job.given = given;
+    job.count = count;
+    job.step = step;
+    job.threads = threads;
+    job.ranges = shares < threads ? (int)shares : threads;
+    job.state = get_state();
+    job.core = core();
+    deal(shares, job.ranges);
+    flags = helped = 0;
+    const int64_t begin = now();
+    SET(open, ++jobs);
+    wake(job.ranges - 1);
+    take_part(0);
+    SET(open, 0);
+    const int64_t done = now(), waited = wait_for_others(done);
+    learn(done - begin, waited);
+    if (flags)
+        raise_flags(flags);
+    SET(busy, 0);
+}
+
+/* How many threads take part, the caller included. */
+void set_threads(int count)
+{
+    skip = penalty = 0;
+    SET(threads, count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : count);
+}
+
+int get_threads(void) { return GET(threads); }
+
+/* Workers that there are. */
+int get_workers(void) { return workers; }
+
+static void in_child(void)
+{
+    pthread_mutex_init(&lock, 0);
+    pthread_cond_init(&work_to_do, 0);
+    threads = 1;
+    workers = busy = inside = sleeping = skip = penalty = 0;
+    open = 0;
+}
+
+static __attribute__((constructor)) void watch_forks(void) { pthread_atfork(0, 0, in_child); }
