@@ -8,12 +8,13 @@ import chainer
 
 from . import passes
 from .capture.capture import Capture
+from .codegen import hotpath
 from .codegen.assemble import assemble
 from .codegen.backends import emit
 from .codegen.differentiate import Differentiation, compile_backward, differentiate
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
-from .runtime import backprop, hooks
+from .runtime import backprop, hooks, updating
 from .runtime.profile import Profile
 from .runtime.program import Program
 from .staging import staging
@@ -54,6 +55,8 @@ _UNKNOWN = "the result of a host call, or an object that only the host can use, 
 
 def _program(outcome: Outcome, nodes: Differentiation, native: bool, profile: Optional[Profile] = None) -> Program:
     """The program of a graph, of NumPy calls or with native code.  profile: whose clocks are in it."""
+    if native:
+        hotpath.prepare()
     make = functools.partial(emit, nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved)
     try:
         forward = make(native=native, clock=None if profile is None else profile.clock("forward"))
@@ -92,6 +95,7 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
 def install() -> None:
     """Give the run time its doors to the compiler."""
     backprop.install()
+    updating.install()
     hooks.convert = convert
     hooks.compile_backward = compile_backward
     hooks.symbolic_types.update(staging.SYMBOLIC_TYPES)

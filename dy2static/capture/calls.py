@@ -22,6 +22,7 @@ import numpy as np
 
 from ..ir.types import type_of
 from ..lowering.registration import registered
+from ..runtime import backprop, updating
 from ..runtime.frames import warn
 from ..runtime.staticness import NOT_STATIC, StaticCallable
 from ..symbolic import patches, stand_ins
@@ -63,6 +64,9 @@ _WITH_CLOCKS = frozenset(("datetime", "_datetime", "_pydatetime", "pathlib", "pa
 #: Stand-ins of ours: their methods do the right thing already.
 _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
 
+#: Chainer's methods, by those of ours that stand in their places.
+_ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
+
 #: Functions that answer yes or no, as the world is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
@@ -87,6 +91,9 @@ class Calls(Classes, Draws, NumberCalls):
         if lowering is not None and not isinstance(target, type) and id(target) not in self._lowering:
             given = (function.__self__,) if kind is types.MethodType else ()
             return functools.partial(self._lowered, function, target, lowering, given)
+        if type(target) is types.FunctionType and target in _ORIGINALS:
+            original = _ORIGINALS[target]
+            return self.callee(original if target is function else types.MethodType(original, function.__self__))
         if kind in _FUNCTIONS and (function is breakpoint or function == pdb.set_trace or function.__module__ in _DEBUGGERS):
             return lambda *args, **kwargs: self.capture.abort("a debugger is called here", final=True)
         if kind is BoundHostMethod and isinstance(function.owner.real, logging.Logger) and function.name in _LOGGED:

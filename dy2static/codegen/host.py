@@ -12,7 +12,8 @@ from ..ir.graph import Value
 from ..lowering.observed import Surprise
 from ..lowering.opaque import has_effects, relied_on
 from ..pyast.loader import compile_text
-from ..runtime.node import connect, connect_nowhere, connect_some, make_variable, store_gradient
+from ..runtime import node
+from ..runtime.node import connect_nowhere, connect_some, store_gradient
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
@@ -47,8 +48,8 @@ class Entry(Guards):
         self.uses, self.results, self.keep_arena = uses, tuple(results), bool(uses)
         self.forward, self.pool = forward, pool
         self.namespace.update({
-            "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": make_variable,
-            "store_gradient": store_gradient, "connect": connect, "connect_nowhere": connect_nowhere,
+            "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": node.make_variable,
+            "store_gradient": store_gradient, "connect": node.connect, "connect_nowhere": connect_nowhere,
             "connect_some": connect_some, "salvage": salvage, "show_user_line": show_user_line, "origins": origins,
             "Surprise": Surprise})
         self.values: Dict[Value, str] = {}

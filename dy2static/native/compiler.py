@@ -106,6 +106,12 @@ def built() -> Tuple[library.Library, ...]:
     return tuple(_built.values())
 
 
+def is_kept(source: str, flags: Tuple[str, ...] = ()) -> bool:
+    """Whether `build` would find the library in this process or on disk.  Raises `NoCompiler`."""
+    key = key_of(source, compiler(), FLAGS + flags)
+    return key in _built or store.has(key)
+
+
 def key_of(source: str, maker: Compiler, flags: Tuple[str, ...] = FLAGS) -> str:
     """The hash of everything that decides what the library is: text, headers, compiler, flags, CPU."""
     parts = (source, _headers(), shlex.join(maker.command), maker.identity, " ".join(flags), cpu_identity())

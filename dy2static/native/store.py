@@ -47,6 +47,11 @@ def fetch(key: str, make: Callable[[str], None]) -> str:
     return path
 
 
+def has(key: str) -> bool:
+    """Whether there is a sound library with this key."""
+    return _is_sound(os.path.join(directory(), key + ".so"))
+
+
 def directory() -> str:
     """The directory libraries lie in: made where it is missing, a temporary one where it cannot be trusted."""
     wanted = os.path.join(config.cache_home(), "native")

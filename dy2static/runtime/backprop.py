@@ -5,15 +5,97 @@ does the same for such graphs, in the same order; all other graphs are Chainer's
 """
 from __future__ import annotations
 
+import functools
 import heapq
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import chainer
+import numpy as np
 from chainer import _backprop
+from chainer.variable import Parameter, Variable, VariableNode
 
-from .node import CompiledFunction
+from . import node
+from .hooks import stage
+from .node import CompiledFunction, current
+from .segment import ArenaLease, BackwardProgram
+from .traceback import show_user_line
 
-_of_chainer = _backprop._backprop_to_all
+_config, _hooks = chainer.config, chainer.get_function_hooks
+_of_chainer, _backward = _backprop._backprop_to_all, Variable.backward
+_ABSENT = object()
+
+#: Where backprop begins, by dtype.
+ONES: Dict[np.dtype, np.ndarray] = {np.dtype(char): np.ones((), char) for char in "efd"}
+
+
+@functools.wraps(_backward)
+def backward(self: Variable, retain_grad: bool = False, enable_double_backprop: bool = False,
+             loss_scale: Optional[float] = None) -> None:
+    found = None
+    if not (retain_grad or enable_double_backprop or loss_scale is not None or stage.capture is not None
+            or _config.debug or _hooks()):
+        found = prepared(self)
+    if found is None:
+        _backward(self, retain_grad, enable_double_backprop, loss_scale)
+        return
+    function, program, operands, leaves = found
+    self._grad_valid = True
+    entries = _config._local.__dict__
+    before = entries.get("enable_backprop", _ABSENT)
+    entries["enable_backprop"] = False
+    try:
+        lease = None if program.pool is None else ArenaLease(program.pool)
+        results = program.run(None if lease is None else lease.arena, *operands)
+    except Exception as error:
+        raise show_user_line(error, program.run.__code__, program.origins)  # noqa: B904  the same error, with one more entry
+    finally:
+        if before is _ABSENT:
+            del entries["enable_backprop"]
+        else:
+            entries["enable_backprop"] = before
+    finished(function, program, leaves, results)
+
+
+def prepared(variable: Variable) -> Optional[Tuple[CompiledFunction, BackwardProgram, Tuple[Any, ...], Tuple[Any, ...]]]:
+    """What the backward of a loss takes: its creator, the program, the operands, and the Variables that get gradients.
+
+    None for all but the plainest: the loss is a scalar without a gradient, its creator a compiled call, which has made
+    nothing else; all that enters are leaves without gradients.  A leaf that nobody has any more is None.
+    """
+    function = None if variable._node is None else variable._node._creator_node
+    if type(variable) is not Variable or type(function) is not CompiledFunction or function._n_local_function_hooks:
+        return None
+    array = variable._data[0]
+    if (type(array) is not np.ndarray or array.ndim or variable._layout is not None or variable._grad_var is not None
+            or variable._grad is not None or array.dtype not in ONES or len(function.outputs) != 1
+            or function.outputs[0]() is not variable._node):
+        return None
+    nodes, targets, leaves = set(), [], []
+    for i, x in enumerate(function.inputs):
+        if type(x) is not VariableNode or x._creator_node is not None or x._old_style_grad_generator is not None:
+            return None
+        if x._requires_grad:
+            leaf = x._variable()
+            if leaf is not None and (type(leaf) not in (Parameter, Variable) or leaf._has_chainerx_array
+                                     or leaf._grad_var is not None or leaf._grad is not None):
+                return None
+            nodes.add(x)
+            targets.append(i)
+            leaves.append(leaf)
+    program = function.segment.backward.get((tuple(targets), (True,), False))
+    if program is None or not program.is_plain or len(nodes) != len(targets):
+        return None
+    held, one = function.held, ONES[array.dtype].copy()
+    operands = [one if k < 0 else current(held[k]) for k in program.takes]
+    return function, program, tuple(operands), tuple(leaves)
+
+
+def finished(function: CompiledFunction, program: BackwardProgram, leaves: Sequence[Any], results: Sequence[Any]) -> None:
+    """Let the leaves have their gradients."""
+    for leaf, array, (entering, arriving) in zip(leaves, results, program.depends):
+        if leaf is not None:
+            requires_grad = bool(arriving) or any([function.inputs[i]._requires_grad for i in entering])
+            leaf._grad_var, leaf._grad, leaf._loss_scale = node.make_variable(array, requires_grad), array, None
 
 
 def backprop_to_all(outputs: Sequence[Tuple[Any, Any]], retain_grad: bool, loss_scale: Optional[float]) -> None:
@@ -27,6 +109,11 @@ def backprop_to_all(outputs: Sequence[Tuple[Any, Any]], retain_grad: bool, loss_
 def install() -> None:
     """Let Chainer's ``backward`` come here first."""
     _backprop._backprop_to_all = backprop_to_all
+    Variable.backward = backward
+
+
+#: Chainer's method, by what stands in its place: what a capture follows.
+ORIGINALS: Dict[Callable, Callable] = {backward: _backward}
 
 
 def _is_compiled(outputs: Sequence[Tuple[Any, Any]]) -> bool:
@@ -41,7 +128,7 @@ def _is_compiled(outputs: Sequence[Tuple[Any, Any]]) -> bool:
             return False
         seen.add(function)
         for x in function.inputs:
-            if type(x) is not chainer.variable.VariableNode or x._old_style_grad_generator is not None:
+            if type(x) is not VariableNode or x._old_style_grad_generator is not None:
                 return False
             waiting.append(x._creator_node)
     return bool(seen)

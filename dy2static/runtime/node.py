@@ -85,14 +85,14 @@ class CompiledFunction(chainer.FunctionNode):
         self.held, self.lease = (), None
 
 
-def _current(held: Any) -> Any:
+def current(held: Any) -> Any:
     """The value a held entry stands for now."""
     return held._data if type(held) is VariableNode else held
 
 
 def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Sequence[Variable]) -> Tuple[Any, ...]:
     held = node.held
-    operands = [_current(held[k]) if kind == "held" else given[k].array for kind, k in program.operands]
+    operands = [current(held[k]) if kind == "held" else given[k].array for kind, k in program.operands]
     lease = None if program.pool is None else ArenaLease(program.pool)
     try:
         results = program.run(None if lease is None else lease.arena, *operands)
@@ -101,7 +101,7 @@ def _run_backward(node: CompiledFunction, program: BackwardProgram, given: Seque
     count = sum(program.connected)
     depends, reached = program.depends, ()
     if program.depends_in_run is not None:
-        depends, reached = program.depends_in_run(*[_fact(_current(held[k])) for k in program.facts])
+        depends, reached = program.depends_in_run(*[_fact(current(held[k])) for k in program.facts])
     # As in eager, a gradient requires grad if something that it was computed from does.
     gradients = [make_variable(array, any([node.inputs[i]._requires_grad for i in entering])
                                or any([given[i]._requires_grad for i in arriving]))

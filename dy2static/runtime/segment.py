@@ -70,6 +70,8 @@ class BackwardProgram:
     depends: per gradient, the inputs of the node and the given gradients that it is computed from.  Where a run has to
         tell: ``depends_in_run(*facts)``, of what the node holds at the indexes ``facts``, as ints, bools and tuples of
         these; it also gives, per target, whether what is given depends on it (else its gradient is None).
+    is_plain: it gives every target a gradient, whatever happens, and nothing else.
+    takes: per operand, the index of what the node holds, or -1 for the first output gradient.
     """
 
     run: Callable[..., Tuple]
@@ -85,6 +87,13 @@ class BackwardProgram:
     depends: Tuple[Tuple[Tuple[int, ...], Tuple[int, ...]], ...] = ()
     facts: Tuple[int, ...] = ()
     depends_in_run: Optional[Callable[..., Tuple]] = None
+    is_plain: bool = field(init=False)
+    takes: Tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.takes = tuple([k if kind == "held" else -1 for kind, k in self.operands])
+        self.is_plain = (self.again is None and self.depends_in_run is None and not self.conditions and not self.bools
+                         and all(self.connected) and all([kind == "held" or k == 0 for kind, k in self.operands]))
 
 
 @dataclass(eq=False)
