@@ -8,14 +8,15 @@ from typing import Any, Callable, Dict, List, Optional
 import chainer
 
 from . import config
-from .dispatch import enable
+from .dispatch import enable, recompute_option
 from .errors import SignatureError
 from .runtime.staticness import NOT_STATIC, StaticCallable
 from .static_function import BoundStaticFunction, StaticFunction
 
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
-              check: int = 0, rng: str = "eager", backend: Optional[str] = None) -> Any:
+              check: int = 0, rng: str = "eager", backend: Optional[str] = None,
+              recompute: Any = None) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -29,6 +30,10 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         ``"fast"``, other ones, from a counter-based generator whose key each call draws from NumPy's global one.
     backend: what programs run on: ``"numpy"``, calls of NumPy; ``"c"``, native code where there is a C compiler;
         ``"auto"``, NumPy for the first ten calls of each program, then native code.  None: DY2STATIC_BACKEND, or "auto".
+    recompute: what the backward computes again, from what went in, instead of keeping it: ``"none"``; ``"cheap"``, what
+        elementwise ops can make of the rest; ``"sublinear"``, all but what parts the forward into segments (Chen et al.,
+        2016); or how many bytes may be kept, with as little computed again as need be.  As with `F.forget`, arrays
+        that went in must not be changed before the backward.  None: DY2STATIC_RECOMPUTE, or "none".
 
     Raises `SignatureError` for anything else.
     """
@@ -38,8 +43,10 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         raise SignatureError(f'backend is "auto", "c" or "numpy", not {backend!r}')
     if check and rng == "fast":
         raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
+    if recompute is not None:
+        recompute = recompute_option(recompute)
     options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check, "rng": rng,
-               "backend": backend}
+               "backend": backend, "recompute": recompute}
     if target is None:
         return lambda actual: to_static(actual, **options)
     if isinstance(target, StaticCallable):

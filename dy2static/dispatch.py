@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, 
 import chainer
 import numpy as np
 
-from . import config, pipeline
+from . import config, passes, pipeline
 from .check.checked import CheckedCall
 from .errors import (
     CaptureError,
@@ -21,6 +21,7 @@ from .errors import (
     FallbackWarning,
     InternalError,
     Location,
+    SignatureError,
     SourceNotFoundError,
     UnsupportedSyntaxError,
 )
@@ -60,12 +61,21 @@ _MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "
 _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
 
+def recompute_option(option: Any) -> passes.Recompute:
+    """The option ``recompute`` of `to_static` in its one form.  Raises `SignatureError`."""
+    if isinstance(option, str) and option.isdigit():
+        option = int(option)
+    if option in ("none", "cheap", "sublinear") or type(option) is int and option >= 0:
+        return option
+    raise SignatureError(f'recompute is "none", "cheap", "sublinear" or a number of bytes, not {option!r}')
+
+
 class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
     def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
                  check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager", backend: Optional[str] = None,
-                 verbosity: int = 0):
+                 verbosity: int = 0, recompute: Optional[passes.Recompute] = None):
         self.function, self.strict = function, strict
         self.cache = Cache(cache_limit, cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
@@ -77,6 +87,7 @@ class Dispatcher:
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
         self.check, self.rng, self._backend, self._verbosity = check, rng, backend, verbosity
+        self._recompute = recompute
         self._profile: Optional[Profile] = None
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
@@ -242,7 +253,8 @@ class Dispatcher:
     def _captured(self, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
         try:
             with untouched_globals():
-                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.rng, self.backend)
+                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.rng, self.backend,
+                                             self.recompute)
         except SystemError as error:
             # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
             if tries == 0 or "recursion depth mismatch" not in str(error):
@@ -313,6 +325,11 @@ class Dispatcher:
     def backend(self) -> str:
         """What new programs run on."""
         return self._backend or config.BACKEND.value
+
+    @property
+    def recompute(self) -> passes.Recompute:
+        """What backwards of new programs compute again."""
+        return recompute_option(config.RECOMPUTE.value if self._recompute is None else self._recompute)
 
     def enable(self, enabled: bool) -> None:
         """Let calls find the programs, or none of them."""

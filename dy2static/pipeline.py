@@ -26,10 +26,12 @@ from .world.outcome import Outcome
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
-                 observed: Mapping[Tuple, Tuple] = {}, rng: str = "eager", backend: str = "numpy") -> Program:
+                 observed: Mapping[Tuple, Tuple] = {}, rng: str = "eager", backend: str = "numpy",
+                 recompute: passes.Recompute = "none") -> Program:
     """The program for one call: source → transformers → symbolic run → graph → passes → generated Python, and C.
 
     backend: "numpy", "c", or "auto" for a program of NumPy calls that can be made again as native code: `Program.hot`.
+    recompute: what backwards compute again instead of keeping it; see `to_static`.
 
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
     user's code raises.
@@ -38,7 +40,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     try:
         graph = passes.run(passes.CLEAN, outcome.graph)
         graph = passes.run((passes.fast_random,), graph) if rng == "fast" else graph
-        nodes = differentiate(outcome, graph)                       # one FunctionNode, or a few where there are cuts
+        nodes = differentiate(outcome, graph, recompute)            # one FunctionNode, or a few where there are cuts
         program = _program(outcome, nodes, backend == "c")
         if backend == "auto":
             program.hot = functools.partial(_program, outcome, nodes, True)

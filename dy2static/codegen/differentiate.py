@@ -4,12 +4,13 @@ from __future__ import annotations
 import copy
 import functools
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
 from ..passes.active import active_values, has_gradient
+from ..passes.effects import may_write
 from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from ..world.aborts import CaptureAborted
@@ -29,23 +30,34 @@ class SegmentPlan:
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
         For a backward, it is told which values the node that is differentiated holds already.
     native: whether its backward is to be native code.  profile: whose clocks are to be in it.
+    recompute: what is computed again in the backward instead of being held: see `passes.Saving`.
+    fixed: values that nothing may be computed from again, because the call writes into their arrays.
     """
 
     native, profile = False, None
 
     def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None,
-                 held: Sequence[Value] = ()):
+                 held: Sequence[Value] = (), recompute: passes.Recompute = "none", fixed: Collection[Value] = ()):
         self.targets = tuple(targets)
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
         gradients = passes.autodiff(graph, self.targets, given)
         self.graph = graph = gradients.forward
         self.connected = gradients.connected
+        self.recompute, self.fixed = recompute, fixed
         parts = passes.split(gradients.graph, graph, held=held)
+        if recompute != "none":
+            parts = self._with_less(parts, gradients.graph, held)
         self.extents = extents_of(graph) if extents is None else extents
         self.saved = parts.saved + tuple(self.extents.values())
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
             self.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
 
+    def _with_less(self, parts: passes.Split, joint: Graph, held: Sequence[Value]) -> passes.Split:
+        """The split of the joint graph with less that is saved."""
+        saving = passes.Saving(self.graph, parts.saved, {*held, *self.graph.outputs}, self.fixed,
+                               passes.deciding_values(joint))
+        kept = saving.kept(self.recompute)
+        return parts if kept is None else passes.split(joint, self.graph, kept=kept, held=held)
 
     def made_for(self, native: bool, profile: Any) -> "SegmentPlan":
         """The plan for a backward of that kind."""
@@ -60,17 +72,18 @@ class PlannedSegment:
     borrowed: values it holds that are made in the forward, but are neither inputs nor in any segment with gradients.
     """
 
-    def __init__(self, part: passes.Segment, active: Set[Value]):
+    def __init__(self, part: passes.Segment, active: Set[Value], recompute: passes.Recompute, fixed: Collection[Value]):
         self.part = part
+        plan = functools.partial(SegmentPlan, part.graph, recompute=recompute, fixed=fixed)
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
         reaching = _reaching(part.graph, active)
         targets = [i for i in targets if part.graph.inputs[i] in reaching] or targets
-        self.plan = SegmentPlan(part.graph, targets)
+        self.plan = plan(targets)
         # what is only read past a `stop_gradient` is no input of the node: unchaining must not go on there
         connected = tuple(i for i, c in zip(targets, self.plan.connected) if c) or tuple(
             i for i in targets if part.inputs[i][0] != -1) or self.plan.targets
         if connected != self.plan.targets and any(node.regions for node in part.graph.nodes):
-            self.plan = SegmentPlan(part.graph, connected)      # branches and loops keep nothing for them either
+            self.plan = plan(connected)                         # branches and loops keep nothing for them either
         self.plan.targets = connected
         self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
                          if origin[0] == -1 and v in self.plan.held]
@@ -100,8 +113,11 @@ class Differentiation(NamedTuple):
     saved: Tuple[Value, ...]
 
 
-def differentiate(outcome: Outcome, graph: Graph) -> Differentiation:
-    """Where the FunctionNodes of a program are, and what they keep."""
+def differentiate(outcome: Outcome, graph: Graph, recompute: passes.Recompute = "none") -> Differentiation:
+    """Where the FunctionNodes of a program are, and what they keep.
+
+    recompute: see `passes.Saving`; of several nodes each has a part of a number of bytes.
+    """
     position = {value: i for i, value in enumerate(outcome.graph.outputs)}
     escaping = [position[r.value] for r in outcome.variables if r.connected]
     leaves = tuple(dict.fromkeys(graph.outputs[position[r.value]] for r in outcome.variables
@@ -111,13 +127,26 @@ def differentiate(outcome: Outcome, graph: Graph) -> Differentiation:
     inside = {v: Value(v.type, f"{v.name}_inside") for v in leaves}
     cut = graph.with_(inputs=graph.inputs + leaves, nodes=tuple(
         _renamed(node, inside) for node in graph.nodes if not node.outputs or not set(leaves).issuperset(node.outputs)))
-    planned = [PlannedSegment(part, active) for part in passes.segments(cut, escaping, active)]
+    parts = passes.segments(cut, escaping, active)
+    if isinstance(recompute, int):
+        recompute //= max(len(parts), 1)
+    fixed = _written(outcome, graph) if recompute != "none" else frozenset()
+    planned = [PlannedSegment(part, active, recompute, fixed) for part in parts]
     if any(k is None and not isinstance(v.type, Tensor) for item in planned
            for k, v in zip(item.part.outputs, item.part.graph.outputs)):
         raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "
                              "which leaves the compiled function, too")
     saved = dict.fromkeys(v for item in planned for v in (*item.plan.saved, *item.part.graph.outputs, *item.borrowed))
     return Differentiation(_augmented(graph, planned, {new: old for old, new in inside.items()}), leaves, planned, tuple(saved))
+
+
+def _written(outcome: Outcome, graph: Graph) -> Set[Value]:
+    """The values whose arrays will be other ones in the backward: those that the call writes into."""
+    written = {write.container for end in outcome.ends for write in end.writes if write.kind == "array"}
+    known = {item.source for item in outcome.inputs if item.kind == "array"}
+    found = {value for item, value in zip(outcome.inputs, graph.inputs)
+             if item.source in written or item.kind == "variable" and not written <= known}
+    return found.union(v for node in graph.nodes if may_write(node) for v in node.inputs)
 
 
 def _renamed(node: Node, names: Mapping[Value, Value]) -> Node:
@@ -146,13 +175,18 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     extras: Tuple[Value, ...] = ()
     if again and joint.outputs:
         following = SegmentPlan(joint, [*plan.targets, *range(len(plan.graph.inputs), len(joint.inputs))],
-                                plan.extents, plan.held)
+                                plan.extents, plan.held, plan.recompute, plan.fixed)
         following = following.made_for(plan.native, plan.profile)
         extras = tuple(v for v in following.held if v not in plan.held and v not in arriving)
     conditions = gradients.conditions
     count = len(joint.outputs) - len(conditions)
     wanted = (joint if following is None else following.graph).with_(outputs=joint.outputs + extras)
+    repeats = plan.recompute != "none"
+    if repeats:
+        wanted = passes.marked_again(wanted, plan.graph)
     backward = extract(wanted, (*plan.held, *arriving), functools.partial(passes.run, passes.CLEAN))
+    if repeats:
+        backward = passes.late(backward, arriving)
     backward = backward.with_(inputs=(*backward.inputs, *plan.extents.values()))
     function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native,
                     clock=None if plan.profile is None else plan.profile.clock("backward"))

@@ -222,13 +222,30 @@ class _Emitter(BlockWriter):
     # Text
 
     def _block(self, block: Block) -> None:
+        quiet: List[Step] = []
         for step in block.steps:
             if must_run(step.node) or any(self.uses.get(v) for v in step.node.outputs):
-                written = len(self.lines)
-                self._step(step)
-                if self.clock is not None and len(self.lines) > written:
-                    number = self.clock.part([step.node], step.node.op is NATIVE)
-                    self._line(f"{self.names.bind('tick', self.clock.tick)}({number})", step.node)
+                if step.node.again:
+                    quiet.append(step)
+                else:
+                    self._quiet(quiet)
+                    self._timed(step)
+        self._quiet(quiet)
+
+    def _quiet(self, steps: List[Step]) -> None:
+        """Write what has been computed before, where NumPy said what there is to say, and forget these steps."""
+        lines = self._indented(lambda: [self._timed(step) for step in steps])
+        steps.clear()
+        if lines:
+            self._line(f"with {self.names.bind('errstate', np.errstate)}(all='ignore'):")
+            self.lines += lines
+
+    def _timed(self, step: Step) -> None:
+        written = len(self.lines)
+        self._step(step)
+        if self.clock is not None and len(self.lines) > written:
+            number = self.clock.part([step.node], step.node.op is NATIVE)
+            self._line(f"{self.names.bind('tick', self.clock.tick)}({number})", step.node)
 
     def _step(self, step: Step) -> None:
         if step.node.op.name == "if_":

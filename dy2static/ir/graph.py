@@ -1,12 +1,13 @@
 """Values, nodes and graphs: immutable, each node with the user's line it comes from."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import Location
 from .op import OpDef
-from .types import Type
+from .types import Tensor, Type
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,13 @@ class Value:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of an array whose size is known; 0 of anything else."""
+        if not isinstance(self.type, Tensor) or not all(isinstance(n, int) for n in self.shape):
+            return 0
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def __repr__(self) -> str:
         return f"{self.name or 'v'}: {self.type}"
@@ -90,7 +98,10 @@ _OPERATE: List[Callable[..., Value]] = []
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One application of an op: inputs and outputs are values, attrs are static, regions are graphs."""
+    """One application of an op: inputs and outputs are values, attrs are static, regions are graphs.
+
+    again: it computes what was computed before, and has been warned of.
+    """
 
     op: OpDef
     inputs: Tuple[Value, ...]
@@ -98,6 +109,7 @@ class Node:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     regions: Tuple["Graph", ...] = ()
     loc: Optional[Location] = None
+    again: bool = False
 
     def walk(self) -> Iterator["Node"]:
         """The nodes in its regions, at all levels, then the node itself."""

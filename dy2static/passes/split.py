@@ -49,13 +49,20 @@ def split(joint: Graph, forward: Graph, kept: Optional[Collection[Value]] = None
 
     def reach(value: Value) -> None:
         """Make a forward value available in the backward graph."""
-        producer = producers.get(value)
-        if value in there or producer is None or not _is_redone(producer, value, kept):
-            references[value] = None
-        elif producer not in again:
-            for operand in producer.inputs:
-                reach(operand)
-            again[producer] = None
+        waiting = [value]
+        while waiting:
+            value = waiting[-1]
+            producer = producers.get(value)
+            if value in there or producer is None or not _is_redone(producer, value, kept):
+                references[value] = None
+                waiting.pop()
+            elif producer in again:
+                waiting.pop()
+            else:
+                before = [v for v in producer.inputs if v not in references and producers.get(v) not in again]
+                waiting += reversed(before)
+                if not before:
+                    again[producer] = None
 
     forward_nodes = set(forward.nodes)
     own = eliminate_dead(joint.with_(nodes=tuple(node for node in joint.nodes if node not in forward_nodes))).nodes

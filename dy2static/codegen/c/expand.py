@@ -42,7 +42,8 @@ def _expanded(node: Node) -> List[Node]:
         results = EXPANSIONS[node.op.name](*node.inputs, **node.attrs)
     results = results if isinstance(results, tuple) else (results,)
     names = dict(zip(results, node.outputs))
-    return [replace(new, inputs=tuple(names.get(v, v) for v in new.inputs), outputs=tuple(names.get(v, v) for v in new.outputs))
+    return [replace(new, inputs=tuple(names.get(v, v) for v in new.inputs), outputs=tuple(names.get(v, v) for v in new.outputs),
+                    again=node.again)
             for new in builder.nodes]
 
 

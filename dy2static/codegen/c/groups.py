@@ -61,6 +61,8 @@ class Grouping:
         """An elementwise node or a reduction."""
         shape = node.inputs[0].shape if node.op.name in REDUCTIONS else node.outputs[0].shape
         start = self._after(node)
+        if node.again:                                            # near what reads it: until then it takes no memory
+            start = max(start, len(self.order) - 1)
         for index in range(max(start, 0), len(self.order)):
             group = self.order[index]
             if isinstance(group, Group) and self._join(group, node, shape):
