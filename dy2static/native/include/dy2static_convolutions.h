@@ -137,70 +137,58 @@ static void find_taps(int64_t *where, const layout *l, const dy_windows *w)
                 }
 }
 
-/* The places of a grid that a product computes, and where they go: place q to element first + step * q of each axis of the
-   result, where there is such an element. */
+/* The places that a product computes: a grid in planes whose rows may be longer.  They go side by side into the result. */
 typedef struct {
-    const int64_t *plane;                       /* distances of the grid's rows */
-    int64_t grid[3];                            /* places that count */
-    int64_t first[3], step[3];
-    const int64_t *sizes;                       /* of one channel of the result */
+    int64_t plane[3], grid[3];
 } places;
+
+static places places_of(const int64_t *plane, const int64_t *grid)
+{
+    return (places){{plane[0], plane[1], plane[2]}, {grid[0], grid[1], grid[2]}};
+}
 
 /* `rows` rows of the result, from filters packed in blocks of DEPTH, a table of taps, and planes. */
 static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t *where, const DY_T *planes,
                            const places *at, DY_T *result, DY_T *strip)
 {
-    const int64_t row = at->plane[2], slice = at->plane[1] * row, each = count(at->sizes);
-    const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + at->grid[2];
-    int whole = at->grid[2] % COLUMNS == 0;
-    for (int axis = 0; axis < 3; axis++)
-        whole &= !at->first[axis] && at->step[axis] == 1 && at->grid[axis] == at->sizes[axis];
-    for (int64_t q = 0; whole && q < at->grid[0] * at->grid[1]; q++)        /* rows that fill tiles go where they belong */
-        for (int64_t j = 0; j < at->grid[2]; j += COLUMNS) {
-            const DY_T *const from = planes + q / at->grid[1] * slice + q % at->grid[1] * row + j;
-            DY_T *const to = result + q * at->grid[2] + j;
-            for (int64_t l = 0; l < depth; l += DEPTH)
-                for (int64_t r = 0, height; r < rows; r += height) {
-                    height = tile_rows(rows - r);
-                    tapped_tile(height, 2, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, from, 0,
-                                where + l, to + r * each, each, 1, l ? 1 : 0);
-                }
-        }
-    for (int64_t u = 0; !whole && u < span; u += COLUMNS) {
+    const int64_t row = at->plane[2], slice = at->plane[1] * row, each = count(at->grid), columns = at->grid[2];
+    const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + columns;
+    if (columns % COLUMNS == 0) {                   /* rows that fill tiles go where they belong */
+        for (int64_t q = 0; q < at->grid[0] * at->grid[1]; q++)
+            for (int64_t j = 0; j < columns; j += COLUMNS) {
+                const DY_T *const from = planes + q / at->grid[1] * slice + q % at->grid[1] * row + j;
+                DY_T *const to = result + q * columns + j;
+                for (int64_t l = 0; l < depth; l += DEPTH)
+                    for (int64_t r = 0, height; r < rows; r += height) {
+                        height = tile_rows(rows - r);
+                        tapped_tile(height, 2, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, from, 0,
+                                    where + l, to + r * each, each, 1, l ? 1 : 0);
+                    }
+            }
+        return;
+    }
+    for (int64_t u = 0; u < span; u += COLUMNS) {
         const int vectors = span - u > WIDTH ? 2 : 1;
         const int64_t until = least(span, u + vectors * WIDTH);
-        if (u % row >= at->grid[2] && u % row + (until - u) <= row)
-            continue;                           /* nothing that counts */
+        if (u % row >= columns && u % row + (until - u) <= row)
+            continue;                               /* nothing that counts */
         for (int64_t l = 0; l < depth; l += DEPTH)
             for (int64_t r = 0, height; r < rows; r += height) {
                 height = tile_rows(rows - r);
-                tapped_tile(height, vectors, least(DEPTH, depth - l), filters + l / DEPTH * rows * STRIDE + r * STRIDE, planes + u,
-                            0, where + l, strip + r * COLUMNS, COLUMNS, 1, l ? 1 : 0);
+                tapped_tile(height, vectors, least(DEPTH, depth - l), filters + (l / DEPTH * rows + r) * STRIDE, planes + u, 0,
+                            where + l, strip + r * COLUMNS, COLUMNS, 1, l ? 1 : 0);
             }
         for (int64_t v = u; v < until;) {
             const int64_t q0 = v / slice, q1 = v % slice / row, q2 = v % row;
-            const int64_t end = least(until, v - q2 + row);
-            const int64_t i0 = at->first[0] + q0 * at->step[0], i1 = at->first[1] + q1 * at->step[1];
-            int64_t from = q2, to = least(at->grid[2], q2 + end - v);
-            if (q1 < at->grid[1] && i0 >= 0 && i0 < at->sizes[0] && i1 >= 0 && i1 < at->sizes[1]) {
-                while (from < to && at->first[2] + from * at->step[2] < 0)
-                    from++;
-                while (from < to && at->first[2] + (to - 1) * at->step[2] >= at->sizes[2])
-                    to--;
-                const DY_T *source = strip + v - u + from - q2;
-                DY_T *target = result + (i0 * at->sizes[1] + i1) * at->sizes[2] + at->first[2] + from * at->step[2];
-                const int64_t length = to - from;
-                if (length == COLUMNS && at->step[2] == 1)
-                    for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
-                        copy(target, source, COLUMNS);
-                else if (length > 0 && at->step[2] == 1)
-                    for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
-                        copy(target, source, length);
-                else if (length > 0)
-                    for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
-                        for (int64_t t = 0; t < length; t++)
-                            target[t * at->step[2]] = source[t];
-            }
+            const int64_t end = least(until, v - q2 + row), length = least(columns, q2 + end - v) - q2;
+            const DY_T *source = strip + v - u;
+            DY_T *target = result + (q0 * at->grid[1] + q1) * columns + q2;
+            if (q1 < at->grid[1] && length == COLUMNS)
+                for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
+                    copy(target, source, COLUMNS);
+            else if (q1 < at->grid[1] && length > 0)
+                for (int64_t r = 0; r < rows; r++, source += COLUMNS, target += each)
+                    copy(target, source, length);
             v = end;
         }
     }
@@ -222,21 +210,21 @@ static int64_t images_together(const dy_windows *w, const int64_t wanted)
 }
 
 
-/* The place of each column of the grid in the planes, and in one channel of the result: -1 where there is none. */
-static void find_places(const places *at, int64_t *from, int64_t *to)
+/* The place of each column of the grid in the planes, and in one channel of the result, for several images whose planes and
+   results lie `apart` and `next` elements apart. */
+static void find_places(const places *at, const int64_t images, int64_t *from, const int64_t apart, int64_t *to, const int64_t next)
 {
+    int64_t useful = 0;
     for (int64_t q0 = 0; q0 < at->grid[0]; q0++)
         for (int64_t q1 = 0; q1 < at->grid[1]; q1++)
-            for (int64_t q2 = 0; q2 < at->grid[2]; q2++) {
-                const int64_t q[3] = {q0, q1, q2};
-                int64_t place = 0;
-                for (int axis = 0; axis < 3; axis++) {
-                    const int64_t i = at->first[axis] + q[axis] * at->step[axis];
-                    place = place < 0 || i < 0 || i >= at->sizes[axis] ? -1 : place * at->sizes[axis] + i;
-                }
-                *from++ = (q0 * at->plane[1] + q1) * at->plane[2] + q2;
-                *to++ = place;
+            for (int64_t q2 = 0; q2 < at->grid[2]; q2++, useful++) {
+                from[useful] = (q0 * at->plane[1] + q1) * at->plane[2] + q2;
+                to[useful] = useful;
             }
+    for (int64_t u = useful; u < useful * images; u++) {
+        from[u] = from[u - useful] + apart;
+        to[u] = to[u - useful] + next;
+    }
 }
 
 /* Neighbouring places that are neighbours elsewhere, too: `length` of them, from column `at` on. */
@@ -248,7 +236,7 @@ static int64_t find_runs(const int64_t columns, const int64_t *from, const int64
 {
     int64_t found = 0;
     for (int64_t j = 0; j < columns; j++)
-        if (j && from[j - 1] >= 0 && from[j] == from[j - 1] + 1 && runs[found - 1].length < longest)
+        if (j && from[j] == from[j - 1] + 1 && runs[found - 1].length < longest)
             runs[found - 1].length++;
         else
             runs[found++] = (run){j, from[j], 1};
@@ -324,14 +312,9 @@ static void gathered_product(const int64_t rows, const int64_t depth, const DY_T
         const int64_t some = least(COLUMNS, columns - u), found = find_runs(some, to + u, COLUMNS, runs);
         if (straight[u / COLUMNS])
             continue;
-        for (int64_t r = 0; r < rows && 2 * found > some; r++)
-            for (int64_t j = 0; j < some; j++)
-                if (to[u + j] >= 0)
-                    result[r * each + to[u + j]] = strip[r * width + u + j];
-        for (int64_t t = 0; t < found && 2 * found <= some; t++)
-            if (runs[t].from >= 0)
-                for (int64_t r = 0; r < rows; r++)
-                    copy(result + r * each + runs[t].from, strip + r * width + u + runs[t].at, runs[t].length);
+        for (int64_t t = 0; t < found; t++)
+            for (int64_t r = 0; r < rows; r++)
+                copy(result + r * each + runs[t].from, strip + r * width + u + runs[t].at, runs[t].length);
     }
 }
 
@@ -343,23 +326,13 @@ static int64_t strip_size(const int sparse, const int64_t rows, const int64_t co
 
 static int64_t panels_size(const int sparse) { return sparse ? GATHERED * (DEPTH + 1) + WIDTH : 0; }
 
-/* Repeat the places of one image for several. */
-static void repeat_places(const int64_t useful, const int64_t images, int64_t *from, const int64_t apart, int64_t *to,
-                          const int64_t next)
-{
-    for (int64_t u = useful; u < useful * images; u++) {
-        from[u] = from[u - useful] + apart;
-        to[u] = to[u - useful] < 0 ? -1 : to[u - useful] + next;
-    }
-}
-
 static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters, DY_T *y)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
-    const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
+    const places at = places_of(l.plane, w->spots);
     const int sparse = is_sparse(&at, w->out);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = rounded(strip_size(sparse, w->out, columns));
@@ -370,10 +343,8 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     int64_t *const from = where + rounded(depth), *const to = from + columns;
     DY_T *const planes = (DY_T *)(to + columns), *const rows = planes + l.total * images, *const strip = rows + packed;
     find_taps(where, &l, w);
-    if (sparse) {
-        find_places(&at, from, to);
-        repeat_places(useful, images, from, l.total, to, next_y);
-    }
+    if (sparse)
+        find_places(&at, images, from, l.total, to, next_y);
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * depth) {
         for (int64_t i = 0; !sparse && i < w->out; i++)
             for (int64_t s = 0; s < depth; s += DEPTH)
@@ -393,91 +364,171 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     return 0;
 }
 
+enum { CHANNELS = 64 };
+
 /* The elements of x fall into classes by their remainder by the stride: each is a product of its own with the taps that
    meet it, which step by one through y. */
+typedef struct {
+    int64_t found, where, rows;                     /* taps; where their offsets, and the packed filters, begin */
+    int64_t begin, parts;                           /* where the places, and the results of an image, begin */
+    int64_t first[3];                               /* of axis: the first element of x */
+    places at;
+} class;
+
+/* Fills in a class, and the tables of its taps; lowest: the place of the planes' first element, in steps of the stride. */
+static void find_class(class *c, const dy_windows *w, const int64_t *plane, const int64_t *lowest, const int64_t *reach,
+                       const int64_t *r, int64_t *where, int64_t *met)
+{
+    int64_t shift = 0, grid[3];
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t from = -floor_div(r[axis] - w->pad[axis], w->stride[axis]);
+        grid[axis] = most(0, floor_div(w->image[axis] - 1 + w->pad[axis] - r[axis], w->stride[axis]) - from + 1);
+        c->first[axis] = from * w->stride[axis] + r[axis] - w->pad[axis];
+        shift = shift * plane[axis] + from - lowest[axis] + reach[axis];
+    }
+    c->at = places_of(plane, grid);
+    c->found = 0;
+    for (int64_t k = 0; k < count(w->kernel) && count(grid); k++) {
+        const int64_t at[3] = {k / (w->kernel[1] * w->kernel[2]) * w->dilate[0], k / w->kernel[2] % w->kernel[1] * w->dilate[1],
+                               k % w->kernel[2] * w->dilate[2]};
+        int64_t offset = 0;
+        int meets = 1;
+        for (int axis = 0; axis < 3; axis++) {
+            meets &= at[axis] % w->stride[axis] == r[axis];
+            offset = offset * plane[axis] + (at[axis] - r[axis]) / w->stride[axis];
+        }
+        if (meets) {
+            met[c->found] = k;
+            where[c->found++] = shift - offset;
+        }
+    }
+    for (int64_t o = 1; o < w->out; o++)
+        for (int64_t t = 0; t < c->found; t++)
+            where[o * c->found + t] = where[t] + o * count(plane);
+}
+
+/* Filters with channels turned, packed in blocks of DEPTH; some channels at a time, so that lines are read once. */
+static void pack_class(DY_T *rows, const class *c, const dy_windows *w, const DY_T *filters, const int64_t *met)
+{
+    const int64_t taps = count(w->kernel), whole = c->found == taps, next = w->in * taps;
+    for (int64_t begin = 0, end; begin < w->in; begin = end) {
+        end = least(w->in, begin + CHANNELS);
+        for (int64_t o = 0; o < w->out; o++) {
+            const int64_t first = o * c->found, block = first / DEPTH * w->in * STRIDE + first % DEPTH;
+            const DY_T *const from = filters + o * next;
+            if (taps == 1 && o % 4 == 0 && o + 4 <= w->out && (end - begin) % 4 == 0) {
+                for (int64_t i = begin; i < end; i += 4)
+                    transpose(from + i, next, rows + block + i * STRIDE, STRIDE);
+                o += 3;
+            } else if (whole && first % DEPTH + taps <= DEPTH)
+                for (int64_t i = begin; i < end; i++)
+                    copy(rows + block + i * STRIDE, from + i * taps, taps);
+            else
+                for (int64_t t = 0, s = first; t < c->found; t++, s++)
+                    for (int64_t i = begin; i < end; i++)
+                        rows[(s / DEPTH * w->in + i) * STRIDE + s % DEPTH] = from[i * taps + met[t]];
+        }
+    }
+}
+
+/* x from the results of all classes for one image: its rows, put together of those of the classes of the last axis. */
+static void join_classes(DY_T *x, const class *classes, const dy_windows *w, const DY_T *parts)
+{
+    for (int64_t i0 = 0; i0 < w->image[0]; i0++)
+        for (int64_t i1 = 0; i1 < w->image[1]; i1++) {
+            const int64_t s = w->stride[2], r0 = (i0 + w->pad[0]) % w->stride[0], r1 = (i1 + w->pad[1]) % w->stride[1];
+            const class *const c = classes + (r0 * w->stride[1] + r1) * s;
+            DY_T *const to = x + (i0 * w->image[1] + i1) * w->image[2];
+            for (int64_t r2 = 0; r2 < s; r2++) {
+                if (!c[r2].found)
+                    continue;
+                const int64_t *const grid = c[r2].at.grid, each = count(grid);
+                const int64_t q0 = (i0 - c[r2].first[0]) / w->stride[0], q1 = (i1 - c[r2].first[1]) / w->stride[1];
+                const DY_T *const from = parts + c[r2].parts + (q0 * grid[1] + q1) * grid[2];
+                for (int64_t i = 0; i < w->in; i++) {
+                    DY_T *const row = to + i * count(w->image) + c[r2].first[2];
+                    if (s == 2)
+                        for (int64_t q = 0; q < grid[2]; q++)
+                            row[2 * q] = from[i * each + q];
+                    else
+                        for (int64_t q = 0; q < grid[2]; q++)
+                            row[s * q] = from[i * each + q];
+                }
+            }
+        }
+}
+
 static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
-    const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel);
-    int64_t plane[3], lowest[3], reach[3], grid[3], first[3];
+    const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel), kinds = count(w->stride), each = count(w->image);
+    int64_t plane[3], lowest[3], reach[3], first[3], grid[3];
     int empty = 0;
     for (int axis = 0; axis < 3; axis++) {
-        lowest[axis] = floor_div(w->pad[axis] - w->stride[axis] + 1 + w->stride[axis] - 1, w->stride[axis]);
+        lowest[axis] = floor_div(w->pad[axis], w->stride[axis]);
         reach[axis] = (w->kernel[axis] - 1) * w->dilate[axis] / w->stride[axis];
-        grid[axis] = floor_div(w->image[axis] - 1 + w->pad[axis], w->stride[axis]) - lowest[axis] + 1;
-        plane[axis] = grid[axis] + reach[axis];
+        grid[axis] = (w->image[axis] + w->stride[axis] - 1) / w->stride[axis];
+        plane[axis] = floor_div(w->image[axis] - 1 + w->pad[axis], w->stride[axis]) - lowest[axis] + 1 + reach[axis];
         first[axis] = lowest[axis] - reach[axis];
         empty |= (w->kernel[axis] - 1) * w->dilate[axis] + 1 < w->stride[axis] || w->dilate[axis] > 1;
     }
-    const int64_t depth = w->out * taps, packed = packed_rows(depth) * w->in, total = rounded(count(plane) * w->out + SLACK);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * count(w->spots), useful = count(grid);
-    places at = {plane, {grid[0], grid[1], grid[2]}, {0}, {w->stride[0], w->stride[1], w->stride[2]}, w->image};
-    const int sparse = is_sparse(&at, w->in);
-    const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
-    const int64_t strips = rounded(strip_size(sparse, w->in, columns));
-    int64_t *const where = memory((2 * rounded(depth) + 2 * columns) * 8
-                                  + (total * images + packed + strips + panels_size(sparse)) * sizeof(DY_T));
-    if (!where)
+    const int64_t depth = w->out * taps, packed = (depth / DEPTH + kinds) * STRIDE * w->in;
+    const int64_t total = rounded(count(plane) * w->out + SLACK), next_x = w->groups * w->in * each;
+    const int64_t next_y = w->groups * w->out * count(w->spots);
+    const places largest = places_of(plane, grid);
+    const int sparse = is_sparse(&largest, w->in);
+    const int64_t images = sparse ? least(w->batch, most(1, GATHERED / count(grid))) : 1, columns = rounded(images * each);
+    const int64_t strips = rounded(strip_size(sparse, w->in, images * count(grid)));
+    const int64_t parts_size = kinds > 1 ? rounded(images * w->in * each) : 0;
+    class *const classes = memory(kinds * sizeof(class) + 64 + (2 * rounded(depth) + 2 * columns) * 8
+                                  + (total * images + packed + parts_size + strips + panels_size(sparse)) * sizeof(DY_T));
+    if (!classes)
         return 1;
-    int64_t *const met = where + rounded(depth), *const places_from = met + rounded(depth), *const places_to = places_from + columns;
-    DY_T *const planes = (DY_T *)(places_to + columns), *const rows = planes + total * images, *const strip = rows + packed;
+    int64_t *const where = (int64_t *)classes + (kinds * sizeof(class) + 63) / 64 * 8, *const met = where + rounded(depth);
+    int64_t *const from = met + rounded(depth), *const to = from + columns;
+    DY_T *const planes = (DY_T *)(to + columns), *const rows = planes + total * images, *const parts = rows + packed;
+    DY_T *const strip = parts + parts_size;
+    class end = {0};
+    for (int64_t k = 0; k < kinds; k++) {
+        const int64_t r[3] = {k / (w->stride[1] * w->stride[2]), k / w->stride[2] % w->stride[1], k % w->stride[2]};
+        class *const c = classes + k;
+        *c = end;
+        find_class(c, w, plane, lowest, reach, r, where + end.where, met + end.where);
+        if (sparse)
+            find_places(&c->at, images, from + end.begin, total, to + end.begin, kinds > 1 ? w->in * each : next_x);
+        end.where += c->found * w->out;
+        end.rows += packed_rows(c->found * w->out) * w->in;
+        end.begin += images * count(c->at.grid);
+        end.parts += w->in * count(c->at.grid);
+    }
     if (empty)                                      /* elements that no tap meets */
-        memset(x, 0, w->batch * w->groups * w->in * count(w->image) * sizeof(DY_T));
-    for (int64_t r0 = 0; r0 < w->stride[0]; r0++)
-        for (int64_t r1 = 0; r1 < w->stride[1]; r1++)
-            for (int64_t r2 = 0; r2 < w->stride[2]; r2++) {
-                const int64_t r[3] = {r0, r1, r2};
-                int64_t found = 0;
-                for (int64_t k = 0; k < taps; k++) {
-                    const int64_t at[3] = {k / (w->kernel[1] * w->kernel[2]) * w->dilate[0],
-                                           k / w->kernel[2] % w->kernel[1] * w->dilate[1], k % w->kernel[2] * w->dilate[2]};
-                    int64_t offset = 0;
-                    int meets = 1;
-                    for (int axis = 0; axis < 3; axis++) {
-                        meets &= at[axis] % w->stride[axis] == r[axis];
-                        offset = offset * plane[axis] + reach[axis] - (at[axis] - r[axis]) / w->stride[axis];
-                    }
-                    if (meets) {
-                        met[found] = k;
-                        where[found++] = offset;
-                    }
-                }
-                if (!found)
-                    continue;
-                const int64_t used = found * w->out;
-                for (int64_t o = 1; o < w->out; o++)
-                    for (int64_t t = 0; t < found; t++)
-                        where[o * found + t] = where[t] + o * count(plane);
-                for (int axis = 0; axis < 3; axis++)
-                    at.first[axis] = lowest[axis] * w->stride[axis] + r[axis] - w->pad[axis];
-                if (sparse) {
-                    find_places(&at, places_from, places_to);
-                    repeat_places(useful, images, places_from, total, places_to, next_x);
-                }
-                for (int64_t g = 0; g < w->groups; g++) {
-                    const DY_T *const own = filters + g * w->out * w->in * taps;
-                    for (int64_t o = 0, s = 0; o < w->out; o++)
-                        for (int64_t t = 0; t < found; t++, s++)
-                            for (int64_t i = 0; i < w->in; i++)
-                                rows[(s / DEPTH * w->in + i) * STRIDE + s % DEPTH] = own[(o * w->in + i) * taps + met[t]];
-                    for (int64_t n = 0; n < w->batch; n += images) {
-                        const int64_t here = least(images, w->batch - n);
-                        DY_T *const result = x + n * next_x + g * w->in * count(w->image);
-                        for (int64_t i = 0; i < here; i++) {
-                            const DY_T *const from = y + (n + i) * next_y + g * w->out * count(w->spots);
-                            DY_T *const to = planes + i * total;
-                            for (int64_t o = 0; o < w->out; o++)
-                                fill_plane(to + o * count(plane), plane, from + o * count(w->spots), w->spots, one, first);
-                            memset(to + w->out * count(plane), 0, SLACK * sizeof(DY_T));
-                        }
-                        for (int64_t u = 0; sparse && u < here * useful; u += GATHERED)
-                            gathered_product(w->in, used, rows, 0, where, planes, least(GATHERED, here * useful - u),
-                                             places_from + u, places_to + u, count(w->image), result, strip, strip + strips);
-                        if (!sparse)
-                            tapped_product(w->in, used, rows, where, planes, &at, result, strip);
-                    }
-                }
+        memset(x, 0, w->batch * next_x * sizeof(DY_T));
+    for (int64_t g = 0; g < w->groups; g++) {
+        for (const class *c = classes; c < classes + kinds; c++)
+            pack_class(rows + c->rows, c, w, filters + g * w->out * w->in * taps, met + c->where);
+        for (int64_t n = 0; n < w->batch; n += images) {
+            const int64_t here = least(images, w->batch - n);
+            DY_T *const result = x + n * next_x + g * w->in * each;
+            for (int64_t i = 0; i < here; i++) {
+                const DY_T *const image = y + (n + i) * next_y + g * w->out * count(w->spots);
+                DY_T *const target = planes + i * total;
+                for (int64_t o = 0; o < w->out; o++)
+                    fill_plane(target + o * count(plane), plane, image + o * count(w->spots), w->spots, one, first);
+                memset(target + w->out * count(plane), 0, SLACK * sizeof(DY_T));
             }
+            for (const class *c = classes; c < classes + kinds; c++) {
+                const int64_t useful = here * count(c->at.grid), used = c->found * w->out;
+                DY_T *const target = kinds > 1 ? parts + c->parts : result;
+                for (int64_t u = 0; sparse && c->found && u < useful; u += GATHERED)
+                    gathered_product(w->in, used, rows + c->rows, 0, where + c->where, planes, least(GATHERED, useful - u),
+                                     from + c->begin + u, to + c->begin + u, count(c->at.grid), target, strip, strip + strips);
+                if (!sparse && c->found)
+                    tapped_product(w->in, used, rows + c->rows, where + c->where, planes, &c->at, target, strip);
+            }
+            for (int64_t i = 0; kinds > 1 && i < here; i++)
+                join_classes(result + i * next_x, classes, w, parts + i * w->in * each);
+        }
+    }
     return 0;
 }
 
@@ -576,7 +627,7 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots), wide = turned_width(w->out);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
-    const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
+    const places at = places_of(l.plane, w->spots);
     const int64_t images = images_together(w, DEPTH), columns = rounded(images * useful);
     int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + DEPTH * sizeof(run)
                                   + (l.total * images + wide * (DEPTH + taps)) * sizeof(DY_T));
@@ -586,8 +637,7 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
     run *const runs = (run *)(to + columns);
     DY_T *const planes = (DY_T *)(runs + DEPTH), *const panels = planes + l.total * images, *const sums = panels + wide * DEPTH;
     find_taps(where, &l, w);
-    find_places(&at, from, to);
-    repeat_places(useful, images, from, l.total, to, next_y);
+    find_places(&at, images, from, l.total, to, next_y);
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
@@ -616,7 +666,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const int64_t span = (w->spots[0] - 1) * slice + (w->spots[1] - 1) * row + w->spots[2];
     const int64_t wide = (taps + COLUMNS - 1) / COLUMNS * COLUMNS;
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
-    const places at = {l.plane, {w->spots[0], w->spots[1], w->spots[2]}, {0, 0, 0}, {1, 1, 1}, w->spots};
+    const places at = places_of(l.plane, w->spots);
     const int few = w->out < 4;
     if (!few && w->batch * useful >= 2 * COLUMNS)
         return grad_weight_turned(w, x, y, filters);
@@ -627,10 +677,8 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     int64_t *const from = where + rounded(taps), *const to = from + columns;
     DY_T *const planes = (DY_T *)(to + columns), *const sums = planes + l.total * images;
     find_taps(where, &l, w);
-    if (!few) {
-        find_places(&at, from, to);
-        repeat_places(useful, images, from, l.total, to, next_y);
-    }
+    if (!few)
+        find_places(&at, images, from, l.total, to, next_y);
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
         memset(sums, 0, w->out * wide * sizeof(DY_T));
         for (int64_t n = 0; n < w->batch; n += images) {
