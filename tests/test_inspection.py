@@ -349,9 +349,9 @@ ENVIRONMENT = {
     "DY2STATIC_NATIVE_AFTER=1": ([], "1 1 True"),
 }
 
-#: Those of native code, and the files of tests that set them.
-ELSEWHERE = {"CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py", "CACHE_MB": "test_native_store.py",
-             "ONEDNN": "test_native_products.py", "THREADS": "test_native_team.py"}
+#: Those of native code and of memory, and the files of tests that set them.
+ELSEWHERE = {"RECOMPUTE": "test_memory_recompute.py", "CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py", 
+             "CACHE_MB": "test_native_store.py", "ONEDNN": "test_native_products.py", "THREADS": "test_native_team.py"}
 
 
 @pytest.mark.parametrize("setting", ENVIRONMENT)
