@@ -44,6 +44,7 @@ def check(address, name, m, n, k, trans_a, trans_b, alpha=1, beta=0, pad=0):
     call(address, name, trans_a, trans_b, m, n, k, alpha, a, b, beta, c)
     np.testing.assert_allclose(c, expected, rtol=tolerance, atol=tolerance * k)
     np.testing.assert_array_equal(whole[:, n:], outside)
+    return c
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,15 +78,11 @@ def test_nan_and_infinity_pass_through():
     np.testing.assert_array_equal(c, a @ b)
 
 
-def test_each_library_for_large_products(monkeypatch):
-    """What is not there is done by ours; the result is one and the same."""
-    built = compiler.build(products._TEXT.format(type="float", large=1), products._FLAGS)
-    monkeypatch.setattr(products, "_THREADS", ("openblas_get_num_procs64_", "scipy_openblas_get_num_procs64_"))
-    products._threaded_blas.cache_clear()
-    blas = products._threaded_blas()
-    products._threaded_blas.cache_clear()
-    for dnnl, others in ((onednn.load(), None), (None, blas), (None, None)):
-        built.handle.set_others(products._pointer(dnnl, ("dnnl_sgemm",)), products._pointer(others, products._BLAS_NAMES["f32"]))
+def test_large_products_of_onednn():
+    """Where there is none they are done by ours; the result is one and the same."""
+    built = compiler.build(products.text("f32", large=1), products._FLAGS)
+    for dnnl in (onednn.load(), None):
+        built.handle.set_onednn(ctypes.cast(dnnl.dnnl_sgemm, ctypes.c_void_p) if dnnl is not None else None)
         for trans_a, trans_b in itertools.product((0, 1), (0, 1)):
             check(built.address("product"), "f32", 30, 40, 50, trans_a, trans_b, pad=2)
             check(built.address("product"), "f32", 30, 40, 50, trans_a, trans_b, alpha=2, beta=3)
@@ -144,8 +141,9 @@ def test_without_onednn(value):
 
 
 def test_a_child_process_multiplies():
-    built = compiler.build(products._TEXT.format(type="float", large=1), products._FLAGS)
-    built.handle.set_others(products._pointer(onednn.load(), ("dnnl_sgemm",)), None)
+    built = compiler.build(products.text("f32", large=1), products._FLAGS)
+    dnnl = onednn.load()
+    built.handle.set_onednn(ctypes.cast(dnnl.dnnl_sgemm, ctypes.c_void_p) if dnnl is not None else None)
     check(built.address("product"), "f32", 200, 200, 200, 0, 0)
     child = os.fork()
     if not child:

@@ -1,6 +1,7 @@
 """Threads of native code: the same results for any number of them, exceptions of floats, fork, callers beside each other."""
 import concurrent.futures
 import ctypes
+import itertools
 import os
 import signal
 import time
@@ -10,10 +11,11 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
+from test_native_products import check
 
 from dy2static import config, to_static
 from dy2static.codegen.c import shares
-from dy2static.native import compiler, team
+from dy2static.native import compiler, products, team
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler")
 
@@ -122,6 +124,20 @@ def test_wanted(monkeypatch, own, openmp, expected):
         assert team.wanted() == (cores if expected == "cores" else expected)
 
 
+@pytest.mark.parametrize("m, n, k", [(193, 70, 9), (70, 193, 9), (1, 1030, 20), (1030, 1, 20), (9, 65, 40), (8, 129, 40), (145, 2, 40),
+                                     (100, 100, 400)], ids=str)
+def test_products(threads, m, n, k):
+    """Bit by bit what one thread computes, wherever a product is cut."""
+    address = compiler.build(products.text("f32", shared=2), products._FLAGS).address("product")
+    found = []
+    for count in (1, 2, 3):
+        threads(count)
+        found.append([check(address, "f32", m, n, k, trans_a, trans_b, beta=beta)
+                      for trans_a, trans_b, beta in itertools.product((0, 1), (0, 1), (0, 1))])
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
 # Generated code --------------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +153,7 @@ def sums(x, y):
     return F.sum(x * y), F.sum(F.sigmoid(x), axis=0), F.max(y, axis=0), F.batch_normalization(x, y[0], y[1])
 
 
-def products(x, y):
+def multiplied(x, y):
     return F.matmul(x, y, transb=True), F.matmul(x[None] * np.float32(2), F.stack([y] * 3), transb=True)
 
 
@@ -145,7 +161,7 @@ def moved(x, y):
     return F.concat([x, y], axis=1) * 1, F.stack([x, y * 2], axis=1), F.pad(x, ((1, 0), (0, 2)), "constant"), F.flip(x, axis=0)
 
 
-FUNCTIONS = (elementwise, rows, sums, products, moved)
+FUNCTIONS = (elementwise, rows, sums, multiplied, moved)
 
 
 def variables(rows=37, columns=70):

@@ -1,4 +1,4 @@
-"""Matrix products for generated code: a kernel of ours, and for large ones oneDNN or the BLAS that NumPy brought along.
+"""Matrix products for generated code: a kernel of ours, which threads share, and on one thread oneDNN for large ones.
 
 Measured on one core of a Zen 5 (GFLOP/s of float32, row-major A B; NumPy's OpenBLAS 0.3.23, oneDNN 3.2, ours):
 
@@ -10,54 +10,84 @@ Measured on one core of a Zen 5 (GFLOP/s of float32, row-major A B; NumPy's Open
     (1, 200) (200, 800)           4   71   47
     (16, 16) (16, 16)            39   16   87
 
-Ours needs no threads and no library, and is ahead where models are small.  From `_LARGE` multiplications on, oneDNN is
-asked, or the BLAS if it has several threads.
+Ours needs no library, and is ahead where models are small.  From `_LARGE` multiplications on, oneDNN is asked where there is
+one thread.  With several, ours is cut into rows or columns for the team of all native code: libraries with threads of their
+own, which look for work for some milliseconds after each call, would hold the cores that it is to run on.  From `_SHARED`
+multiplications on that is worth it.  Each element is computed in the same way wherever a product is cut.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
-from typing import NamedTuple, Optional, Tuple
-
-import numpy as np
+from typing import NamedTuple
 
 from . import compiler, library, onednn
 
 HEADER = "dy2static_products.h"
 _LARGE = 1 << 26
+_SHARED = 1 << 21
 _FLAGS = ("-ffp-contract=fast", "-O2")      # -O3 takes four times as long to compile and is not faster here
 _TYPES = {"f32": "float", "f64": "double"}
-_BLAS_NAMES = {
-    "f32": ("scipy_cblas_sgemm64_", "cblas_sgemm64_"),
-    "f64": ("scipy_cblas_dgemm64_", "cblas_dgemm64_"),
-}
-_THREADS = ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_")
 
 _TEXT = """
 #define DY_T {type}
 #define DY_GEMM own_product
 #include "dy2static_gemm.h"
+#include "dy2static_shares.h"
 
 typedef int onednn_product(char, char, int64_t, int64_t, int64_t, DY_T, const DY_T *, int64_t, const DY_T *, int64_t, DY_T,
                            DY_T *, int64_t);
-typedef void blas_product(int, int, int, int64_t, int64_t, int64_t, DY_T, const DY_T *, int64_t, const DY_T *, int64_t, DY_T,
-                          DY_T *, int64_t);
 static onednn_product *onednn;
-static blas_product *blas;
 
-void set_others(void *first, void *second) {{ onednn = first; blas = second; }}
+void set_onednn(void *function) {{ onednn = function; }}
+
+typedef struct {{
+    int trans_a, trans_b;
+    int64_t m, n, k, lda, ldb, ldc;
+    DY_T alpha, beta;
+    const DY_T *a, *b;
+    DY_T *c;
+}} factors;
+
+static void some_rows(const void *given, int64_t begin, int64_t end)
+{{
+    const factors *const f = given;
+    own_product(f->trans_a, f->trans_b, end - begin, f->n, f->k, f->alpha, f->a + begin * (f->trans_a ? 1 : f->lda), f->lda, f->b,
+                f->ldb, f->beta, f->c + begin * f->ldc, f->ldc);
+}}
+
+static void some_columns(const void *given, int64_t begin, int64_t end)
+{{
+    const factors *const f = given;
+    own_product(f->trans_a, f->trans_b, f->m, end - begin, f->k, f->alpha, f->a, f->lda, f->b + begin * (f->trans_b ? f->ldb : 1),
+                f->ldb, f->beta, f->c + begin, f->ldc);
+}}
+
+/* The size of about so many pieces: whole grains, and the last one is not so small that it would be computed otherwise. */
+static int64_t piece(const int64_t count, const int64_t pieces, const int64_t grain, const int64_t least)
+{{
+    int64_t step = (count / pieces + grain - 1) / grain * grain;
+    while (step < count && count % step && count % step < least)
+        step += grain;
+    return step ? step : grain;
+}}
 
 void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
              int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
 {{
-    if (m * n * k >= {large} && m > 1 && n > 1) {{
-        if (onednn && !onednn(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
-            return;
-        if (blas) {{
-            blas(101, trans_a ? 112 : 111, trans_b ? 112 : 111, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-            return;
-        }}
+    const int64_t work = m * n * k;
+    if (dy_team && work >= {shared}) {{
+        const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
+        const int64_t pieces = work / ({shared} / 2) < 16 ? work / ({shared} / 2) : 16;
+        if (m > n)
+            dy_share(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 48, 16));
+        else
+            dy_share(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 64, 2));
+        return;
     }}
+    if (work >= {large} && !dy_team && onednn && m > 1 && n > 1
+        && !onednn(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
+        return;
     own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }}
 """
@@ -78,32 +108,15 @@ def addresses() -> Products:
 @functools.lru_cache(maxsize=None)
 def address(name: str) -> int:
     """Where the product of one type, "f32" or "f64", is."""
-    built = compiler.build(_TEXT.format(type=_TYPES[name], large=_LARGE), _FLAGS)
+    built = compiler.build(text(name), _FLAGS)
     dnnl = onednn.load() if name == "f32" else None         # it has none of doubles
-    built.handle.set_others(_pointer(dnnl, ("dnnl_sgemm",)), _pointer(_threaded_blas(), _BLAS_NAMES[name]))
+    built.handle.set_onednn(ctypes.cast(dnnl.dnnl_sgemm, ctypes.c_void_p) if dnnl is not None else None)
     return built.address("product")
 
 
-def _pointer(where: Optional[ctypes.CDLL], names: Tuple[str, ...]) -> ctypes.c_void_p:
-    for name in names if where is not None else ():
-        found = getattr(where, name, None)
-        if found is not None:
-            return ctypes.cast(found, ctypes.c_void_p)
-    return ctypes.c_void_p(None)
-
-
-@functools.lru_cache(maxsize=None)
-def _threaded_blas() -> Optional[ctypes.CDLL]:
-    """The OpenBLAS that came with NumPy, if it runs on several threads: on one, our kernel is as fast."""
-    np.linalg.norm([1.0])           # by now it is loaded
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            paths = {line.split(maxsplit=5)[-1].strip() for line in file if "numpy.libs" in line and "openblas" in line}
-        blas = ctypes.CDLL(min(paths)) if paths else None
-    except OSError:
-        return None
-    threads = [getattr(blas, name) for name in _THREADS if blas is not None and hasattr(blas, name)]
-    return blas if threads and threads[0]() > 1 else None
+def text(name: str, large: int = _LARGE, shared: int = _SHARED) -> str:
+    """The C text for one type; large, shared: from how many multiplications on a library, or threads, are asked."""
+    return _TEXT.format(type=_TYPES[name], large=large, shared=shared)
 
 
 for _name in _TYPES:
