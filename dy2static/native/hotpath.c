@@ -517,54 +517,50 @@ static int constants_of_adam(PyObject *h, long t, double *c)
     return fabs(c[2]) < 1e30;
 }
 
-/* Each rule for one type of numbers.  write 0: whether all results are finite, else NumPy would have something to say. */
-#define RULES_OF(T, MAX, FABS, SQRT)                                                                                    \
-static int sgd_##T(const update *u, int write)                                                                          \
+/* Each rule for one type of numbers, and what it does with arrays that do not overlap.  write 0: nothing, but it tells
+   whether all results are finite, else NumPy would have something to say. */
+#define RULE(NAME, T, MAX, BEFORE, RESULTS, FINITE, STORE)                                                              \
+static inline __attribute__((always_inline)) int NAME##_##T##_of(const update *u, const int write)                      \
 {                                                                                                                       \
-    T *p = (T *)u->data;                                                                                                \
-    const T *g = (const T *)u->grad, lr = (T)u->c[0];                                                                   \
+    T *restrict p = (T *)u->data, *restrict m = (T *)u->m, *restrict v = (T *)u->v;                                     \
+    const T *restrict g = (const T *)u->grad;                                                                           \
+    const int64_t count = u->count;                                                                                     \
     int bad = 0;                                                                                                        \
-    if (write)                                                                                                          \
-        for (int64_t i = 0; i < u->count; i++)                                                                          \
-            p[i] -= lr * g[i];                                                                                          \
-    else                                                                                                                \
-        for (int64_t i = 0; i < u->count; i++)                                                                          \
-            bad |= !(FABS(p[i] - lr * g[i]) <= MAX);                                                                    \
-    return !bad;                                                                                                        \
-}                                                                                                                       \
-static int momentum_##T(const update *u, int write)                                                                     \
-{                                                                                                                       \
-    T *p = (T *)u->data, *v = (T *)u->v;                                                                                \
-    const T *g = (const T *)u->grad, lr = (T)u->c[0], momentum = (T)u->c[1];                                            \
-    int bad = 0;                                                                                                        \
-    for (int64_t i = 0; i < u->count; i++) {                                                                            \
-        const T moved = v[i] * momentum - lr * g[i], to = p[i] + moved;                                                 \
-        if (write)                                                                                                      \
-            v[i] = moved, p[i] = to;                                                                                    \
-        else                                                                                                            \
-            bad |= !(FABS(to) <= MAX);                                                                                  \
+    BEFORE                                                                                                              \
+    for (int64_t i = 0; i < count; i++) {                                                                               \
+        RESULTS                                                                                                         \
+        if (write) {                                                                                                    \
+            STORE                                                                                                       \
+        } else                                                                                                          \
+            bad |= FINITE ? 0 : 1;                                                                                      \
     }                                                                                                                   \
     return !bad;                                                                                                        \
 }                                                                                                                       \
-static int adam_##T(const update *u, int write)                                                                         \
-{                                                                                                                       \
-    T *p = (T *)u->data, *m = (T *)u->m, *v = (T *)u->v;                                                                \
-    const T *g = (const T *)u->grad, c1 = (T)u->c[0], c2 = (T)u->c[1], alpha = (T)u->c[2], eps = (T)u->c[3];            \
-    const T eta = (T)u->c[4];                                                                                           \
-    int bad = 0;                                                                                                        \
-    for (int64_t i = 0; i < u->count; i++) {                                                                            \
-        const T first = m[i] + c1 * (g[i] - m[i]), second = v[i] + c2 * (g[i] * g[i] - v[i]);                           \
-        const T to = p[i] + eta * (alpha / (SQRT(second) + eps) * first);                                               \
-        if (write)                                                                                                      \
-            m[i] = first, v[i] = second, p[i] = to;                                                                     \
-        else                                                                                                            \
-            bad |= !(FABS(to) <= MAX) | !(second >= 0 && second <= MAX);                                                \
-    }                                                                                                                   \
-    return !bad;                                                                                                        \
-}
+static int NAME##_##T(const update *u, int write) { return write ? NAME##_##T##_of(u, 1) : NAME##_##T##_of(u, 0); }
+
+#define RULES_OF(T, MAX, ABS, SQRT)                                                                                     \
+RULE(sgd, T, MAX,                                                                                                       \
+     const T lr = (T)u->c[0];,                                                                                          \
+     const T to = p[i] - lr * g[i];,                                                                                    \
+     (ABS(to) <= MAX),                                                                                                  \
+     p[i] = to;)                                                                                                        \
+RULE(momentum, T, MAX,                                                                                                  \
+     const T lr = (T)u->c[0]; const T share = (T)u->c[1];,                                                              \
+     const T moved = v[i] * share - lr * g[i]; const T to = p[i] + moved;,                                              \
+     (ABS(to) <= MAX),                                                                                                  \
+     v[i] = moved; p[i] = to;)                                                                                          \
+RULE(adam, T, MAX,                                                                                                      \
+     const T c1 = (T)u->c[0]; const T c2 = (T)u->c[1]; const T alpha = (T)u->c[2]; const T eps = (T)u->c[3];            \
+     const T eta = (T)u->c[4];,                                                                                         \
+     const T first = m[i] + c1 * (g[i] - m[i]); const T second = v[i] + c2 * (g[i] * g[i] - v[i]);                      \
+     const T to = p[i] + eta * (alpha / (SQRT(second) + eps) * first);,                                                 \
+     ((ABS(to) <= MAX) & (second >= 0) & (second <= MAX)),                                                              \
+     m[i] = first; v[i] = second; p[i] = to;)
 
 RULES_OF(float, FLT_MAX, __builtin_fabsf, __builtin_sqrtf)
 RULES_OF(double, DBL_MAX, __builtin_fabs, __builtin_sqrt)
+
+static int apart(const char *a, const char *b, int64_t bytes) { return a + bytes <= b || b + bytes <= a; }
 
 /* The data of an array like the first; it must not share memory with it. */
 static int like(PyObject *first, PyObject *array, int writeable, int64_t bytes, char **data)
@@ -573,7 +569,7 @@ static int like(PyObject *first, PyObject *array, int writeable, int64_t bytes, 
     if (!array || !dy_take_array(array, writeable, data) || y->dtype->letter != x->dtype->letter
         || y->dimensions != x->dimensions || memcmp(y->shape, x->shape, sizeof(intptr_t) * (size_t)x->dimensions))
         return 0;
-    return *data + bytes <= x->data || x->data + bytes <= *data;
+    return apart(*data, x->data, bytes);
 }
 
 /* Everything about the update of one parameter; 0 where it is not as usual.  kept: what must live until it is done. */
@@ -612,10 +608,11 @@ static int prepare(PyObject *x, const rule *how, update *u, PyObject *rules, PyO
     char **const places[] = {&u->v, &u->m};
     for (int i = 0; i < states; i++) {
         PyObject *moment = entry(state, *how->state[i]);
-        if (!like(array, moment, 1, bytes, places[i]) || (u->grad < *places[i] + bytes && *places[i] < u->grad + bytes)
-            || PyList_Append(kept, moment))
+        if (!like(array, moment, 1, bytes, places[i]) || !apart(u->grad, *places[i], bytes) || PyList_Append(kept, moment))
             return 0;
     }
+    if (states == 2 && !apart(u->m, u->v, bytes))
+        return 0;
     const long done = PyLong_AsLong(t);
     return 0 <= done && done < 1000000000 && how->constants(entry(entries, s_hyperparam), done + 1, u->c);
 }
