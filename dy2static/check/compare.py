@@ -7,6 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 import numpy as np
 from chainer.variable import Variable
 
+from ..world.untouched import same_random_states
 from .state import Record, State
 
 #: Per dtype character: relative and absolute tolerance.  The absolute one is of the largest element, but at least of 1.
@@ -98,7 +99,7 @@ class Comparison:
                 what = different(a, b)
                 if what:
                     return Difference(f"the global {name}", what)
-        if not _same_random(self.eager.random, self.compiled.random):
+        if not same_random_states(self.eager.random, self.compiled.random):
             return Difference("the state of the random generators", "differs")
         if [kept for _, kept in self.eager.config] != [kept for _, kept in self.compiled.config]:
             return Difference("chainer.config", "differs")
@@ -167,10 +168,6 @@ def _largest(a: np.ndarray, b: np.ndarray) -> str:
     place = np.unravel_index(int(np.argmax(away)), a.shape)
     index = ", ".join(str(int(i)) for i in place)
     return f"of shape {a.shape} differs most at [{index}]: {a[place]!s} eagerly, {b[place]!s} compiled"
-
-
-def _same_random(a: Any, b: Any) -> bool:
-    return a[1] == b[1] and a[0][2:] == b[0][2:] and np.array_equal(a[0][1], b[0][1])
 
 
 def _commas(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from ..native import compiler, library
 from ..native.announce import announce
 from ..runtime.clocks import Clock, NativeClock
 from .c.orders import with_selections
-from .c.partition import NATIVE, partition
+from .c.partition import is_native, partition
 from .c.regions import Bundle
 from .numpy import NumpyFunction
 from .numpy import emit as emit_numpy
@@ -62,7 +62,7 @@ def with_native(graph: Graph, bundle: Bundle, saved: Tuple[Value, ...] = ()) -> 
 
 def _in_bundle(graph: Graph, bundle: Bundle) -> Graph:
     return graph.with_(nodes=tuple(
-        _called(node, bundle) if node.op is NATIVE else
+        _called(node, bundle) if is_native(node) else
         replace(node, regions=tuple(_in_bundle(region, bundle) for region in node.regions)) if node.regions else node
         for node in graph.nodes))
 

@@ -23,7 +23,7 @@ from ..pyast.loader import compile_text
 from ..runtime.clocks import Clock
 from .blocks import BlockWriter
 from .buffers import BufferPlan, plan
-from .c.partition import NATIVE
+from .c.partition import is_native
 from .c.regions import as_stack, pushed
 from .c.scalars import enters_as_array
 from .calls import call_text, has_text, part_text
@@ -172,7 +172,7 @@ class _Emitter(BlockWriter):
                     self._count_in(inner, uses)
                 for value in self.operands[step.node]:
                     uses[value] = uses.get(value, 0) + 1
-                if step.node.op is NATIVE:
+                if is_native(step.node):
                     for value in step.node.outputs:
                         uses.setdefault(value, 1)               # it writes all of them
 
@@ -244,7 +244,7 @@ class _Emitter(BlockWriter):
         written = len(self.lines)
         self._step(step)
         if self.clock is not None and len(self.lines) > written:
-            number = self.clock.part([step.node], step.node.op is NATIVE)
+            number = self.clock.part([step.node], is_native(step.node))
             self._line(f"{self.names.bind('tick', self.clock.tick)}({number})", step.node)
 
     def _step(self, step: Step) -> None:
@@ -264,7 +264,7 @@ class _Emitter(BlockWriter):
             self.texts[node.outputs[0]] = "None"
         elif node.op.name == "raise_":
             self._raise(node)
-        elif node.op is NATIVE:
+        elif is_native(node):
             self._native(node)
         elif node in self.changes.nodes:
             self._change(node)

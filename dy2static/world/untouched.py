@@ -14,7 +14,7 @@ from .aborts import CaptureAborted
 
 def random_states() -> Tuple[Any, Any]:
     """The states of NumPy's and of Python's global generator."""
-    return np.random.get_state(), random.getstate()
+    return np.random.get_state(legacy=False), random.getstate()
 
 
 def set_random_states(states: Tuple[Any, Any]) -> bool:
@@ -50,8 +50,19 @@ def untouched_globals() -> Iterator[None]:
 
 
 def _moved(before: Tuple[Any, Any]) -> bool:
-    now = random_states()
-    return now[1] != before[1] or now[0][2:] != before[0][2:] or not np.array_equal(now[0][1], before[0][1])
+    return not same_random_states(random_states(), before)
+
+
+def same_random_states(one: Tuple[Any, Any], other: Tuple[Any, Any]) -> bool:
+    """Whether two answers of `random_states` are equal."""
+    return one[1] == other[1] and _same(one[0], other[0])
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Of what NumPy tells of a generator: dicts, arrays and numbers, by its kind."""
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all([_same(one[key], other[key]) for key in one])
+    return bool(np.array_equal(one, other))
 
 
 def is_changed(space: Dict[str, Any], kept: Dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
 from ...ir.template import AT
 from .convolutions import CONVOLUTIONS
+from .draws import write_draw
 from .nests import checked_index
 from .orders import ORDERS
 from .picks import PICKS, write_picked
@@ -185,4 +186,4 @@ def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
 ALONE: Dict[str, Callable[[Any, Node], None]] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
-    "scatter_add": _scatter_add, "matmul": _matmul, **PICKS, **ORDERS, **WINDOWS, **CONVOLUTIONS}
+    "scatter_add": _scatter_add, "matmul": _matmul, "random_uniform": write_draw, **PICKS, **ORDERS, **WINDOWS, **CONVOLUTIONS}

@@ -14,6 +14,7 @@ from ...passes.effects import must_run
 from . import convolutions, layers, picks, places, windows
 from .alone import ALONE
 from .calls import call_as_ops
+from .draws import NATIVE_DRAWS, draws
 from .expand import CALLS, EXPANSIONS
 from .groups import REDUCTIONS
 from .scalars import has_scalar_form
@@ -22,7 +23,8 @@ from .scalars import has_scalar_form
 _LARGEST_TABLE = 64
 
 #: Draws: other nodes may move past them, because they see no arrays.
-_DRAWS = ("random_uniform", "random_between", "random_normal", "fast_begin", "fast_uniform", "fast_between", "fast_normal")
+_DRAWS = ("random_uniform", "random_between", "random_normal", "fast_begin", "fast_uniform", "fast_between", "fast_normal",
+          "fast_kept")
 
 
 def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
@@ -31,6 +33,9 @@ def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
 
 #: Nodes that run as one C function; ``region`` is what they compute.  It is made here only, and has no gradient.
 NATIVE = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}")
+
+#: The same for what must run although nobody reads what it gives: it draws, or may raise.
+NATIVE_EFFECT = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}", effect=True)
 
 
 def supported(node: Node) -> bool:
@@ -73,6 +78,8 @@ def supported(node: Node) -> bool:
         return convolutions.takes(node)
     if name in windows.WINDOWS:
         return windows.takes(node)
+    if name in NATIVE_DRAWS:
+        return node.outputs[0].ndim > 0
     return name in places.RULES or name in ALONE
 
 
@@ -169,16 +176,19 @@ class _Partition:
     def _find_levels(self) -> None:
         """The number of the region a node is in: that of what it reads, one more behind each node that is not native,
         and behind each that may write into arrays."""
-        barrier = drawn = highest = 0
+        barrier = highest = 0
+        drawn = {True: 0, False: 0}                            # the first level for the next draw, in native code or not
         for node in self.graph.nodes:
-            level = max(barrier, drawn) if node.op.name in _DRAWS else barrier
+            is_draw, native = node.op.name in _DRAWS or draws(node), node in self.native
+            level = max(barrier, drawn[native]) if is_draw else barrier
             for value in node.inputs:
                 before = self.producer.get(value)
                 if before is not None:
                     level = max(level, self.level[before] + (before not in self.native and node in self.native))
             self.level[node] = level
             highest = max(highest, level)
-            drawn = level if node.op.name in _DRAWS else drawn
+            if is_draw:
+                drawn = {True: level + (not native), False: level}
             if node not in self.native and _has_effect(node) and node.op.name not in _DRAWS:
                 self.level[node] = highest
                 barrier = highest + 1
@@ -207,7 +217,7 @@ class _Partition:
         made = {v for node in kept for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
         region = Graph(inputs, outputs, tuple(kept), "native")
-        native = Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
+        native = Node(NATIVE_EFFECT if any(map(must_run, kept)) else NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
         return [native, *views]
 
     def _with_sources(self, nodes: Sequence[Node]) -> List[Node]:
@@ -226,9 +236,15 @@ class _Partition:
         return sorted(found, key=self.order.__getitem__) + list(nodes)
 
 
+def is_native(node: Node) -> bool:
+    """Whether a node is a region of native code."""
+    return node.op is NATIVE or node.op is NATIVE_EFFECT
+
+
 def _has_effect(node: Node) -> bool:
-    """Whether a node does something besides what it gives; a call that may only fail makes native code decline."""
-    return any(inner.op.effect and inner.op.name not in CALLS for inner in node.walk())
+    """Whether a node does something besides what it gives; a call that may only fail makes native code decline, which also
+    takes back what it has drawn."""
+    return any(inner.op.effect and inner.op.name not in CALLS and inner.op.name not in NATIVE_DRAWS for inner in node.walk())
 
 
 def _stays_outside(node: Node) -> bool:

@@ -10,7 +10,7 @@ from ...ir.types import Scalar, Stack
 from ...native import compiler, library, products, team
 from ...runtime.clocks import NativeClock
 from ...runtime.traceback import show_user_line
-from . import convolutions, orders
+from . import convolutions, draws, orders
 from .parts import Parts
 from .scalars import enters_as_array
 from .writer import CFunction, write
@@ -44,6 +44,7 @@ class Bundle:
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
         headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text else ""
+        headers += draws.HEADER if any(region.draws for region in self.regions) else ""
         headers += "" if self.clock is None else self.clock.header
         return f"{_INCLUDES}{headers}{convolutions.headers(text)}{orders.headers(text)}\n{text}"
 
@@ -52,7 +53,11 @@ class Bundle:
         built = compiler.build(self.source, _FLAGS)
         for region in self.regions:
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
-            region.call = library.bind(built, f"call_{region.number}", decline)
+            if region.draws:
+                native = library.bind(built, f"call_{region.number}", draws.declining)
+                region.call = draws.drawing(native, decline, len(region.graph.inputs))
+            else:
+                region.call = library.bind(built, f"call_{region.number}", decline)
         if self.clock is not None:
             self.clock.bind(built)
 
@@ -74,7 +79,8 @@ class Region:
         self.function: CFunction = write(graph, f"run_{number}", parts, clock)
         self._make_twin = twin
         self._twin: Optional[Tuple[Callable, Any]] = None
-        self.inputs = tuple(map(_kind, graph.inputs))
+        self.draws = draws.graph_draws(graph)
+        self.inputs = (*map(_kind, graph.inputs), *(["int"] if self.draws else ()))
         kinds = list(map(_kind, graph.outputs))
         self.outputs = (*(k for k in kinds if k == "array"), *(["array"] if self.function.scratch else ()),
                         *(k for k in kinds if k != "array"))

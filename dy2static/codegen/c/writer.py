@@ -17,6 +17,7 @@ from ..flatten import Block, Step, all_steps, flatten
 from . import places
 from .alone import ALONE
 from .control import LoopText, write_branch
+from .draws import graph_draws
 from .expand import expand
 from .groups import REDUCTIONS, Group, Grouping, nodes_of, readers
 from .loops import LoopWriter
@@ -72,6 +73,7 @@ class Writer:
         self.clock = 0
         self.lines: List[str] = []
         self.depth = 1
+        self.generator = ""                               # the pointer to the state of NumPy's generator
 
     def _readers(self) -> Mapping[Value, Set[Any]]:
         """What reads each value: plain nodes, and None for control flow and ends of blocks."""
@@ -95,6 +97,11 @@ class Writer:
         pointers = itertools.count()
         for value in self.graph.inputs:
             self._input(value, pointers, numbers)
+        drawing, before = graph_draws(self.graph), ""
+        if drawing:
+            self.generator, before = self.given.fresh("generator"), self.given.fresh("before")
+            self.enter.append(f"dy_generator *const {self.generator} = (dy_generator *)n[{next(numbers['int'])}];")
+            self.enter.append(f"const dy_generator {before} = *{self.generator};")
         copied: List[Tuple[Value, str]] = []
         for value in self.graph.outputs:
             if enters_as_array(value.type):
@@ -125,9 +132,11 @@ class Writer:
             head.append(f"    char *const scratch = p[{scratch}];")
         head += [f"    {b.type} *const {b.name} = ({b.type} *)(scratch + {at});" for b, at in zip(self.buffers, offsets)]
         head += [f"    dy_stack {name} = {{0}};" for name in self.stacks]
-        tail = ["    return 0;"]
-        if any("goto bail" in line for line in self.lines):
-            tail += ["bail:"] + [f"    free({name}.data);" for name in self.stacks] + ["    return 1;"]
+        back = [f"    *{self.generator} = {before};"] if drawing else []
+        tail = ["    if (dy_float_flags()) {", *back, "        return 1;", "    }"] if drawing else []
+        tail.append("    return 0;")
+        if drawing or any("goto bail" in line for line in self.lines):
+            tail += ["bail:"] + back + [f"    free({name}.data);" for name in self.stacks] + ["    return 1;"]
         return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
 
     def _input(self, value: Value, pointers: Iterator[int], numbers: Mapping[str, Iterator[int]]) -> None:
