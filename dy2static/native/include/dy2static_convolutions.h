@@ -147,12 +147,61 @@ static places places_of(const int64_t *plane, const int64_t *grid)
     return (places){{plane[0], plane[1], plane[2]}, {grid[0], grid[1], grid[2]}};
 }
 
+static int64_t span_of(const places *at)
+{
+    return ((at->grid[0] - 1) * at->plane[1] + at->grid[1] - 1) * at->plane[2] + at->grid[2];
+}
+
+/* Few rows of few taps: so many vectors at a time that additions need not wait for each other. */
+enum { THIN_ROWS = 2, THIN_DEPTH = 128, THIN = 8 };
+
+static int is_thin(const int64_t rows, const int64_t depth) { return rows <= THIN_ROWS && depth <= THIN_DEPTH; }
+
+DY_INLINE void thin_tile(const int vectors, const int64_t depth, const DY_T *filter, const int64_t *where, const DY_T *planes, DY_T *to)
+{
+    dy_vector sum[THIN];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        sum[v] = (dy_vector){0};
+    for (int64_t l = 0; l < depth; l++) {
+        const DY_T left = filter[l], *const tap = planes + where[l];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            sum[v] += left * load(tap + v * WIDTH);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        store(to + v * WIDTH, sum[v]);
+}
+
+static void thin_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t *where, const DY_T *planes,
+                         const places *at, DY_T *result, DY_T *strip)
+{
+    const int64_t span = span_of(at), columns = at->grid[2];
+    for (int64_t r = 0; r < rows; r++, filters += STRIDE) {
+        int64_t u = 0;
+        for (; span - u > (THIN - 1) * WIDTH; u += THIN * WIDTH)
+            thin_tile(THIN, depth, filters, where, planes + u, strip + u);
+        for (; span - u > 3 * WIDTH; u += 4 * WIDTH)
+            thin_tile(4, depth, filters, where, planes + u, strip + u);
+        for (; span - u > 0; u += WIDTH)
+            thin_tile(1, depth, filters, where, planes + u, strip + u);
+        for (int64_t q0 = 0; q0 < at->grid[0]; q0++)
+            for (int64_t q1 = 0; q1 < at->grid[1]; q1++, result += columns)
+                copy(result, strip + (q0 * at->plane[1] + q1) * at->plane[2], columns);
+    }
+}
+
 /* `rows` rows of the result, from filters packed in blocks of DEPTH, a table of taps, and planes. */
 static void tapped_product(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t *where, const DY_T *planes,
                            const places *at, DY_T *result, DY_T *strip)
 {
     const int64_t row = at->plane[2], slice = at->plane[1] * row, each = count(at->grid), columns = at->grid[2];
-    const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + columns;
+    const int64_t span = span_of(at);
+    if (is_thin(rows, depth)) {
+        thin_product(rows, depth, filters, where, planes, at, result, strip);
+        return;
+    }
     if (columns % COLUMNS == 0) {                   /* rows that fill tiles go where they belong */
         for (int64_t q = 0; q < at->grid[0] * at->grid[1]; q++)
             for (int64_t j = 0; j < columns; j += COLUMNS) {
@@ -199,8 +248,7 @@ enum { GATHERED = 256, GATHERING = 5 };         /* putting one row of a panel th
 
 static int is_sparse(const places *at, const int64_t rows)
 {
-    const int64_t row = at->plane[2], slice = at->plane[1] * row, useful = count(at->grid);
-    const int64_t span = (at->grid[0] - 1) * slice + (at->grid[1] - 1) * row + at->grid[2];
+    const int64_t span = span_of(at), useful = count(at->grid);
     return ((span + WIDTH - 1) / WIDTH * WIDTH - useful) * rows > GATHERING * (1 + WIDTH / 2 / most(1, at->grid[2])) * useful;
 }
 
@@ -318,10 +366,11 @@ static void gathered_product(const int64_t rows, const int64_t depth, const DY_T
     }
 }
 
-/* What the two products want: a strip of results, and panels. */
-static int64_t strip_size(const int sparse, const int64_t rows, const int64_t columns)
+/* What the products want: a strip of results, and panels. */
+static int64_t strip_size(const int sparse, const int64_t rows, const int64_t columns, const places *at)
 {
-    return rows * (sparse ? least(GATHERED, (columns + COLUMNS - 1) / COLUMNS * COLUMNS) : COLUMNS);
+    const int64_t tiles = rows * (sparse ? least(GATHERED, (columns + COLUMNS - 1) / COLUMNS * COLUMNS) : COLUMNS);
+    return rounded(rows > THIN_ROWS ? tiles : most(tiles, span_of(at) + THIN * WIDTH));
 }
 
 static int64_t panels_size(const int sparse) { return sparse ? GATHERED * (DEPTH + 1) + WIDTH : 0; }
@@ -335,7 +384,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const places at = places_of(l.plane, w->spots);
     const int sparse = is_sparse(&at, w->out);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
-    const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = rounded(strip_size(sparse, w->out, columns));
+    const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = strip_size(sparse, w->out, columns, &at);
     int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
                                   + (l.total * images + packed + strips + panels_size(sparse)) * sizeof(DY_T));
     if (!where)
@@ -478,7 +527,7 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     const places largest = places_of(plane, grid);
     const int sparse = is_sparse(&largest, w->in);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / count(grid))) : 1, columns = rounded(images * each);
-    const int64_t strips = rounded(strip_size(sparse, w->in, images * count(grid)));
+    const int64_t strips = strip_size(sparse, w->in, images * count(grid), &largest);
     const int64_t parts_size = kinds > 1 ? rounded(images * w->in * each) : 0;
     class *const classes = memory(kinds * sizeof(class) + 64 + (2 * rounded(depth) + 2 * columns) * 8
                                   + (total * images + packed + parts_size + strips + panels_size(sparse)) * sizeof(DY_T));
@@ -532,35 +581,46 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     return 0;
 }
 
-/* sums[j] += the product of a row of y, spread as the places of the planes, with what tap j meets */
-static void dot_taps(const int64_t depth, const int64_t taps, const DY_T *row, const DY_T *planes, const int64_t *where, DY_T *sums)
+/* sums[j] += vectors of the products of a row of y, spread as the places of the planes, with what tap j meets */
+DY_INLINE void dot_some(const int taps, const int64_t depth, const DY_T *row, const DY_T *planes, const int64_t *where, DY_T *sums)
 {
-    for (int64_t j = 0; j < taps; j++) {
-        const DY_T *const from = planes + where[j];
-        dy_vector even = {0}, odd = {0};
-        DY_T total = 0;
-        int64_t l = 0;
-        for (; l + 2 * WIDTH <= depth; l += 2 * WIDTH) {
-            even += load(row + l) * load(from + l);
-            odd += load(row + l + WIDTH) * load(from + l + WIDTH);
-        }
-        for (; l < depth; l++)
-            total += row[l] * from[l];
-        even += odd;
-        for (int t = 0; t < WIDTH; t++)
-            total += even[t];
-        sums[j] += total;
+    dy_vector sum[THIN];
+#pragma GCC unroll 8
+    for (int j = 0; j < taps; j++)
+        sum[j] = load(sums + j * WIDTH);
+    for (int64_t l = 0; l < depth; l += WIDTH) {
+        const dy_vector left = load(row + l);
+#pragma GCC unroll 8
+        for (int j = 0; j < taps; j++)
+            sum[j] += left * load(planes + where[j] + l);
     }
+#pragma GCC unroll 8
+    for (int j = 0; j < taps; j++)
+        store(sums + j * WIDTH, sum[j]);
 }
 
-/* Rows of `block`: channels of y, spread as the places of the planes from u on, with zeros between rows of windows. */
+static void dot_taps(const int64_t depth, const int64_t taps, const DY_T *row, const DY_T *planes, const int64_t *where, DY_T *sums)
+{
+    int64_t j = 0;
+    for (; j + THIN <= taps; j += THIN)
+        dot_some(THIN, depth, row, planes, where + j, sums + j * WIDTH);
+    if (j + 4 <= taps) {
+        dot_some(4, depth, row, planes, where + j, sums + j * WIDTH);
+        j += 4;
+    }
+    for (; j < taps; j++)
+        dot_some(1, depth, row, planes, where + j, sums + j * WIDTH);
+}
+
+/* Rows of `block`: channels of y, spread as the places of the planes from u on, with zeros between rows of windows and behind,
+   until the vector is full. */
 static void spread_rows(const dy_windows *w, const layout *l, const DY_T *y, const int64_t channels, const int64_t u,
                         const int64_t depth)
 {
     DY_T *const block = at_hand(own_block);
     const int64_t row = l->plane[2], slice = l->plane[1] * row, columns = w->spots[2];
     for (int64_t i = 0; i < channels; i++)
-        memset(block + i * STRIDE, 0, depth * sizeof(DY_T));
+        memset(block + i * STRIDE, 0, (depth + WIDTH - 1) / WIDTH * WIDTH * sizeof(DY_T));
     for (int64_t v = u; v < u + depth;) {
         const int64_t q0 = v / slice, q1 = v % slice / row, q2 = v % row;
         const int64_t end = least(u + depth, v - q2 + row), length = least(columns - q2, end - v);
@@ -657,62 +717,83 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
     return 0;
 }
 
+static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
+{
+    const DY_T *const block = at_hand(own_block);
+    const layout l = lay_out(w);
+    const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const places at = places_of(l.plane, w->spots);
+    const int64_t span = span_of(&at), summed = w->out * taps * WIDTH;
+    int64_t *const where = memory(rounded(taps) * 8 + (l.total + summed) * sizeof(DY_T));
+    if (!where)
+        return 1;
+    DY_T *const planes = (DY_T *)(where + rounded(taps)), *const sums = planes + l.total;
+    find_taps(where, &l, w);
+    for (int64_t g = 0; g < w->groups; g++) {
+        memset(sums, 0, summed * sizeof(DY_T));
+        for (int64_t n = 0; n < w->batch; n++) {
+            fill_planes(planes, &l, w, x + n * next_x + g * w->in * count(w->image));
+            for (int64_t u = 0; u < span; u += DEPTH) {
+                const int64_t depth = least(DEPTH, span - u);
+                spread_rows(w, &l, y + n * next_y + g * w->out * useful, w->out, u, depth);
+                for (int64_t o = 0; o < w->out; o++)
+                    dot_taps(depth, taps, block + o * STRIDE, planes + u, where, sums + o * taps * WIDTH);
+            }
+        }
+        for (int64_t j = 0; j < w->out * taps; j++, filters++) {
+            DY_T total = 0;
+            for (int64_t t = 0; t < WIDTH; t++)
+                total += sums[j * WIDTH + t];
+            *filters = total;
+        }
+    }
+    return 0;
+}
+
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
 {
     DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
-    const int64_t taps = w->in * count(w->kernel), row = l.plane[2], slice = l.plane[1] * row, useful = count(w->spots);
-    const int64_t span = (w->spots[0] - 1) * slice + (w->spots[1] - 1) * row + w->spots[2];
-    const int64_t wide = (taps + COLUMNS - 1) / COLUMNS * COLUMNS;
+    const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
-    const places at = places_of(l.plane, w->spots);
-    const int few = w->out < 4;
-    if (!few && w->batch * useful >= 2 * COLUMNS)
+    if (w->out < 4)
+        return grad_weight_few(w, x, y, filters);
+    if (w->batch * useful >= 2 * COLUMNS)
         return grad_weight_turned(w, x, y, filters);
-    const int64_t images = few ? 1 : images_together(w, DEPTH), columns = rounded(images * useful);
-    int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + (l.total * images + w->out * wide) * sizeof(DY_T));
+    /* So few places that the filters are most of the work: the places are the rows of panels, and the taps the columns. */
+    const places at = places_of(l.plane, w->spots);
+    const int64_t depth = w->batch * useful;
+    int64_t *const where = memory((rounded(taps) + 2 * rounded(depth)) * 8 + l.total * w->batch * sizeof(DY_T));
     if (!where)
         return 1;
-    int64_t *const from = where + rounded(taps), *const to = from + columns;
-    DY_T *const planes = (DY_T *)(to + columns), *const sums = planes + l.total * images;
+    int64_t *const from = where + rounded(taps), *const to = from + rounded(depth);
+    DY_T *const planes = (DY_T *)(to + rounded(depth));
     find_taps(where, &l, w);
-    if (!few)
-        find_places(&at, images, from, l.total, to, next_y);
+    find_places(&at, w->batch, from, l.total, to, next_y);
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
-        memset(sums, 0, w->out * wide * sizeof(DY_T));
-        for (int64_t n = 0; n < w->batch; n += images) {
-            const int64_t here = least(images, w->batch - n), length = few ? span : here * useful;
-            const DY_T *const rows = y + n * next_y + g * w->out * useful;
-            for (int64_t i = 0; i < here; i++)
-                fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
-            for (int64_t u = 0; u < length; u += DEPTH) {
-                const int64_t depth = least(DEPTH, length - u);
-                for (int64_t o = 0; o < w->out; o += HEIGHT) {
-                    const int64_t height = least(HEIGHT, w->out - o);
-                    if (few) {
-                        spread_rows(w, &l, rows + o * useful, height, u, depth);
-                        for (int64_t r = 0; r < height; r++)
-                            dot_taps(depth, taps, block + r * STRIDE, planes + u, where, sums + (o + r) * wide);
-                        continue;
-                    }
-                    for (int64_t r = 0; r < height; r++)
-                        for (int64_t i = 0; i < here; i++)
-                            copy(block + r * STRIDE + i * useful, rows + i * next_y + (o + r) * useful, useful);
-                    for (int64_t j = 0; j < taps; j += COLUMNS) {       /* the places are the rows, and the taps the columns */
-                        const int vectors = taps - j > WIDTH ? 2 : 1;
-                        gather_panel(panel, depth, least(COLUMNS, taps - j), planes, from, where + j);
-                        for (int64_t r = 0, some; r < height; r += some) {
-                            some = tile_rows(height - r);
-                            plain_tile(some, vectors, depth, block + r * STRIDE, panel, COLUMNS, 0, sums + (o + r) * wide + j, wide,
-                                       1, 1);
-                        }
-                    }
+        for (int64_t n = 0; n < w->batch; n++)
+            fill_planes(planes + n * l.total, &l, w, x + n * next_x + g * w->in * count(w->image));
+        for (int64_t o = 0; o < w->out; o += HEIGHT) {
+            const int64_t height = least(HEIGHT, w->out - o);
+            for (int64_t r = 0; r < height; r++)
+                for (int64_t n = 0; n < w->batch; n++)
+                    copy(block + r * STRIDE + n * useful, y + n * next_y + (g * w->out + o + r) * useful, useful);
+            for (int64_t j = 0; j < taps; j += COLUMNS) {
+                const int64_t some = least(COLUMNS, taps - j);
+                gather_panel(panel, depth, some, planes, from, where + j);
+                for (int64_t r = 0, rows; r < height; r += rows) {
+                    DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
+                    DY_T *const target = filters + (o + r) * taps + j;
+                    rows = tile_rows(height - r);
+                    plain_tile(rows, 2, depth, block + r * STRIDE, panel, COLUMNS, 0, some < COLUMNS ? edge : target,
+                               some < COLUMNS ? COLUMNS : taps, 1, 0);
+                    for (int64_t i = 0; some < COLUMNS && i < rows; i++)
+                        copy(target + i * taps, edge + i * COLUMNS, some);
                 }
             }
         }
-        for (int64_t o = 0; o < w->out; o++)
-            memcpy(filters + o * taps, sums + o * wide, taps * sizeof(DY_T));
     }
     return 0;
 }
