@@ -63,6 +63,18 @@ static dy_windows flattened(const dy_windows *w)
     return flat;
 }
 
+/* to[q] = from[2 * q], in vectors; the element behind the last one is not read */
+static void copy_every_second(DY_T *to, const DY_T *from, const int64_t length)
+{
+    int64_t q = 0;
+    for (; q + 4 < length; q += 4) {
+        const dy_quad a = *(const dy_quad_unaligned *)(from + 2 * q), b = *(const dy_quad_unaligned *)(from + 2 * q + 4);
+        *(dy_quad_unaligned *)(to + q) = DY_MIX(a, b, 0, 2, 4, 6);
+    }
+    for (; q < length; q++)
+        to[q] = from[2 * q];
+}
+
 /* planes[q] = x[step * q + first], zero outside x, for one channel and one remainder */
 static void fill_plane(DY_T *to, const int64_t *plane, const DY_T *x, const int64_t *sizes, const int64_t *step, const int64_t *first)
 {
@@ -80,6 +92,8 @@ static void fill_plane(DY_T *to, const int64_t *plane, const DY_T *x, const int6
                 to[q] = 0;
             if (step[2] == 1)
                 copy(to + from, row + from, until - from);
+            else if (step[2] == 2)
+                copy_every_second(to + from, row + 2 * from, until - from);
             else
                 for (int64_t q = from; q < until; q++)
                     to[q] = row[q * step[2]];
@@ -496,12 +510,8 @@ static void join_classes(DY_T *x, const class *classes, const dy_windows *w, con
                 const DY_T *const from = parts + c[r2].parts + (q0 * grid[1] + q1) * grid[2];
                 for (int64_t i = 0; i < w->in; i++) {
                     DY_T *const row = to + i * count(w->image) + c[r2].first[2];
-                    if (s == 2)
-                        for (int64_t q = 0; q < grid[2]; q++)
-                            row[2 * q] = from[i * each + q];
-                    else
-                        for (int64_t q = 0; q < grid[2]; q++)
-                            row[s * q] = from[i * each + q];
+                    for (int64_t q = 0; q < grid[2]; q++)
+                        row[s * q] = from[i * each + q];
                 }
             }
         }
