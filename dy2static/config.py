@@ -35,6 +35,7 @@ ENABLED = Flag("DY2STATIC_ENABLED", 1, "0 runs every decorated function eagerly"
 BACKEND = Flag("DY2STATIC_BACKEND", "auto",
                "what programs run on: `numpy`; `c`, native code where there is a C compiler; `auto`, NumPy at first, then C")
 NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, "with `auto`, the calls of a program after which it becomes native code")
+BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, "with `auto`, calls go on with NumPy while the C compiler runs; 0: they wait for it")
 RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "none",
                  "what backwards compute again instead of keeping it: `none`, `cheap`, `sublinear`, or how many bytes may be kept")
 CC = Flag("DY2STATIC_CC", "",

@@ -299,22 +299,29 @@ class Dispatcher:
         return program.call if program.hot is None else WarmingCall(program, config.NATIVE_AFTER.value, self._hot)
 
     def _hot(self, call: WarmingCall) -> None:
-        """The program has been called often: from now on it is native code."""
-        with self._lock:
+        """The program has been called often: it becomes native code, as soon as that has been made."""
+        wait = not config.BACKGROUND.value
+        if not self._lock.acquire(blocking=wait):
+            return                                      # another thread is at it, or captures
+        try:
             program = call.program
             if program.hot is None:
                 return                                  # another thread was faster
-            make, program.hot = program.hot, None
-            native = program
+            native: Optional[Program] = program
             try:
-                native = make()
+                native = program.hot(program, wait)
             except InternalError as error:              # the call can do without
+                program.hot = None
                 if config.VERIFY.value:
                     raise
                 self._warn(f"it does not become native code: {error.args[0]} (please report it)", None, None)
-            native.profiled = self.profile
-            self.cache.exchange(program, native)
-            call.program = native
+            if native is not None:
+                program.hot = None
+                native.profiled = self.profile
+                self.cache.exchange(program, native)
+                call.program = native
+        finally:
+            self._lock.release()
 
     @property
     def verbosity(self) -> int:

@@ -1,8 +1,9 @@
 """The whole compiler in one place: a Python function and a call of it in, a program out."""
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any, Callable, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Iterator, Mapping, Optional, Set, Tuple
 
 import chainer
 
@@ -10,13 +11,15 @@ from . import passes
 from .capture.capture import Capture
 from .codegen import hotpath
 from .codegen.assemble import assemble
-from .codegen.backends import emit
-from .codegen.differentiate import Differentiation, compile_backward, differentiate
+from .codegen.backends import Emission
+from .codegen.differentiate import Differentiation, compile_again, compile_backward, differentiate
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .runtime import backprop, hooks, updating
 from .runtime.profile import Profile
 from .runtime.program import Program
+from .runtime.segment import Segment
+from .runtime.warming import Becoming, Steps, finished
 from .staging import staging
 from .symbolic import texts
 from .symbolic.patches import capturing
@@ -43,7 +46,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
         nodes = differentiate(outcome, graph, recompute)            # one FunctionNode, or a few where there are cuts
         program = _program(outcome, nodes, backend == "c")
         if backend == "auto":
-            program.hot = functools.partial(_program, outcome, nodes, True)
+            program.hot = Becoming(functools.partial(_native_steps, outcome, nodes))
             program.with_clocks = functools.partial(_program, outcome, nodes, True)
         return program
     except Dy2StaticError:
@@ -57,20 +60,47 @@ _UNKNOWN = "the result of a host call, or an object that only the host can use, 
 
 def _program(outcome: Outcome, nodes: Differentiation, native: bool, profile: Optional[Profile] = None) -> Program:
     """The program of a graph, of NumPy calls or with native code.  profile: whose clocks are in it."""
+    return finished(_steps(outcome, nodes, native, profile))
+
+
+def _steps(outcome: Outcome, nodes: Differentiation, native: bool, profile: Optional[Profile] = None) -> Steps[Program]:
+    make = functools.partial(Emission, nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved)
     if native:
         hotpath.prepare()
-    make = functools.partial(emit, nodes.graph, name="forward", escaping=set(nodes.graph.outputs), saved=nodes.saved)
-    try:
-        forward = make(native=native, clock=None if profile is None else profile.clock("forward"))
+    with _ours(outcome):
+        emission = make(native=native, clock=None if profile is None else profile.clock("forward"))
+        yield emission
+        forward = emission.finish()
         program = assemble(outcome, nodes, forward)
         for segment in program.segments:
             segment.plan = segment.plan.made_for(native, profile)
         program.with_clocks = functools.partial(_program, outcome, nodes, native)
-        program.readable = (lambda: make().source) if forward.native_code else None
+        program.readable = (lambda: make(native=False).finish().source) if forward.native_code else None
         return program
+
+
+def _native_steps(outcome: Outcome, nodes: Differentiation, before: Program) -> Steps[Program]:
+    """The program as native code, with all the backward programs that it has had so far."""
+    with _ours(outcome):
+        making = _steps(outcome, nodes, True)
+        forward = next(making)
+        native = [Segment(segment.name, segment.plan.made_for(True, None)) for segment in before.segments]
+        yield from compile_again(list(zip(before.segments, native)))
+        yield forward
+        program = finished(making)
+        for segment, made in zip(program.segments, native):
+            segment.backward.update(made.backward)
+        return program
+
+
+@contextlib.contextmanager
+def _ours(outcome: Outcome) -> Iterator[None]:
+    """No code of the user's runs here: what goes wrong is our mistake."""
+    try:
+        yield
     except Dy2StaticError:
         raise
-    except Exception as error:                          # ours: no code of the user's runs here
+    except Exception as error:
         raise InternalError(f"the graph of {outcome.graph.name} cannot be compiled: {error!r}") from error
 
 

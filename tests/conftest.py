@@ -17,6 +17,7 @@ import shared_results
 
 config.VERIFY.value = 1
 config.BACKEND.value = "numpy"              # values are compared bit by bit; the tests of native code ask for it
+config.BACKGROUND.value = 0                 # which call is the first of native code must not depend on the machine
 
 # times on a shared machine say nothing, and a run must be repeatable
 hypothesis.settings.register_profile("dy2static", deadline=None, derandomize=True)

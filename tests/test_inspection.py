@@ -350,7 +350,8 @@ ENVIRONMENT = {
 }
 
 #: Those of native code and of memory, and the files of tests that set them.
-ELSEWHERE = {"RECOMPUTE": "test_memory_recompute.py", "CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py", 
+ELSEWHERE = {"BACKGROUND": "test_native_background.py", "RECOMPUTE": "test_memory_recompute.py",
+             "CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py",
              "CACHE_MB": "test_native_store.py", "ONEDNN": "test_native_products.py", "THREADS": "test_native_team.py"}
 
 
@@ -363,6 +364,7 @@ def test_environment_variables(setting, tmp_path):
                     "\nf = to_static(f)\nfor _ in range(2): f(np.ones((2, 3), 'f'))\n"
                     "print(f.cache_info().captures, f.cache_info().programs, f.stats().get('native', 0) > 0)\n")
     clean = {k: v for k, v in os.environ.items() if not k.startswith("DY2STATIC_")}
+    clean["DY2STATIC_BACKGROUND"] = "0"
     ran = subprocess.run([sys.executable, str(path)], env={**clean, "PYTHONPATH": ROOT, name: value},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=True)
     expected, counts = ENVIRONMENT[setting]

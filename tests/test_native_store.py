@@ -40,13 +40,13 @@ def libraries(folder):
 def compilations(monkeypatch):
     """The texts that went to the compiler."""
     texts = []
-    compile_ = compiler.Compiler.compile
+    start = compiler.Compiler.start
 
     def counted(self, source, *rest):
         texts.append(source)
-        return compile_(self, source, *rest)
+        return start(self, source, *rest)
 
-    monkeypatch.setattr(compiler.Compiler, "compile", counted)
+    monkeypatch.setattr(compiler.Compiler, "start", counted)
     return texts
 
 

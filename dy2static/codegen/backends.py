@@ -24,15 +24,44 @@ from .numpy import emit as emit_numpy
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
          reserved: Collection[str] = (), native: bool = False, clock: Optional[Clock] = None) -> NumpyFunction:
     """A function for a graph, as `numpy.emit` makes it; with native code, if that is wanted and can be made here."""
-    graph = passes.run((functools.partial(passes.batch_products, kept=saved),), graph)
-    bundle = Bundle(None if clock is None else NativeClock())
-    if native and native_possible():
-        graph = with_native(graph, bundle, saved)
-    function = emit_numpy(graph, name=name, escaping=escaping, saved=saved, reserved=reserved, clock=clock)
-    if clock is not None and bundle.regions:
-        clock.inside = bundle.clock
-    return replace(function, native_code=bundle.source if bundle.regions else "",
-                   native_nodes=sum(len(list(region.graph.walk())) for region in bundle.regions))
+    return Emission(graph, native=native, saved=saved, clock=clock, name=name, escaping=escaping, reserved=reserved).finish()
+
+
+class Emission:
+    """`emit` in two steps: the C compiler runs in between, beside this process."""
+
+    def __init__(self, graph: Graph, *, native: bool, saved: Tuple[Value, ...] = (), clock: Optional[Clock] = None,
+                 **options: Any):
+        graph = passes.run((functools.partial(passes.batch_products, kept=saved),), graph)
+        self._bundle, self._graph, self._divided = Bundle(None if clock is None else NativeClock()), graph, graph
+        self._saved, self._clock, self._options = saved, clock, options
+        if native and native_possible():
+            self._divided = _in_bundle(partition(with_selections(graph), saved), self._bundle)
+            self._guarded(self._bundle.start)
+
+    def ready(self) -> bool:
+        """Whether `finish` has nothing to wait for."""
+        return not self._bundle.regions or self._bundle.ready()
+
+    def finish(self) -> NumpyFunction:
+        """The function; of NumPy calls only where the native regions cannot be built."""
+        bundle, clock = self._bundle, self._clock
+        self._guarded(bundle.build)
+        function = emit_numpy(self._divided, saved=self._saved, clock=clock, **self._options)
+        if clock is not None and bundle.regions:
+            clock.inside = bundle.clock
+        return replace(function, native_code=bundle.source if bundle.regions else "",
+                       native_nodes=sum(len(list(region.graph.walk())) for region in bundle.regions))
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Do a step of building; where it fails, there are no regions."""
+        try:
+            if self._bundle.regions:
+                step()
+        except BackendError as reason:
+            announce("build", f"programs run on NumPy: {reason}")
+            self._bundle.regions.clear()
+            self._divided = self._graph
 
 
 def native_possible() -> bool:
@@ -45,19 +74,6 @@ def native_possible() -> bool:
         announce("support", f"programs run on NumPy: {reason}")
         return False
     return True
-
-
-def with_native(graph: Graph, bundle: Bundle, saved: Tuple[Value, ...] = ()) -> Graph:
-    """The graph with native regions that can be called, which go to the bundle; the graph itself where they cannot be built."""
-    divided = _in_bundle(partition(with_selections(graph), saved), bundle)
-    try:
-        if bundle.regions:
-            bundle.build()
-    except BackendError as reason:
-        announce("build", f"programs run on NumPy: {reason}")
-        bundle.regions.clear()
-        return graph
-    return divided
 
 
 def _in_bundle(graph: Graph, bundle: Bundle) -> Graph:

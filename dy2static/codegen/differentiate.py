@@ -13,9 +13,10 @@ from ..passes.active import active_values, has_gradient
 from ..passes.effects import may_write
 from ..passes.extract import extract
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
+from ..runtime.warming import Steps, finished
 from ..world.aborts import CaptureAborted
 from ..world.outcome import Outcome
-from .backends import emit
+from .backends import Emission
 from .extents import extents_of
 from .numpy import NumpyFunction
 
@@ -166,6 +167,27 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
 
     again: also make it differentiable, as a segment of its own.
     """
+    return finished(_backward_steps(segment, targets, given, again))
+
+
+def compile_again(segments: Sequence[Tuple[Segment, Segment]]) -> Steps[None]:
+    """Make the backward programs of the first of each two segments for the other one, too, whose plan is of the same values."""
+    begun = []
+    for before, after in segments:
+        for key in list(before.backward):
+            yield None
+            steps = _backward_steps(after, *key)
+            begun.append((before.backward[key], after, key, next(steps), steps))
+    inside = []
+    for known, after, key, emission, steps in begun:
+        yield emission
+        made = after.backward[key] = finished(steps)
+        inside += [(known.again, made.again)] if known.again is not None and made.again is not None else []
+    if inside:
+        yield from compile_again(inside)
+
+
+def _backward_steps(segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> Steps[BackwardProgram]:
     plan: SegmentPlan = segment.plan
     given_outputs = [j for j, is_given in enumerate(given) if is_given]
     gradients = passes.autodiff(plan.graph, [plan.targets[i] for i in targets], given_outputs)
@@ -188,8 +210,10 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     if repeats:
         backward = passes.late(backward, arriving)
     backward = backward.with_(inputs=(*backward.inputs, *plan.extents.values()))
-    function = emit(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native,
-                    clock=None if plan.profile is None else plan.profile.clock("backward"))
+    emission = Emission(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native,
+                        clock=None if plan.profile is None else plan.profile.clock("backward"))
+    yield emission
+    function = emission.finish()
     origins = {v: ("given", i) for i, v in enumerate(arriving)}
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),

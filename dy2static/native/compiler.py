@@ -1,16 +1,21 @@
 """The door to the system's C compiler: text to a loaded library, through the store on disk."""
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 from pathlib import Path
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .. import config
 from ..errors import BackendError
@@ -27,10 +32,14 @@ FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-e
          # what is Python's is found when the library is loaded; only Apple's linker has to be told
          *(("-Wl,-undefined,dynamic_lookup",) if sys.platform == "darwin" else ()))
 SECONDS = 120               # longer than any text of ours takes; a compiler that hangs must not hang the user
+_MOST = max(2, os.cpu_count() or 1)     # compilers at a time, besides those that are waited for
+_GLANCE = 0.002             # between two looks at a compiler that is waited for
 
 _CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags",
                "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features")
-_built: Dict[str, library.Library] = {}
+_built: Dict[str, "Build"] = {}
+_running: List["Build"] = []         # whose compilers run
+_queued: List["Build"] = []          # which come next
 
 
 class NoCompiler(BackendError):
@@ -51,16 +60,17 @@ class Compiler(NamedTuple):
     command: Tuple[str, ...]
     identity: str
 
-    def compile(self, source: str, output: str, flags: Tuple[str, ...] = FLAGS) -> None:
-        """Write a shared object.  Raises `BuildFailed` with what the compiler said."""
+    def start(self, source: str, output: str, flags: Tuple[str, ...] = FLAGS) -> "subprocess.Popen[bytes]":
+        """A process that writes a shared object; what it says is in its ``said``.  Raises OSError."""
         command = [*self.command, *flags, "-I", str(INCLUDE), "-x", "c", "-", "-o", output, "-lm"]
-        try:
-            done = subprocess.run(command, input=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS,
-                                  encoding="utf-8", errors="replace")
-        except (OSError, subprocess.SubprocessError) as reason:
-            raise BuildFailed(f"{shlex.join(self.command)} does not run: {reason}") from reason
-        if done.returncode:
-            raise BuildFailed(f"{shlex.join(self.command)} refused the text:\n{done.stdout[:2000]}")
+        with tempfile.TemporaryFile() as text:          # a pipe would have to be filled while the compiler reads it
+            text.write(source.encode())
+            text.seek(0)
+            said = tempfile.TemporaryFile()
+            # a session of its own: what interrupts the user's program is not meant for the compiler
+            process = subprocess.Popen(command, stdin=text, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
+        process.said = said                             # type: ignore[attr-defined]
+        return process
 
 
 def compiler() -> Compiler:
@@ -88,28 +98,181 @@ def build(source: str, flags: Tuple[str, ...] = ()) -> library.Library:
     flags: what this text needs besides `FLAGS`.  The same text gives the same library, with the same static variables.
     Raises `NoCompiler` or `BuildFailed`.
     """
+    return start(source, flags).library()
+
+
+def start(source: str, flags: Tuple[str, ...] = ()) -> "Build":
+    """`build` without waiting.  Raises `NoCompiler`."""
     maker, flags = compiler(), FLAGS + flags
     key = key_of(source, maker, flags)
-    known = _built.get(key)
-    if known is not None:
-        return known
-    try:
-        path = store.fetch(key, lambda output: maker.compile(source, output, flags))
-        # another thread may have been faster: there is one library for each text
-        return _built.setdefault(key, library.load(path))
-    except OSError as reason:
-        raise BuildFailed(f"what {shlex.join(maker.command)} made cannot be used: {reason}") from reason
+    for running in list(_running):              # nobody may ask for these any more
+        running.ready()
+    # another thread may have been faster: there is one library for each text
+    made = _built.get(key) or _built.setdefault(key, Build(key, source, maker, flags))
+    made.ready()
+    return made
+
+
+class Build:
+    """The library of one text: there, or on its way in a process beside this one.
+
+    made: the library, once it has been loaded.
+    """
+
+    def __init__(self, key: str, source: str, maker: Compiler, flags: Tuple[str, ...]):
+        self.key, self._source, self._maker, self._flags = key, source, maker, flags
+        self.made: Optional[library.Library] = None
+        self._path: Optional[str] = None
+        self._failed: Optional[BuildFailed] = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is on its way in this process."""
+        self._owner, self._lock = os.getpid(), threading.RLock()
+        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._draft: Optional[store.Draft] = None
+        self._until = 0.0
+
+    def _leave_to_parent(self) -> None:
+        """This process was forked while a compiler ran, which is not its child."""
+        if self._process is not None:
+            self._process.returncode = 0
+        self._over()
+        self._forget()
+
+    def ready(self) -> bool:
+        """Whether `library` has nothing to wait for.  Begins to make the library where no process does."""
+        if self.made is not None:
+            return True
+        if self._owner != os.getpid():
+            self._leave_to_parent()
+        if not self._lock.acquire(blocking=False):
+            return False                        # another thread waits for it
+        try:
+            return self._advance(0)
+        finally:
+            self._lock.release()
+
+    def library(self) -> library.Library:
+        """The library.  Raises `BuildFailed`."""
+        self.ready()
+        while self.made is None:
+            with self._lock:
+                done = self._advance(SECONDS)
+                if self._failed is not None:
+                    _built.pop(self.key, None)  # the next one tries again
+                    raise self._failed
+                if done and self.made is None:
+                    self._load()
+        return self.made
+
+    def _load(self) -> None:
+        assert self._path is not None
+        try:
+            self.made = library.load(self._path)
+        except OSError as reason:
+            self._failed = self._useless(reason)
+
+    def _advance(self, seconds: float) -> bool:
+        """Go on as far as possible in so many seconds.  Returns whether it is made, or has failed."""
+        try:
+            while self._path is None and self._failed is None:
+                if self._process is None:
+                    self._path = store.find(self.key)
+                    if self._path is not None:
+                        break
+                    if not seconds and len(_running) >= _MOST:
+                        _queued.extend([self] if self not in _queued else [])
+                        return False
+                    self._begin()
+                elif not self._finish(seconds):
+                    return False
+        except OSError as reason:
+            self._failed = self._useless(reason)
+        return True
+
+    def _begin(self) -> None:
+        """Start a compiler."""
+        self._draft = store.Draft(self.key)
+        try:
+            self._process = self._maker.start(self._source, self._draft.path, self._flags)
+        except OSError as reason:
+            self._draft.discard()
+            self._failed = BuildFailed(f"{shlex.join(self._maker.command)} does not run: {reason}")
+            return
+        self._until = time.monotonic() + SECONDS
+        _running.append(self)
+
+    def _finish(self, seconds: float) -> bool:
+        """Take what the compiler has written.  Returns whether it is over."""
+        process, draft = self._process, self._draft
+        assert process is not None and draft is not None
+        until = min(self._until, time.monotonic() + seconds)
+        while process.poll() is None:
+            if time.monotonic() >= self._until:
+                self.stop()
+                self._failed = BuildFailed(f"{shlex.join(self._maker.command)} takes more than {SECONDS} seconds")
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_GLANCE)                 # Popen.wait looks every 50 ms only
+        said = process.said                     # type: ignore[attr-defined]
+        said.seek(0)
+        words = said.read(2000).decode(errors="replace")
+        said.close()
+        self._over()
+        if process.returncode:
+            draft.discard()
+            self._failed = BuildFailed(f"{shlex.join(self._maker.command)} refused the text:\n{words}")
+        else:
+            self._path = draft.publish()
+        if _queued:
+            _queued.pop(0).ready()
+        return True
+
+    def stop(self) -> None:
+        """Let go of a compiler that runs; it takes its temporary files with it."""
+        process, draft = self._process, self._draft
+        if process is None or draft is None or self._owner != os.getpid():
+            return
+        for signal_ in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, signal_)
+                process.wait(1)
+                break
+            except ProcessLookupError:
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self._over()
+        draft.discard()
+
+    def _over(self) -> None:
+        """The compiler is no more."""
+        self._process = None
+        if self in _running:
+            _running.remove(self)
+
+    def _useless(self, reason: OSError) -> BuildFailed:
+        return BuildFailed(f"what {shlex.join(self._maker.command)} made cannot be used: {reason}")
+
+
+@atexit.register
+def _stop() -> None:
+    for making in list(_running):
+        making.stop()
 
 
 def built() -> Tuple[library.Library, ...]:
     """The libraries of this process."""
-    return tuple(_built.values())
+    return tuple([made.made for made in _built.values() if made.made is not None])
 
 
 def is_kept(source: str, flags: Tuple[str, ...] = ()) -> bool:
     """Whether `build` would find the library in this process or on disk.  Raises `NoCompiler`."""
     key = key_of(source, compiler(), FLAGS + flags)
-    return key in _built or store.has(key)
+    known = _built.get(key)
+    return known is not None and known.made is not None or store.has(key)
 
 
 def key_of(source: str, maker: Compiler, flags: Tuple[str, ...] = FLAGS) -> str:

@@ -49,14 +49,20 @@ class Windows(NamedTuple):
         return "{" + ", ".join(parts) + "}"
 
 
+def start(name: str) -> compiler.Build:
+    """The library of one type, "f32" or "f64", which may be on its way.  Raises `compiler.NoCompiler`."""
+    return compiler.start(_TEXT.format(type=_TYPES[name]), _FLAGS)
+
+
 @functools.lru_cache(maxsize=None)
 def address(name: str) -> int:
     """Where the table of functions for one type, "f32" or "f64", is.
 
     Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
     """
-    return compiler.build(_TEXT.format(type=_TYPES[name]), _FLAGS).address("table")
+    return start(name).library().address("table")
 
 
 for _name in _TYPES:
     library.ADDRESSES[f"dy2static_set_convolutions_{_name}"] = functools.partial(address, _name)
+    library.CALLED[f"#define DY_WINDOWS_{_name.upper()}"] = functools.partial(start, _name)

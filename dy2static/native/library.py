@@ -62,6 +62,9 @@ def _array_type() -> int:
 # what libraries are told when they are loaded: the function that takes it, and what it is given
 ADDRESSES: Dict[str, Callable[[], int]] = {"dy2static_set_array_type": _array_type}
 
+#: The libraries that others call: a line that is in these, and what begins to make the library, if it is needed here.
+CALLED: Dict[str, Callable[[], Any]] = {}
+
 
 def load(path: str) -> Library:
     """Load a shared object.  Raises OSError, and `NotSupported` where it has wrappers that cannot be called here."""

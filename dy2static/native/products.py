@@ -105,10 +105,15 @@ def addresses() -> Products:
     return Products(address("f32"), address("f64"))
 
 
+def start(name: str) -> compiler.Build:
+    """The library of one type, "f32" or "f64", which may be on its way.  Raises `compiler.NoCompiler`."""
+    return compiler.start(text(name), _FLAGS)
+
+
 @functools.lru_cache(maxsize=None)
 def address(name: str) -> int:
     """Where the product of one type, "f32" or "f64", is."""
-    built = compiler.build(text(name), _FLAGS)
+    built = start(name).library()
     dnnl = onednn.load() if name == "f32" else None         # it has none of doubles
     built.handle.set_onednn(ctypes.cast(dnnl.dnnl_sgemm, ctypes.c_void_p) if dnnl is not None else None)
     return built.address("product")
@@ -121,3 +126,4 @@ def text(name: str, large: int = _LARGE, shared: int = _SHARED) -> str:
 
 for _name in _TYPES:
     library.ADDRESSES[f"dy2static_set_product_{_name}"] = functools.partial(address, _name)
+    library.CALLED[f"#define DY_PRODUCTS_{_name.upper()}"] = functools.partial(start, _name)

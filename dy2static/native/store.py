@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 import time
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from .. import config
 from .announce import announce
@@ -29,27 +29,71 @@ def fetch(key: str, make: Callable[[str], None]) -> str:
 
     Raises OSError where nothing can be written, and what ``make`` raises.
     """
-    folder = directory()
-    path = os.path.join(folder, key + ".so")
-    if _is_sound(path):
-        _touch(path)
-        return path
-    try:
-        _write(folder, path, make)
-    except OSError as reason:
-        folder = _temporary(str(reason))
-        path = os.path.join(folder, key + ".so")
-        if not _is_sound(path):
-            _write(folder, path, make)
-    else:
-        if key.startswith("0"):             # one in sixteen: looking at all files takes longer than loading one
-            shrink(folder, path)
+    path = find(key)
+    while path is None:
+        draft = Draft(key)
+        try:
+            make(draft.path)
+            path = draft.publish()
+        except BaseException:
+            draft.discard()
+            raise
     return path
 
 
 def has(key: str) -> bool:
     """Whether there is a sound library with this key."""
     return _is_sound(os.path.join(directory(), key + ".so"))
+
+
+def find(key: str) -> Optional[str]:
+    """The path of the library with this key, if there is a sound one."""
+    path = os.path.join(directory(), key + ".so")
+    if not _is_sound(path):
+        return None
+    _touch(path)
+    return path
+
+
+class Draft:
+    """A library that is being written: what is at ``path`` when `publish` is called.  Raises OSError where it cannot be."""
+
+    def __init__(self, key: str):
+        self._key = key
+        try:
+            self._open()
+        except OSError as reason:
+            _temporary(str(reason))
+            self._open()
+
+    def _open(self) -> None:
+        self._folder = directory()
+        handle, self.path = tempfile.mkstemp(prefix=".new-", dir=self._folder)
+        os.close(handle)
+
+    def publish(self) -> Optional[str]:
+        """Where the library is from now on; None where it cannot stay there: then it is to be made again."""
+        path = os.path.join(self._folder, self._key + ".so")
+        try:
+            with open(self.path, "rb") as file:
+                body = file.read()
+            with open(self.path, "ab") as file:         # what follows the last section is nobody's to the loader
+                file.write(_MARK + _checksum(path, body))
+            os.chmod(self.path, 0o700)
+            os.replace(self.path, path)
+        except OSError as reason:
+            self.discard()
+            if self._folder != os.path.join(config.cache_home(), "native"):
+                raise
+            _temporary(str(reason))
+            return None
+        if self._key.startswith("0"):           # one in sixteen: looking at all files takes longer than loading one
+            shrink(self._folder, path)
+        return path
+
+    def discard(self) -> None:
+        """Forget it."""
+        _remove(self.path)
 
 
 def directory() -> str:
@@ -64,7 +108,7 @@ def directory() -> str:
     return _checked[wanted]
 
 
-def _temporary(reason: str) -> str:
+def _temporary(reason: str) -> None:
     """A directory of this process's, from now on in place of the one wanted."""
     wanted = os.path.join(config.cache_home(), "native")
     announce("store", f"compiled programs are not kept on disk: {reason}; name another directory in DY2STATIC_CACHE_DIR")
@@ -76,7 +120,6 @@ def _temporary(reason: str) -> str:
 
     atexit.register(remove)
     _checked[wanted] = folder
-    return folder
 
 
 def _make_private(folder: str) -> str:
@@ -115,22 +158,6 @@ def _is_sound(path: str) -> bool:
 def _checksum(path: str, body: bytes) -> bytes:
     # with the name: a sound file under another's name is not what was asked for
     return hashlib.sha256(os.path.basename(path).encode() + b"\0" + body).digest()
-
-
-def _write(folder: str, path: str, make: Callable[[str], None]) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)
-    os.close(handle)
-    try:
-        make(temporary)
-        with open(temporary, "rb") as file:
-            body = file.read()
-        with open(temporary, "ab") as file:         # what follows the last section is nobody's to the loader
-            file.write(_MARK + _checksum(path, body))
-        os.chmod(temporary, 0o700)
-        os.replace(temporary, path)
-    except BaseException:
-        _remove(temporary)
-        raise
 
 
 def _touch(path: str) -> None:

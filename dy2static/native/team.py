@@ -8,12 +8,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from typing import Optional
 
 from .. import config
 from . import compiler, library
 
 HEADER = "dy2static_shares.h"
 _TEXT = '#include "dy2static_team.h"\n'
+_FLAGS = ("-O2", "-pthread")
 _SETTER = "dy2static_set_team"
 
 
@@ -26,10 +28,15 @@ def wanted() -> int:
     return int(config.THREADS.value) or min(config.openmp_threads() or cores, cores)
 
 
+def start() -> Optional[compiler.Build]:
+    """The library, which may be on its way; None where there is one thread.  Raises `compiler.NoCompiler`."""
+    return compiler.start(_TEXT, _FLAGS) if wanted() > 1 else None
+
+
 @functools.lru_cache(maxsize=None)
 def team() -> library.Library:
     """The library.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
-    built = compiler.build(_TEXT, ("-O2", "-pthread"))
+    built = compiler.build(_TEXT, _FLAGS)
     built.handle.set_threads(wanted())
     return built
 
@@ -50,3 +57,4 @@ def set_threads(count: int) -> None:
 
 
 library.ADDRESSES[_SETTER] = address
+library.CALLED[f'#include "{HEADER}"'] = start

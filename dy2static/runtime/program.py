@@ -24,7 +24,7 @@ class Program:
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
     constant_bytes: of the arrays that its graph holds.  returned: one like it was there before, and had to go.
-    hot: makes the same program as native code; None where it is that, or shall not become that.
+    hot: ``hot(program, wait)`` makes the same program as native code, in steps; None where it is that, or shall not be.
     with_clocks: makes the same program, native if this one is or becomes that, with the clocks of a profile in it.
     profiled: makes the profile of its calls.
     native_code: the C text of its forward, "" where there is none.  readable: then gives the text of the same in NumPy.
@@ -43,7 +43,7 @@ class Program:
     signature: str = ""
     constant_bytes: int = 0
     returned: bool = False
-    hot: Optional[Callable[[], "Program"]] = None
+    hot: Optional[Callable[["Program", bool], Optional["Program"]]] = None
     with_clocks: Optional[Callable[[Any], "Program"]] = None
     profiled: Optional[Callable[["Program"], Any]] = None
     native_code: str = ""

@@ -48,9 +48,19 @@ class Bundle:
         headers += "" if self.clock is None else self.clock.header
         return f"{_INCLUDES}{headers}{convolutions.headers(text)}{orders.headers(text)}\n{text}"
 
+    def start(self) -> None:
+        """Begin to compile the text, and the libraries that it calls.  Raises `native.compiler.NoCompiler`."""
+        source = self.source
+        called = [start() for mark, start in library.CALLED.items() if f"{mark}\n" in source]
+        self._builds: List[compiler.Build] = [*filter(None, called), compiler.start(source, _FLAGS)]
+
+    def ready(self) -> bool:
+        """Whether `build` has nothing to wait for."""
+        return all([build.ready() for build in self._builds])
+
     def build(self) -> None:
-        """Give all regions their functions.  Raises `native.compiler.NoCompiler`, `BuildFailed` or `NotSupported`."""
-        built = compiler.build(self.source, _FLAGS)
+        """Give all regions their functions.  Raises `native.compiler.BuildFailed` or `NotSupported`."""
+        built = self._builds[-1].library()
         for region in self.regions:
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
             if region.draws:
