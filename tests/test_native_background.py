@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dy2static import config, to_static
+from dy2static.codegen import hotpath
 from dy2static.errors import FallbackWarning
 from dy2static.native import announce, compiler, store
 
@@ -22,6 +23,7 @@ def background(tmp_path, monkeypatch):
     """Nothing is compiled yet, and programs become native with their third call."""
     monkeypatch.setattr(compiler, "_built", {})
     monkeypatch.setattr(store, "_checked", {})
+    monkeypatch.setattr(hotpath, "prepare", lambda: None)       # it has a compiler run as well
     announce.forget()
     with config.BACKGROUND.set(1), config.NATIVE_AFTER.set(2), config.CACHE_DIR.set(str(tmp_path / "cache")):
         yield tmp_path
@@ -157,7 +159,9 @@ def test_a_child_makes_its_own(gate):
 ENDING = """
     import dy2static, os, sys
     import numpy as np, chainer.functions as F
-    from dy2static.native import compiler, store
+    from dy2static.codegen import hotpath
+    from dy2static.native import compiler
+    hotpath.prepare = lambda: None
     f = dy2static.to_static(lambda x: F.tanh(x) * 2)
     for _ in range(5):
         f(np.ones((2, 3), "f"))
