@@ -1,5 +1,6 @@
 """Programs with native code against eager: values, gradients of two orders, decisions, loops, what raises and warns."""
 import gc
+import sys
 import warnings
 
 import chainer
@@ -228,3 +229,41 @@ def test_memory():
     for _ in range(50):
         F.sum(compiled(x, y)).backward()
     assert len([o for o in gc.get_objects() if isinstance(o, Region)]) == before
+
+
+def gradient_of_a_loop(x):
+    h = x
+    while float(F.sum(h * h).array) > 1e-3:
+        h = F.sin(h) * 0.6
+    return chainer.grad([F.sum(h * h) + F.sum(x * x) * 0.5], [x])[0]
+
+
+def gradients_of_loops_in_a_loop(x):
+    n = 0
+    while float(F.sum(x * x).array) > 1e-2 and n < 6:
+        x = x - gradient_of_a_loop(x) * 0.3
+        n = n + 1
+    return x
+
+
+def test_what_a_loop_saves_begins_anew():
+    """The inner loop runs several times: each time its gradient reads what that time has saved."""
+    static = to_static(gradients_of_loops_in_a_loop, backend="c", strict=True)
+    for seed in range(3):
+        x = chainer.Variable(np.random.RandomState(seed).uniform(0, 2, (5, 3)).astype("f"))
+        np.testing.assert_allclose(static(x).array, gradients_of_loops_in_a_loop(x).array, rtol=1e-5)
+
+
+def test_what_a_loop_saves_is_freed():
+    resource = pytest.importorskip("resource", reason="only Unix tells how much memory a process has taken")
+
+    def megabytes():
+        unit = 2 ** 20 if sys.platform == "darwin" else 2 ** 10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    static = to_static(gradient_of_a_loop, backend="c", strict=True)
+    x = chainer.Variable(np.ones((300, 300), "f"))
+    static(x)
+    before = megabytes()
+    for _ in range(40):                         # each saves about 5 MB
+        static(x)
+    assert megabytes() - before < 60

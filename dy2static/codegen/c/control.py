@@ -127,6 +127,7 @@ class LoopText:
         name = self.writer.given.fresh(f"{value.name}")
         self.writer.names[value] = name
         self.writer.stacks.append(name)
+        self.writer.line(f"{name}.count = 0;")               # in a loop, it has been used before
         return name
 
     def _read_items(self, counter: str, count: str) -> None:

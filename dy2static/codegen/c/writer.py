@@ -125,6 +125,10 @@ class Writer:
             elif not enters_as_array(value.type):
                 kind = "float" if value.type.kind == "py_float" else "int"
                 self.line(f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}] = {self.scalar(value)};")
+        leaving = {self.names[value] for value in self.graph.outputs if isinstance(value.type, Stack)}
+        for name in self.stacks:
+            if name not in leaving:
+                self.line(f"free({name}.data);")
         size, offsets = arranged(self.buffers)
         head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
         head += [f"    {line}" for line in self.enter]
