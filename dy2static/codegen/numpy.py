@@ -332,7 +332,7 @@ class _Emitter(BlockWriter):
         """A call of native code: what it reads, then the arrays that it fills; it gives the other results."""
         arguments, others = [], []
         for value in node.inputs:
-            text = self.texts[value]
+            text = value.type.symbol if isinstance(value.type, Extent) else self.texts[value]
             if isinstance(value.type, Stack):
                 text = f"{self.names.bind('as_stack', as_stack)}({text}, {self.names.bind('stack_type', value.type)})"
             elif not isinstance(value.type, Tensor) and enters_as_array(value.type):

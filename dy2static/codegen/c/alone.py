@@ -7,10 +7,12 @@ from typing import Any, Callable, Dict, List
 import numpy as np
 
 from ...ir.c_forms import c_constant, c_type
+from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ...ir.template import AT
 from .convolutions import CONVOLUTIONS
 from .draws import write_draw
+from .extents import at_least_one, not_below
 from .nests import checked_index
 from .orders import ORDERS
 from .picks import PICKS, write_picked
@@ -30,7 +32,7 @@ def _check_numbers(writer: Any, node: Node, names: List[str], sizes: List[int]) 
         text = writer.scalar(number)
         writer.line(f"int64_t {name} = (int64_t){text};")
         writer.line(f"if ({name} < 0) {name} += {size};")
-        writer.line(f"if ((uint64_t){name} >= {size}u) goto bail;")
+        writer.line(f"if ((uint64_t){name} >= (uint64_t){size}) goto bail;")
 
 
 def _sizes_at(node: Node, shape: Any) -> List[int]:
@@ -127,7 +129,7 @@ def _rows(writer: Any, node: Node, axis: int, whole: Any, indices: Value) -> Lis
     count = math.prod(indices.shape)
     return [f"for (int64_t o = 0; o < {outer}; ++o)", f"for (int64_t k = 0; k < {count}; ++k) {{",
             f"    int64_t at = (int64_t){pointer}[k];" if indices.ndim else f"    int64_t at = (int64_t){writer.scalar(indices)};",
-            f"    if (at < 0) at += {size};", f"    if ((uint64_t)at >= {size}u) goto bail;"]
+            f"    if (at < 0) at += {size};", f"    if ((uint64_t)at >= (uint64_t){size}) goto bail;"]
 
 
 def _take(writer: Any, node: Node) -> None:
@@ -163,7 +165,7 @@ def _matmul(writer: Any, node: Node) -> None:
     steps = [f" + m * {step}" if batch != 1 else "" for step in (left[3], right[3], rows * columns)]
     lines = [f"    for (int64_t m = 0; m < {batch}; ++m)"] if batch != 1 else []
     writer.part([*lines, f"    dy_gemm_{suffix}({left[1]}, {right[1]}, {rows}, {columns}, {inner}, 1, {left[0]}{steps[0]}, "
-                 f"{left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {max(columns, 1)});"])
+                 f"{left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {at_least_one(columns)});"])
 
 
 def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
@@ -175,11 +177,16 @@ def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
     if place.base.ndim and len(value.shape) == 2 and batches:
         offset = [str(place.offset)] if place.offset else []
         offset += [f"{name} * {stride}" for name, stride in place.terms if stride]
-        if (t == 1 or columns == 1) and (s >= columns or rows == 1):
-            return " + ".join([writer.name(place.base), *offset]), int(turned), max(s, columns, 1), 0
-        if (s == 1 or rows == 1) and (t >= rows or columns == 1):
-            return " + ".join([writer.name(place.base), *offset]), int(not turned), max(t, rows, 1), 0
-    return writer.pointer(value), int(turned), max(columns, 1), rows * columns
+        if (t == 1 or columns == 1) and (not_below(s, columns) or rows == 1):
+            return " + ".join([writer.name(place.base), *offset]), int(turned), _distance(s, columns), 0
+        if (s == 1 or rows == 1) and (not_below(t, rows) or columns == 1):
+            return " + ".join([writer.name(place.base), *offset]), int(not turned), _distance(t, rows), 0
+    return writer.pointer(value), int(turned), at_least_one(columns), rows * columns
+
+
+def _distance(stride: Size, length: Size) -> Size:
+    """From one row to the next; a single one may have any stride."""
+    return at_least_one(stride if not_below(stride, length) else length)
 
 
 #: Ops by name.

@@ -12,6 +12,7 @@ from ...ops.elementwise import exp, log
 from ...ops.movement import reshape
 from ...ops.reduction import max_, sum_
 from ...ops.rules import sum_axes
+from ...ops.scalar import dimension, scalar_to_tensor
 from .calls import call_as_ops
 from .layers import LAYERS
 from .sums import einsum
@@ -52,7 +53,9 @@ def _along(value: Value, axis: Any) -> Tuple[int, ...]:
 
 
 def _mean(x: Value, *, axis: Tuple[int, ...], keepdims: bool) -> Value:
-    return sum_(x, axis=axis, keepdims=keepdims) / float(math.prod(x.shape[a] for a in axis))
+    count = math.prod(x.shape[a] for a in axis)
+    number = float(count) if isinstance(count, int) else scalar_to_tensor(dimension(size=count), dtype=x.dtype)
+    return sum_(x, axis=axis, keepdims=keepdims) / number
 
 
 def _sum_to(x: Value, *, shape: Tuple[int, ...]) -> Value:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
+from .extents import may_exceed
 from .groups import REDUCTIONS, Group, total_place
 from .places import Place, broadcast, compact_strides, place_of
 from .shares import Level, Share, cut
@@ -308,7 +309,7 @@ class LoopWriter:
         reductions = [node for node in nodes if node.op.name in REDUCTIONS]
         in_rows = [node for node in reductions if node.outputs[0] in group.rows]
         sizes = self._sizes(self.inner)
-        blocked = bool(sizes) and sizes[-1] > BLOCK and any(
+        blocked = bool(sizes) and may_exceed(sizes[-1], BLOCK) and any(
             node.op.name == "sum" and node.outputs[0].dtype.kind == "f" for node in in_rows)
         for node in in_rows:
             self._declare(node, "all_" if blocked or len(sizes) > 1 else "sum_", wide=blocked or len(sizes) > 1)

@@ -39,7 +39,7 @@ def checked_index(writer: Any, name: str, source: str, size: int) -> None:
     """Define an index that counts from the end if it is negative, and bail out where there is no such element."""
     writer.line(f"int64_t {name} = (int64_t){source};")
     writer.line(f"if ({name} < 0) {name} += {size};")
-    writer.line(f"if ((uint64_t){name} >= UINT64_C({size})) goto bail;")
+    writer.line(f"if ((uint64_t){name} >= (uint64_t){size}) goto bail;")
 
 
 def zeros(writer: Any, value: Value) -> str:

@@ -7,15 +7,18 @@ from typing import Any, Collection, Dict, List, Sequence, Set, Tuple
 import numpy as np
 
 from ...ir.c_forms import c_expression, c_type
+from ...ir.dims import Dim
 from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
-from ...ir.types import Scalar, Stack, Tensor
+from ...ir.types import Extent, Scalar, Stack, Tensor
 from ...passes.effects import must_run
+from ..extents import made_symbols
 from . import convolutions, layers, picks, places, windows
 from .alone import ALONE
 from .calls import call_as_ops
 from .draws import NATIVE_DRAWS, draws
 from .expand import CALLS, EXPANSIONS
+from .extents import dims_of, is_known, symbols_of
 from .groups import REDUCTIONS
 from .scalars import has_scalar_form
 
@@ -43,6 +46,8 @@ def supported(node: Node) -> bool:
     if not all(map(_has_memory_form, (*node.inputs, *node.outputs))):
         return False
     name = node.op.name
+    if not all(map(is_known, dims_of(node))) and not _fits_run_sizes(node):
+        return False
     if name in CALLS:
         instead = call_as_ops(node)
         return instead is not None and all(map(supported, instead))
@@ -83,6 +88,21 @@ def supported(node: Node) -> bool:
     return name in places.RULES or name in ALONE
 
 
+#: Ops whose text is right for sizes that only the run knows.
+_OF_ANY_SIZE = frozenset((
+    *REDUCTIONS, *places.RULES, "mean", "sum_to", "softmax", "log_softmax", "log_softmax_again", "logsumexp", "einsum", "matmul",
+    "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at", "take_along", "add_along",
+    "dimension", "argmax", "argmin")) - {"getitem", "diagonal"}
+
+
+def _fits_run_sizes(node: Node) -> bool:
+    """Whether C computes a node for sizes that only the run knows."""
+    if node.op.name in ("getitem", "scatter_slice"):
+        return all(entry[2] == 1 or all(e is None or is_known(e) for e in entry[:2])
+                   for entry in node.attrs["index"] if isinstance(entry, tuple))
+    return bool(node.regions) or node.op.kind == "elementwise" or node.op.name in _OF_ANY_SIZE
+
+
 def _reduces(node: Node) -> bool:
     kind = node.outputs[0].dtype.kind
     return node.op.name in ("any", "all") or kind in "iu" and node.op.name in REDUCTIONS or kind == "f" and (
@@ -91,6 +111,8 @@ def _reduces(node: Node) -> bool:
 
 def _fits(node: Node) -> bool:
     value = node.attrs.get("value", node.attrs.get("size"))
+    if isinstance(value, Dim):
+        return True
     if isinstance(node.outputs[0].type, Tensor):
         return isinstance(value, (bool, int, float, np.generic)) and (
             node.outputs[0].dtype.kind == "f" or value in (0, 1, True, False))
@@ -100,9 +122,10 @@ def _fits(node: Node) -> bool:
 def _has_memory_form(value: Value) -> bool:
     type = value.type
     if isinstance(type, Stack):
-        return not isinstance(type.elem, Stack) and _has_memory_form(Value(type.elem)) and type.elem.shape.count(0) == 0
+        return not isinstance(type.elem, Stack) and _has_memory_form(Value(type.elem)) and all(
+            is_known(n) and n for n in type.elem.shape)
     if isinstance(type, Tensor):
-        return c_type(type.dtype) is not None and all(isinstance(n, int) for n in type.shape)
+        return c_type(type.dtype) is not None
     return isinstance(type, Scalar) and (type.kind != "numpy" or c_type(type.dtype) is not None)
 
 
@@ -139,6 +162,7 @@ class _Partition:
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
                 self.leaving.add(node.inputs[0])
         self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node) and not self._may_leak(node)}
+        self.sizes = {symbol: node for node in graph.nodes for inner in node.walk() for symbol, _, _ in made_symbols(inner)}
         self.level: Dict[Node, int] = {}
 
     def _may_leak(self, node: Node) -> bool:
@@ -185,6 +209,10 @@ class _Partition:
                 before = self.producer.get(value)
                 if before is not None:
                     level = max(level, self.level[before] + (before not in self.native and node in self.native))
+            for symbol in symbols_of(node) if self.sizes else ():
+                before = self.sizes.get(symbol)
+                if before is not None and before is not node and before in self.level:
+                    level = max(level, self.level[before] + (before not in self.native and node in self.native))
             self.level[node] = level
             highest = max(highest, level)
             if is_draw:
@@ -216,6 +244,8 @@ class _Partition:
         kept = self._with_sources(kept)
         made = {v for node in kept for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
+        symbols = sorted(set().union(*map(symbols_of, kept)))
+        inputs += tuple(Value(Extent(symbol), symbol) for symbol in symbols)
         region = Graph(inputs, outputs, tuple(kept), "native")
         native = Node(NATIVE_EFFECT if any(map(must_run, kept)) else NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
         return [native, *views]

@@ -5,8 +5,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
+from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ...ir.template import AT
+from .extents import is_known
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,12 @@ def _reshaped_strides(old: Sequence[int], strides: Sequence[int], new: Sequence[
     if math.prod(old) == 0:
         return (0,) * len(new)
     sizes = [(n, s) for n, s in zip(old, strides) if n != 1]
+    if [n for n, _ in sizes] == [n for n in new if n != 1]:
+        same = iter(sizes)
+        return tuple(0 if n == 1 else next(same)[1] for n in new)
+    if not all(map(is_known, (*old, *new))):
+        plain = all(s == c for s, c, n in zip(strides, compact_strides(old), old) if n != 1)
+        return compact_strides(new) if plain else None
     result: List[int] = []
     rest = [n for n in new if n != 1]
     i = 0
@@ -90,6 +98,13 @@ def broadcast(place: Place, shape: Tuple[int, ...]) -> Place:
     return replace(place, shape=shape, strides=strides)
 
 
+def span(start: Size, stop: Optional[Size], step: int) -> Size:
+    """How many elements a slice in its normal form has; of a size that the run knows, steps are one."""
+    if is_known(start) and (stop is None or is_known(stop)):
+        return len(range(start, -1 if stop is None else stop, step))
+    return stop - start
+
+
 def indexed(place: Place, index: Sequence, numbers: Sequence[str] = ()) -> Place:
     """The part that a basic index picks; numbers: the C variables for each `AT` in it."""
     names = iter(numbers)
@@ -106,7 +121,7 @@ def indexed(place: Place, index: Sequence, numbers: Sequence[str] = ()) -> Place
             terms.append((next(names), stride))
         elif isinstance(entry, tuple):
             start, stop, step = entry
-            shape.append(len(range(start, -1 if stop is None else stop, step)))
+            shape.append(span(start, stop, step))
             strides.append(stride * step)
             offset += start * stride if shape[-1] else 0
         else:

@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ...ir.graph import Graph, Value
-from ...ir.types import Scalar, Stack
+from ...ir.types import Extent, Scalar, Stack
 from ...native import compiler, library, products, team
 from ...runtime.clocks import NativeClock
 from ...runtime.traceback import show_user_line
@@ -131,6 +131,8 @@ class Region:
 def _kind(value: Value) -> str:
     if enters_as_array(value.type):
         return "array"
+    if isinstance(value.type, Extent):
+        return "int"
     return "stack" if isinstance(value.type, Stack) else _KINDS[value.type.kind]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.graph import Graph, Node, Value
-from ...ir.types import Stack, Tensor
+from ...ir.types import Extent, Stack, Tensor
 from ...passes.dead import eliminate_dead
 from ...runtime.clocks import NativeClock
 from ..flatten import Block, Step, all_steps, flatten
@@ -19,6 +19,7 @@ from .alone import ALONE
 from .control import LoopText, write_branch
 from .draws import graph_draws
 from .expand import expand
+from .extents import at_least_one, dims_of, is_known, name_of, with_run_sizes
 from .groups import REDUCTIONS, Group, Grouping, nodes_of, readers
 from .loops import LoopWriter
 from .memory import Buffer, arranged, merged_axes
@@ -55,7 +56,7 @@ class Writer:
     """What `write` knows while it walks over the steps; the ``memory`` of `LoopWriter`."""
 
     def __init__(self, graph: Graph, parts: Parts, ticks: Optional[NativeClock] = None):
-        self.graph = eliminate_dead(expand(graph))
+        self.graph = eliminate_dead(with_run_sizes(expand(graph)))
         self.block = flatten(self.graph)
         self.outside = self._readers()
         self._makers: Dict[Block, Dict[Value, Step]] = {}
@@ -69,6 +70,7 @@ class Writer:
         self.parts, self.ticks = parts, ticks
         self.needed: Set[Value] = set()                   # values of the run at hand that must be in memory
         self.buffers: List[Buffer] = []
+        self.rooms: List[Buffer] = []                     # buffers of sizes that the run knows
         self.stacks: List[str] = []
         self.clock = 0
         self.lines: List[str] = []
@@ -102,6 +104,7 @@ class Writer:
             self.generator, before = self.given.fresh("generator"), self.given.fresh("before")
             self.enter.append(f"dy_generator *const {self.generator} = (dy_generator *)n[{next(numbers['int'])}];")
             self.enter.append(f"const dy_generator {before} = *{self.generator};")
+        self._check_sizes()
         copied: List[Tuple[Value, str]] = []
         for value in self.graph.outputs:
             if enters_as_array(value.type):
@@ -136,11 +139,14 @@ class Writer:
             head.append(f"    char *const scratch = p[{scratch}];")
         head += [f"    {b.type} *const {b.name} = ({b.type} *)(scratch + {at});" for b, at in zip(self.buffers, offsets)]
         head += [f"    dy_stack {name} = {{0}};" for name in self.stacks]
+        for room in self.rooms:
+            head.append(f"    dy_room {room.name}_room = {{0}}; {room.type} *{room.name} = 0;")
+        rooms = [f"    free({room.name}_room.data);" for room in self.rooms]
         back = [f"    *{self.generator} = {before};"] if drawing else []
         tail = ["    if (dy_float_flags()) {", *back, "        return 1;", "    }"] if drawing else []
-        tail.append("    return 0;")
+        tail = [*rooms, *tail, "    return 0;"]
         if drawing or any("goto bail" in line for line in self.lines):
-            tail += ["bail:"] + back + [f"    free({name}.data);" for name in self.stacks] + ["    return 1;"]
+            tail += ["bail:"] + back + [f"    free({name}.data);" for name in self.stacks] + rooms + ["    return 1;"]
         return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
 
     def _input(self, value: Value, pointers: Iterator[int], numbers: Mapping[str, Iterator[int]]) -> None:
@@ -150,6 +156,11 @@ class Writer:
                 self.pointers[value] = pointer
             else:
                 self.enter.append(f"const {c_type(value.dtype)} {self.local(value)} = {pointer}[0];")
+        elif isinstance(value.type, Extent):
+            name = name_of(value.type.symbol)
+            self.given.taken.add(name)
+            self.types[name] = "const int64_t"
+            self.enter.append(f"const int64_t {name} = n[{next(numbers['int'])}];")
         elif isinstance(value.type, Stack):
             name = self.names[value] = self.given.fresh(value.name)
             self.enter.append(f"const dy_stack {name} = {{p[{next(pointers)}], n[{next(numbers['int'])}], 0}};")
@@ -157,6 +168,11 @@ class Writer:
             kind = "float" if value.type.kind == "py_float" else "int"
             source = f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}]"
             self.enter.append(f"const {scalar_type(value.type)} {self.local(value)} = {source};")
+
+    def _check_sizes(self) -> None:
+        """Arrays without elements are NumPy's."""
+        sizes = {dim for node in self.graph.walk() for dim in dims_of(node)}
+        self.enter += sorted(f"if ({size} <= 0) return 1;" for size in sizes)
 
     def _declared(self, value: Value, source: str, prefix: str) -> str:
         name = self.given.fresh(prefix + value.name)
@@ -214,10 +230,15 @@ class Writer:
         """Memory for the part that is being written."""
         return self.buffer("row", count, dtype).name
 
-    def buffer(self, hint: str, count: int, dtype: Any) -> Buffer:
-        buffer = Buffer(self.given.fresh(hint), c_type(dtype), max(count, 1) * dtype.itemsize, self.clock, self.clock)
-        self.buffers.append(buffer)
+    def buffer(self, hint: str, count: Any, dtype: Any) -> Buffer:
+        """Memory for so many elements; where only the run knows how many, it is asked for here."""
+        buffer = Buffer(self.given.fresh(hint), c_type(dtype), at_least_one(count) * dtype.itemsize, self.clock, self.clock)
         self.types[buffer.name] = f"{buffer.type} *"
+        if is_known(count):
+            self.buffers.append(buffer)
+        else:
+            self.rooms.append(buffer)
+            self.line(f"if (!({buffer.name} = dy_room_of(&{buffer.name}_room, {buffer.nbytes}))) goto bail;")
         return buffer
 
     def place(self, value: Value) -> Place:
@@ -429,6 +450,8 @@ class Writer:
 def _python_literal(value: Any) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
+    if not isinstance(value, (int, float)):
+        return str(value)
     if isinstance(value, float):
         return c_constant(value, np.dtype("float64"))
     return f"INT64_C({value})" if value >= 0 else f"(-INT64_C({-value}))"

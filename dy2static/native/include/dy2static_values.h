@@ -27,6 +27,30 @@ static inline void *dy_stack_grow(dy_stack *stack, int64_t item)
     return stack->data + used;
 }
 
+/* Working memory of a size that the run tells. */
+typedef struct {
+    char *data;
+    int64_t size;
+} dy_room;
+
+/* At least so many bytes, from a multiple of 64 on, with nothing known in them; null where memory is gone. */
+static inline void *dy_room_of(dy_room *room, int64_t size)
+{
+    if (size > room->size) {
+        free(room->data);
+        room->data = malloc(size + 64);
+        room->size = room->data ? size : 0;
+        if (!room->data)
+            return 0;
+    }
+    return (void *)(((uintptr_t)room->data + 63) & ~(uintptr_t)63);
+}
+
+static inline int64_t dy_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline int64_t dy_floor_divide(int64_t a, int64_t b)
 {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
