@@ -8,7 +8,7 @@ import numpy as np
 
 from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node, Value
-from .extents import may_exceed
+from .extents import is_known, may_exceed
 from .groups import REDUCTIONS, Group, total_place
 from .places import Place, broadcast, compact_strides, place_of
 from .shares import Level, Share, cut
@@ -98,7 +98,7 @@ class LoopWriter:
         """The loop that threads share, if any."""
         group, sizes = self.group, self._sizes(self.inner)
         elements = math.prod(group.shape)
-        if not elements or math.prod(sizes) * sum(v.dtype.itemsize for v in kept) > _OWN_BYTES:
+        if not elements or not is_known(elements) or math.prod(sizes) * sum(v.dtype.itemsize for v in kept) > _OWN_BYTES:
             return None
         totals = [total_place(node, v) for node in group.nodes for v in node.outputs if v in group.totals]
         levels = []

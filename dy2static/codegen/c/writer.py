@@ -418,7 +418,8 @@ class Writer:
         text = f"{pointer}[{where}] = {self.element(source, terms[1])};"
         if sizes:
             count = math.prod(sizes)
-            share = cut([Level(f"k{k}", n, k == len(sizes) - 1) for k, n in enumerate(sizes)], count, count * _COPY)
+            share = cut([Level(f"k{k}", n, k == len(sizes) - 1) for k, n in enumerate(sizes)], count, count * _COPY) \
+                if is_known(count) else None
             spans = [("begin", "end") if share is not None and share.name == f"k{k}" else ("0", str(n))
                      for k, n in enumerate(sizes)]
             self.part([f"{'    ' * (k + 1)}for (int64_t k{k} = {begin}; k{k} < {end}; ++k{k})"
