@@ -240,6 +240,28 @@ def double(x):
     return F.sum(x * x)
 
 
+@pytest.mark.parametrize("what", ["all there", "some gone", "one with a gradient", "one is the loss of another"])
+def test_backward_where_a_call_makes_several(what):
+    def run():
+        compiled, x = to_static(lambda x: (x * 3, F.sum(x * x), F.sum(F.exp(x)), x * 2), backend="c"), Variable(A.copy())
+        found = []
+        for _ in range(3):
+            x.cleargrad()
+            y, loss, other, z = compiled(x)
+            if what == "some gone":
+                del y, other
+            elif what == "one with a gradient":
+                y.grad = A.copy()
+            elif what == "one is the loss of another":
+                other.backward()
+                found.append(exact(x.grad))
+            loss.backward()
+            found += [exact(x.grad), exact(z.grad), exact(loss.grad), x.grad_var.requires_grad]
+        return found
+    first, second = in_both(run)
+    assert first == second
+
+
 @pytest.mark.parametrize("what", ["debug", "hooks", "a gradient given", "another thread", "twice", "no leaf left"])
 @pytest.mark.filterwarnings("ignore")
 def test_backward_in_other_circumstances(what):

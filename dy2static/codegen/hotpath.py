@@ -15,7 +15,7 @@ from ..native import hotpath
 from ..runtime import backprop, node, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
 
-_SECONDS = 1.0              # so long after the first native program: a first call is not to wait for a compiler twice
+_SECONDS = 0.2              # so long after the first native program: a first call is not to wait for a compiler twice
 _waiting: List[threading.Timer] = []
 _replaced: List[Tuple[Dict, Any, Callable]] = []
 _unused = [True]            # whoever takes it out replaces the functions: there is no lock that a fork could leave closed

@@ -58,7 +58,6 @@ OBJECTS(DECLARE)
 #undef DECLARE
 #define DECLARE(name) static PyObject *s_##name;
 NAMES(DECLARE)
-static PyObject *one, *first_given;
 
 /* start(tuple of OBJECTS in their order) */
 PyObject *hot_start(PyObject *self, PyObject *const *args, intptr_t count)
@@ -68,10 +67,6 @@ PyObject *hot_start(PyObject *self, PyObject *const *args, intptr_t count)
     OBJECTS(TAKE)
 #define INTERN(name) s_##name = PyUnicode_InternFromString(#name); if (!s_##name) return 0;
     NAMES(INTERN)
-    if (!(one = PyLong_FromLong(1)) || !(first_given = PyTuple_New(1)))
-        return 0;
-    Py_IncRef(TRUE);
-    PyTuple_SetItem(first_given, 0, TRUE);
     return dy_none();
 }
 
@@ -224,14 +219,32 @@ static PyObject *new_one(PyObject *array)
     return made;
 }
 
-/* The program for these targets, and None where it is not plain or has not been made. */
-static PyObject *program_of(PyObject *function, PyObject *targets)
+/* Which of the outputs is this node, as a tuple of truths; 0 where another one may have a gradient. */
+static PyObject *given_of(PyObject *outputs, PyObject *node)
+{
+    const intptr_t count = PyTuple_Size(outputs);
+    PyObject *truths = PyTuple_New(count);
+    for (intptr_t i = 0; i < count && truths; i++) {
+        PyObject *y = referent(PyTuple_GetItem(outputs, i)), *other = !y || y == NONE || y == node ? NONE : 0;
+        if (!other)
+            other = referent(peek(y, s__variable));
+        if (!other || (other != NONE && (peek(other, s__grad_var) != NONE || peek(other, s__grad) != NONE))) {
+            Py_DecRef(truths);
+            return 0;
+        }
+        PyTuple_SetItem(truths, i, truth(y == node));
+    }
+    return truths;
+}
+
+/* The program for these targets and given gradients; 0 where it is not plain or has not been made. */
+static PyObject *program_of(PyObject *function, PyObject *targets, PyObject *truths)
 {
     PyObject *segment = peek(function, s_segment), *programs = segment ? peek(segment, s_backward) : 0;
     PyObject *key = is(programs, &PyDict_Type) ? PyTuple_New(3) : 0, *program = 0;
     if (key) {
         PyTuple_SetItem(key, 0, given(targets));
-        PyTuple_SetItem(key, 1, given(first_given));
+        PyTuple_SetItem(key, 1, given(truths));
         PyTuple_SetItem(key, 2, given(FALSE));
         program = entry(programs, key);
         Py_DecRef(key);
@@ -272,7 +285,6 @@ PyObject *hot_prepared(PyObject *self, PyObject *const *args, intptr_t count)
         || !is_false(peek(function, s__n_local_function_hooks)) || !(array = array_of(variable))
         || ((dy_ndarray *)array)->dimensions || peek(variable, s__layout) != NONE || peek(variable, s__grad_var) != NONE
         || peek(variable, s__grad) != NONE || !is(outputs = peek(function, s_outputs), &PyTuple_Type)
-        || PyTuple_Size(outputs) != 1 || referent(PyTuple_GetItem(outputs, 0)) != node
         || !is(inputs = peek(function, s_inputs), &PyTuple_Type))
         return dy_none();
     const intptr_t entering = PyTuple_Size(inputs);
@@ -280,7 +292,7 @@ PyObject *hot_prepared(PyObject *self, PyObject *const *args, intptr_t count)
     intptr_t wanted = 0;
     if (entering > 64)
         return dy_bail_out(self, args, count);
-    PyObject *leaves = 0, *targets = 0, *operands = 0, *program = 0, *result = 0;
+    PyObject *leaves = 0, *targets = 0, *truths = 0, *operands = 0, *program = 0, *result = 0;
     long numbers[64];
     for (intptr_t i = 0; i < entering; i++) {
         PyObject *x = PyTuple_GetItem(inputs, i);
@@ -306,7 +318,7 @@ PyObject *hot_prepared(PyObject *self, PyObject *const *args, intptr_t count)
         PyTuple_SetItem(leaves, i, given(leaf));
         PyTuple_SetItem(targets, i, number);
     }
-    if (!(program = program_of(function, targets)) || !(operands = operands_of(function, program, array))
+    if (!(truths = given_of(outputs, node)) || !(program = program_of(function, targets, truths)) || !(operands = operands_of(function, program, array))
         || !(result = PyTuple_New(4)))
         goto end;
     PyTuple_SetItem(result, 0, given(function));
@@ -314,7 +326,7 @@ PyObject *hot_prepared(PyObject *self, PyObject *const *args, intptr_t count)
     PyTuple_SetItem(result, 2, given(operands));
     PyTuple_SetItem(result, 3, given(leaves));
 end:
-    drop(leaves), drop(targets), drop(operands);
+    drop(leaves), drop(targets), drop(truths), drop(operands);
     return result ? result : PyErr_Occurred() ? 0 : dy_none();
 }
 

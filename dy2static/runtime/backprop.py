@@ -59,17 +59,23 @@ def backward(self: Variable, retain_grad: bool = False, enable_double_backprop: 
 def prepared(variable: Variable) -> Optional[Tuple[CompiledFunction, BackwardProgram, Tuple[Any, ...], Tuple[Any, ...]]]:
     """What the backward of a loss takes: its creator, the program, the operands, and the Variables that get gradients.
 
-    None for all but the plainest: the loss is a scalar without a gradient, its creator a compiled call, which has made
-    nothing else; all that enters are leaves without gradients.  A leaf that nobody has any more is None.
+    None for all but the plainest: the loss is a scalar without a gradient, its creator a compiled call, and nothing else
+    that it has made has a gradient; all that enters are leaves without gradients.  A leaf that nobody has any more is None.
     """
     function = None if variable._node is None else variable._node._creator_node
     if type(variable) is not Variable or type(function) is not CompiledFunction or function._n_local_function_hooks:
         return None
     array = variable._data[0]
     if (type(array) is not np.ndarray or array.ndim or variable._layout is not None or variable._grad_var is not None
-            or variable._grad is not None or array.dtype not in ONES or len(function.outputs) != 1
-            or function.outputs[0]() is not variable._node):
+            or variable._grad is not None or array.dtype not in ONES):
         return None
+    given = []
+    for reference in function.outputs:
+        y = reference()
+        given.append(y is variable._node)
+        other = None if y is None or y is variable._node else y._variable()
+        if other is not None and (other._grad_var is not None or other._grad is not None):
+            return None
     nodes, targets, leaves = set(), [], []
     for i, x in enumerate(function.inputs):
         if type(x) is not VariableNode or x._creator_node is not None or x._old_style_grad_generator is not None:
@@ -82,7 +88,7 @@ def prepared(variable: Variable) -> Optional[Tuple[CompiledFunction, BackwardPro
             nodes.add(x)
             targets.append(i)
             leaves.append(leaf)
-    program = function.segment.backward.get((tuple(targets), (True,), False))
+    program = function.segment.backward.get((tuple(targets), tuple(given), False))
     if program is None or not program.is_plain or len(nodes) != len(targets):
         return None
     held, one = function.held, ONES[array.dtype].copy()
