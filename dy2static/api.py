@@ -3,20 +3,21 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional
 
 import chainer
 
 from . import config
-from .dispatch import enable, recompute_option
+from .dispatch import enable
 from .errors import SignatureError
+from .options import Options
 from .runtime.staticness import NOT_STATIC, StaticCallable
 from .static_function import BoundStaticFunction, StaticFunction
 
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
-              recompute: Any = None) -> Any:
+              recompute: Any = None, dynamic: bool = True) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -34,37 +35,33 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         elementwise ops can make of the rest; ``"sublinear"``, all but what parts the forward into segments (Chen et al.,
         2016); or how many bytes may be kept, with as little computed again as need be.  As with `F.forget`, arrays
         that went in must not be changed before the backward.  None: DY2STATIC_RECOMPUTE, or "none".
+    dynamic: whether sizes that differ from call to call become free: with the third size of an axis, a program is made for
+        all of them, where the function does not need their numbers (`cache_info` counts the captures).
 
     Raises `SignatureError` for anything else.
     """
-    if rng not in ("eager", "fast"):
-        raise SignatureError(f'rng is "eager" or "fast", not {rng!r}')
-    if backend not in (None, "auto", "c", "numpy"):
-        raise SignatureError(f'backend is "auto", "c" or "numpy", not {backend!r}')
-    if check and rng == "fast":
-        raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
-    if recompute is not None:
-        recompute = recompute_option(recompute)
-    options = {"strict": strict, "cache_limit": cache_limit, "cache_bytes": cache_bytes, "check": check, "rng": rng,
-               "backend": backend, "recompute": recompute}
+    return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic))
+
+
+def _compile(target: Any, options: Options) -> Any:
     if target is None:
-        return lambda actual: to_static(actual, **options)
+        return lambda actual: _compile(actual, options)
     if isinstance(target, StaticCallable):
         return target
     if isinstance(target, types.FunctionType):
-        return target if getattr(target, NOT_STATIC, False) else StaticFunction(target, **options)
+        return target if getattr(target, NOT_STATIC, False) else StaticFunction(target, options)
     if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
-        return BoundStaticFunction(StaticFunction(target.__func__, **options), target.__self__)
+        return BoundStaticFunction(StaticFunction(target.__func__, options), target.__self__)
     if isinstance(target, (staticmethod, classmethod)):
-        return type(target)(to_static(target.__func__, **options))
+        return type(target)(_compile(target.__func__, options))
     if isinstance(target, functools.partial):
-        return functools.partial(to_static(target.func, **options), *target.args, **target.keywords)
+        return functools.partial(_compile(target.func, options), *target.args, **target.keywords)
     if isinstance(target, type) and issubclass(target, chainer.Link):
         return _compile_class(target, options)
     if isinstance(target, chainer.Link):
         return _compile_link(target, options)
     if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):    # noqa: B004
-        return BoundStaticFunction(StaticFunction(type(target).__call__, **options), target)
+        return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)
     raise SignatureError(f"to_static takes a function, a method, a Chain class or a Link, not {type(target).__name__}",
                          hint="C functions and builtins have no source to compile")
 
@@ -86,21 +83,21 @@ def _entry_point(cls: type) -> str:
     raise SignatureError(f"{cls.__name__} has neither forward nor __call__")
 
 
-def _compile_class(cls: type, options: Dict[str, Any]) -> type:
+def _compile_class(cls: type, options: Options) -> type:
     name = _entry_point(cls)
     method = getattr(cls, name)
-    setattr(cls, name, method if isinstance(method, StaticCallable) else StaticFunction(method, **options))
+    setattr(cls, name, method if isinstance(method, StaticCallable) else StaticFunction(method, options))
     return cls
 
 
-def _compile_link(link: chainer.Link, options: Dict[str, Any]) -> chainer.Link:
+def _compile_link(link: chainer.Link, options: Options) -> chainer.Link:
     """Give a Link a class of its own in which the entry point is compiled; copies and pickles keep it."""
     cls = type(link)
     name = _entry_point(cls)
     method = getattr(cls, name)
     if isinstance(method, StaticCallable):
         return link
-    body = {name: StaticFunction(method, **options), "__module__": cls.__module__, "__qualname__": cls.__qualname__,
+    body = {name: StaticFunction(method, options), "__module__": cls.__module__, "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__, "__reduce_ex__": _reduce_static_link, "_dy2static_options": options,
             "code": property(lambda self: getattr(type(self), name).code)}
     link.__class__ = type(cls)(cls.__name__, (cls,), body)
@@ -112,7 +109,7 @@ def _reduce_static_link(link: chainer.Link, protocol: int) -> Any:
     return _restore_static_link, (base, type(link)._dy2static_options), dict(link.__dict__)
 
 
-def _restore_static_link(base: type, options: Dict[str, Any]) -> chainer.Link:
+def _restore_static_link(base: type, options: Options) -> chainer.Link:
     return _compile_link(base.__new__(base), options)
 
 

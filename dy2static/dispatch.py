@@ -13,7 +13,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, 
 import chainer
 import numpy as np
 
-from . import config, passes, pipeline
+from . import config, pipeline
+from .capture.free_sizes import Axis, FreeSizes, SizeHistory
 from .check.checked import CheckedCall
 from .errors import (
     CaptureError,
@@ -21,12 +22,12 @@ from .errors import (
     FallbackWarning,
     InternalError,
     Location,
-    SignatureError,
     SourceNotFoundError,
     UnsupportedSyntaxError,
 )
 from .explain import Coverage, Explanation, explanation, stopped_by
 from .lowering.opaque import relied_on
+from .options import DEFAULTS, Options
 from .runtime.cache import Cache, Miss, Recent, nearest
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
@@ -61,33 +62,21 @@ _MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "
 _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
 
-def recompute_option(option: Any) -> passes.Recompute:
-    """The option ``recompute`` of `to_static` in its one form.  Raises `SignatureError`."""
-    if isinstance(option, str) and option.isdigit():
-        option = int(option)
-    if option in ("none", "cheap", "sublinear") or type(option) is int and option >= 0:
-        return option
-    raise SignatureError(f'recompute is "none", "cheap", "sublinear" or a number of bytes, not {option!r}')
-
-
 class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
-    def __init__(self, function: types.FunctionType, strict: bool = False, cache_limit: int = 32,
-                 check: int = 0, cache_bytes: Optional[int] = None, rng: str = "eager", backend: Optional[str] = None,
-                 verbosity: int = 0, recompute: Optional[passes.Recompute] = None):
-        self.function, self.strict = function, strict
-        self.cache = Cache(cache_limit, cache_bytes)
+    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS):
+        self.function, self.options = function, options
+        self.cache = Cache(options.cache_limit, options.cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
         self.cache.park(not config.ENABLED.value)
         self.varying: Set[Tuple] = set()
         self.observed: Dict[Tuple, Tuple] = Recent()
         self.refused: Dict[Tuple, str] = {}
         self.postponed: Dict[Tuple, int] = Recent()
+        self.sizes = SizeHistory()
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
-        self.check, self.rng, self._backend, self._verbosity = check, rng, backend, verbosity
-        self._recompute = recompute
         self._profile: Optional[Profile] = None
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
@@ -105,7 +94,7 @@ class Dispatcher:
             return self._hooked(args, kwargs)
         signature = coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
         if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
-            if self.strict and signature in self._errors:
+            if self.options.strict and signature in self._errors:
                 raise self._error(*self._errors[signature])
             self.fallbacks += 1
             self.cache.missed += 1
@@ -188,9 +177,9 @@ class Dispatcher:
 
     def _why_missed(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
         """What kept the program before the newest one from being used."""
-        if len(self.programs) < 2:
+        older = next((program for program in self.programs if program is not self.cache.current), None)
+        if older is None:
             return ""
-        older = self.programs[1]
         return "; ".join(f"no longer {older.guards[i].describe()}" for i in older.diagnose(args, kwargs) if i >= 0)
 
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -221,7 +210,7 @@ class Dispatcher:
 
     def _warn(self, reason: str, at: Optional[Location], hint: Optional[str],
               cause: Optional[BaseException] = None) -> None:
-        if self.strict:
+        if self.options.strict:
             raise self._error(reason, at, hint) from cause
         if reason in self._warned:
             return
@@ -238,28 +227,43 @@ class Dispatcher:
     def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
         program = self._captured(args, kwargs)
         self.captures += 1
-        if self.verbosity >= 1:
+        if self.options.verbosity_now >= 1:
             log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
-        if self.verbosity >= 3:
+        if self.options.verbosity_now >= 3:
             log.warning("graph of %s:\n%s", self.function.__qualname__, program.graph)
-        if self.verbosity >= 4:
+        if self.options.verbosity_now >= 4:
             log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
-        checked = CheckedCall(self.function, program, self.check, self._checked) if self.check else None
+        check = self.options.check
+        checked = CheckedCall(self.function, program, check, self._checked) if check else None
         self.cache.put(program, checked or self._call_of(program))
         why = f"{why}; one like it had to go before" if program.returned else why
         self.cache.note(Miss(program.signature, why, "was captured"))
         return program
 
-    def _captured(self, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
+    def _captured(self, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        """A program for these arguments; with free sizes where those differ from call to call, if that can be."""
+        fixed: Set[Axis] = set()
+        while True:
+            sizes = FreeSizes(self.sizes, fixed, self.options.dynamic)
+            try:
+                program = self._captured_with(sizes, args, kwargs)
+            except (CaptureAborted, Exception) as error:        # of any kind: user code meets sizes that have no number
+                if not sizes.free:
+                    raise
+                fixed |= sizes.needed(getattr(error, "sizes", ()))
+                continue
+            self.sizes.add(sizes, fixed)
+            return program
+
+    def _captured_with(self, sizes: FreeSizes, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
         try:
             with untouched_globals():
-                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.rng, self.backend,
-                                             self.recompute)
+                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.options, sizes)
         except SystemError as error:
             # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
             if tries == 0 or "recursion depth mismatch" not in str(error):
                 raise
-        return self._captured(args, kwargs, tries - 1)
+        return self._captured_with(sizes, args, kwargs, tries - 1)
 
     def _look_again(self, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Optional[Program], str]:
         """The program that fits after all, if there is one; what the nearest wants otherwise.
@@ -277,7 +281,7 @@ class Dispatcher:
             if -1 in failed:
                 continue
             guards = [program.guards[i] for i in failed]
-            if self.verbosity >= 1:
+            if self.options.verbosity_now >= 1:
                 log.warning("%s: a program does not fit: %s", self.function.__qualname__,
                             "; ".join(g.describe() for g in guards))
             numbers = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float)]
@@ -322,21 +326,6 @@ class Dispatcher:
                 call.program = native
         finally:
             self._lock.release()
-
-    @property
-    def verbosity(self) -> int:
-        """How much is logged: the more of what this function and the process ask for."""
-        return max(self._verbosity, config.VERBOSITY.value)
-
-    @property
-    def backend(self) -> str:
-        """What new programs run on."""
-        return self._backend or config.BACKEND.value
-
-    @property
-    def recompute(self) -> passes.Recompute:
-        """What backwards of new programs compute again."""
-        return recompute_option(config.RECOMPUTE.value if self._recompute is None else self._recompute)
 
     def enable(self, enabled: bool) -> None:
         """Let calls find the programs, or none of them."""
@@ -404,6 +393,7 @@ class Dispatcher:
         """Forget everything learned."""
         self.cache.clear()
         self.reuse.clear()
+        self.sizes.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._errors, self._warned):
             learned.clear()
 

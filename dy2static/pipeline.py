@@ -9,12 +9,14 @@ import chainer
 
 from . import passes
 from .capture.capture import Capture
+from .capture.free_sizes import FreeSizes
 from .codegen import hotpath
 from .codegen.assemble import assemble
 from .codegen.backends import Emission
 from .codegen.differentiate import Differentiation, compile_again, compile_backward, differentiate
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
+from .options import ON_NUMPY, Options
 from .runtime import backprop, hooks, updating
 from .runtime.profile import Profile
 from .runtime.program import Program
@@ -29,23 +31,24 @@ from .world.outcome import Outcome
 
 
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
-                 observed: Mapping[Tuple, Tuple] = {}, rng: str = "eager", backend: str = "numpy",
-                 recompute: passes.Recompute = "none") -> Program:
+                 observed: Mapping[Tuple, Tuple] = {}, options: Options = ON_NUMPY,
+                 free_sizes: Optional[FreeSizes] = None) -> Program:
     """The program for one call: source → transformers → symbolic run → graph → passes → generated Python, and C.
 
-    backend: "numpy", "c", or "auto" for a program of NumPy calls that can be made again as native code: `Program.hot`.
-    recompute: what backwards compute again instead of keeping it; see `to_static`.
+    free_sizes: which sizes of the arrays are symbols.
+    options: those of `to_static`; with the backend "auto" the program is one of NumPy calls that can be made again as native
+        code: `Program.hot`.
 
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
     user's code raises.
     """
-    outcome = trace(function, args, kwargs, varying, observed)      # converts user code as it meets it
+    outcome = trace(function, args, kwargs, varying, observed, free_sizes)      # converts user code as it meets it
     try:
         graph = passes.run(passes.CLEAN, outcome.graph)
-        graph = passes.run((passes.fast_random,), graph) if rng == "fast" else graph
-        nodes = differentiate(outcome, graph, recompute)            # one FunctionNode, or a few where there are cuts
-        program = _program(outcome, nodes, backend == "c")
-        if backend == "auto":
+        graph = passes.run((passes.fast_random,), graph) if options.rng == "fast" else graph
+        nodes = differentiate(outcome, graph, options.recompute_now)    # one FunctionNode, or a few where there are cuts
+        program = _program(outcome, nodes, options.backend_now == "c")
+        if options.backend_now == "auto":
             program.hot = Becoming(functools.partial(_native_steps, outcome, nodes))
             program.with_clocks = functools.partial(_program, outcome, nodes, True)
         return program
@@ -105,9 +108,9 @@ def _ours(outcome: Outcome) -> Iterator[None]:
 
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
-          observed: Mapping[Tuple, Tuple]) -> Outcome:
+          observed: Mapping[Tuple, Tuple], free_sizes: Optional[FreeSizes] = None) -> Outcome:
     """The symbolic run of one call."""
-    capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__)
+    capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes)
     try:
         with capturing(capture):
             return capture.run(function, args, kwargs)

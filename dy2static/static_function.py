@@ -4,11 +4,12 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .conversion import conversion_of, stages_of
 from .dispatch import Dispatcher
 from .explain import Explanation
+from .options import DEFAULTS, Options
 from .runtime.cache import Miss
 from .runtime.profile import Profile
 from .runtime.program import MISS, Program
@@ -21,10 +22,10 @@ class StaticFunction(StaticCallable):
     Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
     """
 
-    def __init__(self, function: types.FunctionType, **options: Any):
+    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS):
         functools.update_wrapper(self, function)
         self.python_function = function
-        self.dispatcher = Dispatcher(function, **options)
+        self.dispatcher = Dispatcher(function, options)
         self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -40,7 +41,10 @@ class StaticFunction(StaticCallable):
         return self if instance is None else BoundStaticFunction(self, instance)
 
     def __reduce__(self) -> Any:
-        return self.__qualname__ if self._is_global() else (StaticFunction, (self.python_function,))
+        return self.__qualname__ if self._is_global() else (type(self), self._arguments())
+
+    def _arguments(self) -> Tuple:
+        return self.python_function, self.dispatcher.options
 
     def _is_global(self) -> bool:
         found: Any = sys.modules.get(self.__module__)
@@ -75,7 +79,8 @@ class StaticFunction(StaticCallable):
     @property
     def graph(self) -> Any:
         """The graph of the program used last; None before the first."""
-        return self.dispatcher.programs[0].graph if self.dispatcher.programs else None
+        program = self._cache.current
+        return None if program is None else program.graph
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Per source line: what is in the graph, what stays Python, what the host runs at every call, and why.

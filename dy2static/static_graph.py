@@ -1,11 +1,12 @@
 """Chainer's names for static graphs: `static_graph`, `static_code`, and the schedules of a chain."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import chainer
 from chainer.graph_optimizations import static_graph_utilities
 
+from .options import DEFAULTS, Options
 from .runtime.program import Program
 from .static_function import StaticFunction
 
@@ -50,7 +51,7 @@ class ScheduleManager:
 
     @property
     def schedules(self) -> Dict[str, List[StaticSchedule]]:
-        """All schedules by signature, the one used last first."""
+        """All schedules by signature."""
         found: Dict[str, List[StaticSchedule]] = {}
         for program in self._function.dispatcher.programs:
             found.setdefault(program.signature, []).append(StaticSchedule(program))
@@ -70,13 +71,16 @@ class ScheduleManager:
 class StaticGraph(StaticFunction):
     """What `static_graph` makes of a method: a `StaticFunction` that follows ``chainer.config.use_static_graph``."""
 
-    def __init__(self, function: Any, force_test_define_by_run: bool = False, minimize_cache_size: bool = False,
-                 verbosity_level: int = 0, **options: Any):
-        super().__init__(function, verbosity=verbosity_level, **options)
+    def __init__(self, function: Any, options: Options = DEFAULTS, force_test_define_by_run: bool = False,
+                 minimize_cache_size: bool = False):
+        super().__init__(function, options)
         self.force_test_define_by_run, self.minimize_cache_size = force_test_define_by_run, minimize_cache_size
-        self.manager = ScheduleManager(self, minimize_cache_size, verbosity_level)
+        self.manager = ScheduleManager(self, minimize_cache_size, options.verbosity)
         self._trained: Optional[bool] = None
         self._is_placed = False
+
+    def _arguments(self) -> Tuple:
+        return (*super()._arguments(), self.force_test_define_by_run, self.minimize_cache_size)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._is_placed = True
@@ -117,8 +121,8 @@ class _Schedule(_Manager):
     """``chain.static_schedule``: the one used last; None before the first call."""
 
     def __get__(self, chain: Any, owner: Optional[type] = None) -> Any:
-        programs = self.function.dispatcher.programs
-        return StaticSchedule(programs[0]) if programs else None
+        program = self.function.dispatcher.cache.current
+        return None if program is None else StaticSchedule(program)
 
 
 def static_graph(function: Optional[Callable] = None, *, force_test_define_by_run: bool = False,
@@ -138,9 +142,10 @@ def static_graph(function: Optional[Callable] = None, *, force_test_define_by_ru
 
     Off while ``chainer.config.use_static_graph`` is False.
     """
+    checked = Options(verbosity=verbosity_level, **options)
+
     def decorate(method: Callable) -> StaticGraph:
-        return StaticGraph(getattr(method, "python_function", method), force_test_define_by_run, minimize_cache_size,
-                           verbosity_level, **options)
+        return StaticGraph(getattr(method, "python_function", method), checked, force_test_define_by_run, minimize_cache_size)
     return decorate if function is None else decorate(function)
 
 

@@ -75,7 +75,7 @@ def test_instances_share_programs():
 
 
 def test_limit():
-    static = to_static(lambda x: x * 2, cache_limit=3)
+    static = to_static(lambda x: x * 2, cache_limit=3, dynamic=False)
     for _ in range(2):
         for n in range(1, 6):
             np.testing.assert_array_equal(static(np.full(n, 2, "f")), np.full(n, 4, "f"))
@@ -254,7 +254,7 @@ def sizes_of(static, sizes):
 
 
 def test_what_was_used_longest_ago_goes_first():
-    static = to_static(lambda x: x * 2, cache_limit=3)
+    static = to_static(lambda x: x * 2, cache_limit=3, dynamic=False)
     assert sizes_of(static, [1, 2, 3, 1, 1, 2]) == 3
     assert sizes_of(static, [4]) == 1                   # 3 had to go
     assert sizes_of(static, [1, 2, 4, 1, 2]) == 0
@@ -288,7 +288,8 @@ def test_reasons_of_misses():
 def test_a_budget_of_bytes_holds_for_ten_thousand_calls():
     budget = 400_000
     w = chainer.Parameter(array(40, 6))
-    static = to_static(lambda x: F.sum(F.tanh(F.matmul(w, x))), cache_limit=1000, cache_bytes=budget, strict=True)
+    static = to_static(lambda x: F.sum(F.tanh(F.matmul(w, x))), cache_limit=1000, cache_bytes=budget, strict=True,
+                           dynamic=False)
     rng, most = np.random.RandomState(0), 0
     for k in range(10_000):
         n = rng.randint(3) if rng.rand() < 0.985 else rng.randint(60)

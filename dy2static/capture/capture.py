@@ -11,7 +11,7 @@ from chainer.backends import intel64
 from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Dynamic, Scalar, python_scalar, type_of
+from ..ir.types import Dynamic, Scalar, Tensor, python_scalar
 from ..lowering import host
 from ..lowering.numpy_calls import fixed, lower_numpy
 from ..staging.forks import Forks, Leaf, Path
@@ -36,6 +36,7 @@ from .calls import Calls
 from .effects import Effects, flat
 from .expressions import Expressions
 from .few_values import bound_of, value_of
+from .free_sizes import FreeSizes, SizeHistory
 from .gradients import Gradients
 from .host_results import HostResults
 from .index_ranges import IndexRanges
@@ -57,10 +58,12 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     varying: paths of numbers that are inputs, not guards.
     observed: output types of functions that only a real run can tell, by (class, position in the call, input types), and what
         host calls gave, by (code, position, types of arrays and plain values they got).
+    free_sizes: which sizes of the caller's arrays are symbols; without it, none.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
-                 name: str = "forward"):
+                 name: str = "forward", free_sizes: Optional[FreeSizes] = None):
+        self.free_sizes = free_sizes or FreeSizes(SizeHistory(), dynamic=False)
         self.builder = self.root = Builder(name)
         self.world = World(self, varying)
         self.calls = Calls(self)
@@ -218,8 +221,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if array is None:
             self.abort(f"parameter {real.name or source.describe()} is not initialised yet", again=True)
         self._check_array(array)
-        self.world.guard(source, "variable", (type(real), real.requires_grad, array.shape, array.dtype))
-        value = self._input("variable", type_of(array), source, real.requires_grad)
+        shape = self.free_sizes.shape(source, array.shape, type(real) is chainer.Parameter)
+        self.world.guard(source, "variable", (type(real), real.requires_grad, shape, array.dtype))
+        value = self._input("variable", Tensor(shape, array.dtype), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
         self.index_ranges.entered(value, source, array)
         whole = self.array_writes.entered(SymbolicArray(self, value), self.world.source("attr", source, "array"), array)
@@ -230,8 +234,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
     def input_array(self, real: np.ndarray, source: Source) -> SymbolicArray:
         """The symbolic form of an array of the user's."""
         self._check_array(real)
-        self.world.guard(source, "array", (real.shape, real.dtype))
-        array = SymbolicArray(self, self._input("array", type_of(real), source))
+        shape = self.free_sizes.shape(source, real.shape)
+        self.world.guard(source, "array", (shape, real.dtype))
+        array = SymbolicArray(self, self._input("array", Tensor(shape, real.dtype), source))
         self.index_ranges.entered(array.now(), source, real)
         return self.array_writes.entered(array, source, real)
 

@@ -9,6 +9,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, S
 from .. import passes
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
+from ..options import Recompute
 from ..passes.active import active_values, has_gradient
 from ..passes.effects import may_write
 from ..passes.extract import extract
@@ -38,7 +39,7 @@ class SegmentPlan:
     native, profile = False, None
 
     def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None,
-                 held: Sequence[Value] = (), recompute: passes.Recompute = "none", fixed: Collection[Value] = ()):
+                 held: Sequence[Value] = (), recompute: Recompute = "none", fixed: Collection[Value] = ()):
         self.targets = tuple(targets)
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
         gradients = passes.autodiff(graph, self.targets, given)
@@ -73,7 +74,7 @@ class PlannedSegment:
     borrowed: values it holds that are made in the forward, but are neither inputs nor in any segment with gradients.
     """
 
-    def __init__(self, part: passes.Segment, active: Set[Value], recompute: passes.Recompute, fixed: Collection[Value]):
+    def __init__(self, part: passes.Segment, active: Set[Value], recompute: Recompute, fixed: Collection[Value]):
         self.part = part
         plan = functools.partial(SegmentPlan, part.graph, recompute=recompute, fixed=fixed)
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
@@ -114,7 +115,7 @@ class Differentiation(NamedTuple):
     saved: Tuple[Value, ...]
 
 
-def differentiate(outcome: Outcome, graph: Graph, recompute: passes.Recompute = "none") -> Differentiation:
+def differentiate(outcome: Outcome, graph: Graph, recompute: Recompute = "none") -> Differentiation:
     """Where the FunctionNodes of a program are, and what they keep.
 
     recompute: see `passes.Saving`; of several nodes each has a part of a number of bytes.

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
 
 from ..capture.index_ranges import outside
+from ..ir.dims import Dim, Size
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..runtime.program import GUARD_ERRORS, MISS
@@ -37,6 +38,7 @@ class Guards:
         self.lines: List[str] = []
         self.numbers = {source: text for text, source in outcome.named}
         self.arrays: Dict[Source, str] = {}
+        self.sizes: Set[Dim] = set()
 
     # --- paths ------------------------------------------------------------------------------------------------------
 
@@ -133,8 +135,17 @@ class Guards:
         return f"{value}._requires_grad is not {requires_grad} or {value}._layout is not None or " + \
             self._array_guard(array, shape, dtype)
 
-    def _array_guard(self, name: str, shape: Tuple[int, ...], dtype: np.dtype) -> str:
-        return f"type({name}) is not ndarray or {name}.shape != {shape} or {name}.dtype != {self.constant(dtype, 'dtype')}"
+    def _array_guard(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype) -> str:
+        wanted = f"{name}.shape != {shape}" if all(type(n) is int for n in shape) else \
+            " or ".join([f"{name}.ndim != {len(shape)}"] + [self._size_guard(f"{name}.shape[{i}]", n) for i, n in enumerate(shape)])
+        return f"type({name}) is not ndarray or {wanted} or {name}.dtype != {self.constant(dtype, 'dtype')}"
+
+    def _size_guard(self, text: str, size: Size) -> str:
+        """The condition under which a size differs; a free one gets its name where it is met first, and is not zero."""
+        if not isinstance(size, Dim) or size in self.sizes:
+            return f"{text} != {size}"
+        self.sizes.add(size)
+        return f"({size} := {text}) == 0"
 
     def _array_name(self, source: Source) -> str:
         self.arrays[source] = f"{self.path(source)}_array"

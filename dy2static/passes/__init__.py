@@ -12,7 +12,7 @@ from .cse import eliminate_common
 from .dead import eliminate_dead
 from .fast_random import fast_random
 from .marks import deciding_values, marked_in_run
-from .recompute import Recompute, Saving, late, marked_again
+from .recompute import Saving, late, marked_again
 from .segments import Segment, segments
 from .simplify import simplify
 from .split import Split, split
@@ -23,7 +23,7 @@ Pass = Callable[[Graph], Graph]
 #: The clean-up that every graph gets, forward and backward.
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
-__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Recompute", "Saving", "Segment", "Split", "autodiff", "batch_products",
+__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Saving", "Segment", "Split", "autodiff", "batch_products",
            "deciding_values", "eliminate_common", "eliminate_dead", "fast_random", "late", "marked_again", "marked_in_run",
            "required_of_each", "run", "segments", "simplify", "split"]
 

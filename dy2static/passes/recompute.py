@@ -3,14 +3,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set, Union
+from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
 from ..ir.graph import Graph, Node, Value
+from ..options import Recompute
 from .effects import must_run
 from .min_cut import Network
-
-#: "none", "cheap", "sublinear", or how many bytes may be kept.
-Recompute = Union[str, int]
 
 #: What one more array costs besides its bytes: so much is not kept in pieces.
 _PER_ARRAY = 64.0

@@ -48,9 +48,10 @@ class _Stamp:
 
 
 class Cache:
-    """At most ``limit`` programs of about ``limit_bytes`` bytes together, newest first; those used longest ago go first.
+    """At most ``limit`` programs of about ``limit_bytes`` bytes together; those used longest ago go first.
 
-    programs, calls: each program, and what to call for it, in the same order; while it is parked, there are no calls.
+    programs, calls: each program, and what to call for it, in the order in which they are tried, newest first, those with free
+        sizes last; while it is parked, there are no calls.
     last: the call used last.  evicted: how many programs had to go.
     """
 
@@ -95,11 +96,19 @@ class Cache:
         if stamp is not None:                           # else it stepped aside for another, or had to go
             stamp.time = self.clock = self.clock + 1
 
-    def put(self, program: Program, call: Callable) -> None:
-        """Add a program in front."""
+    @property
+    def current(self) -> Optional[Program]:
+        """The program used last; None before the first."""
         with self._lock:
-            self.programs.insert(0, program)
-            self._every.insert(0, call)
+            every = self._every
+            return self.programs[every.index(self.last)] if self.last in every else next(iter(self.programs), None)
+
+    def put(self, program: Program, call: Callable) -> None:
+        """Add a program: in front, or at the end if it serves arrays of many sizes, for which one of their own is better."""
+        with self._lock:
+            place = len(self.programs) if program.has_free_sizes else 0
+            self.programs.insert(place, program)
+            self._every.insert(place, call)
             self._stamps[call] = _Stamp()
             self.used(call)
             program.returned = program.signature in self._gone
@@ -112,7 +121,7 @@ class Cache:
             sizes = [program.nbytes for program in self.programs] if self.limit_bytes is not None else []
             total = sum(sizes)
             while len(self.programs) > max(self.limit, 1) or sizes and total > (self.limit_bytes or 0) and len(sizes) > 1:
-                oldest = min(range(1, len(self.programs)), key=lambda k: self._stamps[self._every[k]].time)
+                oldest = min(range(len(self.programs)), key=lambda k: self._stamps[self._every[k]].time)
                 self._gone[self.programs[oldest].signature] = None
                 self.forget(self.programs[oldest])
                 if sizes:

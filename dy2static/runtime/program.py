@@ -60,6 +60,11 @@ class Program:
         return (waiting + sum([segment.nbytes for segment in self.segments]) + self.constant_bytes
                 + _BYTES_PER_NODE * self.counts.get("nodes", 0) + _BYTES_PER_GUARD * len(self.guards))
 
+    @property
+    def has_free_sizes(self) -> bool:
+        """Whether it serves arrays of many sizes."""
+        return any(not isinstance(n, int) for value in self.graph.inputs for n in getattr(value.type, "shape", ()))
+
     def profile(self) -> Any:
         """As `StaticFunction.profile`, for the calls that this program serves."""
         if self.profiled is None:

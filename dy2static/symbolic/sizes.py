@@ -45,13 +45,13 @@ class Size(Dim):
         return int
 
     def __index__(self) -> int:
-        self.capture.abort("a size that is known at run time only decides something here")
+        self.capture.abort("a size that is known at run time only decides something here", sizes=self.symbols)
 
     __int__ = __index__
     __hash__ = Dim.__hash__
 
     def _text(self, *_: Any) -> str:
-        return self.capture.abort("the text of a size that is known at run time only")
+        return self.capture.abort("the text of a size that is known at run time only", sizes=self.symbols)
 
     __str__ = __repr__ = __format__ = _text
 

@@ -1,0 +1,74 @@
+"""Sizes of the caller's arrays that differ from call to call: one program serves them all."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+
+from ..ir.dims import Dim, Size
+
+#: So many different sizes of one axis have programs of their own; with the next one it becomes free.
+_MOST_SIZES = 2
+
+#: So many captures are remembered.
+_MOST_CAPTURES = 16
+
+#: An axis: the path of an array, and the number of the axis.
+Axis = Tuple[Tuple, int]
+
+
+class SizeHistory:
+    """Of one function: the shapes of the arrays in its calls, capture by capture.
+
+    refused: axes that cannot be free, because something needs their number.
+    """
+
+    def __init__(self) -> None:
+        self.captures: List[Mapping[Tuple, Tuple[int, ...]]] = []
+        self.refused: Set[Axis] = set()
+
+    def add(self, sizes: "FreeSizes", fixed: Set[Axis]) -> None:
+        """What a capture met, and the axes that it could not have free."""
+        self.captures = [*self.captures, sizes.seen][-_MOST_CAPTURES:]
+        self.refused |= fixed
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.captures, self.refused = [], set()
+
+
+class FreeSizes:
+    """Of one capture: which sizes are symbols.
+
+    seen: the shape of every array met, by its path.  free: the axes that are free, and their symbols.  fixed: axes that are not.
+    Axes whose sizes were equal in all calls so far share a symbol, and later calls are guarded to have them equal.
+    """
+
+    def __init__(self, history: SizeHistory, fixed: Set[Axis] = frozenset(), dynamic: bool = True):     # type: ignore
+        self.history, self.fixed, self.dynamic = history, history.refused | fixed, dynamic
+        self.seen: Dict[Tuple, Tuple[int, ...]] = {}
+        self.free: Dict[Axis, Dim] = {}
+        self._symbols: Dict[Tuple, Dim] = {}
+
+    def shape(self, source: Any, shape: Tuple[int, ...], is_parameter: bool = False) -> Tuple[Size, ...]:
+        """The shape of an array of the caller's as the graph has it."""
+        if is_parameter:
+            return shape
+        path = source.path()
+        self.seen[path] = shape
+        if not self.dynamic or 0 in shape:
+            return shape
+        before = [shapes.get(path, ()) for shapes in self.history.captures]
+        alike = [other for other in before if len(other) == len(shape)]
+        return tuple([self._size(path, axis, n, alike) for axis, n in enumerate(shape)])
+
+    def _size(self, path: Tuple, axis: int, now: int, before: Sequence[Tuple[int, ...]]) -> Size:
+        sizes = tuple([shape[axis] for shape in before] + [now])
+        if len(set(sizes)) <= _MOST_SIZES or (path, axis) in self.fixed:
+            return now
+        if sizes not in self._symbols:
+            self._symbols[sizes] = Dim(f"length_{len(self._symbols)}")
+        self.free[path, axis] = self._symbols[sizes]
+        return self._symbols[sizes]
+
+    def needed(self, symbols: Sequence[str]) -> Set[Axis]:
+        """The free axes that these symbols stand for; all of them if they stand for none."""
+        return {axis for axis, size in self.free.items() if not set(size.symbols).isdisjoint(symbols)} or set(self.free)

@@ -1,0 +1,207 @@
+"""Sizes that differ from call to call: one program serves them all, where the function does not need their numbers."""
+import copy
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from chainer import testing
+
+from dy2static import to_static
+
+RNG = np.random.RandomState(0)
+SIZES = (3, 4, 6, 5, 9, 1, 2, 12)
+
+
+def floats(*shape):
+    return RNG.uniform(-1, 1, shape).astype("f")
+
+
+def labels(n, classes=4):
+    return RNG.randint(0, classes, n).astype("i")
+
+
+class Net(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1, self.l2, self.embed = L.Linear(6, 6), L.Linear(6, 4), L.EmbedID(11, 6)
+            self.conv, self.norm = L.Convolution2D(3, 4, 3, pad=1), L.LayerNormalization(6)
+
+
+def branch(net, x):
+    return F.sum(x) * 2 if x.shape[0] > 7 else F.sum(x)
+
+
+def deviation(net, x):
+    mean = F.mean(x, axis=0)
+    return F.sum((x - F.broadcast_to(mean, x.shape)) ** 2) / x.shape[0]
+
+
+def with_state(net, x):
+    net.seen = x.shape[0]
+    net.total = getattr(net, "total", 0) + len(x)
+    return F.sum(net.l1(x))
+
+
+def loss(net, x, t):
+    y = net.l2(F.relu(net.l1(x)))
+    return F.softmax_cross_entropy(y, t) + F.accuracy(y, t)
+
+
+#: name: (function, arguments for a size).  One program serves all sizes from the third on.
+FREE = {
+    "loss": (loss, lambda n: (floats(n, 6), labels(n))),
+    "embedding": (lambda net, w: F.sum(F.tanh(net.l1(net.embed(w)))), lambda n: (labels(n, 11),)),
+    "deviation": (deviation, lambda n: (floats(n, 6),)),
+    "branch": (branch, lambda n: (floats(n, 6),)),
+    "state": (with_state, lambda n: (floats(n, 6),)),
+    "zeros of the size": (lambda net, x: F.sum(net.l1(np.zeros((x.shape[0], 6), "f") + x) ** 2), lambda n: (floats(n, 6),)),
+    "concat": (lambda net, x, y: F.sum(F.concat([x, y], axis=0) ** 2) + F.sum(F.concat([x, x], axis=1)),
+               lambda n: (floats(n, 6), floats(4, 6))),
+    "two sizes": (lambda net, x, y: F.sum(F.concat([x, y], axis=0) ** 2), lambda n: (floats(n, 6), floats(2 * n + 1, 6))),
+    "list of arrays": (lambda net, xs: sum([F.sum(net.l1(x) ** 2) for x in xs]), lambda n: ([floats(n, 6), floats(n + 1, 6)],)),
+    "dict of arrays": (lambda net, d: F.sum(net.l1(d["x"]) * d["w"]), lambda n: ({"x": floats(n, 6), "w": floats(n, 6)},)),
+    "extremes": (lambda net, x: F.sum(F.max(x, axis=0)) + F.sum(F.min(x, axis=1)), lambda n: (floats(n, 6),)),
+    "reshape": (lambda net, x: F.sum(F.transpose(F.reshape(x, (x.shape[0], 2, 3)), (1, 0, 2)) ** 2), lambda n: (floats(n, 6),)),
+    "split": (lambda net, x: F.sum(F.split_axis(x, 2, axis=1)[0] ** 2), lambda n: (floats(n, 6),)),
+    "pad": (lambda net, x: F.sum(F.pad(x, ((0, 0), (1, 1)), "constant") ** 2), lambda n: (floats(n, 6),)),
+    "indices": (lambda net, x, i: F.sum(x[i] ** 2) + F.sum(net.embed(i)), lambda n: (floats(8, 6), labels(n, 8))),
+    "where": (lambda net, x: F.sum(F.where(x.array > 0, x, x * 0.1)), lambda n: (floats(n, 6),)),
+    "kl": (lambda net, x: F.sum(F.gaussian_kl_divergence(x, x * 0.1)), lambda n: (floats(n, 6),)),
+    "numpy": (lambda net, x: F.sum(x) * float(np.mean(x.array)) * len(x.array), lambda n: (floats(n, 6),)),
+    "einsum": (lambda net, x: F.sum(F.einsum("bi,bj->ij", x, x)), lambda n: (floats(n, 6),)),
+    "results of the size": (lambda net, x: (net.l1(x), F.sum(x, axis=1)), lambda n: (floats(n, 6),)),
+    "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
+}
+
+#: The same where the number is needed: a program for each size, with the same results.
+FIXED = {
+    "text": (lambda net, x: F.sum(x) * len(f"{x.shape[0]}"), lambda n: (floats(n, 6),)),
+    "separate": (lambda net, x: sum([F.sum(net.l1(row[None])) for row in F.separate(x, axis=0)]), lambda n: (floats(n, 6),)),
+}
+
+
+def run(function, net, args):
+    """The results, the gradients of a sum of them, and the state of the net."""
+    inputs = []
+
+    def variables(item):
+        if isinstance(item, (list, tuple)):
+            return type(item)(map(variables, item))
+        if isinstance(item, dict):
+            return {key: variables(value) for key, value in item.items()}
+        if item.dtype.kind != "f":
+            return item
+        inputs.append(chainer.Variable(item.copy()))
+        return inputs[-1]
+
+    net.cleargrads()
+    results = function(net, *variables(args))
+    flat = results if isinstance(results, tuple) else (results,)
+    sum([F.sum(y * y) for y in flat]).backward()
+    grads = [v.grad for v in inputs] + [p.grad for _, p in sorted(net.namedparams())]
+    return [y.array for y in flat] + grads, getattr(net, "seen", None), getattr(net, "total", None)
+
+
+def compare(static, function, make_args, sizes=SIZES):
+    net = Net()
+    other = copy.deepcopy(net)
+    for n in sizes:
+        args = make_args(n)
+        got, expected = run(static, net, args), run(function, other, args)
+        assert got[1:] == expected[1:]
+        for mine, eager in zip(got[0], expected[0]):
+            assert (mine is None) == (eager is None)
+            if eager is not None:
+                testing.assert_allclose(mine, eager, rtol=1e-4, atol=1e-5)
+    return static.cache_info()
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_one_program_serves_all(name):
+    function, make_args = FREE[name]
+    info = compare(to_static(function), function, make_args)
+    assert info.captures <= 3 + (name == "state") and info.fallbacks == 0       # a counter takes one more
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_one_program_each(name):
+    function, make_args = FIXED[name]
+    info = compare(to_static(function), function, make_args)
+    assert info.captures == len(SIZES) and info.fallbacks == 0
+
+
+def test_off():
+    function, make_args = FREE["loss"]
+    assert compare(to_static(function, dynamic=False), function, make_args).captures == len(SIZES)
+
+
+def test_fifty_sizes():
+    function, make_args = FREE["loss"]
+    assert compare(to_static(function), function, make_args, range(2, 52)).captures == 3
+
+
+def test_programs_of_one_size_come_first():
+    static = to_static(lambda x: F.sum(x * 2))
+    for n in (8, 3, 5, 6):
+        static(floats(n))
+    assert static.graph.inputs[0].shape[0] != 6
+    static(floats(8))
+    assert static.graph.inputs[0].shape == (8,)
+
+
+def test_empty_arrays_are_not_served():
+    static = to_static(lambda x: F.sum(x * 2))
+    for n in (2, 3, 4, 0):
+        assert static(floats(n, 3)).array == pytest.approx(0, abs=100)
+    assert static.cache_info().captures == 4
+
+
+def test_sizes_that_were_equal_and_are_not_any_more():
+    """The program of equal sizes is left, and eager's error comes."""
+    static = to_static(lambda x, y: F.sum(x * y))
+    for n in (2, 3, 4, 5):
+        static(chainer.Variable(floats(n, 3)), floats(n, 3))
+    with pytest.raises(chainer.utils.type_check.InvalidType):
+        static(chainer.Variable(floats(6, 3)), floats(7, 3))
+    x, y = chainer.Variable(floats(6, 3)), floats(6, 3)
+    testing.assert_allclose(static(x, y).array, (x.array * y).sum(), rtol=1e-4)
+    assert static.cache_info().captures == 3
+
+
+def test_sizes_of_the_model_stay_fixed():
+    """Models of several sizes share a method; only the batch is free."""
+    class Model(chainer.Chain):
+        def __init__(self, units):
+            super().__init__()
+            with self.init_scope():
+                self.l1 = L.Linear(units, 3)
+
+        @to_static
+        def forward(self, x):
+            return F.sum(self.l1(x) ** 2)
+
+    models = [(units, Model(units)) for units in (2, 4, 5, 7)]
+    for n in (2, 3, 4, 5, 6, 7):
+        for units, model in models:
+            x = floats(n, units)
+            testing.assert_allclose(model(x).array, (model.l1(x).array ** 2).sum(), rtol=1e-4)
+
+
+def test_second_order():
+    def function(x):
+        return F.sum(F.tanh(x) ** 3)
+
+    static = to_static(function)
+    for n in (2, 3, 4, 5):
+        x = floats(n, 3)
+        found = []
+        for f in (static, function):
+            v = chainer.Variable(x)
+            g, = chainer.grad([f(v)], [v], enable_double_backprop=True)
+            gg, = chainer.grad([F.sum(g * g)], [v])
+            found.append(gg.array)
+        testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+    assert static.cache_info().captures == 3
