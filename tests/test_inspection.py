@@ -229,7 +229,7 @@ def test_stats_count_what_programs_hold():
 
 
 def test_cache_info_counts_and_limits():
-    f = to_static(scaled, cache_limit=2)
+    f = to_static(scaled, cache_limit=2, dynamic=False)
     for size in (1, 2, 3, 1):
         f(x_(size))
     info = f.cache_info()._asdict()
