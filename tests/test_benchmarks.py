@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import environments  # noqa: E402
 import report  # noqa: E402
 import workloads  # noqa: E402
+import zoo  # noqa: E402
 from frameworks import in_chainer  # noqa: E402
 
 PAGE, FIGURES = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.json"
