@@ -48,4 +48,4 @@ def headers(text: str) -> str:
     used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
     return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
         f'#include "{convolutions.HEADER}"\n' if used else "") + (
-        f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text else "")
+        f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text or "dy_float_state" in text else "")

@@ -1,6 +1,7 @@
 """Windows that slide over images, and neighbouring channels: pooling, patches, local responses."""
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -9,6 +10,10 @@ from ...ir.graph import Node
 from ...native.convolutions import Windows
 from .nests import along, at, loops, zeros
 from .places import compact_strides
+from .shares import Level, cut
+
+#: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
+_WRITTEN, _TAP, _ROW = 16, 0.1, 2048
 
 
 class _Windows:
@@ -93,9 +98,12 @@ def _average_pool(writer: Any, node: Node) -> None:
 def _max_pool(writer: Any, node: Node) -> None:
     """The first maximum, and the first NaN before all; the padding is minus infinity, also at the first place."""
     (value, indexes), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    if all(map(w.inside, w.axes)) and math.prod(w.kernel) <= _WRITTEN and w.spots[-1] <= _ROW:
+        _max_pool_written(writer, node, w)
+        return
     if _max_pool_by_rows(writer, node):
         return
-    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
     source, target, found, type = writer.pointer(x), writer.name(value), writer.name(indexes), c_type(value.dtype)
     with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
         places = [f"k{a}_" for a in w.axes]
@@ -112,6 +120,40 @@ def _max_pool(writer: Any, node: Node) -> None:
         writer.line(f"{found}[{w.spot(image, spots)}] = found;")
 
 
+def _max_pool_written(writer: Any, node: Node, w: _Windows) -> None:
+    """The same for windows inside of the image, with their few taps written out, which makes the loop over a row vectors.
+
+    Two choices for each tap, places as wide as elements, a loop of their own to make them narrow: other forms stay scalar
+    (gcc 12).
+    """
+    (value, indexes), (x,) = node.outputs, node.inputs
+    source, target, type, index = writer.pointer(x), writer.name(value), c_type(value.dtype), c_type(indexes.dtype)
+    found, wide = writer.name(indexes) if writer.outside.get(indexes) else "", f"int{8 * value.dtype.itemsize}_t"
+    sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
+    share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
+                math.prod(sizes) * math.prod(w.kernel) * _TAP)
+    state, held, tap = "dy_state", "dy_places", "dy_tap"
+    lines = [f"    const dy_float_state {state} = dy_save_float_state();"]
+    for name, size in zip(names[:-1], sizes):
+        begin, end = ("begin", "end") if share is not None and share.name == name else ("0", str(size))
+        lines.append(f"    for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{")
+    row, here = f"for (int64_t {names[-1]} = 0; {names[-1]} < {sizes[-1]}; ++{names[-1]})", w.spot(names[0], names[1:])
+    lines += [f"    {wide} {held}[{sizes[-1]}];"] if found else []
+    lines += ["    #pragma omp simd", f"    {row} {{"]
+    best, place = "", "0"
+    for k, places in enumerate(itertools.product(*map(range, w.kernel))):
+        item = f"{tap}_{k}"
+        lines.append(f"        const {type} {item} = {source}[{w.element(names[0], names[1:], [str(p) for p in places])}];")
+        for last, new, name, kind in ((best, item, "best", type), (place, str(k), "place", wide)) if k else ():
+            if name == "best" or found:
+                lines.append(f"        const {kind} {item}_new_{name} = !islessequal({item}, {best}) ? {new} : {last};")
+                lines.append(f"        const {kind} {item}_{name} = {best} != {best} ? {last} : {item}_new_{name};")
+        best, place = (f"{item}_best", f"{item}_place") if k else (item, "0")
+    lines += [f"        {target}[{here}] = {best};", *([f"        {held}[{names[-1]}] = {place};"] if found else []), "    }"]
+    lines += ["    #pragma omp simd", f"    {row} {found}[{here}] = ({index}){held}[{names[-1]}];"] if found else []
+    writer.part([*lines, "    " + "}" * (len(names) - 1), f"    dy_restore_float_state({state});"], share)
+
+
 def _max_pool_by_rows(writer: Any, node: Node) -> bool:
     """The same for rows of windows at once, with vectors; whether there is a function for these."""
     (value, indexes), (x,), attrs = node.outputs, node.inputs, node.attrs
@@ -122,8 +164,8 @@ def _max_pool_by_rows(writer: Any, node: Node) -> bool:
         return False
     writer.line("{")
     writer.line(f"    static const dy_windows windows = {windows.text()};")
-    writer.line(f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {writer.pointer(x)}, {writer.name(value)}, "
-                f"{writer.name(indexes)});")
+    places = writer.name(indexes) if writer.outside.get(indexes) else "0"
+    writer.line(f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {writer.pointer(x)}, {writer.name(value)}, {places});")
     writer.line("}")
     return True
 

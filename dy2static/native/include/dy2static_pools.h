@@ -108,7 +108,8 @@ DY_POOL int64_t dy_windows_at_once(const dy_windows *w)
             for (int64_t o = 0; o < at_once; o++)                                                                      \
                 narrow[o] = (I)found[o];                                                                               \
             memcpy(y + out, best, count * sizeof(T));                                                                  \
-            memcpy(places + out, narrow, count * sizeof(I));                                                           \
+            if (places)         /* a constant of the text: null where nobody wants them */                             \
+                memcpy(places + out, narrow, count * sizeof(I));                                                       \
         }                                                                                                              \
         dy_restore_float_state(state);                                                                                 \
     }
