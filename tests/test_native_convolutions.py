@@ -87,14 +87,19 @@ def arrays(row, dtype):
     return {name: random.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
 
 
-def compare(call, name, row):
-    dtype, tolerance = NAMES[name]
-    reference, takes, gives = CALLS[call]
+def reference(call, row, dtype):
+    """The operands of a call, and what NumPy makes of them."""
+    function, takes, gives = CALLS[call]
     made = arrays(row, dtype)
     size = {"y": row.spots, "x": row.image, "W": row.kernel}[gives]
     args = [made[taken] for taken in takes.split()]
-    expected = reference(*(arg.astype(np.float64) for arg in args), row.stride, row.pad, row.dilate, row.groups, size)
-    got = np.full_like(made[gives], np.nan)
+    return args, function(*(arg.astype(np.float64) for arg in args), row.stride, row.pad, row.dilate, row.groups, size)
+
+
+def compare(call, name, row):
+    dtype, tolerance = NAMES[name]
+    args, expected = reference(call, row, dtype)
+    got = np.full(expected.shape, np.nan, dtype)
     native(call, name, row)(*args, got)
     np.testing.assert_allclose(got, expected, rtol=tolerance * 10, atol=tolerance * 10)
 

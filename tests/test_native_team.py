@@ -11,6 +11,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
+from test_native_convolutions import CALLS, native, reference, windows
 from test_native_products import check
 
 from dy2static import config, to_static
@@ -109,7 +110,7 @@ def test_callers_beside_each_other(threads, library):
 
 def test_set_before_the_first_use():
     assert team.team().handle.get_threads() >= 1
-    assert team.address() == (team.team().address("run") if team.wanted() > 1 else 0)
+    assert team.address() == (team.team().address("team") if team.wanted() > 1 else 0)
 
 
 @pytest.mark.parametrize("own, openmp, expected", [
@@ -136,6 +137,32 @@ def test_products(threads, m, n, k):
                       for trans_a, trans_b, beta in itertools.product((0, 1), (0, 1), (0, 1))])
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
+
+
+#: Convolutions of which images, channels, or sums over images are shared.
+WINDOWS = {
+    "images": windows(9, 1, 8, 12, (17, 16), (3, 3), pad=(1, 1)),
+    "images, strided": windows(9, 2, 8, 16, (33, 31), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "channels": windows(2, 1, 40, 100, (9, 9), (3, 3), pad=(1, 1)),
+    "one image": windows(1, 1, 40, 75, (9, 9), (3, 3), pad=(1, 1)),
+    "many places": windows(11, 1, 5, 6, (40, 41), (3, 3), pad=(1, 1)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", WINDOWS)
+def test_convolutions(threads, call, name):
+    """Bit by bit what one thread computes, and what NumPy does."""
+    function, (args, expected) = native(call, "f32", WINDOWS[name]), reference(call, WINDOWS[name], np.float32)
+    found = []
+    for count in (1, 2, 3):
+        threads(count)
+        for _ in range(2):
+            found.append(np.full(expected.shape, np.nan, np.float32))
+            function(*args, found[-1])
+    for result in found:
+        np.testing.assert_array_equal(result, found[0])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-2)
 
 
 # Generated code --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Convolutions for generated code, forward and both derivatives: planes read by tables of offsets, by kernels of ours."""
+"""Convolutions for generated code, forward and both derivatives: planes read by tables of offsets, by kernels of ours
+that threads share."""
 from __future__ import annotations
 
 import functools
@@ -15,7 +16,8 @@ _TYPES = {"f32": "float", "f64": "double"}
 _TEXT = """
 #define DY_T {type}
 #include "dy2static_convolutions.h"
-void *const table[3] = {{forward, transposed, grad_weight}};
+#include "dy2static_shared_windows.h"
+void *const table[3] = {{shared_forward, shared_transposed, shared_grad_weight}};
 """
 
 

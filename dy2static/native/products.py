@@ -67,9 +67,10 @@ static void some_columns(const void *given, int64_t begin, int64_t end)
 static int64_t piece(const int64_t count, const int64_t pieces, const int64_t grain, const int64_t least)
 {{
     int64_t step = (count / pieces + grain - 1) / grain * grain;
+    step = step ? step : grain;
     while (step < count && count % step && count % step < least)
         step += grain;
-    return step ? step : grain;
+    return step;
 }}
 
 void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
@@ -78,11 +79,11 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
     const int64_t work = m * n * k;
     if (dy_team && work >= {shared}) {{
         const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
-        const int64_t pieces = work / ({shared} / 2) < 16 ? work / ({shared} / 2) : 16;
-        if (m > n)
-            dy_share(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 48, 16));
+        const int64_t most = 4 * dy_team->threads, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
+        if (m > n || m >= 2 * HEIGHT)       /* pieces of columns pack all of A, each for itself */
+            dy_share(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 96, 16));
         else
-            dy_share(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 64, 2));
+            dy_share(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
         return;
     }}
     if (work >= {large} && !dy_team && onednn && m > 1 && n > 1

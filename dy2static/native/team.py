@@ -42,8 +42,8 @@ def team() -> library.Library:
 
 
 def address() -> int:
-    """Where the function is that shares work; 0 where there is one thread."""
-    return team().address("run") if wanted() > 1 else 0
+    """Where what shares work is; 0 where there is one thread."""
+    return team().address("team") if wanted() > 1 else 0
 
 
 def set_threads(count: int) -> None:

@@ -17,38 +17,45 @@ DY_TILES(plain_tile, 0)
 
 enum { SLACK = 2 * COLUMNS };               /* tiles read up to a panel behind the last place */
 
-/* Working memory of a thread; it grows to what the largest convolution needs and goes with the thread. */
-static pthread_key_t memory_key;
-static int has_key;
+/* Working memory of a thread, and sums of shares that it has others do; both grow to what the largest convolution needs and go
+   with the thread. */
+static pthread_key_t memory_key, sums_key;
+static int has_keys;
 
-static __attribute__((constructor)) void make_key(void) { has_key = !pthread_key_create(&memory_key, free); }
-
-static void *memory(const int64_t bytes)
+static __attribute__((constructor)) void make_keys(void)
 {
-    if (!has_key)
+    has_keys = !pthread_key_create(&memory_key, free) && !pthread_key_create(&sums_key, free);
+}
+
+static void *memory_of(const pthread_key_t key, const int64_t bytes)
+{
+    if (!has_keys)
         return 0;
-    int64_t *held = pthread_getspecific(memory_key);
+    int64_t *held = pthread_getspecific(key);
     if (held && *held >= bytes)
         return (char *)held + 64;
     free(held);
-    pthread_setspecific(memory_key, 0);
+    pthread_setspecific(key, 0);
     const int64_t size = (bytes + 64 + 4095) / 4096 * 4096;
     held = aligned_alloc(64, size);
     if (!held)
         return 0;
     *held = size - 64;
-    if (pthread_setspecific(memory_key, held)) {
+    if (pthread_setspecific(key, held)) {
         free(held);
         return 0;
     }
     return (char *)held + 64;
 }
 
+static void *memory(const int64_t bytes) { return memory_of(memory_key, bytes); }
+
 static inline int64_t count(const int64_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 static inline int64_t most(const int64_t a, const int64_t b) { return a > b ? a : b; }
 static inline int64_t least(const int64_t a, const int64_t b) { return a < b ? a : b; }
 static inline int64_t rounded(const int64_t n) { return (n + 15) / 16 * 16; }
 static inline int64_t floor_div(const int64_t a, const int64_t b) { return a / b - (a % b < 0); }
+static inline int64_t step_of_y(const dy_windows *w) { return w->next_y ? w->next_y : w->groups * w->out * count(w->spots); }
 static inline int64_t packed_rows(const int64_t depth) { return (depth + DEPTH - 1) / DEPTH * STRIDE; }
 
 /* Filters of one tap that step by one: their image has one long axis. */
@@ -394,7 +401,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int sparse = is_sparse(&at, w->out);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
@@ -533,7 +540,7 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     }
     const int64_t depth = w->out * taps, packed = (depth / DEPTH + kinds) * STRIDE * w->in;
     const int64_t total = rounded(count(plane) * w->out + SLACK), next_x = w->groups * w->in * each;
-    const int64_t next_y = w->groups * w->out * count(w->spots);
+    const int64_t next_y = step_of_y(w);
     const places largest = places_of(plane, grid);
     const int sparse = is_sparse(&largest, w->in);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / count(grid))) : 1, columns = rounded(images * each);
@@ -696,7 +703,7 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
 {
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots), wide = turned_width(w->out);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int64_t images = images_together(w, DEPTH), columns = rounded(images * useful);
     int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + DEPTH * sizeof(run)
@@ -732,7 +739,7 @@ static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY
     const DY_T *const block = at_hand(own_block);
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
     const int64_t span = span_of(&at), summed = w->out * taps * WIDTH;
     int64_t *const where = memory(rounded(taps) * 8 + (l.total + summed) * sizeof(DY_T));
@@ -767,7 +774,7 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
-    const int64_t next_x = w->groups * w->in * count(w->image), next_y = w->groups * w->out * useful;
+    const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     if (w->out < 4)
         return grad_weight_few(w, x, y, filters);
     if (w->batch * useful >= 2 * COLUMNS)

@@ -9,13 +9,17 @@
 
 typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
-static void (*dy_team)(dy_body *, const void *, int64_t, int64_t);
-void dy2static_set_team(void *run) { dy_team = run; }       /* null where there is one thread only */
+static const struct {
+    void (*run)(dy_body *, const void *, int64_t, int64_t);
+    int64_t threads;
+} *dy_team;                     /* null where there is one thread only */
+
+void dy2static_set_team(const void *team) { dy_team = team; }
 
 static void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
 {
     if (dy_team && count > step) {
-        dy_team(body, given, count, step);
+        dy_team->run(body, given, count, step);
         return;
     }
     for (int64_t begin = 0; begin < count; begin += step)

@@ -62,7 +62,8 @@ static struct {
 } job;
 
 static range ranges[MOST_THREADS];
-static int threads = 1, workers;
+static int64_t threads = 1;
+static int workers;
 static int busy;                    /* somebody has the team */
 static int64_t jobs;                /* how many there were */
 static __attribute__((aligned(64))) int64_t open;       /* the number of the job at hand, or 0 */
@@ -265,7 +266,7 @@ static void learn(const int64_t worked, const int64_t waited)
     skip = penalty;
 }
 
-void run(dy_body *body, const void *given, int64_t count, int64_t step)
+static void run(dy_body *body, const void *given, int64_t count, int64_t step)
 {
     const int64_t shares = (count + step - 1) / step;
     if (GET(threads) < 2 || shares < 2 || __atomic_exchange_n(&busy, 1, __ATOMIC_SEQ_CST)) {
@@ -284,8 +285,8 @@ void run(dy_body *body, const void *given, int64_t count, int64_t step)
     job.given = given;
     job.count = count;
     job.step = step;
-    job.threads = threads;
-    job.ranges = shares < threads ? (int)shares : threads;
+    job.threads = (int)threads;
+    job.ranges = shares < threads ? (int)shares : (int)threads;
     job.state = get_state();
     job.core = core();
     deal(shares, job.ranges);
@@ -302,14 +303,21 @@ void run(dy_body *body, const void *given, int64_t count, int64_t step)
     SET(busy, 0);
 }
 
+/* What others know of the team. */
+struct {
+    void (*run)(dy_body *, const void *, int64_t, int64_t);
+    int64_t threads;
+} team = {run, 1};
+
 /* How many threads take part, the caller included. */
 void set_threads(int count)
 {
     skip = penalty = 0;
-    SET(threads, count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : count);
+    team.threads = count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : count;
+    SET(threads, team.threads);
 }
 
-int get_threads(void) { return GET(threads); }
+int get_threads(void) { return (int)GET(threads); }
 
 /* Workers that there are. */
 int get_workers(void) { return workers; }
@@ -318,7 +326,7 @@ static void in_child(void)
 {
     pthread_mutex_init(&lock, 0);
     pthread_cond_init(&work_to_do, 0);
-    threads = 1;
+    threads = team.threads = 1;
     workers = busy = inside = sleeping = skip = penalty = 0;
     open = 0;
 }
