@@ -54,4 +54,5 @@ def build(cases):
     bundle = Bundle()
     for case in cases:
         case.region = bundle.add(case.graph, case.twin)
+    bundle.start()
     bundle.build()
