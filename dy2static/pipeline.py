@@ -18,6 +18,7 @@ from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .options import ON_NUMPY, Options
 from .runtime import backprop, hooks, updating
+from .runtime.collection import uncollected
 from .runtime.profile import Profile
 from .runtime.program import Program
 from .runtime.segment import Segment
@@ -30,6 +31,7 @@ from .world.locations import error_location
 from .world.outcome import Outcome
 
 
+@uncollected()
 def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple] = frozenset(),
                  observed: Mapping[Tuple, Tuple] = {}, options: Options = ON_NUMPY,
                  free_sizes: Optional[FreeSizes] = None) -> Program:

@@ -1,5 +1,6 @@
 """Random model code, eager against compiled: state, aliasing, numbers, host calls, and failures at random points."""
 import functools
+import gc
 import linecache
 import random
 import types
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from against_eager import array, check, variable
 
-from dy2static import not_to_static
+from dy2static import not_to_static, to_static
 
 _count = [0]
 
@@ -194,3 +195,20 @@ def test_random_programs(block):
 @hypothesis.given(st.integers(1000, 10 ** 9))
 def test_more_random_programs(seed):
     run(seed)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_afterwards(enabled):
+    """A capture and a backward leave it as it was, also where the user's code raises."""
+    def fails(x):
+        raise ValueError("no")
+    (gc.enable if enabled else gc.disable)()
+    try:
+        x = chainer.Variable(np.ones(3, "f"))
+        chainer.functions.sum(to_static(lambda x: x * 2)(x)).backward()
+        assert gc.isenabled() == enabled
+        with pytest.raises(ValueError):
+            to_static(fails)(x)
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()

@@ -13,6 +13,7 @@ from ..options import Recompute
 from ..passes.active import active_values, has_gradient
 from ..passes.effects import may_write
 from ..passes.extract import extract
+from ..runtime.collection import uncollected
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from ..runtime.warming import Steps, finished
 from ..world.aborts import CaptureAborted
@@ -43,6 +44,8 @@ class SegmentPlan:
         self.targets = tuple(targets)
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
         gradients = passes.autodiff(graph, self.targets, given)
+        # those of loops are of the graph before it also gave what gradients read
+        self._of_all = (self.targets, given, gradients) if not any(node.regions for node in graph.nodes) else None
         self.graph = graph = gradients.forward
         self.connected = gradients.connected
         self.recompute, self.fixed = recompute, fixed
@@ -60,6 +63,12 @@ class SegmentPlan:
                                passes.deciding_values(joint))
         kept = saving.kept(self.recompute)
         return parts if kept is None else passes.split(joint, self.graph, kept=kept, held=held)
+
+    def gradients(self, targets: Sequence[int], given: List[int]) -> passes.Gradients:
+        """`passes.autodiff` of the graph; it has been asked for all targets and all outputs already."""
+        if self._of_all is not None and (tuple(targets), given) == self._of_all[:2]:
+            return self._of_all[2]
+        return passes.autodiff(self.graph, targets, given)
 
     def made_for(self, native: bool, profile: Any) -> "SegmentPlan":
         """The plan for a backward of that kind."""
@@ -163,6 +172,7 @@ def _augmented(graph: Graph, planned: Sequence[PlannedSegment], names: Mapping[V
                                    for node in graph.nodes))
 
 
+@uncollected()
 def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> BackwardProgram:
     """The gradients of a segment for some of its inputs, from gradients given for some of its outputs.
 
@@ -191,7 +201,7 @@ def compile_again(segments: Sequence[Tuple[Segment, Segment]]) -> Steps[None]:
 def _backward_steps(segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> Steps[BackwardProgram]:
     plan: SegmentPlan = segment.plan
     given_outputs = [j for j, is_given in enumerate(given) if is_given]
-    gradients = passes.autodiff(plan.graph, [plan.targets[i] for i in targets], given_outputs)
+    gradients = plan.gradients([plan.targets[i] for i in targets], given_outputs)
     joint = gradients.graph
     arriving = joint.inputs[len(plan.graph.inputs):]
     following = None

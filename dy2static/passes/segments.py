@@ -1,8 +1,10 @@
 """Where one differentiable op would change gradients: the cuts between FunctionNodes."""
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
-from typing import Collection, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple, Union
+from typing import Collection, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from ..ir.graph import Graph, Node, Value
 
@@ -10,7 +12,7 @@ from ..ir.graph import Graph, Node, Value
 #: a value without gradient of node p, which has others with gradient and belongs to another segment.
 Origin = Tuple[Union[str, int], int]
 
-_SINK = "sink"
+_SINK = 1               # a set of cuts is a number: one bit for each, and this one for the common end
 
 
 @dataclass(frozen=True)
@@ -46,35 +48,36 @@ def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -
     active = set(active)
     targets = {graph.outputs[i] for i in escaping if graph.outputs[i] in active}.difference(graph.inputs)
     tokens = _tokens(graph, active, targets)
-    groups: Dict[FrozenSet, List[Node]] = {}
+    groups: Dict[int, List[Node]] = {}
     for node in graph.nodes:
-        group = frozenset().union(*(tokens.get(v, frozenset()) for v in node.outputs))
+        group = functools.reduce(operator.or_, [tokens.get(v, 0) for v in node.outputs], 0)
         if group:
             groups.setdefault(group, []).append(node)
     parts = [part for group, nodes in groups.items()
-             for part in (_unrelated(nodes, active) if group == frozenset((_SINK,)) else [nodes])]
+             for part in (_unrelated(nodes, active) if group == _SINK else [nodes])]
     members = _ordered(parts, active)
     return _Assembly(graph, active, targets).segments(members)
 
 
-def _tokens(graph: Graph, active: Set[Value], targets: Set[Value]) -> Dict[Value, FrozenSet]:
+def _tokens(graph: Graph, active: Set[Value], targets: Set[Value]) -> Dict[Value, int]:
     """Per active value, the cuts it leads to, and the common end; a cut leads to itself only."""
-    leads: Dict[Value, Set] = {}
-    tokens: Dict[Value, FrozenSet] = {}
+    bits = {value: _SINK << k for k, value in enumerate(targets, start=1)}
+    leads: Dict[Value, int] = {}
+    tokens: Dict[Value, int] = {}
     for node in reversed(graph.nodes):
-        reached: Set = set()
+        reached = 0
         for value in node.outputs:
             if value not in active:
                 continue
-            onward = leads.get(value, set())
+            onward = leads.get(value, 0)
             if value in targets:
-                onward = {value} if onward else {_SINK}
-            tokens[value] = frozenset(onward)
+                onward = bits[value] if onward else _SINK
+            tokens[value] = onward
             reached |= onward
         if reached:
             for value in node.inputs:
                 if value in active:
-                    leads.setdefault(value, set()).update(reached)
+                    leads[value] = leads.get(value, 0) | reached
     return tokens
 
 
