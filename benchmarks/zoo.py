@@ -2,9 +2,10 @@
 
     python benchmarks/zoo.py [PART OF A NAME ...] [--seconds 3] [--backend auto] [--profile] [--write]
 
-Both run in one process, in turns; what counts is the fastest run of each step, by wall or processor time.  A step is what the tests train with: data,
-forward, backward, the update by the optimizer, and what each model does besides.  ``--write`` puts the table into
-docs/performance.md; ``--profile`` shows where the time of the compiled functions goes.
+Both run in one process, in turns; what counts is the fastest run of each step, by wall or processor time.  A step is what
+the tests train with: data, forward, backward, the update by the optimizer, and what each model does besides.
+
+``--write`` puts the table into docs/performance.md; ``--profile`` shows where the time of the compiled functions goes.
 """
 import argparse
 import contextlib

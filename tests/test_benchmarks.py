@@ -95,3 +95,10 @@ def test_tables():
     assert "| W2.train | 7 |" in report.SECTIONS["memory"](results)
     assert "- torch.compile: W2.train: cannot / at all" in report.SECTIONS["cannot"](results)
     assert json.loads(report.as_json(results)) == results
+
+
+def test_models(capsys):
+    """The figures of models, for one of them; what is written stands between its markers."""
+    rows = zoo.main(["tree on", "--seconds", "0", "--backend", "numpy", "--profile"])
+    assert [row[0] for row in rows] == ["tree on data-dependent recursion"] and all(number > 0 for number in rows[0][1:])
+    assert "share" in capsys.readouterr().out and zoo.BEGIN in PAGE.read_text() and zoo.END in PAGE.read_text()
