@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_constant, c_type
 from ...ir.dims import broadcast_shapes
@@ -52,6 +52,9 @@ def _argument(writer: Any, node: Node) -> None:
     target = writer.name(value) if value.ndim else None
     if target is None:
         writer.line(f"int64_t {writer.local(value)} = 0;")
+    if inner == 1 and 0 < count < 2 ** 31:
+        _argument_of_rows(writer, node, source, target)
+        return
     sign, opposite = (">", "islessequal") if node.op.name == "argmax" else ("<", "isgreaterequal")
     with loops(writer, "a", (outer, inner)) as (o, j):
         writer.line(f"{c_type(x.dtype)} best = {source}[{along((o, '0', j), (outer, count, inner))}];")
@@ -62,6 +65,37 @@ def _argument(writer: Any, node: Node) -> None:
         writer.line(f"    if ({better}) {{ best = item; found = c; }}")
         writer.line("}")
         writer.line(f"{target}[{along((o, j), (outer, inner))}] = found;" if target else f"{writer.local(value)} = found;")
+    if target is None and writer.stored(value):
+        writer.line(f"{writer.name(value)}[0] = {writer.local(value)};")
+
+
+def _argument_of_rows(writer: Any, node: Node, source: str, target: Optional[str]) -> None:
+    """The same along memory, in loops of vectors: the extremum as an int in the order of the elements, then its first place."""
+    (value,), (x,) = node.outputs, node.inputs
+    axis, most = node.attrs["axis"], "max" if node.op.name == "argmax" else "min"
+    count = x.type.size if axis is None else x.shape[axis]
+    better = ">" if most == "max" else "<"
+    size = x.dtype.itemsize * 8
+    type = f"int{size}_t" if x.dtype.kind == "f" else "uint8_t" if x.dtype.kind == "b" else c_type(x.dtype)
+
+    def item(index: str) -> str:
+        element = f"{source}[{row}{index}]"
+        return f"d2s_order_f{size}({element}, INT{size}_{most.upper()})" if x.dtype.kind == "f" else f"({type}){element}"
+    with loops(writer, "a", (x.type.size // count,)) as (o,):
+        row = f"{o} * {count} + " if o != "0" else ""
+        writer.line(f"{type} best = {item('0')};")
+        writer.line(f"#pragma omp simd reduction({most}:best)")
+        writer.line(f"for (int32_t c = 1; c < {count}; ++c) {{")
+        writer.line(f"    const {type} item = {item('c')};")
+        writer.line(f"    best = item {better} best ? item : best;")
+        writer.line("}")
+        writer.line(f"int32_t found = {count};")
+        writer.line("#pragma omp simd reduction(min:found)")
+        writer.line(f"for (int32_t c = 0; c < {count}; ++c) {{")
+        writer.line(f"    const int32_t place = {item('c')} == best ? c : {count};")
+        writer.line("    found = place < found ? place : found;")
+        writer.line("}")
+        writer.line(f"{target}[{o}] = found;" if target else f"{writer.local(value)} = found;")
     if target is None and writer.stored(value):
         writer.line(f"{writer.name(value)}[0] = {writer.local(value)};")
 

@@ -72,6 +72,16 @@ D2S_FUNCTION double d2s_bounded_f64(double x, double low, double high) {
     u = (int64_t)u > (int64_t)most ? most : u;
     return d2s_of_bits_f64(u > least ? least : u); }
 
+/* ints in the order of floats: zeros are equal, NaN is what is given */
+D2S_FUNCTION int32_t d2s_order_f32(float x, int32_t nan) {
+    int32_t i = (int32_t)d2s_bits_f32(x + 0.0f);
+    i ^= (i >> 31) & INT32_MAX;
+    return (int32_t)d2s_pick_u32(x != x, (uint32_t)nan, (uint32_t)i); }
+D2S_FUNCTION int64_t d2s_order_f64(double x, int64_t nan) {
+    int64_t i = (int64_t)d2s_bits_f64(x + 0.0);
+    i ^= (i >> 63) & INT64_MAX;
+    return (int64_t)d2s_pick_u64(x != x, (uint64_t)nan, (uint64_t)i); }
+
 /* whether x is infinity or NaN, as opposed to finite or -infinity */
 #define D2S_STAYS(x) (((x) == INFINITY) | ((x) != (x)))
 
