@@ -1,8 +1,8 @@
 """The arena of a program: which values live in planned buffers, and which buffers share memory."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Set, Tuple
 
 import numpy as np
 
@@ -37,21 +37,23 @@ class Slot:
 @dataclass(frozen=True)
 class BufferPlan:
     """Where values live: ``slots`` in the order of the arena, ``sizes`` of the storages in bytes, slot per value;
-    ``partners``: the second slot of a variable of a loop that has two, in which its next value is made."""
+    ``partners``: the second slot of a variable of a loop that has two, in which its next value is made;
+    ``kept``: the storages that hold something when the function is over."""
 
     slots: Tuple[Slot, ...]
     sizes: Tuple[int, ...]
     places: Mapping[Value, int]
     partners: Mapping[Value, int]
+    kept: FrozenSet[int] = frozenset()
 
     @property
     def nbytes(self) -> int:
         """Bytes of one arena."""
         return sum(map(_aligned, self.sizes))
 
-    def make_arena(self) -> Tuple[np.ndarray, ...]:
-        """New memory for one call: an array per slot, all in one aligned block."""
-        block = np.empty(self.nbytes + ALIGNMENT, np.uint8)
+    def make_arena(self, block: Optional[np.ndarray] = None) -> Tuple[np.ndarray, ...]:
+        """Memory for one call: an array per slot, all in one aligned block of `block_bytes`, new if none is given."""
+        block = np.empty(self.block_bytes, np.uint8) if block is None else block
         start = -block.ctypes.data % ALIGNMENT
         begins = []
         for size in self.sizes:
@@ -66,6 +68,24 @@ class BufferPlan:
                 base, method, args = slot.view
                 arrays.append(getattr(arrays[base], method)(*args))
         return tuple(arrays)
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of a block for `make_arena`, wherever it begins."""
+        return self.nbytes + ALIGNMENT
+
+    def parted(self) -> Tuple["BufferPlan", "BufferPlan"]:
+        """The plan of what is kept when the function is over, and that of what it needs only while it runs."""
+        return self._part(self.kept), self._part(set(range(len(self.sizes))) - self.kept)
+
+    def _part(self, storages: Collection[int]) -> "BufferPlan":
+        number = {storage: k for k, storage in enumerate(sorted(storages))}
+        at = {old: new for new, old in enumerate(k for k, slot in enumerate(self.slots) if slot.storage in number)}
+        slots = tuple(replace(slot, storage=number[slot.storage],
+                              view=None if slot.view is None else (at[slot.view[0]], *slot.view[1:]))
+                      for slot in self.slots if slot.storage in number)
+        return BufferPlan(slots, tuple(self.sizes[storage] for storage in sorted(storages)),
+                          {value: at[k] for value, k in self.places.items() if k in at}, self.partners, frozenset(number.values()))
 
 
 def last_uses(block: Block, kept: Collection[Value] = (), placement: Optional[Placement] = None) -> Dict[Value, int]:
@@ -152,16 +172,17 @@ def plan(block: Block, placement: Placement, kept: Collection[Value],
 
     Linear in steps, times the number of storages that are free at a time.
     """
-    planner = _Planner(last_uses(block, kept, placement), placement)
+    planner = _Planner(last_uses(block, kept, placement), placement, block.end)
     planner.walk(block, overwritable, as_view)
-    return BufferPlan(tuple(planner.slots), tuple(planner.sizes), planner.places, planner.partners)
+    return BufferPlan(tuple(planner.slots), tuple(planner.sizes), planner.places, planner.partners, frozenset(planner.kept))
 
 
 class _Planner:
     """The state of a plan while it walks over the nodes."""
 
-    def __init__(self, last: Mapping[Value, int], placement: Placement):
-        self.last, self.placement = last, placement
+    def __init__(self, last: Mapping[Value, int], placement: Placement, end: int):
+        self.last, self.placement, self.end = last, placement, end
+        self.kept: Set[int] = set()
         self.partners: Dict[Value, int] = {}
         self.slots: Dict[Slot, int] = {}
         self.sizes: List[int] = []
@@ -208,6 +229,7 @@ class _Planner:
         """Two buffers that take turns, which nothing else ever uses: their names do not stay with their memory."""
         for places in (self.places, self.partners):
             self.sizes.append(Slot(variable.shape, variable.dtype, 0).nbytes)
+            self.kept.add(len(self.sizes) - 1)             # either may hold the last value
             places[variable] = self.slots.setdefault(
                 Slot(variable.shape, variable.dtype, len(self.sizes) - 1), len(self.slots))
 
@@ -217,6 +239,8 @@ class _Planner:
         storage = self._take(nbytes) if operand is None else self.storages[operand]
         self._put(value, Slot(value.shape, value.dtype, storage))
         self.owner[storage], self.storages[value] = value, storage
+        if self.last[value] >= self.end:
+            self.kept.add(storage)
         self.dying.setdefault(self.last[value], []).append(value)
 
     def place_view(self, value: Value, base: Value, method: str, args: Tuple[Any, ...]) -> None:

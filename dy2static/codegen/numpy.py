@@ -5,7 +5,7 @@ import ast
 import itertools
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -21,8 +21,9 @@ from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
 from ..pyast.loader import compile_text
 from ..runtime.clocks import Clock
+from ..runtime.workspace import Workspace, give
 from .blocks import BlockWriter
-from .buffers import BufferPlan, plan
+from .buffers import BufferPlan, Slot, plan
 from .c.partition import is_native
 from .c.regions import as_stack, pushed
 from .c.scalars import enters_as_array
@@ -37,6 +38,9 @@ from .text import Line, function_text
 
 _serial = itertools.count()
 
+#: Working memory of so many bytes is shared with other functions; less stays in the arena, which costs nothing to take.
+_LEAST_SHARED = 1 << 18
+
 
 @dataclass(frozen=True)
 class NumpyFunction:
@@ -44,6 +48,7 @@ class NumpyFunction:
 
     params: the names of the inputs.
     arena: the names of the arrays of the arena, in the order of ``plan.slots``.
+    work: those of the arrays that it has only while it runs, where that is much memory, in the order of ``work_plan``.
     lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
     results: the expressions returned: outputs, then saved values.
     constants: what the namespace of the code must hold.
@@ -59,17 +64,23 @@ class NumpyFunction:
     plan: BufferPlan
     native_code: str = ""
     native_nodes: int = 0
+    work: Tuple[str, ...] = ()
+    work_plan: Optional[BufferPlan] = None
 
     @property
     def source(self) -> str:
         """The text of the whole function."""
         unpack: Tuple[Line, ...] = ((f"{_tuple(self.arena)} = arena", None),) if self.arena else ()
-        return function_text(self.name, ("arena", *self.params), unpack + self.lines, _tuple(self.results))
+        end: Tuple[Line, ...] = ()
+        if self.work:
+            unpack += ((f"work, ({_tuple(self.work)}) = take_work()", None),)
+            end = (("give_work(work)", None),)
+        return function_text(self.name, ("arena", *self.params), unpack + self.lines + end, _tuple(self.results))
 
     @property
     def origins(self) -> Mapping[int, Location]:
         """The user's line for each line number of `source`, as far as known: for tracebacks."""
-        first = 3 if self.arena else 2
+        first = 2 + bool(self.arena) + bool(self.work)
         return {number: loc for number, (_, loc) in enumerate(self.lines, start=first) if loc is not None}
 
     @property
@@ -84,7 +95,11 @@ class NumpyFunction:
     def bind(self) -> Callable[..., Tuple[Any, ...]]:
         """The compiled function."""
         filename = f"<dy2static {self.name} {next(_serial)}>"
-        return compile_text(self.source, filename, self.constants)[self.name]
+        constants = dict(self.constants)
+        if self.work_plan is not None:
+            workspace = Workspace(self.work_plan.make_arena, self.work_plan.block_bytes)
+            constants.update(take_work=workspace.take, give_work=give)
+        return compile_text(self.source, filename, constants)[self.name]
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
@@ -121,7 +136,7 @@ class _Emitter(BlockWriter):
         self.plan = plan(self.block, self.placement, self.returned, self._overwritable, self._as_view)
         self.changes = InPlaceChanges(self.block, self.plan.places.keys())
         self.symbols = symbols_in(graph)
-        self.names = Names({*reserved, *self.symbols})
+        self.names = Names({*reserved, *self.symbols, "work", "take_work", "give_work"})
         self.constants: Dict[Any, np.ndarray] = {}
         self.texts: Dict[Value, str] = {}
         self.slot_names: Dict[int, str] = {}
@@ -138,8 +153,16 @@ class _Emitter(BlockWriter):
         self._block(self.block)
         self.texts.update((v, v.type.symbol) for v in self.returned if isinstance(v.type, Extent))
         results = tuple(self.texts[v] for v in self.returned)
-        arena = tuple(self.slot_names[i] for i in range(len(self.plan.slots)))
-        return NumpyFunction(name, params, arena, tuple(self.lines), results, self.names.namespace, self.plan)
+        made = NumpyFunction(name, params, self._names_in(lambda slot: True), tuple(self.lines), results, self.names.namespace,
+                             self.plan)
+        kept, work = self.plan.parted()
+        if work.nbytes < _LEAST_SHARED:
+            return made
+        return replace(made, arena=self._names_in(lambda slot: slot.storage in self.plan.kept), plan=kept,
+                       work=self._names_in(lambda slot: slot.storage not in self.plan.kept), work_plan=work)
+
+    def _names_in(self, chosen: Callable[[Slot], bool]) -> Tuple[str, ...]:
+        return tuple(self.slot_names[i] for i, slot in enumerate(self.plan.slots) if chosen(slot))
 
     # What a node reads, and where its result goes
 

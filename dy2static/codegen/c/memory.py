@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from .places import Place
 
@@ -34,8 +34,31 @@ def merged_axes(shape: Sequence[int], found: Sequence[Place]) -> List[List[int]]
     return merged
 
 
-def arranged(buffers: Sequence[Buffer]) -> Tuple[int, List[int]]:
-    """How many bytes, and where each buffer begins: those that are in use at one time do not overlap."""
+def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]] = ()) -> Tuple[int, List[int]]:
+    """How many bytes, and where each buffer begins: those that are in use at one time do not overlap.
+
+    overwriting: pairs of buffers of one size, of which the second may stand where the first stands: it is written element
+    by element when the first is read for the last time.
+    """
+    following: Dict[int, Buffer] = {}
+    heads = {id(buffer): buffer for buffer in buffers}
+    for before, after in overwriting:
+        if before.last == after.first and id(before) not in following and heads[id(after)] is after:
+            following[id(before)] = after
+            heads[id(after)] = before
+    chains = {}
+    for buffer in buffers:
+        if heads[id(buffer)] is buffer:
+            last = buffer
+            while id(last) in following:
+                last = following[id(last)]
+                heads[id(last)] = buffer
+            chains[id(buffer)] = Buffer(buffer.name, buffer.type, buffer.nbytes, buffer.first, last.last)
+    total, where = _arranged(list(chains.values()))
+    return total, [where[id(chains[id(heads[id(buffer)])])] for buffer in buffers]
+
+
+def _arranged(buffers: Sequence[Buffer]) -> Tuple[int, Dict[int, int]]:
     placed: List[Tuple[int, Buffer]] = []
     total = 0
     for buffer in sorted(buffers, key=lambda b: -b.nbytes):
@@ -48,5 +71,4 @@ def arranged(buffers: Sequence[Buffer]) -> Tuple[int, List[int]]:
                 at = max(at, begin + -(-other.nbytes // ALIGNMENT) * ALIGNMENT)
         placed.append((at, buffer))
         total = max(total, at + size)
-    where = {id(buffer): at for at, buffer in placed}
-    return total, [where[id(buffer)] for buffer in buffers]
+    return total, {id(buffer): at for at, buffer in placed}

@@ -71,6 +71,7 @@ class Writer:
         self.needed: Set[Value] = set()                   # values of the run at hand that must be in memory
         self.buffers: List[Buffer] = []
         self.rooms: List[Buffer] = []                     # buffers of sizes that the run knows
+        self.overwriting: List[Tuple[Buffer, Buffer]] = []
         self.stacks: List[str] = []
         self.clock = 0
         self.lines: List[str] = []
@@ -132,7 +133,7 @@ class Writer:
         for name in self.stacks:
             if name not in leaving:
                 self.line(f"free({name}.data);")
-        size, offsets = arranged(self.buffers)
+        size, offsets = arranged(self.buffers, self.overwriting)
         head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
         head += [f"    {line}" for line in self.enter]
         if self.buffers:
@@ -323,6 +324,7 @@ class Writer:
         """A loop nest: a function of its own, which gives numbers by pointers; arithmetic on single numbers stays here."""
         loops = LoopWriter(self, group)
         lines = ["    " + line for line in loops.write()]
+        self._overwrite(group)
         if loops.share is not None:
             self.lines += ["    " * self.depth + line for line in loops.before]
             self.part(lines, loops.share)
@@ -341,6 +343,31 @@ class Writer:
             self.line(f"{type} {name}, *const {to} = &{name};")
             lines.append(f"    *{to} = {inside[name]};")
         self.part(lines)
+
+    def _overwrite(self, group: Group) -> None:
+        """Note which results of a group may stand where an operand stands that it reads element by element, once."""
+        if group.sweeps > 1 or not all(isinstance(n, int) for n in group.shape):
+            return
+        read: Dict[Value, List[Place]] = {}
+        until: Dict[Value, int] = {}                           # the last node that reads a value
+        for number, node in enumerate(group.nodes):
+            for value in node.inputs:
+                place = self.place(value)
+                read.setdefault(place.base, []).append(place)
+                until[place.base] = number
+        before = [(value, self._own_buffer(value)) for value, found in read.items() if value not in group.values()
+                  and all(place.whole and math.prod(place.shape) == math.prod(group.shape) for place in found)]
+        for number, node in enumerate(group.nodes):
+            (value,) = node.outputs
+            after = self._own_buffer(value) if value in group.elements and self.stored(value) else None
+            if after is not None and after.first == self.clock:
+                self.overwriting += [(buffer, after) for operand, buffer in before if buffer is not None
+                                     and buffer.first < self.clock and buffer.nbytes == after.nbytes and until[operand] <= number]
+
+    def _own_buffer(self, value: Value) -> Optional[Buffer]:
+        """The only buffer that a value can be in."""
+        found = self.kept_by.get(self.pointers.get(value, ""), ())
+        return found[0] if len(found) == 1 else None
 
     def part(self, lines: Sequence[str], share: Optional[Share] = None) -> None:
         """Lines that only fill memory, as a function of their own; what is shared runs from ``begin`` to ``end``."""
