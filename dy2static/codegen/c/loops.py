@@ -410,7 +410,7 @@ class LoopWriter:
         else:
             node = self.makers[value]
             text = self.memory.expression(node, [self._operand(v, sweep) for v in node.inputs])
-        self.here[value] = name = f"{self.memory.local(value)}_{sweep}"
+        self.here[value] = name = self.memory.given.fresh(f"{self.memory.local(value)}_in_{sweep}")
         self._line(f"const {c_type(value.dtype)} {name} = {text};")
         return name
 

@@ -7,7 +7,7 @@ from typing import Collection, Dict, List, Mapping, Optional, Sequence
 from .shares import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-_MADE_OF = re.compile(r"((?:nan_)?(?:sum_|all_))?(\w+?)(_\d+)?$")
+_MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
 
 
 class Parts:
@@ -59,6 +59,6 @@ def _shared(function: str, declared: Sequence[str], names: Sequence[str], text: 
 
 
 def _is_own(name: str, own: Collection[str]) -> bool:
-    """Whether a name has been given out, or is made of one: an accumulator, a copy for another sweep."""
+    """Whether a name has been given out, or is that of an accumulator, made of one."""
     found = _MADE_OF.match(name)
-    return name in own or found is not None and (found.group(2) in own or found.group(2) + (found.group(3) or "") in own)
+    return name in own or found is not None and found.group(1) in own
