@@ -1,5 +1,6 @@
 """Programs with native code against eager: values, gradients of two orders, decisions, loops, what raises and warns."""
 import gc
+import shlex
 import sys
 import warnings
 
@@ -14,6 +15,13 @@ from dy2static.codegen.c.regions import Region
 from dy2static.native import compiler
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_name_hides_another():
+    """A variable of the C text that has the name of one outside of its block is an error here."""
+    with config.CC.set(shlex.join([*compiler.compiler().command, "-Werror=shadow"])):
+        yield
 
 
 def array(*shape, seed=0, dtype="f"):
@@ -40,6 +48,10 @@ def views(x, y):
 
 def products(x, y):
     return F.matmul(x, y, transb=True) + F.matmul(F.tanh(y), x, transb=True)
+
+
+def normalised(x, y):
+    return F.sum(F.normalize(F.linear(x, y, y[0, :4])), axis=0), F.sum(F.normalize(x + y) * y)
 
 
 def decides(x, y):
@@ -73,7 +85,7 @@ def numbers(x, y):
     return x * scale + y * count if scale > count else x / (1 + scale)
 
 
-PROGRAMS = (elementwise, reductions, views, products, decides, repeats, walks, numbers)
+PROGRAMS = (elementwise, reductions, views, products, normalised, decides, repeats, walks, numbers)
 
 
 def outcome(function, seed, dtype):
