@@ -14,7 +14,7 @@ from chainer.optimizer import GradientMethod
 from chainer.optimizer_hooks import GradientClipping, WeightDecay
 
 from dy2static import to_static
-from dy2static.codegen import hotpath
+from dy2static.codegen import guards, hotpath
 from dy2static.native import compiler, library
 from dy2static.runtime import backprop, node, updating
 
@@ -313,6 +313,46 @@ def test_objects_are_the_same():
         return found, y.rank, creator.rank, creator.held[0] is A, creator._output_count, creator.lazy_grad_sum
     first, second = in_both(run)
     assert first == second
+
+
+FITTING = {
+    "as expected": (np.zeros((2, 3), np.float32), True), "Fortran order": (np.zeros((2, 3), np.float32, "F"), True),
+    "with gaps": (np.zeros((2, 6), np.float32)[:, ::2], True), "a dtype made anew": (np.zeros((2, 3), np.dtype("=f4")), True),
+    "another byte order": (np.zeros((2, 3), np.dtype("f4").newbyteorder()), False), "another dtype": (np.zeros((2, 3)), False),
+    "longer": (np.zeros((2, 4), np.float32), False), "one axis more": (np.zeros((2, 3, 1), np.float32), False),
+    "no axis": (np.zeros((), np.float32), False), "empty": (np.zeros((0, 3), np.float32), False),
+    "a subclass": (np.zeros((2, 3), np.float32).view(np.matrix), False), "a number": (1.0, False), "None": (None, False),
+    "a scalar": (np.float32(1), False), "a shape and a dtype": (Variable(np.zeros((2, 3), np.float32)), False),
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_arrays_as_expected(name):
+    item, fitting = FITTING[name]
+    expected = [(np.array(shape, np.int64).tobytes(), np.dtype(dtype)) for shape, dtype in (((2, 3), "f"), ((), "i8"))]
+
+    def run():
+        number = np.zeros((), np.int64)
+        return guards.fits(expected[:1], item), guards.fits(tuple(expected), item, number), guards.fits(tuple(expected), number, item)
+    hotpath.stop()
+    first = run()
+    hotpath.start()
+    expected = tuple(expected)
+    assert first == run() == (fitting, fitting, False)
+
+
+def test_calls_find_the_program_that_fits():
+    hotpath.start()
+    compiled = to_static(lambda x, y, z: x * y + z, backend="c")
+    for dtype in (np.float32, np.float64):
+        for shapes in (((2, 3), (2, 3), (3,)), ((2, 3), (3,), (3,)), ((3,), (3,), ()), ((2, 3), (2, 3), (2, 3))):
+            arrays = [np.arange(np.prod(shape, dtype=int), dtype=dtype).reshape(shape) for shape in shapes]
+            for _ in range(2):
+                np.testing.assert_array_equal(compiled(*arrays), arrays[0] * arrays[1] + arrays[2])
+            inputs = [Variable(x) for x in arrays]
+            assert "fits" in compiled.program(*arrays).entry
+            assert type(compiled(*inputs[:2], arrays[2])) is Variable
+    assert compiled.stats()["captures"] == 16
 
 
 def test_chainer_shows_its_own_methods():

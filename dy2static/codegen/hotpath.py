@@ -14,6 +14,7 @@ from ..errors import BackendError
 from ..native import hotpath
 from ..runtime import backprop, node, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
+from . import guards
 
 _SECONDS = 0.2              # so long after the first native program: a first call is not to wait for a compiler twice
 _waiting: List[threading.Timer] = []
@@ -24,7 +25,7 @@ _unused = [True]            # whoever takes it out replaces the functions: there
 _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
     (vars(node), "make_variable", "make_variable"), (vars(node), "connect", "connect"),
     (vars(backprop), "prepared", "prepared"), (vars(backprop), "finished", "finished"),
-    (vars(updating), "cleared", "cleared"),
+    (vars(updating), "cleared", "cleared"), (vars(guards), "fits", "fits"),
     (updating.RULES, optimizers.SGD, "updated_by_sgd"), (updating.RULES, optimizers.MomentumSGD, "updated_by_momentum_sgd"),
     (updating.RULES, optimizers.Adam, "updated_by_adam"), (updating.RULES, optimizers.AdamW, "updated_by_adam"),
 )

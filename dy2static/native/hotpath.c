@@ -33,6 +33,9 @@ extern PyObject *PySequence_List(PyObject *);
 extern PyObject *PySet_New(PyObject *);
 extern intptr_t PySet_Size(PyObject *);
 extern PyObject *PyLong_FromLong(long);
+extern char *PyBytes_AsString(PyObject *);
+extern intptr_t PyBytes_Size(PyObject *);
+extern int PyObject_RichCompareBool(PyObject *, PyObject *, int);
 extern long PyLong_AsLong(PyObject *);
 extern double PyLong_AsDouble(PyObject *);
 
@@ -128,6 +131,29 @@ static PyObject *array_of(PyObject *variable)
     if (!array)
         PyErr_Clear();
     return array && array->type == dy_array_type ? array : 0;
+}
+
+/* ---- arrays */
+
+/* fits(expected, array, ...) */
+PyObject *hot_fits(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    for (intptr_t i = 1; i < count; i++) {
+        PyObject *wanted = PyTuple_GetItem(args[0], i - 1);
+        const char *shape = wanted ? PyBytes_AsString(PyTuple_GetItem(wanted, 0)) : 0;
+        const dy_ndarray *array = (const dy_ndarray *)args[i];
+        if (!shape)
+            return 0;
+        if (array->head.type != dy_array_type || 8 * (intptr_t)array->dimensions != PyBytes_Size(PyTuple_GetItem(wanted, 0))
+            || memcmp(array->shape, shape, 8 * (size_t)array->dimensions))
+            return truth(0);
+        if ((PyObject *)array->dtype != PyTuple_GetItem(wanted, 1)) {
+            const int same = PyObject_RichCompareBool((PyObject *)array->dtype, PyTuple_GetItem(wanted, 1), 2);
+            if (same != 1)
+                return same < 0 ? 0 : truth(0);
+        }
+    }
+    return truth(1);
 }
 
 /* ---- Variables */
