@@ -1,6 +1,5 @@
 """Programs with native code against eager: values, gradients of two orders, decisions, loops, what raises and warns."""
 import gc
-import shlex
 import sys
 import warnings
 
@@ -20,8 +19,10 @@ pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C 
 @pytest.fixture(scope="module", autouse=True)
 def no_name_hides_another():
     """A variable of the C text that has the name of one outside of its block is an error here."""
-    with config.CC.set(shlex.join([*compiler.compiler().command, "-Werror=shadow"])):
-        yield
+    usual = compiler.FLAGS
+    compiler.FLAGS = (*[flag for flag in usual if flag != "-w"], "-Werror=shadow")
+    yield
+    compiler.FLAGS = usual
 
 
 def array(*shape, seed=0, dtype="f"):
@@ -51,7 +52,7 @@ def products(x, y):
 
 
 def normalised(x, y):
-    return F.sum(F.normalize(F.linear(x, y, y[0, :4])), axis=0), F.sum(F.normalize(x + y) * y)
+    return F.sum(F.normalize(F.linear(x, y, y[0, :4])))
 
 
 def decides(x, y):
