@@ -188,7 +188,14 @@ def moved(x, y):
     return F.concat([x, y], axis=1) * 1, F.stack([x, y * 2], axis=1), F.pad(x, ((1, 0), (0, 2)), "constant"), F.flip(x, axis=0)
 
 
-FUNCTIONS = (elementwise, rows, sums, multiplied, moved)
+def pooled(x, y):
+    images = F.reshape(x[:36, :64], (4, 9, 8, 8))
+    places = np.arange(50) % 37 - 3
+    return (F.max_pooling_2d(images, 3, 2, pad=1), F.average_pooling_2d(images, 2), F.unpooling_2d(images, 2),
+            F.local_response_normalization(images), y[places])
+
+
+FUNCTIONS = (elementwise, rows, sums, multiplied, moved, pooled)
 
 
 def variables(rows=37, columns=70):
@@ -233,6 +240,21 @@ def test_warnings_of_shares(threads):
         assert bool(seen) == (last == 0)
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(quotient.array, x.array / y.array)
+
+
+def test_bail_out_of_a_share(threads):
+    """An index that there is not, whoever gets to it: NumPy's error."""
+    threads(3)
+    compiled = to_static(lambda x, places: F.tanh(x)[places.array] * 2, strict=True, backend="c")
+    x, places = variables()[0], np.arange(40, dtype=np.int64) % 37
+    for wrong in (False, True, False):
+        places[-1] = 99 if wrong else 5
+        if wrong:
+            with pytest.raises(IndexError):
+                compiled(x, chainer.Variable(places))
+        else:
+            y = compiled(x, chainer.Variable(places))
+            np.testing.assert_allclose(y.array, np.tanh(x.array)[places] * 2, rtol=1e-5)
 
 
 def _in_child(check):

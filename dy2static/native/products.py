@@ -12,7 +12,7 @@ Measured on one core of a Zen 5 (GFLOP/s of float32, row-major A B; NumPy's Open
 
 Ours needs no library, and is ahead where models are small.  From `_LARGE` multiplications on, oneDNN is asked where there is
 one thread.  With several, ours is cut into rows or columns for the team of all native code: libraries with threads of their
-own, which look for work for some milliseconds after each call, would hold the cores that it is to run on.  From `_SHARED`
+own, which look for work for some milliseconds after each call, would hold the cores that it is to run on.  From `SHARED`
 multiplications on that is worth it.  Each element is computed in the same way wherever a product is cut.
 """
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import compiler, library, onednn
 
 HEADER = "dy2static_products.h"
 _LARGE = 1 << 26
-_SHARED = 1 << 21
+SHARED = 1 << 21
 _FLAGS = ("-ffp-contract=fast", "-O2")      # -O3 takes four times as long to compile and is not faster here
 _TYPES = {"f32": "float", "f64": "double"}
 
@@ -120,7 +120,7 @@ def address(name: str) -> int:
     return built.address("product")
 
 
-def text(name: str, large: int = _LARGE, shared: int = _SHARED) -> str:
+def text(name: str, large: int = _LARGE, shared: int = SHARED) -> str:
     """The C text for one type; large, shared: from how many multiplications on a library, or threads, are asked."""
     return _TEXT.format(type=_TYPES[name], large=large, shared=shared)
 

@@ -10,14 +10,22 @@ from ...ir.c_forms import c_constant, c_type
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ...ir.template import AT
+from ...native import products
 from .convolutions import CONVOLUTIONS
 from .draws import write_draw
-from .extents import at_least_one, not_below
-from .nests import checked_index
+from .extents import at_least_one, is_known, not_below
+from .nests import checked_index, loops
 from .orders import ORDERS
 from .picks import PICKS, write_picked
 from .places import Place, compact_strides, indexed, place_of
+from .shares import Level, cut
 from .windows import WINDOWS
+
+#: Nanoseconds of a multiplication in a product, of a look-up, and of a byte that it copies.
+_MULTIPLICATION, _LOOK_UP, _BYTE = 0.01, 2, 0.1
+
+#: So many products of one op are shared whole, fewer large ones each for itself.
+_MANY = 8
 
 
 def _reshape(writer: Any, node: Node) -> None:
@@ -135,12 +143,14 @@ def _rows(writer: Any, node: Node, axis: int, whole: Any, indices: Value) -> Lis
 def _take(writer: Any, node: Node) -> None:
     (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
     source, target = writer.pointer(x), writer.name(value)
-    inner, count, size = math.prod(x.shape[axis + 1:]), math.prod(indices.shape), x.shape[axis]
-    for line in _rows(writer, node, axis, x.shape, indices):
-        writer.line(line)
-    writer.line(f"    memcpy({target} + (o * {count} + k) * {inner}, {source} + (o * {size} + at) * {inner}, "
-                f"{inner * x.dtype.itemsize});")
-    writer.line("}")
+    outer, inner, size = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1:]), x.shape[axis]
+    count, nbytes = math.prod(indices.shape), inner * x.dtype.itemsize
+    found = writer.pointer(indices) if indices.ndim else ""
+    turn = _LOOK_UP + nbytes * _BYTE if is_known(inner) else 0
+    with loops(writer, "a", (count,) if outer == 1 else (outer, count), turn) as names:
+        o, k = ("0", *names) if outer == 1 else names
+        checked_index(writer, "at", f"{found}[{k}]" if found else writer.scalar(indices), size)
+        writer.line(f"memcpy({target} + ({o} * {count} + {k}) * {inner}, {source} + ({o} * {size} + at) * {inner}, {nbytes});")
 
 
 def _scatter_add(writer: Any, node: Node) -> None:
@@ -163,9 +173,13 @@ def _matmul(writer: Any, node: Node) -> None:
     pointer, suffix = writer.name(value), "f32" if value.dtype.itemsize == 4 else "f64"
     batch = math.prod(value.shape[:-2])
     steps = [f" + m * {step}" if batch != 1 else "" for step in (left[3], right[3], rows * columns)]
-    lines = [f"    for (int64_t m = 0; m < {batch}; ++m)"] if batch != 1 else []
+    share = None
+    if all(map(is_known, (batch, rows, columns, inner))) and (batch >= _MANY or rows * columns * inner < products.SHARED):
+        share = cut([Level("m", batch)], batch, batch * rows * columns * inner * _MULTIPLICATION)
+    begin, end = ("0", batch) if share is None else ("begin", "end")
+    lines = [f"    for (int64_t m = {begin}; m < {end}; ++m)"] if batch != 1 else []
     writer.part([*lines, f"    dy_gemm_{suffix}({left[1]}, {right[1]}, {rows}, {columns}, {inner}, 1, {left[0]}{steps[0]}, "
-                 f"{left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {at_least_one(columns)});"])
+                 f"{left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {at_least_one(columns)});"], share)
 
 
 def _matrix(writer: Any, value: Value, turned: bool) -> tuple:

@@ -2,25 +2,61 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, List, Sequence, Union
+import math
+from typing import Any, Iterator, List, Optional, Sequence, Union
 
 from ...ir.graph import Value
 from .places import compact_strides
+from .shares import Level, Share, cut
 
 
 @contextlib.contextmanager
-def loops(writer: Any, letter: str, sizes: Sequence[Union[int, str]]) -> Iterator[List[str]]:
-    """Lines written inside stand in one loop for each size but 1; gives the names of the indices."""
+def loops(writer: Any, letter: str, sizes: Sequence[Union[int, str]], turn: float = 0) -> Iterator[List[str]]:
+    """Lines written inside stand in one loop for each size but 1; gives the names of the indices.
+
+    turn: the nanoseconds that the lines take once, where threads may share the first loop.
+    """
     names = ["0" if size == 1 else f"{letter}{k}_" for k, size in enumerate(sizes)]
-    counted = [(name, size) for name, size in zip(names, sizes) if size != 1]
-    begins = [f"for (int64_t {name} = 0; {name} < {size}; ++{name}) {{" for name, size in counted] or ["{"]
-    for begin in begins:
-        writer.line(begin)
-        writer.depth += 1
-    yield names
-    for _ in begins:
-        writer.depth -= 1
-        writer.line("}")
+    share = _shared(names[0], sizes, turn) if turn else None
+    with contextlib.ExitStack() as around:
+        if share is not None:
+            around.enter_context(_as_share(writer, share))
+        counted = [(name, size) for name, size in zip(names, sizes) if size != 1]
+        spans = [("begin", "end") if share is not None and not k else ("0", size) for k, (_, size) in enumerate(counted)]
+        begins = [f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{"
+                  for (name, _), (begin, end) in zip(counted, spans)] or ["{"]
+        for text in begins:
+            writer.line(text)
+            writer.depth += 1
+        yield names
+        for _ in begins:
+            writer.depth -= 1
+            writer.line("}")
+
+
+def _shared(name: str, sizes: Sequence[Union[int, str]], turn: float) -> Optional[Share]:
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) != len(sizes) or not sizes or known[0] < 2:
+        return None
+    return cut([Level(name, known[0])], math.prod(known), math.prod(known) * turn)
+
+
+@contextlib.contextmanager
+def _as_share(writer: Any, share: Share) -> Iterator[None]:
+    """Lines written inside are a function for threads; who would bail out there says so, and it is done afterwards."""
+    around, depth = writer.lines, writer.depth
+    writer.lines, writer.depth = [], 1
+    yield
+    lines, writer.lines, writer.depth = writer.lines, around, depth
+    bails = any("goto bail;" in line for line in lines)
+    if bails:
+        status, told = writer.given.fresh("status"), writer.given.fresh("told")
+        writer.types[told] = "int *"
+        writer.line(f"int {status} = 0, *const {told} = &{status};")
+        lines = [line.replace("goto bail;", f"{{ __atomic_store_n({told}, 1, __ATOMIC_RELAXED); return; }}") for line in lines]
+    writer.part(lines, share)
+    if bails:
+        writer.line(f"if ({status}) goto bail;")
 
 
 def at(names: Sequence[str], strides: Sequence[int], offset: int = 0) -> str:

@@ -15,6 +15,9 @@ from .shares import Level, cut
 #: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
 _WRITTEN, _TAP, _ROW = 16, 0.1, 2048
 
+#: Nanoseconds of one place that is looked up in a window, and of one that is copied.
+_CHOICE, _PLACE = 1.5, 0.5
+
 
 class _Windows:
     """The numbers of one op: arrays ``(images, *image)`` and windows ``(*spots)`` of ``kernel``; batch and channels are one."""
@@ -85,7 +88,7 @@ def _average_pool(writer: Any, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
     w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
     source, target, type = writer.pointer(x), writer.name(value), c_type(value.dtype)
-    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+    with loops(writer, "a", (w.count, *w.spots), math.prod(w.kernel)) as (image, *spots):
         places = [f"k{a}_" for a in w.axes]
         begins, ends = w.places(writer, spots)
         writer.line(f"{type} total = 0;")
@@ -105,7 +108,7 @@ def _max_pool(writer: Any, node: Node) -> None:
     if _max_pool_by_rows(writer, node):
         return
     source, target, found, type = writer.pointer(x), writer.name(value), writer.name(indexes), c_type(value.dtype)
-    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+    with loops(writer, "a", (w.count, *w.spots), math.prod(w.kernel)) as (image, *spots):
         places = [f"k{a}_" for a in w.axes]
         begins, ends = w.places(writer, spots)
         writer.line(f"{type} best = -INFINITY;")
@@ -190,7 +193,7 @@ def _pick_in_windows(writer: Any, node: Node) -> None:
     (value,), (x, indexes) = node.outputs, node.inputs
     w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
     source, chosen, target = writer.pointer(x), writer.pointer(indexes), writer.name(value)
-    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+    with loops(writer, "a", (w.count, *w.spots), _CHOICE) as (image, *spots):
         test = _chosen(writer, w, f"{chosen}[{w.spot(image, spots)}]", spots)
         there = along((image, *(f"to{a}_" for a in w.axes)), (w.count, *w.image))
         writer.line(f"{target}[{w.spot(image, spots)}] = {test} ? {source}[{there}] : -INFINITY;")
@@ -200,7 +203,7 @@ def _unpick(writer: Any, node: Node) -> None:
     (value,), (x, indexes) = node.outputs, node.inputs
     w = _Windows(node, value.shape[2:], node.attrs["kernel"], x.shape[2:], math.prod(x.shape[:2]))
     source, chosen, target = writer.pointer(x), writer.pointer(indexes), zeros(writer, value)
-    with loops(writer, "a", (w.count, *w.spots)) as (image, *spots):
+    with loops(writer, "a", (w.count, *w.spots), _CHOICE) as (image, *spots):
         test = _chosen(writer, w, f"{chosen}[{w.spot(image, spots)}]", spots)
         there = along((image, *(f"to{a}_" for a in w.axes)), (w.count, *w.image))
         writer.line(f"if ({test}) {target}[{there}] += {source}[{w.spot(image, spots)}];")
@@ -208,7 +211,7 @@ def _unpick(writer: Any, node: Node) -> None:
 
 def _patches(writer: Any, w: _Windows, statement: Callable[[str, str], str]) -> None:
     """One line for each place of a window in the image: from its address in the patches, and that in the image."""
-    with loops(writer, "a", (w.count, *w.kernel)) as (image, *places):
+    with loops(writer, "a", (w.count, *w.kernel), _PLACE * math.prod(w.spots)) as (image, *places):
         spots = [f"s{a}_" for a in w.axes]
         valid = [w.valid(a, place) for a, place in zip(w.axes, places)]
         for a, (begin, end) in enumerate(valid):
@@ -242,7 +245,7 @@ def _window_sums(writer: Any, node: Node, term: Callable[[str], str], finish: Ca
     shape = node.outputs[0].shape
     channels, inner, half = shape[1], math.prod(shape[2:]), node.attrs["n"] // 2
     sizes = (shape[0], channels, inner)
-    with loops(writer, "a", sizes) as (image, channel, rest):
+    with loops(writer, "a", sizes, node.attrs["n"]) as (image, channel, rest):
         writer.line(f"{c_type(node.outputs[0].dtype)} total = 0;")
         writer.line(f"const int64_t begin = {channel} < {half} ? 0 : {channel} - {half}, "
                     f"end = {channel} + {half + 1} > {channels} ? {channels} : {channel} + {half + 1};")
