@@ -22,7 +22,7 @@ TEXT = """
 static const dy_windows windows = %s;
 static int run(char **p, int64_t *n, double *d)
 {
-    return dy_%s_%s(&windows, (void *)p[0], (void *)p[1], (void *)p[2]);
+    return dy_%s_%s(&windows, (void *)p[0], (void *)p[1], (void *)p[2]%s);
 }
 %s
 """
@@ -31,7 +31,7 @@ static int run(char **p, int64_t *n, double *d)
 def native(call, name, windows):
     """A function of NumPy arrays."""
     text = TEXT % (library.HEADER, name.upper(), convolutions.HEADER, windows.text(), call, name,
-                   library.wrapper("f", ("array", "array"), ("array",)))
+                   "" if call == "conv_grad_weight" else ", 0", library.wrapper("f", ("array", "array"), ("array",)))
     return library.bind(compiler.build(text), "f", lambda *args: pytest.fail("declined"))
 
 

@@ -23,14 +23,20 @@ def _windows(node: Node) -> Windows:
                    attrs["pad"], attrs["dilate"])
 
 
-def _call(writer: Any, node: Node) -> None:
+def write(writer: Any, node: Node, before: str = "", *more: str) -> None:
+    """A call; before: a line in front of it.  more: further arguments."""
     (value,) = node.outputs
-    operands = [writer.pointer(v) for v in node.inputs]
+    arguments = ["&windows", *(writer.pointer(v) for v in node.inputs), writer.name(value), *more]
     writer.line("{")
     writer.line(f"    static const dy_windows windows = {_windows(node).text()};")
-    writer.line(f"    if ({_FUNCTIONS[node.op.name]}_{_SUFFIXES[value.dtype.name]}(&windows, {', '.join(operands)}, "
-                f"{writer.name(value)})) goto bail;")
+    if before:
+        writer.line(f"    {before}")
+    writer.line(f"    if ({_FUNCTIONS[node.op.name]}_{_SUFFIXES[value.dtype.name]}({', '.join(arguments)})) goto bail;")
     writer.line("}")
+
+
+def _call(writer: Any, node: Node) -> None:
+    write(writer, node, "", *(() if node.op.name == "conv_grad_weight" else ("0",)))
 
 
 #: Ops by name.

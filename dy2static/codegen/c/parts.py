@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from typing import Collection, Dict, List, Mapping, Optional, Sequence
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .shares import Share
 
@@ -24,6 +24,18 @@ class Parts:
         are not outside are variables of the lines.  share: the lines are the turns from ``begin`` to ``end`` of a loop,
         which may be done by several threads.
         """
+        function, parameters = self._function(lines, types, own, share is not None)
+        if share is None:
+            return f"{function}({', '.join(parameters)});"
+        return f"dy_share({function}, &(struct {function}){{{', '.join(parameters)}}}, {share.count}, {share.step});"
+
+    def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> Tuple[str, str]:
+        """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given."""
+        function, parameters = self._function(lines, types, own, True)
+        return function, f"&(struct {function}){{{', '.join(parameters)}}}"
+
+    def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
+                  shared: bool) -> Tuple[str, List[str]]:
         text = "\n".join(lines)
         names = list(dict.fromkeys(found.group() for found in IDENTIFIER.finditer(text)))
         parameters = [name for name in names if name in types]
@@ -34,15 +46,12 @@ class Parts:
             if name in types or _is_own(name, own):
                 return numbers.setdefault(name, f"@{len(numbers)}")
             return name
-        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + " shared" * (share is not None)
+        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + " shared" * shared
         if key not in self._known:
             self._known[key] = function = f"part_{len(self.texts)}"
             declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
-            self.texts.append((_alone if share is None else _shared)(function, declared, parameters, text))
-        function = self._known[key]
-        if share is None:
-            return f"{function}({', '.join(parameters)});"
-        return f"dy_share({function}, &(struct {function}){{{', '.join(parameters)}}}, {share.count}, {share.step});"
+            self.texts.append((_shared if shared else _alone)(function, declared, parameters, text))
+        return self._known[key], parameters
 
 
 def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...ir.c_forms import c_constant, c_suffix, c_type
 from ...ir.graph import Node
 from ...native.convolutions import Windows
 from .nests import along, at, loops, zeros
 from .places import compact_strides
-from .shares import Level, cut
+from .shares import Level, Share, cut
 
 #: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
 _WRITTEN, _TAP, _ROW = 16, 0.1, 2048
@@ -102,8 +102,9 @@ def _max_pool(writer: Any, node: Node) -> None:
     """The first maximum, and the first NaN before all; the padding is minus infinity, also at the first place."""
     (value, indexes), (x,) = node.outputs, node.inputs
     w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
-    if all(map(w.inside, w.axes)) and math.prod(w.kernel) <= _WRITTEN and w.spots[-1] <= _ROW:
-        _max_pool_written(writer, node, w)
+    written = written_pool(writer, node)
+    if written is not None:
+        writer.part(*written)
         return
     if _max_pool_by_rows(writer, node):
         return
@@ -123,13 +124,16 @@ def _max_pool(writer: Any, node: Node) -> None:
         writer.line(f"{found}[{w.spot(image, spots)}] = found;")
 
 
-def _max_pool_written(writer: Any, node: Node, w: _Windows) -> None:
-    """The same for windows inside of the image, with their few taps written out, which makes the loop over a row vectors.
+def written_pool(writer: Any, node: Node) -> Optional[Tuple[List[str], Optional[Share]]]:
+    """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
 
     Two choices for each tap, places as wide as elements, a loop of their own to make them narrow: other forms stay scalar
     (gcc 12).
     """
     (value, indexes), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    if not all(map(w.inside, w.axes)) or math.prod(w.kernel) > _WRITTEN or w.spots[-1] > _ROW or 0 in x.shape:
+        return None
     source, target, type, index = writer.pointer(x), writer.name(value), c_type(value.dtype), c_type(indexes.dtype)
     found, wide = writer.name(indexes) if writer.outside.get(indexes) else "", f"int{8 * value.dtype.itemsize}_t"
     sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
@@ -154,7 +158,7 @@ def _max_pool_written(writer: Any, node: Node, w: _Windows) -> None:
         best, place = (f"{item}_best", f"{item}_place") if k else (item, "0")
     lines += [f"        {target}[{here}] = {best};", *([f"        {held}[{names[-1]}] = {place};"] if found else []), "    }"]
     lines += ["    #pragma omp simd", f"    {row} {found}[{here}] = ({index}){held}[{names[-1]}];"] if found else []
-    writer.part([*lines, "    " + "}" * (len(names) - 1), f"    dy_restore_float_state({state});"], share)
+    return [*lines, "    " + "}" * (len(names) - 1), f"    dy_restore_float_state({state});"], share
 
 
 def _max_pool_by_rows(writer: Any, node: Node) -> bool:

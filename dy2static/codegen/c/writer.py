@@ -17,7 +17,9 @@ from ..flatten import Block, Step, all_steps, flatten
 from . import places
 from .alone import ALONE
 from .control import LoopText, write_branch
+from .convolutions import write as write_convolution
 from .draws import graph_draws
+from .epilogues import finished, followers
 from .expand import expand
 from .extents import at_least_one, dims_of, is_known, name_of, with_run_sizes
 from .groups import REDUCTIONS, Group, Grouping, nodes_of, readers
@@ -296,7 +298,8 @@ class Writer:
         grouping, inside = Grouping(self.place), set(nodes)
         for node in nodes:
             self._sort_in(grouping, node)
-        needed = {self.place(v).base for node in nodes for v in node.outputs if self.outside.get(v, set()) - inside}
+        kept = {self.place(v).base for node in nodes for v in node.outputs if self.outside.get(v, set()) - inside}
+        needed = set(kept)
         grouping.sink(needed)
         read = readers(grouping.order)
         for value, parts in read.items():
@@ -306,8 +309,17 @@ class Writer:
                 if made_in is not None and made_in != part or not isinstance(grouping.order[part], Group):
                     needed.add(base)
         self.needed = needed
-        for part in grouping.order:
+        done: Set[int] = set()
+        for index, part in enumerate(grouping.order):
+            if index in done:
+                continue
             self.clock += 1
+            after = followers(self, grouping.order, index, kept)
+            if after:       # all of this is one moment for the memory: what follows must not write where the operands are
+                write_convolution(self, part, *finished(self, after))
+                done.update(range(index + 1, index + 1 + len(after)))
+                self._tick([part, *(node for follower in after for node in nodes_of(follower.part))])
+                continue
             if not isinstance(part, Group):
                 self._alone(part)
             elif part.nodes:

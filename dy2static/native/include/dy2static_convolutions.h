@@ -396,7 +396,15 @@ static int64_t strip_size(const int sparse, const int64_t rows, const int64_t co
 
 static int64_t panels_size(const int sparse) { return sparse ? GATHERED * (DEPTH + 1) + WIDTH : 0; }
 
-static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters, DY_T *y)
+static void finish(const dy_after *after, const int64_t begin, const int64_t end)
+{
+    for (int64_t k = 0; after && k < after->count; k++) {
+        const dy_finish *const f = after->all + k;
+        f->body(f->given, (after->image + begin) * f->unit, (after->image + end) * f->unit);
+    }
+}
+
+static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
     const layout l = lay_out(w);
@@ -429,6 +437,8 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
                                  useful, result, strip, strip + strips);
             if (!sparse)
                 tapped_product(w->out, depth, rows, where, planes, &at, result, strip);
+            if (g == w->groups - 1)
+                finish(after, n, n + here);
         }
     }
     return 0;
@@ -524,7 +534,7 @@ static void join_classes(DY_T *x, const class *classes, const dy_windows *w, con
         }
 }
 
-static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x)
+static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
     const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel), kinds = count(w->stride), each = count(w->image);
@@ -593,6 +603,8 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
             }
             for (int64_t i = 0; kinds > 1 && i < here; i++)
                 join_classes(result + i * next_x, classes, w, parts + i * w->in * each);
+            if (g == w->groups - 1)
+                finish(after, n, n + here);
         }
     }
     return 0;

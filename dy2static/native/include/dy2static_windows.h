@@ -2,6 +2,7 @@
 
    dy_conv_*: y from x and the filters; dy_conv_transpose_*: x from y and the filters, the derivative by the image;
    dy_conv_grad_weight_*: the filters from x and y, the derivative by them.  All three are given the windows of the first.
+   What comes after a convolution (null: nothing) may be done with each image as soon as it is there.
    They return 0, or nonzero where there is not enough memory.  DY_WINDOWS_F32 and DY_WINDOWS_F64 are defined before the
    include, as wanted; convolutions.py sets the tables when the library is loaded. */
 #ifndef DY2STATIC_WINDOWS_H
@@ -16,23 +17,39 @@ typedef struct {
     int64_t next_y;                             /* from one image of y to the next, where that is more than it has; else 0 */
 } dy_windows;
 
+/* What is done with the result, image by image, while it is in the cache: `unit` turns of a body for each one; all `count` of
+   them in pieces of `step`. */
+typedef void dy_body(const void *given, int64_t begin, int64_t end);
+
+typedef struct {
+    dy_body *body;
+    const void *given;
+    int64_t unit, count, step;
+} dy_finish;
+
+typedef struct {
+    const dy_finish *all;
+    int64_t count, image;                       /* how many, and the number of the first image of the batch */
+} dy_after;
+
 #define DY_DEFINE_WINDOWS(T, NAME)                                                                                     \
     typedef struct {                                                                                                   \
-        int (*forward)(const dy_windows *, const T *x, const T *filters, T *y);                                        \
-        int (*transpose)(const dy_windows *, const T *y, const T *filters, T *x);                                      \
+        int (*forward)(const dy_windows *, const T *x, const T *filters, T *y, const dy_after *);                      \
+        int (*transpose)(const dy_windows *, const T *y, const T *filters, T *x, const dy_after *);                    \
         int (*grad_weight)(const dy_windows *, const T *x, const T *y, T *filters);                                    \
     } dy_convolutions_##NAME;                                                                                          \
                                                                                                                        \
     static const dy_convolutions_##NAME *dy_any_convolutions_##NAME;                                                   \
     void dy2static_set_convolutions_##NAME(const void *table) { dy_any_convolutions_##NAME = table; }                  \
                                                                                                                        \
-    static inline int dy_conv_##NAME(const dy_windows *w, const T *x, const T *filters, T *y)                          \
+    static inline int dy_conv_##NAME(const dy_windows *w, const T *x, const T *filters, T *y, const dy_after *after)   \
     {                                                                                                                  \
-        return dy_any_convolutions_##NAME->forward(w, x, filters, y);                                                  \
+        return dy_any_convolutions_##NAME->forward(w, x, filters, y, after);                                           \
     }                                                                                                                  \
-    static inline int dy_conv_transpose_##NAME(const dy_windows *w, const T *y, const T *filters, T *x)                \
+    static inline int dy_conv_transpose_##NAME(const dy_windows *w, const T *y, const T *filters, T *x,                \
+                                               const dy_after *after)                                                  \
     {                                                                                                                  \
-        return dy_any_convolutions_##NAME->transpose(w, y, filters, x);                                                \
+        return dy_any_convolutions_##NAME->transpose(w, y, filters, x, after);                                         \
     }                                                                                                                  \
     static inline int dy_conv_grad_weight_##NAME(const dy_windows *w, const T *x, const T *y, T *filters)              \
     {                                                                                                                  \
