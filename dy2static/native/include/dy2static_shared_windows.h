@@ -12,7 +12,7 @@ enum {
     MOST_SUMS = 8
 };
 
-typedef int convolution(const dy_windows *, const DY_T *, const DY_T *, DY_T *);
+typedef int convolution(const dy_windows *, const DY_T *, const DY_T *, DY_T *, const dy_after *);
 
 typedef struct {
     convolution *function;
@@ -21,6 +21,7 @@ typedef struct {
     DY_T *result, *sums;
     int64_t apart, next_a, next_result;         /* from one image, or channel, to the next */
     int *failed;
+    const dy_after *after;
 } shared_windows;
 
 static int64_t work_of(const dy_windows *w)
@@ -40,21 +41,22 @@ static void some_images(const void *given, int64_t begin, int64_t end)
 {
     const shared_windows *const s = given;
     dy_windows part = *s->windows;
+    const dy_after after = s->after ? (dy_after){s->after->all, s->after->count, begin} : (dy_after){0};
     part.batch = end - begin;
-    if (s->function(&part, s->a + begin * s->next_a, s->b, s->result + begin * s->next_result))
+    if (s->function(&part, s->a + begin * s->next_a, s->b, s->result + begin * s->next_result, &after))
         fail(s);
 }
 
 static int share_images(convolution *function, const dy_windows *w, const int64_t shares, const DY_T *a, const int64_t next_a,
-                        const DY_T *filters, DY_T *result, const int64_t next_result)
+                        const DY_T *filters, DY_T *result, const int64_t next_result, const dy_after *after)
 {
     int failed = 0;
-    const shared_windows all = {function, w, a, filters, result, 0, 0, next_a, next_result, &failed};
+    const shared_windows all = {function, w, a, filters, result, 0, 0, next_a, next_result, &failed, after};
     dy_share(some_images, &all, w->batch, (w->batch + shares - 1) / shares);
     return failed;
 }
 
-/* Channels of y: with their filters they are results, or with y they give filters. */
+/* Channels of y: with their filters they are results, or, where there is no function, with y they give filters. */
 static void some_channels(const void *given, int64_t begin, int64_t end)
 {
     const shared_windows *const s = given;
@@ -62,15 +64,15 @@ static void some_channels(const void *given, int64_t begin, int64_t end)
     dy_windows part = *s->windows;
     part.out = end - begin;
     part.next_y = s->windows->out * useful;
-    if (s->function == forward ? forward(&part, s->a, s->b + begin * filter, s->result + begin * useful)
-                               : s->function(&part, s->a, s->b + begin * useful, s->result + begin * filter))
+    if (s->function ? s->function(&part, s->a, s->b + begin * filter, s->result + begin * useful, 0)
+                    : grad_weight(&part, s->a, s->b + begin * useful, s->result + begin * filter))
         fail(s);
 }
 
 static int share_channels(convolution *function, const dy_windows *w, const int64_t shares, const DY_T *a, const DY_T *b, DY_T *result)
 {
     int failed = 0;
-    const shared_windows all = {function, w, a, b, result, 0, 0, 0, 0, &failed};
+    const shared_windows all = {function, w, a, b, result, 0, 0, 0, 0, &failed, 0};
     const int64_t step = (w->out / shares + 3) / 4 * 4;
     dy_share(some_channels, &all, w->out, step);
     return failed;
@@ -88,24 +90,27 @@ static int64_t channel_shares(const dy_windows *w, const int64_t least_channels)
     return w->groups > 1 ? 1 : shares_of(w, w->out / least_channels);
 }
 
-static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y)
+static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
     const int64_t images = image_shares(w), channels = channel_shares(w, LEAST_CHANNELS);
     if (images < 2 && channels < 2)
-        return forward(w, x, filters, y);
+        return forward(w, x, filters, y, after);
     if (images >= least(channels, dy_team->threads))
         return share_images(forward, w, images, x, w->groups * w->in * count(w->image), filters, y,
-                            w->groups * w->out * count(w->spots));
-    return share_channels(forward, w, channels, x, filters, y);
+                            w->groups * w->out * count(w->spots), after);
+    const int failed = share_channels(forward, w, channels, x, filters, y);
+    for (int64_t k = 0; !failed && after && k < after->count; k++)
+        dy_share(after->all[k].body, after->all[k].given, after->all[k].count, after->all[k].step);
+    return failed;
 }
 
-static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x)
+static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
     const int64_t shares = image_shares(w);
     if (shares < 2)
-        return transposed(w, y, filters, x);
+        return transposed(w, y, filters, x, after);
     return share_images(transposed, w, shares, y, w->groups * w->out * count(w->spots), filters, x,
-                        w->groups * w->in * count(w->image));
+                        w->groups * w->in * count(w->image), after);
 }
 
 /* The first share writes to the result, the others to `sums`. */
@@ -126,14 +131,14 @@ static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y,
     const int64_t summed = least(least(MOST_SUMS, w->batch), least(w->batch * useful / SUMMED_PLACES, work_of(w) / (SHARED / 2)));
     const int64_t channels = channel_shares(w, TURNED_CHANNELS);
     if (summed < 2)
-        return channels > 1 ? share_channels(grad_weight, w, channels, x, y, filters) : grad_weight(w, x, y, filters);
+        return channels > 1 ? share_channels(0, w, channels, x, y, filters) : grad_weight(w, x, y, filters);
     const int64_t apart = (w->batch + summed - 1) / summed, others = (w->batch + apart - 1) / apart - 1;
     DY_T *const sums = memory_of(sums_key, others * size * sizeof(DY_T));
     if (!sums)
         return 1;
     int failed = 0;
-    const shared_windows all = {grad_weight, w, x, y, filters, sums, apart, w->groups * w->in * count(w->image),
-                                w->groups * w->out * useful, &failed};
+    const shared_windows all = {0, w, x, y, filters, sums, apart, w->groups * w->in * count(w->image),
+                                w->groups * w->out * useful, &failed, 0};
     dy_share(some_summed, &all, w->batch, apart);
     for (int64_t k = 0; k < others; k++)
         for (int64_t i = 0; i < size; i++)
