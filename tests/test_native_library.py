@@ -39,6 +39,20 @@ def test_arrays(release_gil):
     assert (out == 1.5).all()
 
 
+@pytest.mark.parametrize("many", range(1, 10))
+def test_many_arrays(many):
+    """More than a few are taken in a loop: all arrive in order, and each of them is looked at."""
+    inputs, outputs = ("array",) * many + ("int",) + ("array",) * many, ("array",) * many
+    f = function(f"for (int i = 0; i < {many}; i++) *(double *)p[{2 * many} + i] = *(double *)p[i] + n[0] * *(double *)p[{many} + i];"
+                 "return 0;", inputs, outputs)
+    left, right, out = ([np.full(1, 10 * j + i, float) for i in range(many)] for j in range(3))
+    assert f(*left, 3, *right, *out) is None
+    assert [float(x[0]) for x in out] == [float(a[0] + 3 * b[0]) for a, b in zip(left, right)]
+    for k in {0, many - 1}:
+        assert f(*left[:k], None, *left[k + 1:], 3, *right, *out) == DECLINED
+        assert f(*left, 3, *right, *out[:k], read_only(np.ones(1)), *out[k + 1:]) == DECLINED
+
+
 def read_only(x):
     x.flags.writeable = False
     return x

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import sys
 import sysconfig
 from typing import Any, Callable, Dict, List, Sequence, Tuple
@@ -18,6 +19,7 @@ from ..errors import BackendError
 
 HEADER = "dy2static_python.h"
 _METH_FASTCALL = 0x80
+_IN_PLACE = 6               # checks of more arrays are a loop: each that is written out takes 2 ms to compile
 _TAKE = {"int": "dy_take_int", "bool": "dy_take_bool", "float": "dy_take_float"}
 _GIVE = {"int": "PyLong_FromLongLong", "bool": "PyBool_FromLong", "float": "PyFloat_FromDouble"}
 
@@ -89,13 +91,21 @@ def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gi
         return f"{vector}[{places[vector] - 1}]"
 
     arguments = [(kind, False) for kind in inputs] + [(kind, True) for kind in outputs if kind == "array"]
-    for index, (kind, writeable) in enumerate(arguments):
-        if kind == "stack":
-            checks.append(f"dy_take_stack(args[{index}], &{place('array')}, &{place('int')})")
-        elif kind == "array":
-            checks.append(f"dy_take_array(args[{index}], {int(writeable)}, &{place(kind)})")
+    index = 0
+    for (kind, writeable), alike in itertools.groupby(arguments):
+        count = len(list(alike))
+        if kind == "array" and count > _IN_PLACE:
+            first = [place(kind) for _ in range(count)][0]
+            checks.append(f"dy_take_arrays(args + {index}, {count}, {int(writeable)}, &{first})")
         else:
-            checks.append(f"{_TAKE[kind]}(args[{index}], &{place(kind)})")
+            for k in range(index, index + count):
+                if kind == "stack":
+                    checks.append(f"dy_take_stack(args[{k}], &{place('array')}, &{place('int')})")
+                elif kind == "array":
+                    checks.append(f"dy_take_array(args[{k}], {int(writeable)}, &{place(kind)})")
+                else:
+                    checks.append(f"{_TAKE[kind]}(args[{k}], &{place(kind)})")
+        index += count
     stacks = [place("array") for kind in outputs if kind == "stack"]
     waiting = iter(stacks)
     results = [f"dy_give_stack({next(waiting)}, {place('int')})" if kind == "stack" else f"{_GIVE[kind]}({place(kind)})"

@@ -70,7 +70,16 @@ static inline int dy_take_array(PyObject *object, int writeable, char **data)
     return 1;
 }
 
-/* The same, and how long it is. */
+/* The same for many of them. */
+static __attribute__((noinline)) int dy_take_arrays(PyObject *const *objects, intptr_t count, int writeable, char **data)
+{
+    for (intptr_t k = 0; k < count; k++)
+        if (!dy_take_array(objects[k], writeable, data + k))
+            return 0;
+    return 1;
+}
+
+/* An array, and how long it is. */
 static inline int dy_take_stack(PyObject *object, char **data, int64_t *count)
 {
     if (!dy_take_array(object, 0, data))
