@@ -220,7 +220,8 @@ LEFT = {
 }
 
 #: Ops without samples of their own, or whose C form other tests have.
-ELSEWHERE = set("if_ while_ scan gradient_of attached last_gradient once_differentiable randomized_relu tensor_to_scalar".split())
+ELSEWHERE = set("if_ while_ scan gradient_of attached last_gradient once_differentiable randomized_relu tensor_to_scalar "
+                "stack_product".split())
 
 
 def test_every_op_is_taken_or_left_for_a_reason():

@@ -28,14 +28,19 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
 
 
 class Emission:
-    """`emit` in two steps: the C compiler runs in between, beside this process."""
+    """`emit` in two steps: the C compiler runs in between, beside this process.
+
+    batch: whether products may be put together, which takes memory for what they read.
+    """
 
     def __init__(self, graph: Graph, *, native: bool, saved: Tuple[Value, ...] = (), clock: Optional[Clock] = None,
-                 **options: Any):
-        graph = passes.run((functools.partial(passes.batch_products, kept=saved),), graph)
+                 batch: bool = True, **options: Any):
+        native = native and native_possible()
+        together = (functools.partial(passes.batch_products, kept=saved), passes.accumulate_behind) if batch else ()
+        graph = passes.run((*together, *((passes.turn_matrices,) if native else ())), graph)
         self._bundle, self._graph, self._divided = Bundle(None if clock is None else NativeClock()), graph, graph
         self._saved, self._clock, self._options = saved, clock, options
-        if native and native_possible():
+        if native:
             self._divided = _in_bundle(partition(with_selections(graph), saved), self._bundle)
             self._guarded(self._bundle.start)
 

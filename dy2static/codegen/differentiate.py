@@ -222,7 +222,7 @@ def _backward_steps(segment: Segment, targets: Tuple[int, ...], given: Tuple[boo
         backward = passes.late(backward, arriving)
     backward = backward.with_(inputs=(*backward.inputs, *plan.extents.values()))
     emission = Emission(backward, name="backward", escaping=set(backward.outputs[:len(joint.outputs)]), native=plan.native,
-                        clock=None if plan.profile is None else plan.profile.clock("backward"))
+                        batch=not repeats, clock=None if plan.profile is None else plan.profile.clock("backward"))
     yield emission
     function = emission.finish()
     origins = {v: ("given", i) for i, v in enumerate(arriving)}

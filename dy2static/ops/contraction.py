@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
+import numpy as np
+
 from ..ir.dims import equal, same_shape, show
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
-from ..ir.types import Tensor
+from ..ir.types import Stack, Tensor, Type
 from .broadcasting import broadcast_to
 from .movement import reshape
 from .rules import canonical_shape, one_dtype
@@ -50,6 +52,43 @@ matmul = declare(
              sample((3, 4), (2, 3), transa=True, transb=True), sample((2, 4, 3), (2, 3, 5)),
              sample((2, 3, 4), (2, 5, 3), transa=True, transb=True), sample((1, 1), (1, 1)), sample((0, 3), (3, 2)),
              sample((2, 0), (0, 3))),
+)
+
+
+def _turned_infer(x: Tensor) -> Tensor:
+    if x.ndim != 2:
+        raise ValueError(f"turned: a matrix is needed, not {show(x.shape)}")
+    return Tensor(x.shape[::-1], x.dtype)
+
+
+#: A matrix turned in memory: the same numbers as ``transpose`` gives, for products that read it many times.
+turned = declare(
+    "turned", "x", kind="movement", infer=_turned_infer, vjp=lambda g, y, x: (turned(g),),
+    numpy="np.copyto({out}, {x}.T)",
+    samples=(sample((4, 3)), sample((37, 18)), sample((1, 5)), sample((0, 3)), sample((3, 2), dtype="int64")),
+)
+
+
+def _stack_product_infer(a: Type, b: Type) -> Tensor:
+    if not (isinstance(a, Stack) and isinstance(b, Stack)):
+        raise TypeError(f"stack_product takes two stacks, not {a} and {b}")
+    return _infer(a.elem, b.elem, transa=True, transb=False)
+
+
+def stack_product(a: Any, b: Any, out: np.ndarray) -> None:
+    """Fill ``out`` with the sum of ``x.T @ y`` over the items ``x`` and ``y`` of two stacks of one length."""
+    if len(a) == 0:
+        out[...] = 0
+        return
+    rows, columns = (np.asarray(items).reshape(-1, size) if isinstance(items, np.ndarray) else np.concatenate(items)
+                     for items, size in zip((a, b), out.shape))
+    np.dot(rows.T, columns, out=out)
+
+
+#: The sum of ``x.T @ y`` over the items of two stacks of one length, matrices; zeros where they are empty.
+product_of_stacks = declare(
+    "stack_product", "a b", kind="contraction", infer=_stack_product_infer,
+    numpy="stack_product({a}, {b}, {out})", calls=(stack_product,),
 )
 
 

@@ -6,6 +6,7 @@ from typing import Callable, Sequence
 from .. import config
 from ..ir.graph import Graph
 from ..ir.verify import verify
+from .accumulation import accumulate_behind
 from .autodiff import Gradients, autodiff
 from .batching import batch_products
 from .cse import eliminate_common
@@ -16,6 +17,7 @@ from .recompute import Saving, late, marked_again
 from .segments import Segment, segments
 from .simplify import simplify
 from .split import Split, split
+from .turning import turn_matrices
 from .within import BY_OPERAND, required_of_each
 
 Pass = Callable[[Graph], Graph]
@@ -23,9 +25,9 @@ Pass = Callable[[Graph], Graph]
 #: The clean-up that every graph gets, forward and backward.
 CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
 
-__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Saving", "Segment", "Split", "autodiff", "batch_products",
-           "deciding_values", "eliminate_common", "eliminate_dead", "fast_random", "late", "marked_again", "marked_in_run",
-           "required_of_each", "run", "segments", "simplify", "split"]
+__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Saving", "Segment", "Split", "accumulate_behind", "autodiff",
+           "batch_products", "deciding_values", "eliminate_common", "eliminate_dead", "fast_random", "late", "marked_again",
+           "marked_in_run", "required_of_each", "run", "segments", "simplify", "split", "turn_matrices"]
 
 
 def run(passes: Sequence[Pass], graph: Graph) -> Graph:

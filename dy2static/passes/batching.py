@@ -75,7 +75,7 @@ class _Batching:
         """One product for those of one matrix that do not depend on each other."""
         families: Dict[Hashable, List[Node]] = {}
         for node in self.nodes:
-            if _is_product(node) and not node.attrs["transa"] and node.outputs[0] not in self.kept:
+            if is_product(node) and not node.attrs["transa"] and node.outputs[0] not in self.kept:
                 x, matrix = node.inputs
                 if x.shape[0] <= _ROWS and _bytes(matrix) > _SMALL:
                     families.setdefault((matrix, node.attrs["transb"], self.stretch[node]), []).append(node)
@@ -161,11 +161,8 @@ class _Batching:
         node = self.producer.get(value)
         if node is None or value in self.kept or len(self.readers[value]) != 1 or self.stretch[node] != self.stretch[root]:
             return None
-        if _is_product(node):
-            rows, columns = value.shape
-            inner = node.inputs[0].shape[0 if node.attrs["transa"] else 1]
-            worth = _bytes(value) > _SMALL and 2 * inner * (rows + columns) <= 3 * rows * columns
-            return ("matmul", node.attrs["transa"], node.attrs["transb"]) if worth else None
+        if is_product(node):
+            return ("matmul", node.attrs["transa"], node.attrs["transb"]) if is_worth_joining(node) else None
         if node.op.name == "scatter_add" and node.attrs["axis"] == 0 and value.dtype.kind == "f" and _is_known(*node.inputs):
             x, indices = node.inputs
             worth = indices.ndim > 0 and 2 * math.prod(x.shape) <= 3 * math.prod(value.shape)
@@ -288,10 +285,16 @@ def _is_barrier(node: Node) -> bool:
     return node.op.kind == "opaque" or has_effect(node) and node.op.name not in _DRAWS
 
 
-def _is_product(node: Node) -> bool:
+def is_product(node: Node) -> bool:
     """Whether a node is a product of two matrices of floats; short ones would add up too coarsely."""
     return node.op.name == "matmul" and len(node.outputs[0].shape) == 2 and _is_known(*node.inputs) \
         and node.outputs[0].dtype in ("float32", "float64")
+
+
+def is_worth_joining(product: Node) -> bool:
+    """Whether to put what it multiplies aside takes less memory traffic than to add its result to a sum."""
+    (rows, columns), inner = product.outputs[0].shape, product.inputs[0].shape[0 if product.attrs["transa"] else 1]
+    return _bytes(product.outputs[0]) > _SMALL and 2 * inner * (rows + columns) <= 3 * rows * columns
 
 
 def _is_known(*values: Value) -> bool:

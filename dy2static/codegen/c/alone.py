@@ -182,6 +182,22 @@ def _matmul(writer: Any, node: Node) -> None:
                  f"{left[2]}, {right[0]}{steps[1]}, {right[2]}, 0, {pointer}{steps[2]}, {at_least_one(columns)});"], share)
 
 
+def _stack_product(writer: Any, node: Node) -> None:
+    """Both stacks are matrices of as many rows as all their items have."""
+    (value,), (a, b) = node.outputs, node.inputs
+    left, right = writer.names[a], writer.names[b]
+    (rows, columns), type, suffix = value.shape, c_type(value.dtype), "f32" if value.dtype.itemsize == 4 else "f64"
+    writer.line(f"dy_gemm_{suffix}(1, 0, {rows}, {columns}, {left}.count * {a.type.elem.shape[0]}, 1, (const {type} *){left}.data, "
+                f"{rows}, (const {type} *){right}.data, {columns}, 0, {writer.name(value)}, {columns});")
+
+
+def _turned(writer: Any, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    rows, columns = x.shape
+    source, target = writer.pointer(x), writer.name(value)
+    writer.part([f"    dy_turn_{x.dtype.itemsize}({source}, {rows}, {columns}, {target});"])
+
+
 def _matrix(writer: Any, value: Value, turned: bool) -> tuple:
     """Pointer, whether turned, the distance of rows, and that of matrices: a turned view is read as it is."""
     place = writer.place(value)
@@ -207,4 +223,5 @@ def _distance(stride: Size, length: Size) -> Size:
 ALONE: Dict[str, Callable[[Any, Node], None]] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
-    "scatter_add": _scatter_add, "matmul": _matmul, "random_uniform": write_draw, **PICKS, **ORDERS, **WINDOWS, **CONVOLUTIONS}
+    "scatter_add": _scatter_add, "matmul": _matmul, "stack_product": _stack_product, "turned": _turned,
+    "random_uniform": write_draw, **PICKS, **ORDERS, **WINDOWS, **CONVOLUTIONS}

@@ -55,7 +55,7 @@ def supported(node: Node) -> bool:
         return name in ("if_", "while_", "scan") and all(supported(inner) for region in node.regions for inner in region.nodes) \
             and all(_plain_control(node, region) for region in node.regions)
     if any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
-        return False
+        return name == "stack_product" and node.outputs[0].dtype.kind == "f"
     if node.op.kind == "scalar":
         return has_scalar_form(node) or name in ("py_constant", "dimension") and _fits(node)
     if any(isinstance(v.type, Scalar) for v in node.inputs) and name not in ("getitem_at", "scatter_at", "put"):

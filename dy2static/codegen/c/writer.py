@@ -246,7 +246,7 @@ class Writer:
 
     def place(self, value: Value) -> Place:
         """Where the elements of a value are."""
-        return self.views.get(value) or place_of(value)
+        return Place(value, (), ()) if isinstance(value.type, Stack) else self.views.get(value) or place_of(value)
 
     def stored(self, value: Value) -> bool:
         """Whether a value must be in memory."""

@@ -51,6 +51,21 @@ static inline int64_t dy_larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* A matrix turned: block by block, so that both sides stay in the first cache. */
+#define DY_DEFINE_TURN(T, SIZE)                                                                                         \
+    static inline void dy_turn_##SIZE(const void *from, const int64_t rows, const int64_t columns, void *to)            \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < rows; i += 16)                                                                         \
+            for (int64_t j = 0; j < columns; j += 16)                                                                  \
+                for (int64_t l = j; l < columns && l < j + 16; l++)                                                    \
+                    for (int64_t k = i; k < rows && k < i + 16; k++)                                                   \
+                        ((T *)to)[l * rows + k] = ((const T *)from)[k * columns + l];                                  \
+    }
+DY_DEFINE_TURN(uint8_t, 1)
+DY_DEFINE_TURN(uint16_t, 2)
+DY_DEFINE_TURN(uint32_t, 4)
+DY_DEFINE_TURN(uint64_t, 8)
+
 static inline int64_t dy_floor_divide(int64_t a, int64_t b)
 {
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
