@@ -13,7 +13,7 @@ from chainer import Parameter, Variable, optimizers
 from chainer.optimizer import GradientMethod
 from chainer.optimizer_hooks import GradientClipping, WeightDecay
 
-from dy2static import to_static
+from dy2static import enable_to_static, to_static
 from dy2static.codegen import guards, hotpath
 from dy2static.native import compiler, library
 from dy2static.runtime import backprop, node, updating
@@ -371,6 +371,14 @@ def test_plain_steps_do_without_chainer(optimizer, monkeypatch):
     before = model.a.W.array.copy()
     optimizer.update(loss, model, x)
     assert optimizer.t == 2 and (model.a.W.array != before).any()
+    enable_to_static(False)
+    try:
+        with pytest.raises(TypeError, match="not callable"):
+            model.cleargrads()
+        with pytest.raises(TypeError, match="not callable"):
+            optimizer.update()
+    finally:
+        enable_to_static(True)
 
 
 def test_nothing_is_left_behind():

@@ -14,6 +14,7 @@ import numpy as np
 from chainer import _backprop
 from chainer.variable import Parameter, Variable, VariableNode
 
+from ..config import ENABLED
 from . import node
 from .hooks import stage
 from .node import CompiledFunction, current
@@ -32,7 +33,7 @@ ONES: Dict[np.dtype, np.ndarray] = {np.dtype(char): np.ones((), char) for char i
 def backward(self: Variable, retain_grad: bool = False, enable_double_backprop: bool = False,
              loss_scale: Optional[float] = None) -> None:
     found = None
-    if not (retain_grad or enable_double_backprop or loss_scale is not None or stage.capture is not None
+    if not (retain_grad or enable_double_backprop or loss_scale is not None or stage.capture is not None or not ENABLED.value
             or _config.debug or _hooks()):
         found = prepared(self)
     if found is None:

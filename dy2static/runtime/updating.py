@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Tuple
 from chainer import Link, Parameter, optimizers
 from chainer.optimizer import GradientMethod, UpdateRule
 
+from ..config import ENABLED
 from .hooks import stage
 
 _update, _cleargrads, _cleargrad = GradientMethod.update, Link.cleargrads, Parameter.cleargrad
@@ -36,14 +37,14 @@ _METHODS: Tuple[Tuple[type, str, Any], ...] = tuple([(owner, name, getattr(owner
 
 @functools.wraps(_cleargrads)
 def cleargrads(self: Link) -> None:
-    if stage.capture is not None or Parameter.cleargrad is not _cleargrad or not cleared(self):
+    if stage.capture is not None or not ENABLED.value or Parameter.cleargrad is not _cleargrad or not cleared(self):
         _cleargrads(self)
 
 
 @functools.wraps(_update)
 def update(self: GradientMethod, lossfun: Any = None, *args: Any, **kwds: Any) -> None:
     rule = RULES.get(type(self), left_to_chainer)
-    if rule is left_to_chainer or stage.capture is not None:
+    if rule is left_to_chainer or stage.capture is not None or not ENABLED.value:
         _update(self, lossfun, *args, **kwds)
         return
     if lossfun is not None:
