@@ -4,6 +4,7 @@
     python benchmarks/run.py                         # measures on one thread, writes the table, the picture and the figures
     python benchmarks/run.py --threads 2 --rounds 5 --cells W2,W5.train --columns "dy2static, c;JAX"
     python benchmarks/run.py --rounds 2 --seconds 0.4 --patience 1 --minutes 20      # quicker
+    python benchmarks/run.py --memory                # only peak memory; a minute
     python benchmarks/run.py --report                # only writes again what has been measured
 
 A peer that is not installed is left out, and the page says so.  Every cell runs in processes of its own, one for each
@@ -57,11 +58,14 @@ def main():
     if not options.report:
         for column in missing(options):
             print(f"not installed, left out: {column.title}")
-        write_machine(options)
+        if not options.memory or not (options.results / "machine.json").exists():
+            write_machine(options)
         try:
-            measure(options)
-            if not options.no_extras:
+            if not options.memory:
+                measure(options)
+            if options.memory or not options.no_extras:
                 measure_memory(options)
+            if not options.memory and not options.no_extras:
                 measure_long(options)
         except OutOfTime:
             print("the time is over; what is missing is left out")
@@ -85,6 +89,7 @@ def arguments():
     parser.add_argument("--minutes", type=float, default=math.inf, help="start nothing more after so long, and write what there is")
     parser.add_argument("--small", action="store_true", help="sizes for tests: does everything run?")
     parser.add_argument("--no-extras", action="store_true", help="neither memory nor losses after 100 steps")
+    parser.add_argument("--memory", action="store_true", help="only peak memory")
     parser.add_argument("--fresh", action="store_true", help="forget what has been measured")
     parser.add_argument("--report", action="store_true", help="measure nothing")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="where records are collected")

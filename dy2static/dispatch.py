@@ -387,6 +387,7 @@ class Dispatcher:
         for program in self.programs:
             for name, count in program.counts.items():
                 found[name] = found.get(name, 0) + count
+        found["peak_bytes"] = max([program.peak_bytes for program in self.programs], default=0)
         return found
 
     def clear(self) -> None:

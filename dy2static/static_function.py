@@ -94,7 +94,10 @@ class StaticFunction(StaticCallable):
         return self.dispatcher.profile()
 
     def stats(self) -> Dict[str, int]:
-        """Counts: captures, fallbacks, programs; and of these the nodes, staged regions, and nodes that run as calls."""
+        """Counts: captures, fallbacks, programs; and of these the nodes, staged regions, and nodes that run as calls.
+
+        peak_bytes: the most that one call of a program and its backward hold at a time; see `Program.memory`.
+        """
         return self.dispatcher.stats()
 
     def cache_info(self) -> "CacheInfo":

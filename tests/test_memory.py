@@ -218,3 +218,30 @@ def test_a_steady_step_asks_the_system_for_no_memory(backend, tmp_path):
     ran = subprocess.run([sys.executable, str(tmp_path / "user.py"), backend], env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
                          stdout=subprocess.PIPE, check=True, universal_newlines=True)
     assert float(ran.stdout) < 40
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_how_much_a_program_needs(backend):
+    model = Wide()
+    f = to_static(lambda x: model(x), strict=True, backend=backend)
+    assert f.stats()["peak_bytes"] == 0
+    loss = f(x_())
+    program, = f.dispatcher.programs
+    before = program.memory
+    layer, weights = 256 * 512 * 4, sum(p.array.nbytes for p in model.params())
+    assert 4 * layer <= before.kept and before.results == 4 and before.backward == before.gradients == 0
+    assert program.peak_bytes == sum(before)
+    loss.backward()
+    memory = program.memory
+    assert memory[:3] == before[:3] and memory.gradients == weights and memory.backward >= layer
+    assert program.peak_bytes == f.stats()["peak_bytes"] == memory.peak
+    assert memory.peak == memory.kept + memory.results + max(memory.forward, memory.backward + memory.gradients)
+    less = to_static(lambda x: model(x), strict=True, backend=backend, recompute=0)
+    less(x_()).backward()
+    assert less.dispatcher.programs[0].memory.kept == 0
+
+
+def test_bytes_of_sizes_that_only_the_run_knows_are_not_counted():
+    f = to_static(lambda x: F.sum(F.tanh(x[x.array > 0])), strict=True)
+    f(chainer.Variable(x_())).backward()
+    assert f.dispatcher.programs[0].memory.kept < 256 * 8 * 4

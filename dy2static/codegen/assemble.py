@@ -9,7 +9,7 @@ from ..lowering.host import StateCall
 from ..runtime.program import Program
 from ..runtime.segment import Segment
 from ..world.outcome import Outcome
-from .differentiate import Differentiation, PlannedSegment, pool_of
+from .differentiate import Differentiation, PlannedSegment, footprint_of, pool_of
 from .guards import Guards, compile_diagnosis
 from .host import Entry, SegmentUse, compile_entry
 from .numpy import NumpyFunction
@@ -27,7 +27,7 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     size = sum(int(node.attrs["value"].nbytes) for node in graph.walk() if node.op.name == "constant")
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
                    tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size,
-                   native_code=forward.native_code)
+                   native_code=forward.native_code, footprint=footprint_of(forward, graph))
 
 
 def _counts(graph: Graph) -> Dict[str, int]:

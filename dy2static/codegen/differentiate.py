@@ -14,7 +14,7 @@ from ..passes.active import active_values, has_gradient
 from ..passes.effects import may_write
 from ..passes.extract import extract
 from ..runtime.collection import uncollected
-from ..runtime.segment import ArenaPool, BackwardProgram, Segment
+from ..runtime.segment import ArenaPool, BackwardProgram, Footprint, Segment
 from ..runtime.warming import Steps, finished
 from ..world.aborts import CaptureAborted
 from ..world.outcome import Outcome
@@ -229,7 +229,8 @@ def _backward_steps(segment: Segment, targets: Tuple[int, ...], given: Tuple[boo
     origins.update({v: ("held", k) for k, v in enumerate(plan.held)})
     program = BackwardProgram(function.bind(), tuple(origins[v] for v in backward.inputs),
                               tuple(c is not False for c in gradients.connected), pool_of(function),
-                              source=function.source, origins=function.origins)
+                              source=function.source, origins=function.origins,
+                              footprint=footprint_of(function, backward))
     dependencies = _Dependencies(joint, count, plan, targets, given_outputs)
     program.depends = dependencies.depends
     if dependencies.facts:
@@ -290,6 +291,12 @@ class _Dependencies:
 
 #: How many answers for runs that went different ways are kept.
 _KNOWN = 256
+
+
+def footprint_of(function: NumpyFunction, graph: Graph) -> Footprint:
+    """The bytes that a run of the function of a graph needs."""
+    results = sum(v.nbytes for v in set(graph.outputs).difference(graph.inputs, function.plan.places))
+    return Footprint(function.plan.nbytes, 0 if function.work_plan is None else function.work_plan.nbytes, results)
 
 
 def pool_of(function: NumpyFunction) -> Optional[ArenaPool]:

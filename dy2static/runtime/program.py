@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .segment import ArenaPool, Segment
+from .segment import ArenaPool, Footprint, Segment
 
 #: What `Program.call` gives when its guards do not hold.
 MISS = object()
@@ -14,6 +14,27 @@ _BYTES_PER_NODE, _BYTES_PER_GUARD = 3000, 650
 
 #: What may go wrong while guards follow paths that are not there any more.
 GUARD_ERRORS = (KeyError, IndexError, AttributeError, TypeError, ValueError, ArithmeticError)
+
+
+class Memory(NamedTuple):
+    """What `Program.memory` gives: bytes of arrays of known sizes, by what they are for.
+
+    kept: working memory that is held from the call until its backward is over.  forward: what the forward needs besides
+    while it runs.  results: arrays that leave it.  backward: working memory of the backward.  gradients: what it gives; both of
+    the largest backward made so far, of any order.  Not counted: what went in, stacks of loops on array values, what
+    calls of NumPy and functions that stay whole take for themselves.
+    """
+
+    kept: int = 0
+    forward: int = 0
+    results: int = 0
+    backward: int = 0
+    gradients: int = 0
+
+    @property
+    def peak(self) -> int:
+        """The most that one call and its backward hold at a time."""
+        return self.kept + self.results + max(self.forward, self.backward + self.gradients)
 
 
 @dataclass(eq=False)
@@ -48,6 +69,7 @@ class Program:
     profiled: Optional[Callable[["Program"], Any]] = None
     native_code: str = ""
     readable: Optional[Callable[[], str]] = None
+    footprint: Footprint = Footprint()
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
@@ -59,6 +81,17 @@ class Program:
         waiting = 0 if self.pool is None else self.pool.nbytes
         return (waiting + sum([segment.nbytes for segment in self.segments]) + self.constant_bytes
                 + _BYTES_PER_NODE * self.counts.get("nodes", 0) + _BYTES_PER_GUARD * len(self.guards))
+
+    @property
+    def memory(self) -> Memory:
+        """How many bytes one call and its backward need; see `Memory`."""
+        backward = max([found for segment in self.segments for found in segment.footprints], key=sum, default=Footprint())
+        return Memory(*self.footprint, backward.arena + backward.working, backward.results)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that one call and its backward hold at a time: `Memory.peak`."""
+        return self.memory.peak
 
     @property
     def has_free_sizes(self) -> bool:

@@ -2,13 +2,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..errors import Location
 
 #: Where an operand of a backward program comes from: ("held", k) of the node, ("given", i) output gradient, or
 #: ("extra", k): what the backward program returned after its gradients.
 Origin = Tuple[str, int]
+
+
+class Footprint(NamedTuple):
+    """The bytes of arrays of known sizes that one run of a function needs.
+
+    arena: what may be kept until the backward is over.  working: what only the run needs.  results: what leaves it.
+    """
+
+    arena: int = 0
+    working: int = 0
+    results: int = 0
 
 
 class ArenaPool:
@@ -87,6 +98,7 @@ class BackwardProgram:
     depends: Tuple[Tuple[Tuple[int, ...], Tuple[int, ...]], ...] = ()
     facts: Tuple[int, ...] = ()
     depends_in_run: Optional[Callable[..., Tuple]] = None
+    footprint: Footprint = Footprint()
     is_plain: bool = field(init=False)
     takes: Tuple[int, ...] = field(init=False)
 
@@ -108,6 +120,12 @@ class Segment:
     name: str
     plan: Any
     backward: Dict[Tuple, BackwardProgram] = field(default_factory=dict)
+
+    @property
+    def footprints(self) -> List[Footprint]:
+        """Those of its backward programs made so far, of any order."""
+        return [found for program in list(self.backward.values()) for found in (
+            program.footprint, *(() if program.again is None else program.again.footprints))]
 
     @property
     def nbytes(self) -> int:
