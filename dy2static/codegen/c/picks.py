@@ -81,7 +81,7 @@ def _argument_of_rows(writer: Any, node: Node, source: str, target: Optional[str
     def item(index: str) -> str:
         element = f"{source}[{row}{index}]"
         return f"d2s_order_f{size}({element}, INT{size}_{most.upper()})" if x.dtype.kind == "f" else f"({type}){element}"
-    with loops(writer, "a", (x.type.size // count,)) as (o,):
+    with loops(writer, "a", (x.type.size // count,), count * 0.5 if target else 0) as (o,):
         row = f"{o} * {count} + " if o != "0" else ""
         writer.line(f"{type} best = {item('0')};")
         writer.line(f"#pragma omp simd reduction({most}:best)")

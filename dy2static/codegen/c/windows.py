@@ -249,13 +249,27 @@ def _window_sums(writer: Any, node: Node, term: Callable[[str], str], finish: Ca
     shape = node.outputs[0].shape
     channels, inner, half = shape[1], math.prod(shape[2:]), node.attrs["n"] // 2
     sizes = (shape[0], channels, inner)
-    with loops(writer, "a", sizes, node.attrs["n"]) as (image, channel, rest):
-        writer.line(f"{c_type(node.outputs[0].dtype)} total = 0;")
+    type, most = c_type(node.outputs[0].dtype), min(inner, _ROW)
+    with loops(writer, "a", (*sizes[:2], -(-inner // most)), node.attrs["n"] * most) as (image, channel, block):
         writer.line(f"const int64_t begin = {channel} < {half} ? 0 : {channel} - {half}, "
                     f"end = {channel} + {half + 1} > {channels} ? {channels} : {channel} + {half + 1};")
-        writer.line(f"for (int64_t c = begin; c < end; ++c) total += {term(along((image, 'c', rest), sizes))};")
-        for line in finish(along((image, channel, rest), sizes)):
-            writer.line(line)
+        writer.line(f"const int64_t first = {block} * {most}, last = first + {most} < {inner} ? first + {most} : {inner};")
+        each = "for (int64_t e = first; e < last; ++e)"
+        writer.line(f"{type} sums[{most}] = {{0}};")
+        writer.line("for (int64_t c = begin; c < end; ++c) {")
+        writer.line("    #pragma omp simd")
+        writer.line(f"    {each} sums[e - first] += {term(along((image, 'c', 'e'), sizes))};")
+        writer.line("}")
+        writer.line("#pragma omp simd")
+        writer.line(f"{each} {{")
+        writer.line(f"    const {type} total = sums[e - first];")
+        for line in finish(along((image, channel, "e"), sizes)):
+            writer.line(f"    {line}")
+        writer.line("}")
+
+
+#: So many elements are added up at a time.
+_ROW = 512
 
 
 def _local_response(writer: Any, node: Node) -> None:
