@@ -22,15 +22,16 @@ class Names:
         self.taken = set(reserved)
         self.namespace: Dict[str, Any] = {}
         self._bound: Dict[Tuple[str, int], str] = {}
+        self._counts: Dict[str, int] = {}               # how far each base has got
 
     def fresh(self, hint: str) -> str:
         """An identifier close to the hint: ``h``, else ``h_1``, ``h_2``."""
         base = hint if hint.isidentifier() else _NOT_IN_NAMES.sub("_", hint) or "v"
         base = f"v{base}" if base[0].isdigit() or base.startswith("np_") else base
-        name, count = base, 0
+        name = base
         while name in self.taken or name in _MEANINGFUL:
-            base = _NUMBERED.sub("", base) if count == 0 else base
-            count += 1
+            base = _NUMBERED.sub("", base) if name == base else base
+            count = self._counts[base] = self._counts.get(base, 0) + 1
             name = f"{base}_{count}"
         self.taken.add(name)
         return name

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
@@ -16,9 +17,17 @@ from ...ops import scalar
 from ...ops.scalar import scalar_to_tensor, tensor_to_scalar
 from .functions import item_at, rule_for
 
+_known: "weakref.WeakKeyDictionary[Node, Optional[List[Node]]]" = weakref.WeakKeyDictionary()
+
 
 def call_as_ops(node: Node) -> Optional[List[Node]]:
     """Nodes that compute the same as a ``numpy_call`` or ``checked_call``; None where there are none."""
+    if node not in _known:
+        _known[node] = _as_ops(node)
+    return _known[node]
+
+
+def _as_ops(node: Node) -> Optional[List[Node]]:
     call, (value, *others) = node.attrs["call"], node.outputs
     type_ = value.type
     if not others and isinstance(type_, Scalar) and type_.kind != "numpy":

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from typing import Set
+from typing import Dict, Set
 
 _RESERVED = frozenset("""
     pragma omp simd reduction max min all sum p n d run scratch bail int float double char long short if else for while
@@ -20,14 +20,15 @@ class CNames:
 
     def __init__(self) -> None:
         self.taken: Set[str] = set()
+        self._counts: Dict[str, int] = {}               # how far each base has got
 
     def fresh(self, hint: str) -> str:
         """An identifier close to the hint: ``h``, else ``h_1``, ``h_2``."""
         base = re.sub(r"\W", "_", hint) or "v"
         base = f"v{base}" if base[0].isdigit() or base in _RESERVED or _COUNTER.fullmatch(base) else base
-        name, count = base, 0
+        name = base
         while name in self.taken:
-            count += 1
+            count = self._counts[base] = self._counts.get(base, 0) + 1
             name = f"{base}_{count}"
         self.taken.add(name)
         return name

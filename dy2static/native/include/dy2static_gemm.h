@@ -11,7 +11,8 @@
 DY_TILES(any_tile, 0)
 
 /* Rows of op(A) one after the other. */
-static void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a, const int64_t lda)
+static __attribute__((noinline)) void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a,
+                                                 const int64_t lda)
 {
     DY_T *const block = at_hand(own_block);
     int64_t i = 0;
@@ -33,8 +34,8 @@ static void pack_block(const int transposed, const int64_t rows, const int64_t d
 }
 
 /* `depth` rows of `width` columns of B, those from `columns` on are zero. */
-static void pack_panel(const int transposed, const int64_t depth, const int64_t columns, const int64_t width, const DY_T *b,
-                       const int64_t ldb)
+static __attribute__((noinline)) void pack_panel(const int transposed, const int64_t depth, const int64_t columns,
+                                                 const int64_t width, const DY_T *b, const int64_t ldb)
 {
     DY_T *const panel = at_hand(own_panel);
     if (!transposed) {
@@ -65,6 +66,19 @@ static void pack_panel(const int transposed, const int64_t depth, const int64_t 
             panel[l * width + j] = b[j * ldb + l];
 }
 
+/* y = alpha * x + beta * y for `count` elements, those of y `stride` apart; out of line: it is compiled once. */
+static __attribute__((noinline)) void put(const DY_T *x, const int64_t count, const DY_T alpha, const DY_T beta, DY_T *y,
+                                          const int64_t stride)
+{
+    if (stride == 1)
+#pragma omp simd
+        for (int64_t t = 0; t < count; t++)
+            y[t] = alpha * x[t] + (beta == 0 ? 0 : beta * y[t]);
+    else
+        for (int64_t t = 0; t < count; t++)
+            y[t * stride] = alpha * x[t] + (beta == 0 ? 0 : beta * y[t * stride]);
+}
+
 /* y = alpha * x M + beta * y, M: k rows of n */
 static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, const DY_T *x, const DY_T *matrix, const int64_t ld,
                          const DY_T beta, DY_T *y, const int64_t stride)
@@ -80,12 +94,11 @@ static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, con
             for (int v = 0; v < VECTORS; v++)
                 sum[v] += left * load(row + v * WIDTH);
         }
+        DY_T parts[VECTORS * WIDTH] __attribute__((aligned(64)));
 #pragma GCC unroll 16
         for (int v = 0; v < VECTORS; v++)
-            for (int t = 0; t < WIDTH; t++) {
-                DY_T *const to = y + (j + v * WIDTH + t) * stride;
-                *to = alpha * sum[v][t] + (beta == 0 ? 0 : beta * *to);
-            }
+            store(parts + v * WIDTH, sum[v]);
+        put(parts, VECTORS * WIDTH, alpha, beta, y + j * stride, stride);
     }
     for (; j + WIDTH <= n; j += WIDTH) {
         dy_vector even = {0}, odd = {0};
@@ -97,11 +110,9 @@ static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, con
         }
         if (l < k)
             even += x[l] * load(row);
-        even += odd;
-        for (int t = 0; t < WIDTH; t++) {
-            DY_T *const to = y + (j + t) * stride;
-            *to = alpha * even[t] + (beta == 0 ? 0 : beta * *to);
-        }
+        DY_T parts[WIDTH];
+        store(parts, even + odd);
+        put(parts, WIDTH, alpha, beta, y + j * stride, stride);
     }
     if (j < n) {
         const int64_t rest = n - j;
@@ -109,10 +120,7 @@ static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, con
         for (int64_t l = 0; l < k; l++)
             for (int64_t t = 0; t < rest; t++)
                 sum[t] += x[l] * matrix[l * ld + j + t];
-        for (int64_t t = 0; t < rest; t++) {
-            DY_T *const to = y + (j + t) * stride;
-            *to = alpha * sum[t] + (beta == 0 ? 0 : beta * *to);
-        }
+        put(sum, rest, alpha, beta, y + j * stride, stride);
     }
 }
 
