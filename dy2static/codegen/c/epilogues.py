@@ -60,7 +60,7 @@ def _written(writer: Any, part: object, images: int, made: Set[Value]) -> Option
     if isinstance(part, Group):
         if not part.nodes or part.shape[:1] != (images,) or part.totals:
             return None
-        loops = LoopWriter(writer, part)
+        loops = LoopWriter(writer, part, outermost=True)
         unit = _unit(loops, images)
         return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part))
     if isinstance(part, Node) and part.op.name == "max_pool" and writer.place(part.inputs[0]).whole:
@@ -69,20 +69,16 @@ def _written(writer: Any, part: object, images: int, made: Set[Value]) -> Option
 
 
 def _pool(writer: Any, node: Node, images: int) -> Optional[Follower]:
-    written = written_pool(writer, node)
-    lines, share = written if written is not None else ([], None)
-    if share is None or share.name != "a0" or share.count % images:
+    written = written_pool(writer, node, outermost=True)
+    if written is None or written[1] is None:
         return None
-    return Follower(lines, share, share.count // images, node)
+    return Follower(*written, written[1].count // images, node)
 
 
 def _unit(loops: LoopWriter, images: int) -> Optional[int]:
-    """How many turns of the shared loop are one image; None if the outermost loop is not what is shared."""
-    share = loops.share
+    """How many turns of the outermost loop are one image; None if it is not over images."""
     axes = (loops.outer or loops.inner or [[]])[0]
-    if share is None or share.private or share.name not in ("i0", "j0") or share.name == "j0" and loops.outer or axes[:1] != [0]:
-        return None
-    return share.count // images
+    return None if loops.share is None or axes[:1] != [0] else loops.share.count // images
 
 
 def _stays_in_image(place: Place, images: int) -> bool:

@@ -10,7 +10,7 @@ from ...ir.graph import Node
 from ...native.convolutions import Windows
 from .nests import along, at, loops, zeros
 from .places import compact_strides
-from .shares import Level, Share, cut
+from .shares import MOST, Level, Share, cut
 
 #: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
 _WRITTEN, _TAP, _ROW = 16, 0.1, 2048
@@ -124,9 +124,10 @@ def _max_pool(writer: Any, node: Node) -> None:
         writer.line(f"{found}[{w.spot(image, spots)}] = found;")
 
 
-def written_pool(writer: Any, node: Node) -> Optional[Tuple[List[str], Optional[Share]]]:
+def written_pool(writer: Any, node: Node, outermost: bool = False) -> Optional[Tuple[List[str], Optional[Share]]]:
     """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
 
+    outermost: it is images that are shared, however little work that is.
     Two choices for each tap, places as wide as elements, a loop of their own to make them narrow: other forms stay scalar
     (gcc 12).
     """
@@ -139,6 +140,7 @@ def written_pool(writer: Any, node: Node) -> Optional[Tuple[List[str], Optional[
     sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
     share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
                 math.prod(sizes) * math.prod(w.kernel) * _TAP)
+    share = Share(names[0], w.count, -(-w.count // MOST)) if outermost else share
     state, held, tap = "dy_state", "dy_places", "dy_tap"
     lines = [f"    const dy_float_state {state} = dy_save_float_state();"]
     for name, size in zip(names[:-1], sizes):
