@@ -28,6 +28,7 @@ class Net(chainer.Chain):
         with self.init_scope():
             self.l1, self.l2, self.embed = L.Linear(6, 6), L.Linear(6, 4), L.EmbedID(11, 6)
             self.conv, self.norm = L.Convolution2D(3, 4, 3, pad=1), L.LayerNormalization(6)
+            self.batch_norm, self.fc = L.BatchNormalization(4), L.Linear(64, 4)
 
 
 def branch(net, x):
@@ -48,6 +49,17 @@ def with_state(net, x):
 def loss(net, x, t):
     y = net.l2(F.relu(net.l1(x)))
     return F.softmax_cross_entropy(y, t) + F.accuracy(y, t)
+
+
+def image_loss(net, x, t):
+    h = F.dropout(F.max_pooling_2d(F.relu(net.batch_norm(net.conv(x))), 2), 0.3)
+    return F.softmax_cross_entropy(net.fc(h), t, normalize=False)
+
+
+def attention(net, x):
+    q = net.l1(x, n_batch_axes=2)
+    weights = F.softmax(F.matmul(q, x, transb=True) / np.float32(x.shape[-1] ** 0.5), axis=2)
+    return F.mean(net.norm(F.reshape(F.matmul(weights, x), (-1, 6))) ** 2)
 
 
 #: name: (function, arguments for a size).  One program serves all sizes from the third on.
@@ -73,6 +85,12 @@ FREE = {
     "numpy": (lambda net, x: F.sum(x) * float(np.mean(x.array)) * len(x.array), lambda n: (floats(n, 6),)),
     "einsum": (lambda net, x: F.sum(F.einsum("bi,bj->ij", x, x)), lambda n: (floats(n, 6),)),
     "results of the size": (lambda net, x: (net.l1(x), F.sum(x, axis=1)), lambda n: (floats(n, 6),)),
+    "images": (image_loss, lambda n: (floats(n, 3, 8, 8), labels(n))),
+    "attention over steps": (attention, lambda n: (floats(2, n, 6),)),
+    "attention over a batch": (attention, lambda n: (floats(n, 4, 6),)),
+    "normalize": (lambda net, x: F.sum(F.normalize(net.l1(x))), lambda n: (floats(n, 6),)),
+    "mean of squares": (lambda net, x, y: F.mean_squared_error(net.l1(x), y), lambda n: (floats(n, 6), floats(n, 6))),
+    "neighbours": (lambda net, x: F.sum(x[1:] * x[:-1]) / len(x), lambda n: (floats(n + 1, 6),)),
     "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
 }
 
@@ -98,11 +116,13 @@ def run(function, net, args):
         return inputs[-1]
 
     net.cleargrads()
+    np.random.seed(len(inputs))
     results = function(net, *variables(args))
     flat = results if isinstance(results, tuple) else (results,)
     sum([F.sum(y * y) for y in flat]).backward()
     grads = [v.grad for v in inputs] + [p.grad for _, p in sorted(net.namedparams())]
-    return [y.array for y in flat] + grads, getattr(net, "seen", None), getattr(net, "total", None)
+    moved = [net.batch_norm.avg_mean.copy(), net.batch_norm.avg_var.copy(), np.random.rand(1)]
+    return [y.array for y in flat] + grads + moved, getattr(net, "seen", None), getattr(net, "total", None)
 
 
 def compare(static, function, make_args, sizes=SIZES):

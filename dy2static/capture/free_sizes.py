@@ -65,7 +65,7 @@ class FreeSizes:
         if len(set(sizes)) <= _MOST_SIZES or (path, axis) in self.fixed:
             return now
         if sizes not in self._symbols:
-            self._symbols[sizes] = Dim(f"length_{len(self._symbols)}")
+            self._symbols[sizes] = Dim(f"length_n{len(self._symbols)}")
         self.free[path, axis] = self._symbols[sizes]
         return self._symbols[sizes]
 

@@ -2,13 +2,15 @@
 
 A `Dim` is a polynomial with integer coefficients whose atoms are symbols, floor divisions and maxima.  Arithmetic
 with ints and other dims gives a `Dim`, or an int as soon as no symbol is left.  Symbols stand for sizes, so they
-are never negative.
+are never negative; those whose names begin with "length" are never zero either.
 """
 from __future__ import annotations
 
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+#: How names of symbols begin that stand for one or more.
+_NEVER_ZERO = "length"
 #: What a size in a shape is.
 Size = Union[int, "Dim"]
 #: A product of atoms: the atoms in order, repeated as often as their power.
@@ -149,7 +151,7 @@ def is_positive(size: Size) -> bool:
     """Whether a size is above zero wherever all its symbols are."""
     if isinstance(size, int):
         return size > 0
-    return all(factor > 0 and all(atom.kind == "symbol" for atom in monomial) for monomial, factor in size._terms)
+    return less(0, size) or all(factor > 0 and all(atom.kind == "symbol" for atom in monomial) for monomial, factor in size._terms)
 
 
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> Optional[bool]:
@@ -184,8 +186,10 @@ def floordiv(a: Size, b: Size) -> Size:
         return a // b
     if b == 1:
         return a
-    if a == b and (_lower_bound(b) or 0) > 0:
-        return 1
+    if isinstance(b, Dim) and (_lower_bound(b) or 0) > 0:
+        quotient = _exact_quotient(a, b)
+        if quotient is not None:
+            return quotient
     if isinstance(a, Dim) and isinstance(b, int) and b != 0:
         whole = {m: f // b for m, f in a._terms if f % b == 0}
         rest = {m: f for m, f in a._terms if f % b}
@@ -197,6 +201,25 @@ def floordiv(a: Size, b: Size) -> Size:
         inner = remainder // b if isinstance(remainder, int) else _from_atom(_Atom("//", (remainder, b)))
         return _from_terms(whole) + inner
     return _from_atom(_Atom("//", (a, b)))
+
+
+def _exact_quotient(a: Size, b: "Dim") -> Optional[Size]:
+    """``a / b`` where ``b`` is one product, and each term of ``a`` a multiple of it; None where not."""
+    if a == b:
+        return 1
+    if len(b._terms) != 1:
+        return None
+    (divisor, by), quotient = b._terms[0], {}
+    for monomial, factor in _terms_of(a).items():
+        rest = list(monomial)
+        for atom in divisor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if factor % by:
+            return None
+        quotient[tuple(rest)] = factor // by
+    return _from_terms(quotient)
 
 
 def evaluate(size: Size, bindings: Mapping[str, int]) -> int:
@@ -343,7 +366,7 @@ def _bound_by_cases(size: Dim, monomial: _Monomial, factor: int) -> Optional[int
 
 def _atom_bound(atom: _Atom) -> Optional[int]:
     if atom.kind == "symbol":
-        return 0
+        return int(atom.args[0].startswith(_NEVER_ZERO))
     bounds = [_lower_bound(arg) for arg in atom.args]
     if atom.kind == "max":
         known = [bound for bound in bounds if bound is not None]

@@ -21,9 +21,10 @@ from chainer.links.loss.hierarchical_softmax import BinaryHierarchicalSoftmaxFun
 
 from .. import ops
 from ..ir.building import constant
+from ..ir.dims import maximum
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import are_ints, array_in, beside, is_captured, is_number, label_to_ignore, lowers, size_of
+from .registry import are_ints, array_in, beside, is_captured, is_number, label_to_ignore, lowers, number_of, size_of
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -34,7 +35,7 @@ _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False'
 def mean_squared_error(node: Any, x0: Value, x1: Value) -> Value:
     # the sum is a dot product of the difference with itself
     total = ops.sum_of_squares(x0 - x1)
-    return _cast(_cast(total, _DOUBLE) / float(size_of(x0)), x0.dtype)
+    return _cast(_cast(total, _DOUBLE) / number_of(size_of(x0)), x0.dtype)
 
 
 @lowers(MeanAbsoluteError)
@@ -43,7 +44,7 @@ def mean_absolute_error(node: Any, x0: Value, x1: Value) -> Value:
     difference = ops.abs(x0 - x1)
     wide = _wider(x0.dtype)
     total = ops.sum(_cast(difference, wide))
-    return _cast(_cast(total, _DOUBLE) / float(size_of(x0)), x0.dtype)
+    return _cast(_cast(total, _DOUBLE) / number_of(size_of(x0)), x0.dtype)
 
 
 @lowers(SquaredError)
@@ -202,7 +203,7 @@ def _half_squared(node: Any, covariance: Value) -> Value:
 def _count(normalize: Any, valid: Value, size: int) -> Value:
     """By how much the sum of losses is divided: the number of labels that count, or the batch size, at least 1."""
     if not normalize:
-        return constant(max(size, 1), _DOUBLE)
+        return number_of(maximum(size, 1))
     return _cast(ops.maximum(ops.sum(valid), 1), _DOUBLE)
 
 

@@ -1,6 +1,7 @@
 """Lowerings of `chainer.functions.normalization`."""
 from __future__ import annotations
 
+import math
 from typing import Any, Optional, Tuple
 
 import chainer
@@ -18,9 +19,10 @@ from chainer.functions.normalization.layer_normalization import LayerNormalizati
 from chainer.functions.normalization.local_response_normalization import LocalResponseNormalization
 
 from .. import ops
+from ..ir.dims import less
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import are_ints, array_in, beside, ints, is_number, is_state, lowers
+from .registry import are_ints, are_there, array_in, beside, ints, is_number, is_state, lowers, number_of
 
 _ONCE = "Double backward is not implemented for fixed decorrelated batch normalization."
 
@@ -40,7 +42,7 @@ def batch_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optio
     # The running statistics are arrays that forward changes in place, after the result is there; backward does not read
     # them.  A batch of one sample makes a warning.
     axis = _axes(node, x, gamma)
-    if axis is None or node._impl_selector is not _batch._impl_selector or all(x.shape[i] == 1 for i in axis):
+    if axis is None or node._impl_selector is not _batch._impl_selector or not less(1, math.prod(x.shape[i] for i in axis)):
         return None
     keeps = node.running_mean is not None or node.running_var is not None
     if keeps and not (is_state(node.running_mean, gamma) and is_state(node.running_var, gamma)):
@@ -60,7 +62,7 @@ def fixed_batch_normalization(node: Any, x: Value, gamma: Value, beta: Value, me
 @lowers(BatchRenormalizationFunction, state=("_running_mean", "_running_var"))
 def batch_renormalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optional[Value]:
     # Here forward reads the running statistics before it changes them.  Gradients of a wider dtype are an error.
-    if gamma.ndim == 0 or not _all_there(x, gamma) or np.promote_types(x.dtype, gamma.dtype) != gamma.dtype:
+    if gamma.ndim == 0 or not are_there(x, gamma) or np.promote_types(x.dtype, gamma.dtype) != gamma.dtype:
         return None
     if not chainer.config.train or not all(map(is_number, (node.eps, node.rmax, node.dmax, node.decay))) or node.rmax == 0:
         return None
@@ -75,31 +77,32 @@ def batch_renormalization(node: Any, x: Value, gamma: Value, beta: Value) -> Opt
     return y
 
 
-def _advance_both(running: Tuple[Any, Any], decay: Any, mean: Value, var: Value, m: int) -> None:
+def _advance_both(running: Tuple[Any, Any], decay: Any, mean: Value, var: Value, m: Any) -> None:
     """The running statistics on their way to those of a batch of ``m``; its variance is made unbiased."""
     rest = 1 - decay
-    for array, share in ((running[0], rest * beside(running[0], mean)),
-                         (running[1], rest * (m / max(m - 1.0, 1.0)) * beside(running[1], var))):
+    unbiased = beside(running[1], var)
+    if isinstance(m, int):
+        scaled = rest * (m / max(m - 1.0, 1.0)) * unbiased
+    else:
+        count = number_of(m)
+        factor = ops.cast(rest * (count / ops.maximum(count - 1.0, 1.0)), dtype=var.dtype)
+        scaled = unbiased * beside(running[1], ops.broadcast_to(factor, shape=var.shape))
+    for array, share in ((running[0], rest * beside(running[0], mean)), (running[1], scaled)):
         array *= decay
         array += share
 
 
 def _axes(node: Any, x: Value, gamma: Value) -> Optional[Tuple[int, ...]]:
     """The axes of `x` over which it is normalised; None for what is left to Chainer: nothing at all, or one channel."""
-    if not is_number(node.eps) or gamma.ndim == 0 or not _all_there(x, gamma):
+    if not is_number(node.eps) or gamma.ndim == 0 or not are_there(x, gamma):
         return None
     return tuple(_batch._compute_axis(x.ndim, gamma.ndim, node.axis))
-
-
-def _all_there(*xs: Value) -> bool:
-    """Whether the sizes are known and none is 0."""
-    return all(isinstance(n, int) and n > 0 for x in xs for n in x.shape)
 
 
 @lowers(DecorrelatedBatchNormalization, state=("running_mean", "running_projection"), may_fail=True)
 def decorrelated_batch_normalization(node: Any, x: Value) -> Optional[Value]:
     # LAPACK takes no half precision; as of batches, the statistics that run along are changed in place
-    if x.dtype.char not in "fd" or not _all_there(x) or not is_number(node.eps) or not is_number(node.decay):
+    if x.dtype.char not in "fd" or not are_there(x) or not is_number(node.eps) or not is_number(node.decay):
         return None
     grouped = _grouped(x, node.groups)
     y, mean, projection, *_ = ops.decorrelate(grouped, eps=float(node.eps))
@@ -116,7 +119,7 @@ def decorrelated_batch_normalization(node: Any, x: Value) -> Optional[Value]:
 
 @lowers(FixedDecorrelatedBatchNormalization)
 def fixed_decorrelated_batch_normalization(node: Any, x: Value, mean: Value, projection: Value) -> Optional[Value]:
-    if not _all_there(x):
+    if not are_there(x):
         return None
     xs = [ops.once_differentiable(v, error=NotImplementedError, message=_ONCE) for v in (x, mean, projection)]
     grouped = _grouped(xs[0], node.groups)
@@ -141,7 +144,7 @@ def _ungrouped(y: Value, x: Value) -> Value:
 def group_normalization(node: Any, x: Value, gamma: Value, beta: Value) -> Optional[Value]:
     # computed in the wider dtype of the two; where that is not the parameters', their gradients have it, too
     dtype = np.promote_types(x.dtype, gamma.dtype)
-    if dtype != gamma.dtype or not is_number(node.eps) or not _all_there(x) or x.shape[1] % node.groups:
+    if dtype != gamma.dtype or not is_number(node.eps) or not are_there(x) or x.shape[1] % node.groups:
         return None
     batch, channels = x.shape[:2]
     x_hat, _ = ops.standardize(_as(ops.reshape(x, shape=(batch * node.groups, x.type.size // (batch * node.groups))), dtype),
@@ -158,7 +161,7 @@ def _as(x: Value, dtype: np.dtype) -> Value:
 def normalize_l2(node: Any, x: Value) -> Optional[Value]:
     # the gradient leaves out the direction of rows of zeros
     axis = ints(node.axis)
-    if axis is None or not is_number(node.eps) or any(not -x.ndim <= i < x.ndim for i in axis) or not _all_there(x):
+    if axis is None or not is_number(node.eps) or any(not -x.ndim <= i < x.ndim for i in axis) or not are_there(x):
         return None
     return ops.normalize_l2(x, axis=axis, eps=float(node.eps))
 

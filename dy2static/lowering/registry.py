@@ -11,7 +11,7 @@ import numpy as np
 from chainer.function import FunctionAdapter
 
 from ..ir.building import constant
-from ..ir.dims import Dim
+from ..ir.dims import Dim, less
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
@@ -119,6 +119,18 @@ def size_of(x: Value) -> int:
     return math.prod(x.shape)
 
 
+def number_of(size: Any) -> Value:
+    """A size as a 0-d array of float64."""
+    if isinstance(size, int):
+        return constant(size, np.float64)
+    return OPS["scalar_to_tensor"](OPS["dimension"](size=size), dtype=np.dtype(np.float64))
+
+
+def are_there(*xs: Value) -> bool:
+    """Whether no array is empty, whatever the sizes are that only the run knows."""
+    return all(less(0, n) for x in xs for n in x.shape)
+
+
 def array_in(attribute: Any, shape: Optional[Tuple[Any, ...]] = None, dtype: Any = None) -> Optional[Value]:
     """The array in an attribute as a value without gradient; None if it is none, or not of this shape and dtype."""
     if is_captured(attribute):
@@ -162,7 +174,7 @@ def are_fixed(*shapes: Any) -> bool:
 
 def numbers_of_windows(sizes: Any, kernel: Any, stride: Any, pad: Any, dilate: Any, cover_all: Any) -> Optional[Tuple[int, ...]]:
     """How many windows there are along each axis; None for what is not known now or an error of Chainer's."""
-    if not are_fixed(sizes, kernel, stride, pad, dilate) or not isinstance(cover_all, (bool, int)):
+    if not are_ints(*sizes) or not are_fixed(kernel, stride, pad, dilate) or not isinstance(cover_all, (bool, int)):
         return None
     if not len(sizes) == len(kernel) == len(stride) == len(pad) == len(dilate):
         return None
@@ -170,7 +182,7 @@ def numbers_of_windows(sizes: Any, kernel: Any, stride: Any, pad: Any, dilate: A
         return None
     counts = tuple((n + 2 * p - (k - 1) * d - 1 + (s - 1 if cover_all else 0)) // s + 1
                    for n, k, s, p, d in zip(sizes, kernel, stride, pad, dilate))
-    return counts if min(counts) > 0 else None
+    return counts if all(less(0, n) for n in counts) else None
 
 
 def label_to_ignore(label: Any, dtype: np.dtype) -> Optional[Value]:

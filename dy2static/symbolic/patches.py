@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, Tuple
@@ -21,6 +22,7 @@ _apply = chainer.FunctionNode.apply
 _init_variable = Variable._init_impl
 _read_local = LocalConfig.__getattr__
 _force_array = chainer.utils.force_array
+_size_of_shape = chainer.utils.size_of_shape
 
 
 def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tuple[Variable, ...]:
@@ -71,15 +73,22 @@ def _symbolic_force_array(x: Any, dtype: Any = None) -> Any:
     return capture.numpy_call(np.array, (x,) if dtype is None else (x, dtype), {})
 
 
+def _symbolic_size_of_shape(shape: Any) -> Any:
+    """``chainer.utils.size_of_shape``: of sizes that only the run knows, a size."""
+    return _size_of_shape(shape) if stage.capture is None else math.prod(shape)
+
+
 _PATCHES: Dict[Tuple[Any, str], Callable] = {
     (chainer.FunctionNode, "apply"): _symbolic_apply,
     (Variable, "_init_impl"): _symbolic_init,
     (LocalConfig, "__getattr__"): _symbolic_local,
     (GlobalConfig, "__getattribute__"): _symbolic_global,
     (chainer.utils, "force_array"): _symbolic_force_array,
+    (chainer.utils, "size_of_shape"): _symbolic_size_of_shape,
 }
 _ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable,
-              (LocalConfig, "__getattr__"): _read_local, (chainer.utils, "force_array"): _force_array}
+              (LocalConfig, "__getattr__"): _read_local, (chainer.utils, "force_array"): _force_array,
+              (chainer.utils, "size_of_shape"): _size_of_shape}
 
 
 @contextlib.contextmanager

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, equal, evaluate, evaluate_shape, is_positive, less
+from ..ir.dims import Dim, equal, evaluate, evaluate_shape, less
 from ..ir.op import OPS
 from ..ir.types import Dynamic, Scalar, Tensor
 
@@ -63,7 +63,7 @@ class Size(Dim):
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, (int, Dim)):
-            known = _same(self.plain, _plain(other))
+            known = equal(self.plain, _plain(other))
             return self.number == _number(other) if known is None else known
         return NotImplemented
 
@@ -93,14 +93,6 @@ class Shape(tuple):
 
 
 _TRUTHS = (bool, np.bool_)
-
-
-def _same(a: Any, b: Any) -> Optional[bool]:
-    """Whether sizes are equal, where the lengths of lists that became arrays are above zero."""
-    difference = a - b
-    if not isinstance(difference, Dim) or not all(symbol.startswith("length") for symbol in difference.symbols):
-        return equal(a, b)
-    return False if is_positive(difference) or is_positive(-difference) else equal(a, b)
 
 
 def sizes(capture: Any, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
