@@ -70,6 +70,15 @@ static dy_windows flattened(const dy_windows *w)
     return flat;
 }
 
+/* Whether the image is its own plane: windows of one element, and whole vectors, behind which nothing is read. */
+static int is_plane(const dy_windows *w)
+{
+    int is = count(w->spots) % WIDTH == 0;
+    for (int axis = 0; axis < 3; axis++)
+        is &= w->kernel[axis] == 1 && w->stride[axis] == 1 && !w->pad[axis] && w->image[axis] == w->spots[axis];
+    return is;
+}
+
 /* to[q] = from[2 * q], in vectors; the element behind the last one is not read */
 static void copy_every_second(DY_T *to, const DY_T *from, const int64_t length)
 {
@@ -411,7 +420,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
-    const int sparse = is_sparse(&at, w->out);
+    const int sparse = is_sparse(&at, w->out), plane = !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = strip_size(sparse, w->out, columns, &at);
     int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
@@ -430,13 +439,13 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
             DY_T *const result = y + n * next_y + g * w->out * useful;
-            for (int64_t i = 0; i < here; i++)
+            for (int64_t i = 0; i < here && !plane; i++)
                 fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
             for (int64_t u = 0; sparse && u < here * useful; u += GATHERED)
                 gathered_product(w->out, depth, filters, 1, where, planes, least(GATHERED, here * useful - u), from + u, to + u,
                                  useful, result, strip, strip + strips);
             if (!sparse)
-                tapped_product(w->out, depth, rows, where, planes, &at, result, strip);
+                tapped_product(w->out, depth, rows, where, plane ? x + n * next_x + g * w->in * useful : planes, &at, result, strip);
             if (g == w->groups - 1)
                 finish(after, n, n + here);
         }
@@ -552,7 +561,7 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
     const int64_t total = rounded(count(plane) * w->out + SLACK), next_x = w->groups * w->in * each;
     const int64_t next_y = step_of_y(w);
     const places largest = places_of(plane, grid);
-    const int sparse = is_sparse(&largest, w->in);
+    const int sparse = is_sparse(&largest, w->in), is = !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / count(grid))) : 1, columns = rounded(images * each);
     const int64_t strips = strip_size(sparse, w->in, images * count(grid), &largest);
     const int64_t parts_size = kinds > 1 ? rounded(images * w->in * each) : 0;
@@ -585,7 +594,7 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
             DY_T *const result = x + n * next_x + g * w->in * each;
-            for (int64_t i = 0; i < here; i++) {
+            for (int64_t i = 0; i < here && !is; i++) {
                 const DY_T *const image = y + (n + i) * next_y + g * w->out * count(w->spots);
                 DY_T *const target = planes + i * total;
                 for (int64_t o = 0; o < w->out; o++)
@@ -599,7 +608,8 @@ static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filt
                     gathered_product(w->in, used, rows + c->rows, 0, where + c->where, planes, least(GATHERED, useful - u),
                                      from + c->begin + u, to + c->begin + u, count(c->at.grid), target, strip, strip + strips);
                 if (!sparse && c->found)
-                    tapped_product(w->in, used, rows + c->rows, where + c->where, planes, &c->at, target, strip);
+                    tapped_product(w->in, used, rows + c->rows, where + c->where,
+                                   is ? y + n * next_y + g * w->out * each : planes, &c->at, target, strip);
             }
             for (int64_t i = 0; kinds > 1 && i < here; i++)
                 join_classes(result + i * next_x, classes, w, parts + i * w->in * each);
@@ -717,6 +727,7 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots), wide = turned_width(w->out);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
+    const int plane = is_plane(w);
     const int64_t images = images_together(w, DEPTH), columns = rounded(images * useful);
     int64_t *const where = memory((rounded(taps) + 2 * columns) * 8 + DEPTH * sizeof(run)
                                   + (l.total * images + wide * (DEPTH + taps)) * sizeof(DY_T));
@@ -726,19 +737,19 @@ static int grad_weight_turned(const dy_windows *w, const DY_T *x, const DY_T *y,
     run *const runs = (run *)(to + columns);
     DY_T *const planes = (DY_T *)(runs + DEPTH), *const panels = planes + l.total * images, *const sums = panels + wide * DEPTH;
     find_taps(where, &l, w);
-    find_places(&at, images, from, l.total, to, next_y);
+    find_places(&at, images, from, plane ? next_x : l.total, to, next_y);
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * taps) {
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
             const DY_T *const rows = y + n * next_y + g * w->out * useful;
-            for (int64_t i = 0; i < here; i++)
+            for (int64_t i = 0; i < here && !plane; i++)
                 fill_planes(planes + i * l.total, &l, w, x + (n + i) * next_x + g * w->in * count(w->image));
             for (int64_t u = 0; u < here * useful; u += DEPTH) {
                 const int64_t depth = least(DEPTH, here * useful - u);
                 for (int64_t o = 0; o < wide; o += COLUMNS)
                     turn_rows(panels + o * DEPTH, least(COLUMNS, wide - o), rows + o * useful, least(COLUMNS, w->out - o), useful,
                               next_y, u, depth);
-                add_turned(depth, wide, taps, planes, where, from + u, runs, panels, sums, n || u);
+                add_turned(depth, wide, taps, plane ? x + n * next_x + g * w->in * useful : planes, where, from + u, runs, panels, sums, n || u);
             }
         }
         turn_rows(filters, taps, sums, taps, wide, 0, 0, w->out);
