@@ -114,3 +114,76 @@ def test_programs():
         for found, wanted in zip(results[1], results[0]):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
     assert compiled.stats()["captures"] == 1 and compiled.stats()["native"] > 10
+
+
+def decoded(x, w, bound):
+    """A list that grows in a loop, as one array."""
+    h, out = x, [x * 3]
+    while float(F.sum(h * h).array) > bound:
+        h = F.tanh(F.matmul(h, w)) * 0.5
+        out.append(h * 2)
+    return F.sum(F.stack(out, axis=1) ** 2), F.concat(out, axis=0)
+
+
+def work(x, w, bound):
+    """Items that are taken off again, by a number of the graph, and one by one."""
+    out, steps = [x * 1.5, x * 0.5], 0
+    while len(out) > 0 and steps < 12:
+        h = out.pop()
+        steps += 1
+        if float(F.sum(h * h).array) > bound:
+            out.append(h * 0.5)
+            out.append(h * -0.25)
+            x = x + h
+    return x * steps
+
+
+def read(x, w, bound):
+    h, out = x, []
+    for i in range(int(abs(x.array).sum())):
+        h = F.sin(h) * w[0]
+        out.append(h)
+    total = F.sum(x)
+    for item in out:
+        total = total + F.sum(item * item)
+    return total, total * len(out)
+
+
+def numbers(x, w, bound):
+    found, h = [], x
+    while float(F.sum(h * h).array) > bound:
+        h = h * 0.7
+        found.append(float(F.max(h).array))
+    return x * sum_of(found)
+
+
+def sum_of(found):
+    total = 0.0
+    for number in found:
+        total = total + number
+    return total
+
+
+@pytest.mark.parametrize("function", [decoded, work, read, numbers], ids=lambda f: f.__name__)
+def test_lists(function):
+    """Values and gradients of two orders; loops that make lists are native as a whole, unless lists are saved in each trip."""
+    compiled = to_static(function, strict=True, backend="c")
+    for seed in range(4):
+        random = np.random.RandomState(seed)
+        x, w = random.randn(2, 3).astype("f"), (random.randn(3, 3) * 0.5).astype("f")
+        results = []
+        for run in (function, compiled):
+            v, u = chainer.Variable(x), chainer.Variable(w)
+            found = run(v, u, 0.05)
+            found = found if isinstance(found, tuple) else (found,)
+            first = chainer.grad([sum(F.sum(y * y) for y in found)], [v, u], enable_double_backprop=True)
+            first = [g for g in first if g is not None]
+            second = chainer.grad([sum(F.sum(g * g) for g in first)], [v])
+            results.append([y.array for y in (*found, *first, *second)])
+        assert len(results[0]) == len(results[1])
+        for found, wanted in zip(results[1], results[0]):
+            np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=1e-4)
+    stats = compiled.stats()
+    assert stats["captures"] == 1 and stats["fallbacks"] == 0 and stats["native"] > 10
+    source = compiled.program(chainer.Variable(x), chainer.Variable(w), 0.05).source
+    assert function is work or "append" not in source and "while" not in source      # its backward wants lists of lists

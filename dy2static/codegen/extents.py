@@ -42,6 +42,7 @@ def symbols_in(graph: Graph) -> Tuple[str, ...]:
     found = {symbol for value in graph.inputs for symbol in symbols_of(value)}
     found.update(value.type.symbol for value in graph.inputs if isinstance(value.type, Extent))
     found.update(symbol for node in graph.walk() for symbol, _, _ in made_symbols(node))
+    found.update(v.type.symbol for node in graph.walk() for v in node.outputs if isinstance(v.type, Extent))
     return tuple(sorted(found))
 
 

@@ -16,6 +16,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
 from ..ir.template import attr_source, fills_out, numpy_source
 from ..ir.types import Extent, Scalar, Stack, Tensor
+from ..ir.types import List as ListType
 from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
@@ -24,6 +25,7 @@ from ..runtime.clocks import Clock
 from ..runtime.workspace import Workspace, give
 from .blocks import BlockWriter
 from .buffers import BufferPlan, Slot, plan
+from .c.lists import as_array, as_items, grown
 from .c.partition import is_native
 from .c.regions import as_stack, pushed
 from .c.scalars import enters_as_array
@@ -353,17 +355,20 @@ class _Emitter(BlockWriter):
 
     def _native(self, node: Node) -> None:
         """A call of native code: what it reads, then the arrays that it fills; it gives the other results."""
-        arguments, others = [], []
+        arguments, others, region = [], [], node.attrs["call"]
         for value in node.inputs:
             text = value.type.symbol if isinstance(value.type, Extent) else self.texts[value]
             if isinstance(value.type, Stack):
                 text = f"{self.names.bind('as_stack', as_stack)}({text}, {self.names.bind('stack_type', value.type)})"
+            elif isinstance(value.type, ListType):
+                text = f"{self.names.bind('as_array', as_array)}({text}, {self.names.bind('list_type', value.type)})"
             elif not isinstance(value.type, Tensor) and enters_as_array(value.type):
                 text = f"{self._numpy('asarray')}({text})"
             arguments.append(text)
+        found_out = {value for value, inside in zip(node.outputs, region.graph.outputs) if inside in region.grown}
         for value in node.outputs:
             self.preferred.pop(value, None)
-            if not enters_as_array(value.type):
+            if not enters_as_array(value.type) or value in found_out:
                 others.append(value)
                 continue
             if value in self.plan.places:
@@ -372,14 +377,19 @@ class _Emitter(BlockWriter):
                 self._line(f"{self._new_name(value)} = {self._empty(value)}", node)
             arguments.append(self.texts[value])
         call = f"{self.names.bind('native', node.attrs['call'].call)}({', '.join(arguments)})"
-        names = [self._new_name(v) for v in others]
+        names = [v.type.symbol if isinstance(v.type, Extent) else self._new_name(v) for v in others]
         self._line(f"{', '.join(names)} = {call}" if names else call, node)
         for value in node.outputs:
             if isinstance(value.type, Scalar) and enters_as_array(value.type):
                 self._line(f"{self.texts[value]} = {self.texts[value]}[()]", node)
         for value, name in zip(others, names):
-            if isinstance(value.type, Stack):
-                bind = self.names.bind
+            bind = self.names.bind
+            if value in found_out:
+                shape, dtype = attr_source(value.shape), self._numpy(f"dtype('{value.dtype}')")
+                self._line(f"{name} = {bind('grown', grown)}({name}, {dtype}, {shape})", node)
+            elif isinstance(value.type, ListType):
+                self._line(f"{name} = {bind('as_items', as_items)}({name}, {bind('list_type', value.type)})", node)
+            elif isinstance(value.type, Stack):
                 self._line(f"{name} = {bind('pushed', pushed)}({name}, {bind('stack_type', value.type)})", node)
 
     def _fresh(self, node: Node) -> None:

@@ -14,6 +14,7 @@ from ...native import products
 from .convolutions import CONVOLUTIONS
 from .draws import write_draw
 from .extents import at_least_one, is_known, not_below
+from .lists import LISTS
 from .nests import checked_index, loops
 from .orders import ORDERS
 from .picks import PICKS, write_picked
@@ -224,4 +225,4 @@ ALONE: Dict[str, Callable[[Any, Node], None]] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
     "scatter_add": _scatter_add, "matmul": _matmul, "stack_product": _stack_product, "turned": _turned,
-    "random_uniform": write_draw, **PICKS, **ORDERS, **WINDOWS, **CONVOLUTIONS}
+    "random_uniform": write_draw, **PICKS, **ORDERS, **LISTS, **WINDOWS, **CONVOLUTIONS}

@@ -7,6 +7,7 @@ from typing import Any, List, Sequence, Set
 from ...ir.c_forms import c_type
 from ...ir.graph import Value
 from ..flatten import Block, Step
+from .lists import SWEEP
 from .places import place_of
 from .scalars import is_number, scalar_type
 
@@ -16,7 +17,7 @@ def write_branch(writer: Any, step: Step) -> None:
     results = step.node.outputs
     for value in results:
         if is_number(value):
-            writer.line(f"{scalar_type(value.type)} {writer.local(value)};")
+            writer.line(f"{writer.declaring(value)}{writer.local(value)};")
         else:
             writer.name(value)
     writer.line(f"if ({writer.scalar(step.node.inputs[0])}) {{")
@@ -95,7 +96,7 @@ class LoopText:
         writer = self.writer
         for k, (variable, begin) in enumerate(zip(self.step.variables, self.loop.state)):
             if is_number(variable):
-                writer.line(f"{scalar_type(variable.type)} {writer.local(variable)} = {writer.scalar(begin)};")
+                writer.line(f"{writer.declaring(variable)}{writer.local(variable)} = {writer.scalar(begin)};")
                 continue
             source = writer.pointer(begin)
             base = writer.kept_by.get(writer.pointers.get(writer.place(begin).base, ""), ()) + writer.kept_by.get(source, ())
@@ -183,6 +184,8 @@ class LoopText:
             writer.line(f"const {scalar_type(variable.type)} {temporary} = {writer.scalar(self.next[k])};")
         for k, temporary in temporaries:
             writer.line(f"{writer.local(self.step.variables[k])} = {temporary};")
+        if writer.lists:
+            writer.line(SWEEP)
         for swap in self.swaps:
             if len(swap) > 1:
                 name, new, start, _, two, _ = swap

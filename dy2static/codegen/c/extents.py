@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Collection, Dict, Iterator, List, Set
 
 from ...ir.dims import Dim, Size, less
 from ...ir.graph import Graph, Node, Value
@@ -126,6 +126,11 @@ def dims_of(node: Node) -> Iterator[Dim]:
 def symbols_of(node: Node) -> Set[str]:
     """The symbols in a node and in its regions."""
     return {symbol for inner in node.walk() for dim in dims_of(inner) for symbol in dim.symbols}
+
+
+def is_grown(value: Value, made: Collection[str]) -> bool:
+    """Whether an array has a size with one of these symbols: those that native code itself finds out."""
+    return isinstance(value.type, Tensor) and any(symbol in made for dim in dims_in(value.type) for symbol in dim.symbols)
 
 
 def with_run_sizes(graph: Graph) -> Graph:

@@ -11,15 +11,17 @@ from ...ir.dims import Dim
 from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
 from ...ir.types import Extent, Scalar, Stack, Tensor
+from ...ir.types import List as ListType
 from ...passes.effects import must_run
 from ..extents import made_symbols
-from . import convolutions, layers, picks, places, windows
+from . import convolutions, layers, lists, picks, places, windows
 from .alone import ALONE
 from .calls import call_as_ops
 from .draws import NATIVE_DRAWS, draws
 from .expand import CALLS, EXPANSIONS
 from .extents import dims_of, is_known, symbols_of
 from .groups import REDUCTIONS
+from .lists import LISTS, has_list, is_list
 from .scalars import has_scalar_form
 
 #: Tables up to this size stand in the text; larger ones are inputs.
@@ -48,6 +50,8 @@ def supported(node: Node) -> bool:
     name = node.op.name
     if not all(map(is_known, dims_of(node))) and not _fits_run_sizes(node):
         return False
+    if name in LISTS:
+        return lists.takes(node)
     if name in CALLS:
         instead = call_as_ops(node)
         return instead is not None and all(map(supported, instead))
@@ -92,7 +96,7 @@ def supported(node: Node) -> bool:
 _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *places.RULES, "mean", "sum_to", "softmax", "log_softmax", "log_softmax_again", "logsumexp", "einsum", "matmul",
     "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at", "take_along", "add_along",
-    "dimension", "argmax", "argmin")) - {"getitem", "diagonal"}
+    "dimension", "argmax", "argmin", *LISTS)) - {"getitem", "diagonal"}
 
 
 def _fits_run_sizes(node: Node) -> bool:
@@ -122,8 +126,10 @@ def _fits(node: Node) -> bool:
 def _has_memory_form(value: Value) -> bool:
     type = value.type
     if isinstance(type, Stack):
-        return not isinstance(type.elem, Stack) and _has_memory_form(Value(type.elem)) and all(
+        return not isinstance(type.elem, (Stack, ListType)) and _has_memory_form(Value(type.elem)) and all(
             is_known(n) and n for n in type.elem.shape)
+    if isinstance(type, ListType):
+        return lists.has_memory_form(type)
     if isinstance(type, Tensor):
         return c_type(type.dtype) is not None
     return isinstance(type, Scalar) and (type.kind != "numpy" or c_type(type.dtype) is not None)
@@ -135,21 +141,24 @@ def _plain_control(node: Node, region: Graph) -> bool:
         return False
     if node.op.name == "if_" and [v.type for v in region.outputs] != [v.type for v in node.outputs]:
         return False
+    if any(inner.op.name == "list_stack" for inner in region.walk()):
+        return False                                           # the size of its result is known in there only
     carried = node.attrs.get("carried", 0)
     return not any(isinstance(v.type, Stack) for v in node.outputs[:carried]) and all(
         _has_memory_form(v) for v in region.outputs)
 
 
-def partition(graph: Graph, kept: Collection[Value] = ()) -> Graph:
+def partition(graph: Graph, kept: Collection[Value] = (), is_inner: bool = False) -> Graph:
     """The graph with a ``native`` node for each group of nodes that C computes at once, also inside of other regions.
 
-    kept: values besides the outputs that are read afterwards.  Values keep their identity.
+    kept: values besides the outputs that are read afterwards.  is_inner: this is a region of a node that stays NumPy's.
+    Values keep their identity.
     """
-    return _Partition(graph, set(kept) | set(graph.outputs)).run()
+    return _Partition(graph, set(kept) | set(graph.outputs), is_inner).run()
 
 
 class _Partition:
-    def __init__(self, graph: Graph, wanted: Set[Value]):
+    def __init__(self, graph: Graph, wanted: Set[Value], is_inner: bool):
         self.graph, self.wanted = graph, wanted
         self.producer = {v: node for node in graph.nodes for v in node.outputs}
         self.order = {node: k for k, node in enumerate(graph.nodes)}
@@ -162,8 +171,38 @@ class _Partition:
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
                 self.leaving.add(node.inputs[0])
         self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node) and not self._may_leak(node)}
+        self._leave_lists(is_inner)
         self.sizes = {symbol: node for node in graph.nodes for inner in node.walk() for symbol, _, _ in made_symbols(inner)}
         self.level: Dict[Node, int] = {}
+
+    def _leave_lists(self, is_inner: bool) -> None:
+        """Lists are handed over as a whole: those that others read, too, stay with them, but for what loops make of them.
+        What leaves, and its items, are objects that may be compared: none of it is native."""
+        if is_inner:
+            self.native -= {node for node in self.native if has_list(node)}
+        waiting = [v for v in self.graph.outputs if is_list(v)]
+        waiting += [v for node in self.graph.nodes if not node.regions and node.op.name not in LISTS
+                    for v in node.inputs if is_list(v)]
+        left: Set[Value] = set()
+        while waiting:
+            value = waiting.pop()
+            if value not in left:
+                left.add(value)
+                for node in self._around(value):
+                    self.native.discard(node)
+                    waiting += [v for v in (*node.inputs, *node.outputs) if is_list(v)]
+        waiting = [v for node in self.graph.nodes for v in (*node.inputs, *node.outputs) if is_list(v)]
+        while waiting:
+            value = waiting.pop()
+            nodes = self._around(value)
+            leaving = [node for node in nodes if node in self.native and not node.regions]
+            if leaving and any(node not in self.native for node in nodes):
+                self.native.difference_update(leaving)
+                waiting += [v for node in leaving for v in (*node.inputs, *node.outputs) if is_list(v)]
+
+    def _around(self, value: Value) -> List[Node]:
+        """What makes and what reads a value."""
+        return [*self.readers.get(value, ()), *([self.producer[value]] if value in self.producer else ())]
 
     def _may_leak(self, node: Node) -> bool:
         """Control flow whose result may be an array that was there before, as a whole, and leaves."""
@@ -224,7 +263,7 @@ class _Partition:
     def _with_regions(self, node: Node) -> Node:
         if not node.regions:
             return node
-        return replace(node, regions=tuple(partition(region) for region in node.regions))
+        return replace(node, regions=tuple(partition(region, is_inner=True) for region in node.regions))
 
     def _region(self, nodes: Sequence[Node]) -> List[Node]:
         """The native node, and behind it the views that others read."""
@@ -244,8 +283,10 @@ class _Partition:
         kept = self._with_sources(kept)
         made = {v for node in kept for v in node.outputs}
         inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
-        symbols = sorted(set().union(*map(symbols_of, kept)))
+        found = [symbol for node in kept for symbol, _, _ in made_symbols(node)]
+        symbols = sorted(set().union(*map(symbols_of, kept)) - set(found))
         inputs += tuple(Value(Extent(symbol), symbol) for symbol in symbols)
+        outputs += tuple(Value(Extent(symbol), symbol) for symbol in dict.fromkeys(found))
         region = Graph(inputs, outputs, tuple(kept), "native")
         native = Node(NATIVE_EFFECT if any(map(must_run, kept)) else NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
         return [native, *views]

@@ -37,7 +37,8 @@ class Place:
 
 def place_of(value: Value) -> Place:
     """The place of a value that has memory of its own."""
-    return Place(value, value.shape, compact_strides(value.shape))
+    shape = getattr(value.type, "shape", ())
+    return Place(value, shape, compact_strides(shape))
 
 
 def compact_strides(shape: Sequence[int]) -> Tuple[int, ...]:

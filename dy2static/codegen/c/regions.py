@@ -6,11 +6,14 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ...ir.graph import Graph, Value
-from ...ir.types import Extent, Scalar, Stack
+from ...ir.types import Extent, Scalar, Stack, Tensor
+from ...ir.types import List as ListType
 from ...native import compiler, library, products, team
 from ...runtime.clocks import NativeClock
 from ...runtime.traceback import show_user_line
-from . import convolutions, draws, orders
+from ..extents import made_symbols
+from . import convolutions, draws, lists, orders
+from .extents import is_grown
 from .parts import Parts
 from .scalars import enters_as_array
 from .writer import CFunction, write
@@ -46,7 +49,7 @@ class Bundle:
         headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text else ""
         headers += draws.HEADER if any(region.draws for region in self.regions) else ""
         headers += "" if self.clock is None else self.clock.header
-        return f"{_INCLUDES}{headers}{convolutions.headers(text)}{orders.headers(text)}\n{text}"
+        return f"{_INCLUDES}{headers}{convolutions.headers(text)}{lists.headers(text)}{orders.headers(text)}\n{text}"
 
     def start(self) -> None:
         """Begin to compile the text, and the libraries that it calls.  Raises `native.compiler.NoCompiler`."""
@@ -76,7 +79,8 @@ class Region:
     """One graph as a C function, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
 
     It gives the outputs that are no arrays: None, the one, or a tuple.  A stack enters as an array, see `as_stack`, and
-    leaves as bytes, see `pushed`.
+    leaves as bytes, see `pushed`; so does a list, see `lists`.  grown: arrays that leave as bytes, because their size is
+    found here.
 
     twin: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
     """
@@ -91,7 +95,9 @@ class Region:
         self._twin: Optional[Tuple[Callable, Any]] = None
         self.draws = draws.graph_draws(graph)
         self.inputs = (*map(_kind, graph.inputs), *(["int"] if self.draws else ()))
-        kinds = list(map(_kind, graph.outputs))
+        made = [symbol for node in graph.nodes for symbol, _, _ in made_symbols(node)]
+        self.grown = frozenset(value for value in graph.outputs if is_grown(value, made))
+        kinds = ["stack" if value in self.grown else _kind(value) for value in graph.outputs]
         self.outputs = (*(k for k in kinds if k == "array"), *(["array"] if self.function.scratch else ()),
                         *(k for k in kinds if k != "array"))
 
@@ -109,6 +115,8 @@ class Region:
         if self._twin is None:
             self._twin = self._make_twin(self.graph)
         function, origins = self._twin
+        inputs = [list(x) if isinstance(value.type, ListType) and isinstance(value.type.elem, Tensor) else
+                  x.tolist() if isinstance(value.type, ListType) else x for value, x in zip(self.graph.inputs, inputs)]
         try:
             results = function(None, *inputs)
         except Exception as error:
@@ -119,7 +127,11 @@ class Region:
         others: List[Any] = []
         waiting = iter(arrays)
         for value, result in zip(self.graph.outputs, results):
-            if enters_as_array(value.type):
+            if value in self.grown:
+                others.append(bytearray(np.ascontiguousarray(result).tobytes()))
+            elif isinstance(value.type, ListType):
+                others.append(bytearray(lists.as_array(result, value.type).tobytes()))
+            elif enters_as_array(value.type):
                 next(waiting)[...] = result
             elif isinstance(value.type, Stack):
                 others.append(bytearray(np.ascontiguousarray(as_stack(result, value.type)).tobytes()))
@@ -133,7 +145,7 @@ def _kind(value: Value) -> str:
         return "array"
     if isinstance(value.type, Extent):
         return "int"
-    return "stack" if isinstance(value.type, Stack) else _KINDS[value.type.kind]
+    return "stack" if isinstance(value.type, (Stack, ListType)) else _KINDS[value.type.kind]
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:
@@ -147,8 +159,7 @@ def as_stack(items: Any, type: Stack) -> np.ndarray:
     """A stack as one array: what a loop has pushed as a list, or in native code."""
     if isinstance(items, np.ndarray):
         return items
-    elem = type.elem
-    return np.array(items, elem.dtype).reshape(len(items), *elem.shape)
+    return lists.as_array(items, type)
 
 
 def pushed(data: bytearray, type: Stack) -> Any:

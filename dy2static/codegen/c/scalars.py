@@ -5,6 +5,7 @@ from typing import Callable, Dict, List, Sequence
 
 from ...ir.c_forms import c_type
 from ...ir.graph import Node, Value
+from ...ir.types import List as ListType
 from ...ir.types import Scalar, Tensor, Type
 
 _TYPES = {"py_bool": "bool", "py_int": "int64_t", "py_float": "double"}
@@ -14,6 +15,8 @@ _SYMBOLS = {"py_add": "+", "py_sub": "-", "py_mul": "*"}
 
 def scalar_type(type: Type) -> str:
     """The C type of a number."""
+    if isinstance(type, ListType):
+        return "dy_list"
     if isinstance(type, Scalar) and type.kind in _TYPES:
         return _TYPES[type.kind]
     return c_type(type.dtype)
@@ -25,8 +28,8 @@ def enters_as_array(type: Type) -> bool:
 
 
 def is_number(value: Value) -> bool:
-    """Whether a value is a C variable: a number, or an array of no dimensions."""
-    return isinstance(value.type, Scalar) or isinstance(value.type, Tensor) and value.ndim == 0
+    """Whether a value is a C variable: a number, an array of no dimensions, a list."""
+    return isinstance(value.type, (Scalar, ListType)) or isinstance(value.type, Tensor) and value.ndim == 0
 
 
 def _plain(node: Node) -> bool:

@@ -21,8 +21,9 @@ from .convolutions import write as write_convolution
 from .draws import graph_draws
 from .epilogues import finished, followers
 from .expand import expand
-from .extents import at_least_one, dims_of, is_known, name_of, with_run_sizes
+from .extents import at_least_one, dims_of, is_grown, is_known, name_of, with_run_sizes
 from .groups import REDUCTIONS, Group, Grouping, nodes_of, readers
+from .lists import SWEEP, is_list, nbytes
 from .loops import LoopWriter
 from .memory import Buffer, arranged, merged_axes
 from .names import CNames
@@ -75,6 +76,9 @@ class Writer:
         self.rooms: List[Buffer] = []                     # buffers of sizes that the run knows
         self.overwriting: List[Tuple[Buffer, Buffer]] = []
         self.stacks: List[str] = []
+        self.lists: List[str] = []                        # variables that hold lists
+        self.storages = "all_lists"
+        self.given.taken.add(self.storages)
         self.clock = 0
         self.lines: List[str] = []
         self.depth = 1
@@ -110,7 +114,7 @@ class Writer:
         self._check_sizes()
         copied: List[Tuple[Value, str]] = []
         for value in self.graph.outputs:
-            if enters_as_array(value.type):
+            if enters_as_array(value.type) and not is_grown(value, self.made):
                 pointer = self._declared(value, f"({c_type(value.dtype)} *)p[{next(pointers)}]", "out_")
                 if value not in self.pointers and self.makes(value, self.block):
                     self.pointers[value] = pointer
@@ -122,12 +126,18 @@ class Writer:
         self.write_block(self.block)
         for value, pointer in copied:
             self.copy(place_of(value), self.place(value), pointer)
+        if not self.buffers:                                   # then there is no scratch memory among the arguments
+            pointers = itertools.count(scratch)
         for value in self.graph.outputs:
             if isinstance(value.type, Stack):
                 name, item = self.names[value], value.type.elem
                 self.line(f"p[{next(pointers)}] = {name}.data;")
                 size = math.prod(item.shape) * item.dtype.itemsize
                 self.line(f"n[{next(numbers['int'])}] = {name}.count * {size};")
+            elif isinstance(value.type, Extent):
+                self.line(f"n[{next(numbers['int'])}] = {name_of(value.type.symbol)};")
+            elif is_list(value) or is_grown(value, self.made):
+                self._given(value, f"p[{next(pointers)}]", f"n[{next(numbers['int'])}]")
             elif not enters_as_array(value.type):
                 kind = "float" if value.type.kind == "py_float" else "int"
                 self.line(f"{'d' if kind == 'float' else 'n'}[{next(numbers[kind])}] = {self.scalar(value)};")
@@ -142,15 +152,35 @@ class Writer:
             head.append(f"    char *const scratch = p[{scratch}];")
         head += [f"    {b.type} *const {b.name} = ({b.type} *)(scratch + {at});" for b, at in zip(self.buffers, offsets)]
         head += [f"    dy_stack {name} = {{0}};" for name in self.stacks]
+        head += [f"    int64_t {name_of(symbol)} = 0;" for symbol in self.made]
+        head += [f"    dy_list {name} = {{0}};" for name in self.lists]
+        head += [f"    dy_storages {self.storages} = {{0}};"] if self.lists else []
+        variables = ", ".join(f"&{name}" for name in self.lists)
+        sweep = f"dy_lists_sweep(&{self.storages}, (dy_list *const[]){{{variables}}}, {len(self.lists)});"
+        self.lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in self.lines]
         for room in self.rooms:
             head.append(f"    dy_room {room.name}_room = {{0}}; {room.type} *{room.name} = 0;")
         rooms = [f"    free({room.name}_room.data);" for room in self.rooms]
+        rooms += [f"    dy_lists_free(&{self.storages});"] if self.lists else []
         back = [f"    *{self.generator} = {before};"] if drawing else []
         tail = ["    if (dy_float_flags()) {", *back, "        return 1;", "    }"] if drawing else []
         tail = [*rooms, *tail, "    return 0;"]
         if drawing or any("goto bail" in line for line in self.lines):
             tail += ["bail:"] + back + [f"    free({name}.data);" for name in self.stacks] + rooms + ["    return 1;"]
         return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
+
+    def _given(self, value: Value, pointer: str, size: str) -> None:
+        """Memory for the caller, with the items of a list or an array whose size was found here."""
+        bytes_ = f"{self.local(value)}.count * {nbytes(value.type)}" if is_list(value) else value.type.size * value.dtype.itemsize
+        self.line(f"{size} = {bytes_};")
+        self.line(f"if (!({pointer} = malloc({size} + 1))) goto bail;")
+        if is_list(value):
+            self.line(f"memcpy({pointer}, {self.local(value)}.data, {size});")
+            return
+        name = self.given.fresh("grown")
+        self.types[name] = f"{c_type(value.dtype)} *"
+        self.line(f"{self.types[name]}const {name} = ({self.types[name]}){pointer};")
+        self.copy(place_of(value), self.place(value), name)
 
     def _input(self, value: Value, pointers: Iterator[int], numbers: Mapping[str, Iterator[int]]) -> None:
         if enters_as_array(value.type):
@@ -159,6 +189,9 @@ class Writer:
                 self.pointers[value] = pointer
             else:
                 self.enter.append(f"const {c_type(value.dtype)} {self.local(value)} = {pointer}[0];")
+        elif is_list(value):
+            name = self.names[value] = self.given.fresh(value.name)
+            self.enter.append(f"const dy_list {name} = {{p[{next(pointers)}], n[{next(numbers['int'])}], 0}};")
         elif isinstance(value.type, Extent):
             name = name_of(value.type.symbol)
             self.given.taken.add(name)
@@ -174,8 +207,25 @@ class Writer:
 
     def _check_sizes(self) -> None:
         """Arrays without elements are NumPy's."""
-        sizes = {dim for node in self.graph.walk() for dim in dims_of(node)}
-        self.enter += sorted(f"if ({size} <= 0) return 1;" for size in sizes)
+        self.known = {value.type.symbol for value in self.graph.inputs if isinstance(value.type, Extent)}
+        self.unchecked = {dim for node in self.graph.walk() for dim in dims_of(node)}
+        self.made = sorted({symbol for dim in self.unchecked for symbol in dim.symbols} - self.known)
+        for symbol in self.made:
+            self.given.taken.add(name_of(symbol))
+            self.types[name_of(symbol)] = "const int64_t"
+        self.enter += [f"if ({size} <= 0) return 1;" for size in self._checked()]
+
+    def _checked(self) -> List[str]:
+        """The sizes that are known by now, and were not before."""
+        found = {dim for dim in self.unchecked if self.known.issuperset(dim.symbols)}
+        self.unchecked -= found
+        return sorted(map(str, found))
+
+    def size_is_known(self, symbol: str) -> None:
+        """From here on a symbol has its number."""
+        self.known.add(symbol)
+        for size in self._checked():
+            self.line(f"if ({size} <= 0) goto bail;")
 
     def _declared(self, value: Value, source: str, prefix: str) -> str:
         name = self.given.fresh(prefix + value.name)
@@ -209,6 +259,9 @@ class Writer:
         """The C variable of one element, or of a number."""
         if value in self.literals:
             return self.literals[value]
+        if is_list(value) and value not in self.names:
+            self.names[value] = self.given.fresh(value.name)
+            self.lists.append(self.names[value])
         if not self.names.get(value):
             self.names[value] = self.given.fresh(f"{value.name}_" if value.ndim else value.name)
             if not value.ndim:
@@ -224,6 +277,10 @@ class Writer:
         for buffer in self.kept_by.get(self.pointers[value], ()):
             buffer.last = max(buffer.last, self.clock)
         return self.pointers[value]
+
+    def declaring(self, value: Value) -> str:
+        """What stands in front of a variable where it is defined; lists are declared at the top."""
+        return "" if is_list(value) else f"{scalar_type(value.type)} "
 
     def variable(self, hint: str) -> str:
         """A name for a variable of the part that is being written."""

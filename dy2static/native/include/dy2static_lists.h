@@ -1,0 +1,113 @@
+/* Lists that grow: items of one size side by side.  A list is a value; what it points to is never changed, only added to
+   behind the items that any list has, so that lists made of one another share their memory. */
+#ifndef DY2STATIC_LISTS_H
+#define DY2STATIC_LISTS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* used: the bytes that lists have; what is behind is free. */
+typedef struct dy_storage {
+    struct dy_storage *next;
+    int64_t used, capacity;
+    int wanted;
+    char data[] __attribute__((aligned(64)));
+} dy_storage;
+
+typedef struct {
+    dy_storage *first;
+    int64_t count, limit;
+} dy_storages;
+
+/* count: negative where memory was gone.  storage: null for memory of somebody else's. */
+typedef struct {
+    char *data;
+    int64_t count;
+    dy_storage *storage;
+} dy_list;
+
+static inline dy_list dy_list_of(dy_storages *all, int64_t count, int64_t size)
+{
+    const int64_t wanted = count * size, capacity = wanted < 16 * size ? 16 * size : 2 * wanted;
+    dy_storage *storage = count < 0 ? 0 : malloc(sizeof(dy_storage) + capacity);
+    if (!storage)
+        return (dy_list){0, -1, 0};
+    *storage = (dy_storage){all->first, wanted, capacity, 0};
+    all->first = storage;
+    all->count++;
+    return (dy_list){storage->data, count, storage};
+}
+
+/* item: null for zeros */
+static inline void dy_item(void *to, const void *item, int64_t size)
+{
+    if (item)
+        memmove(to, item, size);
+    else
+        memset(to, 0, size);
+}
+
+static inline dy_list dy_list_append(dy_storages *all, dy_list list, const void *item, int64_t size)
+{
+    const int64_t used = list.count * size;
+    dy_storage *storage = list.storage;
+    if (!storage || storage->used != used || used + size > storage->capacity) {
+        const dy_list copy = dy_list_of(all, list.count, size);
+        if (copy.count < 0)
+            return copy;
+        if (used)
+            memcpy(copy.data, list.data, used);
+        list = copy;
+        storage = copy.storage;
+    }
+    dy_item(list.data + used, item, size);
+    storage->used = used + size;
+    list.count++;
+    return list;
+}
+
+/* `count` items of zeros, but for the one at a place. */
+static inline dy_list dy_list_single(dy_storages *all, int64_t count, int64_t at, const void *item, int64_t size)
+{
+    const dy_list list = dy_list_of(all, count, size);
+    if (list.count > 0) {
+        memset(list.data, 0, count * size);
+        dy_item(list.data + at * size, item, size);
+    }
+    return list;
+}
+
+/* Free what none of the lists has: done when as much has come up as was left the last time. */
+static inline void dy_lists_sweep(dy_storages *all, dy_list *const *lists, int64_t count)
+{
+    if (all->count < all->limit + 16)
+        return;
+    for (int64_t k = 0; k < count; k++)
+        if (lists[k]->storage)
+            lists[k]->storage->wanted = 1;
+    dy_storage **link = &all->first;
+    while (*link) {
+        dy_storage *const storage = *link;
+        if (storage->wanted) {
+            storage->wanted = 0;
+            link = &storage->next;
+        } else {
+            *link = storage->next;
+            all->count--;
+            free(storage);
+        }
+    }
+    all->limit = 2 * all->count;
+}
+
+static inline void dy_lists_free(dy_storages *all)
+{
+    while (all->first) {
+        dy_storage *const next = all->first->next;
+        free(all->first);
+        all->first = next;
+    }
+}
+
+#endif
