@@ -209,9 +209,7 @@ LEFT = {
     "they draw from NumPy's generators": "random_between random_normal fast_begin fast_uniform fast_between fast_normal fast_kept",
     "they call Python": "numpy_call checked_call sized_call host_call opaque tape_vjp refuse raise_",
     "their results have a size that the run tells": "getitem_span scatter_span",
-    "Python's lists and unions of types": "list_new list_append list_get list_len list_pop list_zeros list_part list_alone list_rest "
-                                          "list_last list_as_last list_grown list_put list_taken list_add list_stack list_unstack "
-                                          "list_join union_new union_tag union_get nothing new_stack push pop stack_add",
+    "unions of types, and stacks, which control flow handles": "union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
     "Python's powers may be ints, floats or complex": "py_pow",
     "not written": """local_conv size tree_loss tree_loss_grad sparse_matmul sparse_sample region_max region_max_grad
@@ -221,6 +219,8 @@ LEFT = {
 
 #: Ops without samples of their own, or whose C form other tests have.
 ELSEWHERE = set("if_ while_ scan gradient_of attached last_gradient once_differentiable randomized_relu tensor_to_scalar "
+ELSEWHERE |= set("""list_new list_append list_get list_len list_pop list_zeros list_part list_alone list_rest list_last list_as_last
+    list_grown list_put list_taken list_add list_stack list_unstack list_join""".split())
                 "stack_product".split())
 
 
