@@ -5,6 +5,8 @@ import math
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from ...ir.c_forms import c_constant, c_type
 from ...ir.dims import broadcast_shapes
 from ...ir.graph import Node, Value
@@ -258,26 +260,34 @@ def _bincount(writer: Any, node: Node) -> None:
         writer.line(f"if ({source}[{i}] < {value.shape[0]}) ++{target}[{source}[{i}]];")
 
 
-def _weighted_take(writer: Any, node: Node) -> None:
-    (value,), (x, indices, _) = node.outputs, node.inputs
-    source, chosen, shares, target = (*(writer.pointer(v) for v in node.inputs), zeros(writer, value))
+def _weighted(writer: Any, node: Node, size: int, statement: Callable[[str, str, str], str], simd: bool) -> None:
+    """For each row, all places of a table of indices; statement: from the place in the row, the index, and the weight."""
+    x, indices, weights = node.inputs
+    chosen, shares = writer.pointer(indices), writer.pointer(weights)
     rows, columns = indices.shape
-    with loops(writer, "a", (rows, columns)) as (j, k):
-        checked_index(writer, "to", f"{chosen}[{j} * {columns} + {k}]", x.shape[1])
-        with loops(writer, "c", (x.shape[0],)) as (i,):
-            part = f"{source}[{i} * {x.shape[1]} + to] * {shares}[{j} * {columns} + {k}]"
-            writer.line(f"{target}[{i} * {columns} + {k}] += {part};")
+    checked = writer.scratch(rows * columns, np.dtype("int32"))
+    with loops(writer, "a", (rows * columns,)) as (place,):
+        checked_index(writer, "to", f"{chosen}[{place}]", size)
+        writer.line(f"{checked}[{place}] = (int32_t)to;")
+    with loops(writer, "c", (x.shape[0], rows), columns) as (i, j):
+        if simd:
+            writer.line("#pragma omp simd")
+        there = f"{j} * {columns} + k"
+        writer.line(f"for (int64_t k = 0; k < {columns}; ++k) {statement(i, f'{checked}[{there}]', f'{shares}[{there}]')}")
+
+
+def _weighted_take(writer: Any, node: Node) -> None:
+    (value,), x = node.outputs, node.inputs[0]
+    source, target = writer.pointer(x), zeros(writer, value)
+    _weighted(writer, node, x.shape[1], lambda i, to, share: (
+        f"{target}[{i} * {value.shape[1]} + k] += {source}[{i} * {x.shape[1]} + {to}] * {share};"), True)
 
 
 def _weighted_add(writer: Any, node: Node) -> None:
-    (value,), (x, indices, _) = node.outputs, node.inputs
-    source, chosen, shares, target = (*(writer.pointer(v) for v in node.inputs), zeros(writer, value))
-    rows, columns = indices.shape
-    with loops(writer, "a", (rows, columns)) as (j, k):
-        checked_index(writer, "to", f"{chosen}[{j} * {columns} + {k}]", value.shape[1])
-        with loops(writer, "c", (x.shape[0],)) as (i,):
-            part = f"{source}[{i} * {columns} + {k}] * {shares}[{j} * {columns} + {k}]"
-            writer.line(f"{target}[{i} * {value.shape[1]} + to] += {part};")
+    (value,), x = node.outputs, node.inputs[0]
+    source, target = writer.pointer(x), zeros(writer, value)
+    _weighted(writer, node, value.shape[1], lambda i, to, share: (
+        f"{target}[{i} * {value.shape[1]} + {to}] += {source}[{i} * {x.shape[1]} + k] * {share};"), False)
 
 
 #: Ops by name.
