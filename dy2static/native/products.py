@@ -81,9 +81,9 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
         const int64_t most = 4 * dy_team->threads, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
         if (m > n || m >= 2 * HEIGHT)       /* pieces of columns pack all of A, each for itself */
-            dy_share(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 96, 16));
+            dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 96, 16));
         else
-            dy_share(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
+            dy_share_freely(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
         return;
     }}
     if (work >= {large} && !dy_team && onednn && m > 1 && n > 1

@@ -52,7 +52,7 @@ static int share_images(convolution *function, const dy_windows *w, const int64_
 {
     int failed = 0;
     const shared_windows all = {function, w, a, filters, result, 0, 0, next_a, next_result, &failed, after};
-    dy_share(some_images, &all, w->batch, (w->batch + shares - 1) / shares);
+    dy_share_freely(some_images, &all, w->batch, (w->batch + shares - 1) / shares);
     return failed;
 }
 
@@ -74,7 +74,7 @@ static int share_channels(convolution *function, const dy_windows *w, const int6
     int failed = 0;
     const shared_windows all = {function, w, a, b, result, 0, 0, 0, 0, &failed, 0};
     const int64_t step = (w->out / shares + 3) / 4 * 4;
-    dy_share(some_channels, &all, w->out, step);
+    dy_share_freely(some_channels, &all, w->out, step);
     return failed;
 }
 

@@ -1,7 +1,8 @@
 /* Work in shares for several threads: what generated code and libraries of ours know of the team (dy2static_team.h).
 
-   A body does the elements from `begin` to `end` of `count`.  Each call does one share: `step` elements, the last one what is
-   left.  That holds for any number of threads, so that what is summed by shares is the same for all of them. */
+   A body does the elements from `begin` to `end` of `count`.  With `dy_share` each call does one share: `step` elements, the
+   last one what is left.  That holds for any number of threads, so that what is summed by shares is the same for all of them.
+   With `dy_share_freely` one thread does all in one call: where it is more work to do several shares. */
 #ifndef DY2STATIC_SHARES_H
 #define DY2STATIC_SHARES_H
 
@@ -16,7 +17,7 @@ static const struct {
 
 void dy2static_set_team(const void *team) { dy_team = team; }
 
-static void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
+static inline void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
 {
     if (dy_team && count > step) {
         dy_team->run(body, given, count, step);
@@ -24,6 +25,14 @@ static void dy_share(dy_body *body, const void *given, const int64_t count, cons
     }
     for (int64_t begin = 0; begin < count; begin += step)
         body(given, begin, begin + step < count ? begin + step : count);
+}
+
+static inline void dy_share_freely(dy_body *body, const void *given, const int64_t count, const int64_t step)
+{
+    if (dy_team && count > step)
+        dy_team->run(body, given, count, -step);
+    else
+        body(given, 0, count);
 }
 
 #endif

@@ -1,17 +1,21 @@
 /* The threads that take part in shared work, one team for the process: the library that team.py builds.
 
    Shares are dealt in one range to each thread, which keeps parts of arrays in the caches of one core; who has no more takes
-   from others.  The caller never waits for a thread that has not begun: on a loaded machine it does all by itself.  It waits
-   for shares that others are at; where that took too long, or nobody came to help, the next few jobs are done alone.
+   from others.  The caller never waits for a thread that has not begun.  It waits for shares that others are at; where that
+   took too long, or nobody came to help, the next few jobs are done alone, and so are all while other processes want every
+   core.
 
    Workers look for more work for some microseconds before they go to sleep, and leave the core when others want it.  A child
    made by fork has no workers and does not start any. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
@@ -21,7 +25,8 @@ enum {
     CROWDED = 20 * 1000,            /* sched_yield took longer: others use this core */
     SLOW = 50 * 1000,               /* to wait so long may be chance */
     LONG = 100 * 1000,              /* against this it is little to wake others */
-    MOST_SKIPPED = 256
+    MOST_SKIPPED = 256,
+    ASK_AFTER = 20 * 1000 * 1000
 };
 
 /* Floating-point state: workers compute as the caller would, and the caller gets their exceptions. */
@@ -66,10 +71,10 @@ static int64_t threads = 1;
 static int workers;
 static int busy;                    /* somebody has the team */
 static int64_t jobs;                /* how many there were */
-static __attribute__((aligned(64))) int64_t open;       /* the number of the job at hand, or 0 */
+static __attribute__((aligned(64))) int64_t current;    /* the number of the job at hand, or 0 */
 static __attribute__((aligned(64))) int inside;         /* workers that look at the job */
 static int sleeping, flags, helped;
-static int skip, penalty;
+static int skip, penalty, insisting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_to_do = PTHREAD_COND_INITIALIZER;
 
@@ -129,7 +134,7 @@ static void wait_for_work(const int64_t last)
         int64_t begun = GET(jobs);
         for (int64_t begin = now(), before = begin, after; ; before = after) {
             for (int k = 0; k < 8; k++, pause_a_little()) {
-                const int64_t seen = GET(open);
+                const int64_t seen = GET(current);
                 if (seen && seen != last)
                     return;
             }
@@ -139,7 +144,7 @@ static void wait_for_work(const int64_t last)
             if (after - before > CROWDED || after - begin > AWAKE)
                 break;
         }
-        if (GET(open) && GET(open) != last)
+        if (GET(current) && GET(current) != last)
             return;
         sleep_after(begun);
     }
@@ -165,6 +170,16 @@ static void find_cores(void) {}
 static void leave(const int taken) {}
 #endif
 
+/* To wake a worker must not take the core from another thread, the caller for one: only who has a core for it helps. */
+static void be_modest(void)
+{
+#if defined(__linux__)
+    const struct sched_param same = {0};
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        sched_setscheduler(0, SCHED_BATCH, &same);
+#endif
+}
+
 static void help(const int me)
 {
     set_state(&job.state);
@@ -180,10 +195,11 @@ static void help(const int me)
 static void *worker(void *number)
 {
     const int me = (int)(intptr_t)number;
+    be_modest();
     for (int64_t last = 0;;) {
         wait_for_work(last);
         ADD(inside, 1);
-        const int64_t seen = GET(open);             /* before this the caller waits for us, or there is no job */
+        const int64_t seen = GET(current);             /* before this the caller waits for us, or there is no job */
         if (seen && seen != last) {
             last = seen;
             if (me < job.threads)
@@ -215,8 +231,10 @@ static void hire(void)
         threads = workers + 1;                      /* there are no more to be had */
 }
 
-static void alone(dy_body *body, const void *given, const int64_t count, const int64_t step)
+static void alone(dy_body *body, const void *given, const int64_t count, int64_t step)
 {
+    if (step < 0)
+        step = count;
     for (int64_t begin = 0; begin < count; begin += step)
         body(given, begin, begin + step < count ? begin + step : count);
 }
@@ -253,6 +271,39 @@ static int64_t wait_for_others(const int64_t begin)
     return now() - begin;
 }
 
+/* Whether others want all cores: looked up from time to time. */
+#if defined(__linux__)
+static int all_cores_wanted(void)
+{
+    char text[64];
+    int space = 0;
+    const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    const ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    text[length > 0 ? length : 0] = 0;
+    const char *at = text;                          /* three averages, then: threads that want to run / all */
+    for (; *at && space < 3; at++)
+        space += *at == ' ';
+    const int64_t ours = 1 + workers - GET(sleeping);
+    return atoll(at) - ours >= sysconf(_SC_NPROCESSORS_ONLN);
+}
+#else
+static int all_cores_wanted(void) { return 0; }
+#endif
+
+static int is_crowded(const int64_t time)
+{
+    static int64_t asked;
+    static int crowded;
+    if (time - asked > ASK_AFTER) {
+        asked = time;
+        crowded = all_cores_wanted();
+    }
+    return crowded;
+}
+
 /* How many jobs to do alone after a short one that nobody came to, or one that others were long at. */
 static void learn(const int64_t worked, const int64_t waited)
 {
@@ -266,15 +317,17 @@ static void learn(const int64_t worked, const int64_t waited)
     skip = penalty;
 }
 
+/* step: of a share, or less than 0: of one for each thread that comes, all at once if none does. */
 static void run(dy_body *body, const void *given, int64_t count, int64_t step)
 {
-    const int64_t shares = (count + step - 1) / step;
+    const int64_t size = step < 0 ? -step : step, shares = (count + size - 1) / size;
     if (GET(threads) < 2 || shares < 2 || __atomic_exchange_n(&busy, 1, __ATOMIC_SEQ_CST)) {
         alone(body, given, count, step);
         return;
     }
-    if (skip > 0) {
-        skip--;
+    const int64_t begin = now();
+    if (!insisting && (skip > 0 || is_crowded(begin))) {
+        skip -= skip > 0;
         SET(busy, 0);
         alone(body, given, count, step);
         return;
@@ -284,18 +337,17 @@ static void run(dy_body *body, const void *given, int64_t count, int64_t step)
     job.body = body;
     job.given = given;
     job.count = count;
-    job.step = step;
+    job.step = size;
     job.threads = (int)threads;
     job.ranges = shares < threads ? (int)shares : (int)threads;
     job.state = get_state();
     job.core = core();
     deal(shares, job.ranges);
     flags = helped = 0;
-    const int64_t begin = now();
-    SET(open, ++jobs);
+    SET(current, ++jobs);
     wake(job.ranges - 1);
     take_part(0);
-    SET(open, 0);
+    SET(current, 0);
     const int64_t done = now(), waited = wait_for_others(done);
     learn(done - begin, waited);
     if (flags)
@@ -319,6 +371,9 @@ void set_threads(int count)
 
 int get_threads(void) { return (int)GET(threads); }
 
+/* Whether to share whatever it is worth: for tests. */
+void insist(int always) { SET(insisting, always); }
+
 /* Workers that there are. */
 int get_workers(void) { return workers; }
 
@@ -328,7 +383,7 @@ static void in_child(void)
     pthread_cond_init(&work_to_do, 0);
     threads = team.threads = 1;
     workers = busy = inside = sleeping = skip = penalty = 0;
-    open = 0;
+    current = 0;
 }
 
 static __attribute__((constructor)) void watch_forks(void) { pthread_atfork(0, 0, in_child); }
