@@ -77,6 +77,8 @@ def _steps(outcome: Outcome, nodes: Differentiation, native: bool, profile: Opti
         yield emission
         forward = emission.finish()
         program = assemble(outcome, nodes, forward)
+        if native:
+            hotpath.note(program.call)
         for segment in program.segments:
             segment.plan = segment.plan.made_for(native, profile)
         program.with_clocks = functools.partial(_program, outcome, nodes, native)

@@ -381,6 +381,22 @@ def test_plain_steps_do_without_chainer(optimizer, monkeypatch):
         enable_to_static(True)
 
 
+def test_programs_made_meanwhile_have_them_too(monkeypatch):
+    """While the library is being compiled."""
+    hotpath.stop()
+    monkeypatch.setattr(hotpath.hotpath, "is_kept", lambda: False)
+    monkeypatch.setattr(hotpath, "_SECONDS", 3600)
+    monkeypatch.setattr(hotpath, "_waiting", [])
+    compiled = to_static(double, backend="c")
+    y = compiled(Variable(A.copy()))
+    space = compiled.dispatcher.programs[0].call.__globals__
+    assert space["make_variable"] is node.make_variable and type(node.make_variable).__name__ == "function"
+    hotpath._waiting[0].cancel()
+    hotpath.start()
+    assert space["make_variable"] is node.make_variable and type(node.make_variable).__name__ != "function"
+    assert exact(compiled(Variable(A.copy())).array) == exact(y.array) and not hotpath._early
+
+
 def test_nothing_is_left_behind():
     """References and memory over many steps."""
     hotpath.start()

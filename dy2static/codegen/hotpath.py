@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any, Callable, Dict, List, Tuple
 
 import chainerx
@@ -19,6 +20,7 @@ from . import guards
 _SECONDS = 0.2              # so long after the first native program: a first call is not to wait for a compiler twice
 _waiting: List[threading.Timer] = []
 _replaced: List[Tuple[Dict, Any, Callable]] = []
+_early: List[weakref.ref] = []
 _unused = [True]            # whoever takes it out replaces the functions: there is no lock that a fork could leave closed
 
 # what is where: the namespace, the key, and the name in the C text
@@ -47,6 +49,12 @@ def prepare() -> None:
         _waiting[0].start()
 
 
+def note(call: Callable) -> None:
+    """Let the entry of a native program have the functions, too, that are still being compiled."""
+    if _waiting and _waiting[0].is_alive():
+        _early.append(weakref.ref(call))
+
+
 def start() -> None:
     """Let native functions do it from now on, where there can be any; a second time nothing happens."""
     if not _unused or chainerx.is_available():
@@ -59,6 +67,10 @@ def start() -> None:
     for space, key, name in _PLACES:
         _replaced.append((space, key, space[key]))
         space[key] = found[name]
+    for call in [reference() for reference in _early]:
+        if call is not None:
+            call.__globals__.update({name: found[name] for name in ("make_variable", "connect")})
+    _early.clear()
 
 
 def stop() -> None:
