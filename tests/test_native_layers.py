@@ -1,5 +1,7 @@
 """Convolutions, pooling and normalisation in native programs: every variant of Chainer's is C, with eager's values and
 gradients; and what follows a convolution, image by image."""
+import warnings
+
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from dy2static import config, to_static
 from dy2static.codegen.c import partition
-from dy2static.native import compiler, team
+from dy2static.native import announce, compiler, team
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
@@ -194,3 +196,24 @@ def test_followers(function, threads):
                 np.testing.assert_allclose(mine.array, eager.array, rtol=1e-4, atol=1e-4)
     (program,) = compiled.dispatcher.programs
     assert ("dy_finish" in program.native_code) == (function in FOLLOWED)
+
+
+def test_without_a_compiler():
+    """Patches and NumPy's products take over, which is said once."""
+    announce.forget()
+    with config.CC.set("no-such-compiler"), warnings.catch_warnings(record=True) as seen, chainer.no_backprop_mode():
+        warnings.simplefilter("always")
+        for function in (pooled, deconvolved):
+            compiled = native(lambda x, w, b: function(x, w, b))
+            np.testing.assert_allclose(compiled(X2, W2, B2).array, function(X2, W2, B2).array, rtol=1e-5, atol=1e-5)
+            assert compiled.stats()["native"] == 0
+    announce.forget()
+    assert ["there is no C compiler" in str(w.message) for w in seen] == [True]
+
+
+def test_without_onednn():
+    """Convolutions have no need of it."""
+    with config.ONEDNN.set("none"), chainer.no_backprop_mode():
+        compiled = native(lambda x, w, b: pooled(x, w, b))
+        np.testing.assert_allclose(compiled(X2, W2, B2).array, pooled(X2, W2, B2).array, rtol=1e-5, atol=1e-5)
+        assert is_c(compiled)
