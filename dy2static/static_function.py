@@ -146,7 +146,7 @@ class BoundStaticFunction(StaticCallable):
         self.static, self.instance = static, instance
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.static.dispatcher.run((self.instance, *args), kwargs)
+        return self.static(self.instance, *args, **kwargs)
 
     @property
     def python_function(self) -> Callable:              # type: ignore[override]
