@@ -165,6 +165,13 @@ def test_training(backend):
     assert stats["captures"] == stats["programs"] == 1 and stats["native"] > 0
 
 
+def test_texts_come_again():
+    """What is compiled does not depend on addresses: a later process finds it on disk."""
+    arguments = array(8, 5), np.arange(8, dtype="i") % 3
+    kept = [to_static(Net().forward, strict=True, backend="c").program(*arguments) for _ in range(8)]
+    assert len({program.native_code for program in kept}) == 1
+
+
 def test_native_after():
     """NumPy computes the first calls of a program bit by bit as before."""
     compiled = to_static(elementwise, strict=True, backend="auto")

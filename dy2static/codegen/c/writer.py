@@ -402,8 +402,9 @@ class Writer:
         if not group.shape:
             self.lines += ["    " * (self.depth - 1) + line for line in lines]
             return
-        numbers = {self.local(value): scalar_type(value.type) for value in group.values()
-                   if value.ndim == 0 and value not in self.literals}
+        values = group.values()                         # a set: the text must not depend on its order
+        numbers = {self.local(value): scalar_type(value.type) for node in group.nodes for value in node.outputs
+                   if value in values and value.ndim == 0 and value not in self.literals}
         inside = {name: self.given.fresh(name) for name in numbers}
         lines = [IDENTIFIER.sub(lambda found: inside.get(found.group(), found.group()), line) for line in lines]
         for name, type in numbers.items():
