@@ -9,6 +9,7 @@ import pytest
 from chainer import testing
 
 from dy2static import to_static
+from dy2static.native import compiler
 
 RNG = np.random.RandomState(0)
 SIZES = (3, 4, 6, 5, 9, 1, 2, 12)
@@ -144,6 +145,17 @@ def test_one_program_serves_all(name):
     function, make_args = FREE[name]
     info = compare(to_static(function), function, make_args)
     assert info.captures <= 3 + (name == "state") and info.fallbacks == 0       # a counter takes one more
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices"])
+def test_native_code_of_any_size(name):
+    function, make_args = FREE[name]
+    static = to_static(function, backend="c")
+    info = compare(static, function, make_args)
+    assert info.captures == 3 and info.fallbacks == 0
+    program = static.dispatcher.programs[-1]
+    assert program.has_free_sizes and "int64_t dim_length_n0" in program.native_code
 
 
 @pytest.mark.parametrize("name", FIXED)

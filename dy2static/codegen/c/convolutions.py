@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict
 from ...ir.graph import Node
 from ...native import convolutions
 from ...native.convolutions import Windows
+from .extents import is_known
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
 _FUNCTIONS = {"conv": "dy_conv", "conv_transpose": "dy_conv_transpose", "conv_grad_weight": "dy_conv_grad_weight"}
@@ -28,7 +29,8 @@ def write(writer: Any, node: Node, before: str = "", *more: str) -> None:
     (value,) = node.outputs
     arguments = ["&windows", *(writer.pointer(v) for v in node.inputs), writer.name(value), *more]
     writer.line("{")
-    writer.line(f"    static const dy_windows windows = {_windows(node).text()};")
+    windows = _windows(node)
+    writer.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
     if before:
         writer.line(f"    {before}")
     writer.line(f"    if ({_FUNCTIONS[node.op.name]}_{_SUFFIXES[value.dtype.name]}({', '.join(arguments)})) goto bail;")

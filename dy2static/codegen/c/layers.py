@@ -5,11 +5,14 @@ from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
+from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ...ops.elementwise import cast, clip, log, maximum, sqrt, square
 from ...ops.movement import reshape
 from ...ops.reduction import sum_
 from ...ops.rules import reduced
+from ...ops.scalar import dimension, scalar_to_tensor
+from .extents import is_known
 
 _Axes = Tuple[int, ...]
 
@@ -19,11 +22,18 @@ def _kept(value: Value, x: Value, axis: _Axes) -> Value:
     return reshape(value, shape=reduced(x.shape, axis, True))
 
 
-def _count(x: Value, gamma: Value) -> float:
-    return float(x.type.size // gamma.type.size)
+def _number(size: Size, dtype: Any) -> Any:
+    """A size as a number to divide by; as a 0-d array where only the run knows it."""
+    if is_known(size):
+        return float(size)
+    return scalar_to_tensor(dimension(size=size), dtype=dtype)
 
 
-def _statistics(x: Value, axis: _Axes, count: float) -> Tuple[Value, Value]:
+def _count(x: Value, gamma: Value) -> Any:
+    return _number(x.type.size // gamma.type.size, x.dtype)
+
+
+def _statistics(x: Value, axis: _Axes, count: Any) -> Tuple[Value, Value]:
     """The mean and the variance."""
     mean = sum_(x, axis=axis) / count
     return mean, sum_(square(x - _kept(mean, x, axis)), axis=axis) / count
@@ -47,7 +57,8 @@ def _batch_norm(x: Value, gamma: Value, beta: Value, *, axis: _Axes, eps: float)
 def _batch_norm_grad(x: Value, gamma: Value, g: Value, mean: Value, inv_std: Value, *, axis: _Axes) -> Tuple[Value, ...]:
     scale = _kept(gamma * inv_std, x, axis)                 # first, so that it is there for the loops below
     gbeta, ggamma = sum_(g, axis=axis), sum_(g * _normal(x, mean, inv_std, axis), axis=axis)
-    share = float(gamma.dtype.type(1.0 / (x.type.size // gamma.type.size)))
+    count = x.type.size // gamma.type.size
+    share = float(gamma.dtype.type(1.0 / count)) if is_known(count) else 1.0 / _number(count, gamma.dtype)
     x_hat = _normal(x, mean, inv_std, axis)
     gx = scale * (g - (x_hat * _kept(ggamma, x, axis) + _kept(gbeta, x, axis)) * share)
     return gx, ggamma, gbeta
@@ -93,7 +104,7 @@ def _batch_renorm_grad(x: Value, gamma: Value, g: Value, std: Value, r: Value, x
 
 
 def _standardize(x: Value, *, eps: float) -> Tuple[Value, ...]:
-    mean, var = _statistics(x, (1,), float(x.shape[1]))
+    mean, var = _statistics(x, (1,), _number(x.shape[1], x.dtype))
     inv_std = 1.0 / sqrt(var + eps)
     return _normal(x, mean, inv_std, (1,)), inv_std
 
@@ -152,5 +163,5 @@ def takes(node: Node) -> bool:
     """Whether the formulas hold: for elements, of one type of float."""
     values = (*node.inputs, *node.outputs)
     if node.op.name == "contrast":
-        return node.inputs[0].dtype.kind == "f" and node.inputs[1].dtype.kind in "if" and node.inputs[0].type.size > 0
-    return node.inputs[0].type.size > 0 and all(v.dtype == values[0].dtype and v.dtype.kind == "f" for v in values)
+        return node.inputs[0].dtype.kind == "f" and node.inputs[1].dtype.kind in "if" and 0 not in node.inputs[0].shape
+    return 0 not in node.inputs[0].shape and all(v.dtype == values[0].dtype and v.dtype.kind == "f" for v in values)

@@ -19,7 +19,7 @@ from .alone import ALONE
 from .calls import call_as_ops
 from .draws import NATIVE_DRAWS, draws
 from .expand import CALLS, EXPANSIONS
-from .extents import dims_of, is_known, symbols_of
+from .extents import dims_in, dims_of, is_known, symbols_of
 from .groups import REDUCTIONS
 from .lists import LISTS, has_list, is_list
 from .scalars import has_scalar_form
@@ -96,7 +96,11 @@ def supported(node: Node) -> bool:
 _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *places.RULES, "mean", "sum_to", "softmax", "log_softmax", "log_softmax_again", "logsumexp", "einsum", "matmul",
     "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at", "take_along", "add_along",
-    "dimension", "argmax", "argmin", *LISTS)) - {"getitem", "diagonal"}
+    "dimension", "argmax", "argmin", *LISTS, *layers.LAYERS)) - {"getitem", "diagonal"}
+
+
+#: Ops whose text is right for any number of images, if that is all that only the run knows.
+_OF_ANY_BATCH = frozenset((*convolutions.CONVOLUTIONS, *windows.WINDOWS))
 
 
 def _fits_run_sizes(node: Node) -> bool:
@@ -104,6 +108,9 @@ def _fits_run_sizes(node: Node) -> bool:
     if node.op.name in ("getitem", "scatter_slice"):
         return all(entry[2] == 1 or all(e is None or is_known(e) for e in entry[:2])
                    for entry in node.attrs["index"] if isinstance(entry, tuple))
+    if node.op.name in _OF_ANY_BATCH:
+        others = tuple(v.shape[1:] for v in (*node.inputs, *node.outputs)), tuple(node.attrs.values())
+        return not any(True for _ in dims_in(others))
     return bool(node.regions) or node.op.kind == "elementwise" or node.op.name in _OF_ANY_SIZE
 
 

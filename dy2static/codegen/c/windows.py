@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from ...ir.c_forms import c_constant, c_suffix, c_type
 from ...ir.graph import Node
 from ...native.convolutions import Windows
+from .extents import is_known
 from .nests import along, at, loops, zeros
 from .places import compact_strides
 from .shares import MOST, Level, Share, cut
@@ -138,8 +139,10 @@ def written_pool(writer: Any, node: Node, outermost: bool = False) -> Optional[T
     source, target, type, index = writer.pointer(x), writer.name(value), c_type(value.dtype), c_type(indexes.dtype)
     found, wide = writer.name(indexes) if writer.outside.get(indexes) else "", f"int{8 * value.dtype.itemsize}_t"
     sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
-    share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
-                math.prod(sizes) * math.prod(w.kernel) * _TAP)
+    share = None
+    if is_known(w.count):
+        share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
+                    math.prod(sizes) * math.prod(w.kernel) * _TAP)
     share = Share(names[0], w.count, -(-w.count // MOST)) if outermost else share
     state, held, tap = "dy_state", "dy_places", "dy_tap"
     lines = [f"    const dy_float_state {state} = dy_save_float_state();"]
@@ -169,10 +172,10 @@ def _max_pool_by_rows(writer: Any, node: Node) -> bool:
     types = {"float32": "f32", "float64": "f64"}.get(value.dtype.name), {"uint8": "u8", "int32": "i32"}.get(indexes.dtype.name)
     windows = Windows(math.prod(x.shape[:2]), 1, 1, 1, x.shape[2:], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
                       attrs["pad"], (1,) * len(attrs["kernel"]))
-    if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or not value.type.size:
+    if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or 0 in value.shape:
         return False
     writer.line("{")
-    writer.line(f"    static const dy_windows windows = {windows.text()};")
+    writer.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
     places = writer.name(indexes) if writer.outside.get(indexes) else "0"
     writer.line(f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {writer.pointer(x)}, {writer.name(value)}, {places});")
     writer.line("}")

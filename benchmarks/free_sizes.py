@@ -1,0 +1,79 @@
+"""What a program for arrays of many sizes costs beside one for their size, and beside eager Chainer.
+
+    python benchmarks/free_sizes.py [--threads 1]
+
+Batches of an MLP and of a small convolutional network: loss and gradients, per call.  First a program for each size is
+measured (``dynamic=False``), then the one for all sizes, both as native code and as NumPy calls, alternately in one process.
+"""
+import argparse
+import os
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--threads", type=int, default=1)
+options = parser.parse_args()
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = str(options.threads)
+
+from dy2static import to_static  # noqa: E402
+import chainer  # noqa: E402
+import chainer.functions as F  # noqa: E402
+import chainer.links as L  # noqa: E402
+import numpy as np  # noqa: E402
+import timing  # noqa: E402
+
+
+class MLP(chainer.Chain):
+    def __init__(self, n_in, n_units):
+        super().__init__()
+        with self.init_scope():
+            self.l1, self.l2, self.l3 = L.Linear(n_in, n_units), L.Linear(n_units, n_units), L.Linear(n_units, 10)
+
+    def loss(self, x, t):
+        return F.softmax_cross_entropy(self.l3(F.relu(self.l2(F.relu(self.l1(x))))), t)
+
+
+class CNN(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.conv, self.bn = L.Convolution2D(3, 16, 3, pad=1, nobias=True), L.BatchNormalization(16)
+            self.fc = L.Linear(16 * 64, 10)
+
+    def loss(self, x, t):
+        h = F.max_pooling_2d(F.relu(self.bn(self.conv(x))), 2)
+        return F.softmax_cross_entropy(self.fc(h), t)
+
+
+def step(model, loss, x, t):
+    """One call and its gradients."""
+    def run():
+        model.cleargrads()
+        loss(x, t).backward()
+    return run
+
+
+def candidates(model, shape, batch):
+    """By name: eager, and programs for one size and for many, on two backends."""
+    def data(n):
+        return np.random.rand(n, *shape).astype("f"), np.random.randint(0, 10, n).astype("i")
+
+    found = {"eager": step(model, model.loss, *data(batch))}
+    for backend in ("numpy", "c"):
+        fixed = to_static(model.loss, backend=backend, strict=True, dynamic=False)
+        free = to_static(model.loss, backend=backend, strict=True)
+        for n in (2, 3, 4):                             # the third size frees the batch
+            step(model, free, *data(n))()
+        assert free.cache_info().captures == 3
+        found[f"{backend}, one size"] = step(model, fixed, *data(batch))
+        found[f"{backend}, many sizes"] = step(model, free, *data(batch))
+    return found
+
+
+print(f"{'':<24}{'eager':>10}{'NumPy: one, many sizes':>30}{'C: one, many sizes':>30}")
+MODELS = (("MLP 16-64-64-10", MLP(16, 64), (16,), 8), ("MLP 784-1000-1000-10", MLP(784, 1000), (784,), 100),
+          ("CNN 16 x 16, batch 32", CNN(), (3, 16, 16), 32))
+for title, model, shape, batch in MODELS:
+    functions = candidates(model, shape, batch)
+    eager, *rest = timing.seconds_per_call(list(functions.values()), blocks=20)
+    pairs = [f"{one * 1e6:9.0f} {many * 1e6:9.0f} ({many / one:.2f})" for one, many in (rest[:2], rest[2:])]
+    print(f"{title:<24}{eager * 1e6:>10.0f}{pairs[0]:>30}{pairs[1]:>30}  µs", flush=True)
