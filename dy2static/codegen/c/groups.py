@@ -17,6 +17,9 @@ from .places import Place, broadcast, compact_strides
 #: Reductions: what an accumulator starts with, by the kind of dtype where that matters, is in `loops`.
 REDUCTIONS = ("sum", "max", "min", "any", "all", "prod")
 
+#: So many nodes may share a loop nest though they have nothing in common.
+_SIDE_BY_SIDE = 4
+
 
 @dataclass(eq=False)
 class Group:
@@ -65,7 +68,7 @@ class Grouping:
             start = max(start, len(self.order) - 1)
         for index in range(max(start, 0), len(self.order)):
             group = self.order[index]
-            if isinstance(group, Group) and self._join(group, node, shape):
+            if isinstance(group, Group) and self._belongs(group, node) and self._join(group, node, shape):
                 self._place(node, index)
                 return
         group = Group(shape)
@@ -76,6 +79,16 @@ class Grouping:
         if not index:
             self.position = {value: at + 1 for value, at in self.position.items()}
         self._place(node, index)
+
+    def _belongs(self, group: Group, node: Node) -> bool:
+        """Whether a node has to do with a group: else a few stand side by side, but not all steps of an unrolled loop."""
+        if len(group.nodes) < _SIDE_BY_SIDE:
+            return True
+        made, reads = group.values(), [self.place(v) for v in node.inputs]
+        if any(place.base in made for place in reads):
+            return True
+        arrays = {place for place in reads if place.shape == group.shape and not _is_repeated(place)}
+        return bool(arrays) and any(self.place(v) in arrays for other in group.nodes for v in other.inputs)
 
     def add_alone(self, node: Node) -> None:
         """A node that is not a loop over elements."""
@@ -215,6 +228,11 @@ class Grouping:
             group.sweep[value] = ready
         group.nodes.append(node)
         return True
+
+
+def _is_repeated(place: Place) -> bool:
+    """Whether elements are seen several times."""
+    return any(isinstance(s, int) and s == 0 and n != 1 for s, n in zip(place.strides, place.shape))
 
 
 def _split_of(shape: Sequence[int], axes: Tuple[int, ...]) -> Optional[int]:

@@ -216,7 +216,7 @@ class LoopWriter:
         for _ in self.outer:
             self.depth -= 1
             self._line("}")
-        for value in group.totals:
+        for value in [v for node in group.nodes for v in node.outputs if v in group.totals]:
             if value.ndim == 0 and value not in self.sums and self.memory.stored(value):
                 self._line(f"{self.memory.name(value)}[0] = {self.memory.local(value)};")
         return self.lines

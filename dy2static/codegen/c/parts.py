@@ -7,6 +7,8 @@ from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 from .shares import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+#: An element, or the elements from one on, of the array of some name: that many behind the first.
+_OFFSET = r"(?<![\w.])({}(?:\)?\[| \+ ))([1-9]\d*)(?=[],)]| \+ )"
 _MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
 
 
@@ -24,21 +26,25 @@ class Parts:
         are not outside are variables of the lines.  share: the lines are the turns from ``begin`` to ``end`` of a loop,
         which may be done by several threads.
         """
-        function, parameters = self._function(lines, types, own, share is not None)
+        function, arguments = self._function(lines, types, own, share is not None)
         if share is None:
-            return f"{function}({', '.join(parameters)});"
-        return f"dy_share({function}, &(struct {function}){{{', '.join(parameters)}}}, {share.count}, {share.step});"
+            return f"{function}({', '.join(arguments)});"
+        return f"dy_share({function}, &(struct {function}){{{', '.join(arguments)}}}, {share.count}, {share.step});"
 
     def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> Tuple[str, str]:
         """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given."""
-        function, parameters = self._function(lines, types, own, True)
-        return function, f"&(struct {function}){{{', '.join(parameters)}}}"
+        function, arguments = self._function(lines, types, own, True)
+        return function, f"&(struct {function}){{{', '.join(arguments)}}}"
 
     def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
                   shared: bool) -> Tuple[str, List[str]]:
         text = "\n".join(lines)
         names = list(dict.fromkeys(found.group() for found in IDENTIFIER.finditer(text)))
         parameters = [name for name in names if name in types]
+        arguments = []
+        for name in parameters:
+            text, first = _from_first(text, name) if types[name].endswith("*") else (text, 0)
+            arguments.append(f"{name} + {first}" if first else name)
         numbers: Dict[str, str] = {}
 
         def anonymous(found: "re.Match[str]") -> str:
@@ -51,7 +57,20 @@ class Parts:
             self._known[key] = function = f"part_{len(self.texts)}"
             declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
             self.texts.append((_shared if shared else _alone)(function, declared, parameters, text))
-        return self._known[key], parameters
+        return self._known[key], arguments
+
+
+def _from_first(text: str, name: str) -> Tuple[str, int]:
+    """The text with a pointer to the first element that it reads of an array, and which that is.
+
+    So the parts of an array that the steps of an unrolled loop read are arguments of one function.
+    """
+    spot = re.compile(_OFFSET.format(name))
+    found = [int(match.group(2)) for match in spot.finditer(text)]
+    if not found or len(found) < len(re.findall(rf"(?<![\w.]){name}(?!\w)", text)):
+        return text, 0
+    first = min(found)
+    return spot.sub(lambda match: f"{match.group(1)}{int(match.group(2)) - first}", text), first
 
 
 def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
