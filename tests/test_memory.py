@@ -245,3 +245,37 @@ def test_bytes_of_sizes_that_only_the_run_knows_are_not_counted():
     f = to_static(lambda x: F.sum(F.tanh(x[x.array > 0])), strict=True)
     f(chainer.Variable(x_())).backward()
     assert f.dispatcher.programs[0].memory.kept < 256 * 8 * 4
+
+
+@needs_compiler
+def test_what_native_loops_save_lies_in_memory_of_earlier_calls():
+    def loop(x):
+        total = x * 0
+        while float(F.sum(F.absolute(x)).array) > 0.5:
+            x = x * 0.97 - F.sin(x) * 0.01
+            total = total + F.sin(x) * F.cos(total)
+        return F.sum(total)
+
+    def stacks(y):
+        return [item for item in y.creator_node.held if isinstance(item, np.ndarray) and item.ndim == 2]
+
+    f = to_static(loop, strict=True, backend="c")
+    x = chainer.Variable(np.linspace(0.1, 1, 40))
+    seen = []
+    for _ in range(4):
+        y = f(x)
+        assert len(stacks(y)) >= 2 and all(len(stack) > 30 for stack in stacks(y))
+        seen.append({stack.ctypes.data for stack in stacks(y)})
+        del y
+    assert seen[2] == seen[3]
+    first, second = f(x), f(chainer.Variable(x.array * 0.5))
+    assert not {s.ctypes.data for s in stacks(first)} & {s.ctypes.data for s in stacks(second)}
+    f.clear_cache()
+    first.backward()
+    found = x.grad.copy()
+    x.cleargrad()
+    loop(x).backward()
+    np.testing.assert_allclose(x.grad, found, 1e-9)
+    none = f(chainer.Variable(np.zeros(40) + 1e-9))
+    none.backward()
+    assert all(len(stack) == 0 for stack in stacks(none))

@@ -78,8 +78,8 @@ def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gi
 
     inputs, outputs: kinds "array", "int", "bool", "float", "stack".  Python passes the inputs, then the arrays among the
     outputs (scratch is one of those); it is given the others: None, the one, or a tuple of them.  A stack enters as an
-    array, in ``p``, with its length in ``n``; one that leaves is malloc'd memory in ``p``, behind all arrays, with the
-    number of bytes in ``n``, which becomes a bytearray.
+    array, in ``p``, with its length in ``n``; one that leaves is a block (``dy2static_blocks.h``) in ``p``, behind all arrays,
+    with the number of bytes in ``n``, which becomes an object with the buffer protocol.
     The text needs ``#include "dy2static_python.h"``.
     """
     checks: List[str] = []
@@ -111,7 +111,7 @@ def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gi
     results = [f"dy_give_stack({next(waiting)}, {place('int')})" if kind == "stack" else f"{_GIVE[kind]}({place(kind)})"
                for kind in outputs if kind != "array"]
     empty = "".join(f"{stack} = 0; " for stack in stacks)
-    free = "".join(f"free({stack}); " for stack in stacks)
+    free = "".join(f"dy_block_give({stack}); " for stack in stacks)
     tests = "".join(f"\n        || !{check}" for check in checks)
     save, restore = ("void *thread = PyEval_SaveThread();", "PyEval_RestoreThread(thread);") if release_gil else ("", "")
     return f"""

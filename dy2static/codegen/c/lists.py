@@ -72,13 +72,13 @@ def _none(item: Any) -> Any:
     return None if item is None else 0
 
 
-def as_items(data: bytearray, type: ListType) -> List[Any]:
+def as_items(data: Any, type: ListType) -> List[Any]:
     """A list of native code for Python."""
     items = np.frombuffer(data, type.elem.dtype).reshape(-1, *type.elem.shape)
     return items.tolist() if isinstance(type.elem, Scalar) else [item.copy() for item in items]
 
 
-def grown(data: bytearray, dtype: np.dtype, shape: Any) -> np.ndarray:
+def grown(data: Any, dtype: np.dtype, shape: Any) -> np.ndarray:
     """An array whose size native code found out."""
     return np.frombuffer(data, dtype).reshape(shape)
 

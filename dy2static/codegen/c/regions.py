@@ -79,8 +79,8 @@ class Region:
     """One graph as a C function, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
 
     It gives the outputs that are no arrays: None, the one, or a tuple.  A stack enters as an array, see `as_stack`, and
-    leaves as bytes, see `pushed`; so does a list, see `lists`.  grown: arrays that leave as bytes, because their size is
-    found here.
+    leaves as an object with the buffer protocol, see `pushed`; so does a list, see `lists`.  grown: arrays that leave as such
+    objects, because their size is found here.
 
     twin: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
     """
@@ -162,7 +162,7 @@ def as_stack(items: Any, type: Stack) -> np.ndarray:
     return lists.as_array(items, type)
 
 
-def pushed(data: bytearray, type: Stack) -> Any:
+def pushed(data: Any, type: Stack) -> Any:
     """What a native loop has pushed, for everybody: an array of items, or a list of Python's numbers."""
     items = np.frombuffer(data, type.elem.dtype).reshape(-1, *type.elem.shape)
     return items.tolist() if isinstance(type.elem, Scalar) else items

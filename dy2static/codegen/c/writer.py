@@ -144,7 +144,7 @@ class Writer:
         leaving = {self.names[value] for value in self.graph.outputs if isinstance(value.type, Stack)}
         for name in self.stacks:
             if name not in leaving:
-                self.line(f"free({name}.data);")
+                self.line(f"dy_block_give({name}.data);")
         size, offsets = arranged(self.buffers, self.overwriting)
         head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
         head += [f"    {line}" for line in self.enter]
@@ -166,14 +166,14 @@ class Writer:
         tail = ["    if (dy_float_flags()) {", *back, "        return 1;", "    }"] if drawing else []
         tail = [*rooms, *tail, "    return 0;"]
         if drawing or any("goto bail" in line for line in self.lines):
-            tail += ["bail:"] + back + [f"    free({name}.data);" for name in self.stacks] + rooms + ["    return 1;"]
+            tail += ["bail:"] + back + [f"    dy_block_give({name}.data);" for name in self.stacks] + rooms + ["    return 1;"]
         return CFunction("\n".join([*head, *self.lines, *tail, "}"]) + "\n", size)
 
     def _given(self, value: Value, pointer: str, size: str) -> None:
         """Memory for the caller, with the items of a list or an array whose size was found here."""
         bytes_ = f"{self.local(value)}.count * {nbytes(value.type)}" if is_list(value) else value.type.size * value.dtype.itemsize
         self.line(f"{size} = {bytes_};")
-        self.line(f"if (!({pointer} = malloc({size} + 1))) goto bail;")
+        self.line(f"if (!({pointer} = dy_block_new({size}))) goto bail;")
         if is_list(value):
             self.line(f"memcpy({pointer}, {self.local(value)}.data, {size});")
             return

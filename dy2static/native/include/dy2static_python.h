@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "dy2static_blocks.h"
+
 typedef struct {
     intptr_t references;
     void *type;
@@ -41,7 +43,10 @@ extern int PyTuple_SetItem(PyObject *, intptr_t, PyObject *);
 extern PyObject *PyTuple_GetItem(PyObject *, intptr_t);
 extern PyObject *PyErr_Occurred(void);
 extern void PyErr_Clear(void);
-extern PyObject *PyByteArray_FromStringAndSize(const char *, intptr_t);
+extern PyObject *PyType_FromSpec(void *);
+extern PyObject *PyType_GenericAlloc(PyObject *, intptr_t);
+extern int PyBuffer_FillInfo(void *, PyObject *, void *, intptr_t, int, int);
+extern void PyObject_Free(void *);
 extern void Py_IncRef(PyObject *);
 extern void Py_DecRef(PyObject *);
 extern void *PyEval_SaveThread(void);
@@ -88,12 +93,50 @@ static inline int dy_take_stack(PyObject *object, char **data, int64_t *count)
     return 1;
 }
 
-/* Memory of malloc as a bytearray. */
+/* What a loop has pushed, as an object with Python's buffer protocol; with it goes the block. */
+typedef struct {
+    PyObject head;
+    char *data;
+    intptr_t size;
+} dy_memory;
+
+static void dy_memory_gone(PyObject *self)
+{
+    PyObject *type = self->type;
+    dy_block_give(((dy_memory *)self)->data);
+    PyObject_Free(self);
+    Py_DecRef(type);
+}
+
+static int dy_memory_view(PyObject *self, void *view, int flags)
+{
+    static char nothing[64];
+    const dy_memory *memory = (const dy_memory *)self;
+    return PyBuffer_FillInfo(view, self, memory->data ? memory->data : nothing, memory->size, 0, flags);
+}
+
+static PyObject *dy_memory_type(void)
+{
+    static PyObject *type;
+    if (!type) {
+        static struct { int slot; void *function; } slots[] = {{1, dy_memory_view}, {52, dy_memory_gone}, {0, 0}};
+        static struct { const char *name; int size, item; unsigned flags; void *slots; } spec = {
+            "dy2static.Memory", sizeof(dy_memory), 0, 1u << 18, slots};
+        type = PyType_FromSpec(&spec);
+    }
+    return type;
+}
+
 static inline PyObject *dy_give_stack(char *data, int64_t size)
 {
-    PyObject *bytes = PyByteArray_FromStringAndSize(data, size);
-    free(data);
-    return bytes;
+    PyObject *type = dy_memory_type(), *object = type ? PyType_GenericAlloc(type, 0) : 0;
+    if (!object) {
+        dy_block_give(data);
+        return 0;
+    }
+    ((dy_memory *)object)->data = data;
+    ((dy_memory *)object)->size = size;
+    return object;
 }
 
 static inline int dy_take_int(PyObject *object, int64_t *number)

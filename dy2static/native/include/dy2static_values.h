@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dy2static_blocks.h"
+
 typedef struct {
     char *data;
     int64_t count, capacity;
@@ -16,12 +18,14 @@ static inline void *dy_stack_grow(dy_stack *stack, int64_t item)
 {
     const int64_t used = stack->count * item;
     if (used + item > stack->capacity) {
-        const int64_t capacity = stack->capacity ? 2 * stack->capacity : 32 * item;
-        char *data = realloc(stack->data, capacity);
+        char *data = dy_block_take(stack->capacity ? 2 * stack->capacity : 32 * item);
         if (!data)
             return 0;
+        if (used)
+            memcpy(data, stack->data, used);
+        dy_block_give(stack->data);
         stack->data = data;
-        stack->capacity = capacity;
+        stack->capacity = dy_block_capacity(data);
     }
     ++stack->count;
     return stack->data + used;
