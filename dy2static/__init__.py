@@ -23,6 +23,7 @@ from dy2static.errors import (  # noqa: E402
     Dy2StaticError,
     FallbackWarning,
 )
+from dy2static.input_spec import InputSpec  # noqa: E402
 from dy2static.lowering.registration import register_lowering  # noqa: E402
 from dy2static.static_function import BoundStaticFunction, StaticFunction  # noqa: E402
 from dy2static.static_graph import patch_chainer, static_code, static_graph  # noqa: E402
@@ -30,5 +31,5 @@ from dy2static.static_graph import patch_chainer, static_code, static_graph  # n
 pipeline.install()
 
 __all__ = ["BoundStaticFunction", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError", "FallbackWarning",
-           "StaticFunction", "enable_to_static", "not_to_static", "patch_chainer", "register_lowering", "set_code_level",
-           "set_verbosity", "static_code", "static_graph", "to_static"]
+           "InputSpec", "StaticFunction", "enable_to_static", "not_to_static", "patch_chainer", "register_lowering",
+           "set_code_level", "set_verbosity", "static_code", "static_graph", "to_static"]

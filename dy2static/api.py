@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence
 
 import chainer
 
@@ -17,7 +17,7 @@ from .static_function import BoundStaticFunction, StaticFunction
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
-              recompute: Any = None, dynamic: bool = True) -> Any:
+              recompute: Any = None, dynamic: bool = True, input_spec: Sequence[Any] = ()) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -37,10 +37,13 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         that went in must not be changed before the backward.  None: DY2STATIC_RECOMPUTE, or "none".
     dynamic: whether sizes that differ from call to call become free: with the third size of an axis, a program is made for
         all of them, where the function does not need their numbers (`cache_info` counts the captures).
+    input_spec: an `InputSpec` for each positional argument but ``self``, in lists, tuples and dicts as the arguments are; what
+        is None in it is free from the first call on, and a call with other arguments is a `SignatureError`.
 
     Raises `SignatureError` for anything else.
     """
-    return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic))
+    return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
+                                    input_spec=tuple(input_spec or ())))
 
 
 def _compile(target: Any, options: Options) -> Any:

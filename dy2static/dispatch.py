@@ -14,7 +14,7 @@ import chainer
 import numpy as np
 
 from . import config, pipeline
-from .capture.free_sizes import Axis, FreeSizes, SizeHistory
+from .capture.free_sizes import FreeSizes, SizeHistory
 from .check.checked import CheckedCall
 from .errors import (
     CaptureError,
@@ -26,6 +26,7 @@ from .errors import (
     UnsupportedSyntaxError,
 )
 from .explain import Coverage, Explanation, explanation, stopped_by
+from .input_spec import Axis, check_arguments, free_axes
 from .lowering.opaque import relied_on
 from .options import DEFAULTS, Options
 from .runtime.cache import Cache, Miss, Recent, nearest
@@ -75,6 +76,7 @@ class Dispatcher:
         self.refused: Dict[Tuple, str] = {}
         self.postponed: Dict[Tuple, int] = Recent()
         self.sizes = SizeHistory()
+        self._wanted = free_axes(options.input_spec, positional(function))
         self.captures = self.fallbacks = 0
         self.reuse = Reuse()
         self._profile: Optional[Profile] = None
@@ -225,6 +227,7 @@ class Dispatcher:
     # --- compiling ----------------------------------------------------------------------------------------------------
 
     def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+        check_arguments(self.options.input_spec, positional(self.function), args, kwargs)
         program = self._captured(args, kwargs)
         self.captures += 1
         if self.options.verbosity_now >= 1:
@@ -244,7 +247,7 @@ class Dispatcher:
         """A program for these arguments; with free sizes where those differ from call to call, if that can be."""
         fixed: Set[Axis] = set()
         while True:
-            sizes = FreeSizes(self.sizes, fixed, self.options.dynamic)
+            sizes = FreeSizes(self.sizes, fixed, self.options.dynamic, self._wanted)
             try:
                 program = self._captured_with(sizes, args, kwargs)
             except (CaptureAborted, Exception) as error:        # of any kind: user code meets sizes that have no number
@@ -397,6 +400,11 @@ class Dispatcher:
         self.sizes.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._errors, self._warned):
             learned.clear()
+
+
+def positional(function: types.FunctionType) -> Tuple[str, ...]:
+    """The names of the positional parameters."""
+    return function.__code__.co_varnames[:function.__code__.co_argcount]
 
 
 def enable(enabled: bool) -> None:

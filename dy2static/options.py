@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Optional, Tuple, Union
 
 from . import config
 from .errors import SignatureError
@@ -26,6 +26,7 @@ class Options:
     recompute: Optional[Recompute] = None
     dynamic: bool = True
     verbosity: int = 0
+    input_spec: Tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rng not in ("eager", "fast"):

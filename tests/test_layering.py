@@ -15,7 +15,7 @@ PACKAGE = Path(dy2static.__file__).parent
 ROWS = (
     ("errors",),                            # below the others: even compat raises errors of ours
     ("config", "compat"),
-    ("pyast", "ir", "options"),
+    ("pyast", "ir", "options", "input_spec"),
     ("ops", "transformers", "runtime", "native"),
     ("lowering", "passes", "conversion"),
     ("world",),

@@ -1,8 +1,9 @@
 """Sizes of the caller's arrays that differ from call to call: one program serves them all."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
+from ..input_spec import Axis
 from ..ir.dims import Dim, Size
 
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.
@@ -10,9 +11,6 @@ _MOST_SIZES = 2
 
 #: So many captures are remembered.
 _MOST_CAPTURES = 16
-
-#: An axis: the path of an array, and the number of the axis.
-Axis = Tuple[Tuple, int]
 
 
 class SizeHistory:
@@ -39,11 +37,12 @@ class FreeSizes:
     """Of one capture: which sizes are symbols.
 
     seen: the shape of every array met, by its path.  free: the axes that are free, and their symbols.  fixed: axes that are not.
+    wanted: those that are as soon as there is a call; dynamic: whether others are when their sizes have differed.
     Axes whose sizes were equal in all calls so far share a symbol, and later calls are guarded to have them equal.
     """
 
-    def __init__(self, history: SizeHistory, fixed: Set[Axis] = frozenset(), dynamic: bool = True):     # type: ignore
-        self.history, self.fixed, self.dynamic = history, history.refused | fixed, dynamic
+    def __init__(self, history: SizeHistory, fixed: Collection[Axis] = (), dynamic: bool = True, wanted: Collection[Axis] = ()):
+        self.history, self.fixed, self.dynamic, self.wanted = history, history.refused.union(fixed), dynamic, wanted
         self.seen: Dict[Tuple, Tuple[int, ...]] = {}
         self.free: Dict[Axis, Dim] = {}
         self._symbols: Dict[Tuple, Dim] = {}
@@ -54,7 +53,7 @@ class FreeSizes:
             return shape
         path = source.path()
         self.seen[path] = shape
-        if not self.dynamic or 0 in shape:
+        if 0 in shape or not (self.dynamic or self.wanted):
             return shape
         before = [shapes.get(path, ()) for shapes in self.history.captures]
         alike = [other for other in before if len(other) == len(shape)]
@@ -62,7 +61,8 @@ class FreeSizes:
 
     def _size(self, path: Tuple, axis: int, now: int, before: Sequence[Tuple[int, ...]]) -> Size:
         sizes = tuple([shape[axis] for shape in before] + [now])
-        if len(set(sizes)) <= _MOST_SIZES or (path, axis) in self.fixed:
+        free = self.dynamic and len(set(sizes)) > _MOST_SIZES or (path, axis) in self.wanted
+        if not free or (path, axis) in self.fixed:
             return now
         if sizes not in self._symbols:
             self._symbols[sizes] = Dim(f"length_n{len(self._symbols)}")

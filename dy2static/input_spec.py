@@ -1,0 +1,113 @@
+"""What arguments look like before there are any: `InputSpec`."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from .errors import SignatureError
+
+#: An axis of an array of the caller's: its path, as `world.sources.Source.path` has it, and the number of the axis.
+Axis = Tuple[Tuple, int]
+
+
+class InputSpec:
+    """The shape and dtype of one array or Variable among the arguments.
+
+    shape: an int for each axis, or None (or -1) for one that may have any size.  dtype: of NumPy, or its name.
+    name: for messages, and of an input of a saved model.  stop_gradient: in a saved model, no gradient is wanted.
+    """
+
+    def __init__(self, shape: Sequence[Optional[int]], dtype: Any = "float32", name: Optional[str] = None,
+                 stop_gradient: bool = False):
+        if not isinstance(shape, (tuple, list)):
+            raise SignatureError(f"the shape of an InputSpec is a tuple or list, not {type(shape).__name__}")
+        if not all(n is None or isinstance(n, (int, np.integer)) and n >= -1 for n in shape):
+            raise SignatureError(f"the shape of an InputSpec holds sizes and None, not {tuple(shape)}")
+        self.shape = tuple(None if n is None or n == -1 else int(n) for n in shape)
+        self.dtype, self.name, self.stop_gradient = np.dtype(dtype), name, bool(stop_gradient)
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: Optional[str] = None) -> "InputSpec":
+        """Like this Variable or array."""
+        return cls(tensor.shape, tensor.dtype, name or getattr(tensor, "name", None))
+
+    @classmethod
+    def from_numpy(cls, ndarray: np.ndarray, name: Optional[str] = None) -> "InputSpec":
+        """Like this array."""
+        return cls(ndarray.shape, ndarray.dtype, name)
+
+    def batch(self, batch_size: Optional[int]) -> "InputSpec":
+        """The same with an axis of this size in front."""
+        self.shape = InputSpec((batch_size, *self.shape)).shape
+        return self
+
+    def unbatch(self) -> "InputSpec":
+        """The same without the first axis."""
+        if not self.shape:
+            raise SignatureError("an InputSpec without axes has no batch")
+        self.shape = self.shape[1:]
+        return self
+
+    def _key(self) -> Tuple:
+        return self.shape, self.dtype, self.name, self.stop_gradient
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"InputSpec(shape={self.shape}, dtype={self.dtype.name}, name={self.name}, stop_gradient={self.stop_gradient})"
+
+
+def free_axes(specs: Sequence[Any], names: Sequence[str]) -> Set[Axis]:
+    """The axes that the specs of positional arguments leave free.  names: of these arguments; a leading ``self`` has no spec."""
+    return {(path, axis) for path, spec in _paths(specs, names) for axis, n in enumerate(spec.shape) if n is None}
+
+
+def check_arguments(specs: Sequence[Any], names: Sequence[str], args: Sequence[Any], kwargs: Dict[str, Any]) -> None:
+    """Raise `SignatureError` for arguments that are not as specified."""
+    skip = _skip(names)
+    for place, spec in enumerate(specs, skip):
+        name = names[place] if place < len(names) else f"argument {place}"
+        if place < len(args):
+            _check(spec, args[place], name)
+        elif name in kwargs:
+            _check(spec, kwargs[name], name)
+
+
+def _skip(names: Sequence[str]) -> int:
+    return int(bool(names) and names[0] == "self")
+
+
+def _paths(specs: Sequence[Any], names: Sequence[str]) -> Iterator[Tuple[Tuple, InputSpec]]:
+    for place, spec in enumerate(specs, _skip(names)):
+        yield from _within(spec, ("arg", place))
+        if place < len(names):
+            yield from _within(spec, ("kwarg", names[place]))
+
+
+def _within(spec: Any, path: Tuple) -> Iterator[Tuple[Tuple, InputSpec]]:
+    if isinstance(spec, InputSpec):
+        yield path, spec
+    elif isinstance(spec, (tuple, list, dict)):
+        for key, part in (spec.items() if isinstance(spec, dict) else enumerate(spec)):
+            yield from _within(part, ("item", key, *path))
+
+
+def _check(spec: Any, given: Any, name: str) -> None:
+    if isinstance(spec, InputSpec):
+        shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
+        fits = shape is not None and len(shape) == len(spec.shape) and dtype == spec.dtype and \
+            all(n is None or n == m for n, m in zip(spec.shape, shape))
+        if not fits:
+            found = f"{dtype} {tuple(shape)}" if shape is not None else type(given).__name__
+            raise SignatureError(f"{name} is {found}, where input_spec has {spec.dtype} {spec.shape}",
+                                 hint="None stands for an axis of any size")
+    elif isinstance(spec, (tuple, list, dict)):
+        if not isinstance(given, (dict if isinstance(spec, dict) else (tuple, list))) or len(given) != len(spec):
+            raise SignatureError(f"{name} is not what input_spec has: {type(spec).__name__} of {len(spec)}")
+        for key, part in (spec.items() if isinstance(spec, dict) else enumerate(spec)):
+            _check(part, given[key], f"{name}[{key!r}]")
