@@ -138,6 +138,37 @@ DY_INLINE DY_T total_of(const dy_vector sum)
     return parts[0];
 }
 
+/* Without this gcc reads what is used several times from memory each time. */
+#if defined(__AVX512F__)
+#define IN_REGISTER(value) __asm__("" : "+v"(value))
+#elif defined(__x86_64__)
+#define IN_REGISTER(value) __asm__("" : "+x"(value))
+#elif defined(__aarch64__)
+#define IN_REGISTER(value) __asm__("" : "+w"(value))
+#else
+#define IN_REGISTER(value) (void)0
+#endif
+
+DY_INLINE dy_quad quarters(const dy_vector sum)
+{
+    DY_T parts[WIDTH];
+    store(parts, sum);
+    dy_quad total = *(const dy_quad_unaligned *)parts;
+#pragma GCC unroll 4
+    for (int t = 4; t < WIDTH; t += 4)
+        total += *(const dy_quad_unaligned *)(parts + t);
+    return total;
+}
+
+/* The sums of four vectors each. */
+DY_INLINE dy_quad totals_of(const dy_vector a, const dy_vector b, const dy_vector c, const dy_vector d)
+{
+    const dy_quad p = quarters(a), q = quarters(b), r = quarters(c), s = quarters(d);
+    const dy_quad pq = DY_MIX(p, q, 0, 4, 1, 5) + DY_MIX(p, q, 2, 6, 3, 7);
+    const dy_quad rs = DY_MIX(r, s, 0, 4, 1, 5) + DY_MIX(r, s, 2, 6, 3, 7);
+    return DY_MIX(pq, rs, 0, 1, 4, 5) + DY_MIX(pq, rs, 2, 3, 6, 7);
+}
+
 /* `rest`: the lanes of the last vector that do not belong to the one before it. */
 DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
                     const dy_mask rest, const DY_T beta, DY_T *y, const int64_t stride)
@@ -155,6 +186,11 @@ DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_
         for (int i = 0; i < rows; i++)
             sum[i] += (dy_vector)((dy_mask)load(matrix + i * ld + k - WIDTH) & rest)
                       * (dy_vector)((dy_mask)load(x + k - WIDTH) & rest);
+    if (rows == 4 && WIDTH >= 4 && k >= WIDTH && stride == 1) {
+        const dy_quad total = alpha * totals_of(sum[0], sum[1], sum[2], sum[3]);
+        *(dy_quad_unaligned *)y = beta == 0 ? total : total + beta * *(dy_quad_unaligned *)y;
+        return;
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++) {
         DY_T total = total_of(sum[i]);
@@ -180,28 +216,6 @@ static void dot_rows(const int64_t m, const int64_t k, const DY_T alpha, const D
 }
 
 #define FEW_ROWS 8              /* of A, for which B is read in rows instead of being packed in columns */
-
-/* Without this gcc reads what is used several times from memory each time. */
-#if defined(__AVX512F__)
-#define IN_REGISTER(value) __asm__("" : "+v"(value))
-#elif defined(__x86_64__)
-#define IN_REGISTER(value) __asm__("" : "+x"(value))
-#elif defined(__aarch64__)
-#define IN_REGISTER(value) __asm__("" : "+w"(value))
-#else
-#define IN_REGISTER(value) (void)0
-#endif
-
-DY_INLINE dy_quad quarters(const dy_vector sum)
-{
-    DY_T parts[WIDTH];
-    store(parts, sum);
-    dy_quad total = *(const dy_quad_unaligned *)parts;
-#pragma GCC unroll 4
-    for (int t = 4; t < WIDTH; t += 4)
-        total += *(const dy_quad_unaligned *)(parts + t);
-    return total;
-}
 
 /* `rows` by four dot products of rows; `rest` as in `dots`. */
 DY_INLINE void dot_tile(const int rows, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda, const DY_T *b,
@@ -240,10 +254,7 @@ DY_INLINE void dot_tile(const int rows, const int64_t k, const DY_T alpha, const
         }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++) {
-        const dy_quad p = quarters(sum[i][0]), q = quarters(sum[i][1]), r = quarters(sum[i][2]), s = quarters(sum[i][3]);
-        const dy_quad pq = DY_MIX(p, q, 0, 4, 1, 5) + DY_MIX(p, q, 2, 6, 3, 7);
-        const dy_quad rs = DY_MIX(r, s, 0, 4, 1, 5) + DY_MIX(r, s, 2, 6, 3, 7);
-        const dy_quad total = alpha * (DY_MIX(pq, rs, 0, 1, 4, 5) + DY_MIX(pq, rs, 2, 3, 6, 7));
+        const dy_quad total = alpha * totals_of(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
         dy_quad_unaligned *const to = (dy_quad_unaligned *)(c + i * ldc);
         *to = beta == 0 ? total : total + beta * *to;
     }
