@@ -220,3 +220,21 @@ def test_the_cheapest_cut_nearest_to_the_end():
 def test_the_bytes_of_a_value():
     assert Value(Tensor((2, 3), np.dtype("f"))).nbytes == 24
     assert Value(python_scalar("py_int")).nbytes == 0
+
+
+@pytest.mark.parametrize("mode", ["cheap", 0])
+def test_arrays_of_many_sizes(mode):
+    model = Stack()
+    f = to_static(lambda x: model(F.tanh(F.sigmoid(x))), strict=True, backend="numpy", recompute=mode)
+    for rows in (3, 4, 5, 6, 3):
+        x = chainer.Variable(np.random.RandomState(rows).uniform(-1, 1, (rows, 8)).astype("f"))
+        found = []
+        for function in (f, lambda x: model(F.tanh(F.sigmoid(x)))):
+            x.cleargrad()
+            model.cleargrads()
+            function(x).backward()
+            found.append([x.grad, model[0].W.grad])
+        for a, b in zip(*found):
+            np.testing.assert_allclose(a, b, 1e-4, 1e-5)
+    program = f.dispatcher.programs[0]
+    assert mode or not any(len(v.shape) == 2 for v in program.segments[0].plan.saved if hasattr(v.type, "shape"))

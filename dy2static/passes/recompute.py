@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
 from ..ir.graph import Graph, Node, Value
+from ..ir.types import Tensor
 from ..options import Recompute
 from .effects import must_run
 from .min_cut import Network
 
 #: What one more array costs besides its bytes: so much is not kept in pieces.
 _PER_ARRAY = 64.0
+
+#: What a size that only the run knows is taken for.
+_UNKNOWN = 32
 
 #: Kinds of ops that give the same again: of these, the cheap ones.
 _PURE = ("elementwise", "view", "creation", "reduction", "contraction", "movement")
@@ -56,7 +60,7 @@ class Saving:
                 fixed.update(node.outputs)
             elif node.op.kind in kinds and not must_run(node) and not node.regions and fixed.isdisjoint(node.inputs) \
                     and (node.op.view or not node.outputs or there.isdisjoint(node.outputs)) \
-                    and all(v.nbytes and v.ndim for v in node.outputs if not node.op.view):
+                    and all(_size(v) and v.ndim for v in node.outputs if not node.op.view):
                 found.add(node)
         return found
 
@@ -102,7 +106,7 @@ class Saving:
             seen.add(value)
             redone = node.op.view or node.op.name == "constant"
             savable = not redone and (value not in outputs or value in self.needed)
-            network.add((value, "in"), (value, "out"), value.nbytes + _PER_ARRAY if savable else math.inf)
+            network.add((value, "in"), (value, "out"), _size(value) + _PER_ARRAY if savable else math.inf)
             if redone or node in again:
                 for operand in node.inputs:
                     if operand in producers and operand not in free:
@@ -132,7 +136,7 @@ class Saving:
                 for operand in node.inputs:
                     if operand in segment and segment[operand] < segment[value]:
                         kept.add(operand)
-            if any(v in drawn and v.nbytes > node.outputs[0].nbytes for v in node.inputs):
+            if any(v in drawn and _size(v) > _size(node.outputs[0]) for v in node.inputs):
                 kept.update(node.outputs)               # a mask instead of the numbers it was made of
         views = {v: node.inputs[0] for node in self.forward.nodes if node.op.view for v in node.outputs}
         for value in list(kept):                        # what a view shows is kept in its place
@@ -178,8 +182,15 @@ class Saving:
         return min(plans, key=lambda kept: _bytes_of(kept))
 
 
+def _size(value: Value) -> int:
+    """The bytes of an array, with a guess for sizes that only the run knows; 0 of anything else."""
+    if not isinstance(value.type, Tensor):
+        return 0
+    return math.prod(n if isinstance(n, int) else _UNKNOWN for n in value.shape) * value.dtype.itemsize
+
+
 def _bytes_of(values: Iterable[Value]) -> int:
-    return sum(v.nbytes for v in values)
+    return sum(_size(v) for v in values)
 
 
 def late(graph: Graph, arriving: Collection[Value]) -> Graph:
