@@ -26,6 +26,8 @@ _BYTE, _OPERATION, _DEAR_OPERATION = 0.05, 0.03, 0.3
 #: Bytes of rows that a function may have on its own stack.
 _OWN_BYTES = 32768
 
+_SUFFIXES = {"float32": "f32", "float64": "f64"}
+
 _COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
 
 
@@ -158,6 +160,9 @@ class LoopWriter:
                 self._line(f"{self.memory.name(value)}[0] = {target};")
             return
         target = self.memory.name(value)
+        if node.op.name == "sum" and value.dtype.name in _SUFFIXES:
+            self._line(f"dy_join_{_SUFFIXES[value.dtype.name]}({target}, {sums}, {count}, {size});")
+            return
         self._line(f"memcpy({target}, {sums}, {size * value.dtype.itemsize});")
         self._line(f"for (int64_t b = 1; b < {count}; ++b) {{")
         self._line("    #pragma omp simd")

@@ -7,6 +7,7 @@
 #define DY2STATIC_SHARES_H
 
 #include <stdint.h>
+#include <string.h>
 
 typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
@@ -17,7 +18,7 @@ static const struct {
 
 void dy2static_set_team(const void *team) { dy_team = team; }
 
-static inline void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
+static __attribute__((noinline, unused)) void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
 {
     if (dy_team && count > step) {
         dy_team->run(body, given, count, step);
@@ -27,12 +28,26 @@ static inline void dy_share(dy_body *body, const void *given, const int64_t coun
         body(given, begin, begin + step < count ? begin + step : count);
 }
 
-static inline void dy_share_freely(dy_body *body, const void *given, const int64_t count, const int64_t step)
+static __attribute__((noinline, unused)) void dy_share_freely(dy_body *body, const void *given, const int64_t count, const int64_t step)
 {
     if (dy_team && count > step)
         dy_team->run(body, given, count, -step);
     else
         body(given, 0, count);
 }
+
+/* The sums of `count` shares, `size` elements each, in their order. */
+#define DY_DEFINE_JOIN(T, NAME)                                                                                         \
+    static __attribute__((noinline, unused)) void dy_join_##NAME(T *to, const T *sums, int64_t count, int64_t size)    \
+    {                                                                                                                  \
+        memcpy(to, sums, size * sizeof(T));                                                                            \
+        for (int64_t share = 1; share < count; share++)                                                                \
+            _Pragma("omp simd")                                                                                        \
+            for (int64_t k = 0; k < size; k++)                                                                         \
+                to[k] += sums[share * size + k];                                                                       \
+    }
+
+DY_DEFINE_JOIN(float, f32)
+DY_DEFINE_JOIN(double, f64)
 
 #endif
