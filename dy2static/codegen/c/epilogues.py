@@ -9,6 +9,7 @@ import math
 from typing import Any, Callable, Collection, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Node, Value
+from .extents import is_known
 from .groups import Group, nodes_of
 from .loops import LoopWriter
 from .places import Place
@@ -20,12 +21,13 @@ BEFORE = ("conv", "conv_transpose")
 
 
 class Follower(NamedTuple):
-    """Lines of a function that may be called for some images: for ``unit`` turns of its share each."""
+    """Lines of a function that may be called for each image, for ``unit`` turns of its share, and lines for when all are there."""
 
     lines: List[str]
     share: Share
     unit: int
     part: object
+    joined: Sequence[str] = ()
 
 
 def followers(writer: Any, order: Sequence[object], index: int, kept: Collection[Value]) -> List[Follower]:
@@ -34,7 +36,7 @@ def followers(writer: Any, order: Sequence[object], index: int, kept: Collection
     kept: values that others than these parts read.
     """
     node = order[index]
-    if not isinstance(node, Node) or node.op.name not in BEFORE:
+    if not isinstance(node, Node) or node.op.name not in BEFORE or not is_known(node.outputs[0].shape[0]):
         return []
     (value,) = node.outputs
     made, found = {value}, []
@@ -58,18 +60,18 @@ def _written(writer: Any, part: object, images: int, made: Set[Value]) -> Option
     if not all(_stays_in_image(place, images) for place in read if place.base in made):
         return None
     if isinstance(part, Group):
-        if not part.nodes or part.shape[:1] != (images,) or part.totals:
+        if not part.nodes or part.shape[:1] != (images,):
             return None
-        loops = LoopWriter(writer, part, outermost=True)
+        loops = LoopWriter(writer, part, images)
         unit = _unit(loops, images)
-        return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part))
+        return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part, loops.joined()))
     if isinstance(part, Node) and part.op.name == "max_pool" and writer.place(part.inputs[0]).whole:
         return lambda: _pool(writer, part, images)
     return None
 
 
 def _pool(writer: Any, node: Node, images: int) -> Optional[Follower]:
-    written = written_pool(writer, node, outermost=True)
+    written = written_pool(writer, node, images)
     if written is None or written[1] is None:
         return None
     return Follower(*written, written[1].count // images, node)

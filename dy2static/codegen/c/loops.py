@@ -11,7 +11,7 @@ from ...ir.graph import Node, Value
 from .extents import is_known, may_exceed
 from .groups import REDUCTIONS, Group, total_place
 from .places import Place, broadcast, compact_strides, place_of
-from .shares import MOST, Level, Share, cut
+from .shares import Level, Share, cut, image_by_image
 
 #: Longer sums of floats are made of sums of so many elements, which are added up in double precision.
 BLOCK = 4096
@@ -34,11 +34,11 @@ _COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
 class LoopWriter:
     """Writes one group.
 
-    memory: gives names of values and places, which values need memory, and the C expression of a node.  outermost: its
-    share is to be of the outermost loop, however little work that is.
+    memory: gives names of values and places, which values need memory, and the C expression of a node.  images: of what
+    comes one after the other; its share is to be the outermost loop, however little work that is.
     """
 
-    def __init__(self, memory: Any, group: Group, outermost: bool = False):
+    def __init__(self, memory: Any, group: Group, images: int = 0):
         self.memory, self.group = memory, group
         self.makers = {node.outputs[0]: node for node in group.nodes}
         split = len(group.shape) if group.split is None else group.split
@@ -51,7 +51,7 @@ class LoopWriter:
         self.lines: List[str] = []
         self.depth = 0
         kept = list(dict.fromkeys(self._wanted_later()))
-        self.share: Optional[Share] = self._cut(kept, outermost)
+        self.share: Optional[Share] = self._cut(kept, images)
         self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
         self.before: List[str] = []                         # what comes in front of the shares
         self._own_sums: Dict[Value, str] = {}               # the part of it that belongs to one share
@@ -97,7 +97,7 @@ class LoopWriter:
 
     # Shares of threads
 
-    def _cut(self, kept: Sequence[Value], outermost: bool) -> Optional[Share]:
+    def _cut(self, kept: Sequence[Value], images: int) -> Optional[Share]:
         """The loop that threads share, if any."""
         group, sizes = self.group, self._sizes(self.inner)
         elements = math.prod(group.shape)
@@ -110,9 +110,8 @@ class LoopWriter:
                 apart = all(place.strides[axes[-1]] for place in totals)
                 summed = 0 if apart else sum(math.prod(place.base.shape) for place in totals)
                 levels.append(Level(f"{letter}{k}", size, letter == "j" and k == len(merged) - 1, summed))
-        if outermost:
-            first = levels[0] if levels else Level("", 0)
-            return Share(first.name, first.size, -(-first.size // MOST)) if first.size and not first.summed else None
+        if images:
+            return image_by_image(levels[0], images, elements) if levels else None
         return cut(levels, elements, elements * self._nanoseconds())
 
     def _nanoseconds(self) -> float:

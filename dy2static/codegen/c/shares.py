@@ -62,6 +62,14 @@ def cut(levels: Sequence[Level], elements: int, nanoseconds: float) -> Optional[
     return (enough or sorted(found, key=lambda share: -share.shares) or [None])[0]
 
 
+def image_by_image(level: Level, images: int, elements: int) -> Optional[Share]:
+    """A loop that runs over all images, one after the other: sums are made for each; None if there are too few elements for them."""
+    if level.size % images or level.summed and images * level.summed * _SUMMED > elements:
+        return None
+    each = level.size // images
+    return Share(level.name, level.size, each if level.summed else each * -(-images // MOST), bool(level.summed))
+
+
 def _pieces(level: Level, pieces: int, elements: int) -> Optional[Share]:
     if level.summed:
         pieces = min(pieces, elements // (_SUMMED * level.summed))

@@ -11,7 +11,7 @@ from ...native.convolutions import Windows
 from .extents import is_known
 from .nests import along, at, loops, zeros
 from .places import compact_strides
-from .shares import MOST, Level, Share, cut
+from .shares import Level, Share, cut, image_by_image
 
 #: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
 _WRITTEN, _TAP, _ROW = 16, 0.1, 2048
@@ -125,10 +125,10 @@ def _max_pool(writer: Any, node: Node) -> None:
         writer.line(f"{found}[{w.spot(image, spots)}] = found;")
 
 
-def written_pool(writer: Any, node: Node, outermost: bool = False) -> Optional[Tuple[List[str], Optional[Share]]]:
+def written_pool(writer: Any, node: Node, images: int = 0) -> Optional[Tuple[List[str], Optional[Share]]]:
     """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
 
-    outermost: it is images that are shared, however little work that is.
+    images: it is so many images that are shared, however little work that is.
     Two choices for each tap, places as wide as elements, a loop of their own to make them narrow: other forms stay scalar
     (gcc 12).
     """
@@ -140,10 +140,11 @@ def written_pool(writer: Any, node: Node, outermost: bool = False) -> Optional[T
     found, wide = writer.name(indexes) if writer.outside.get(indexes) else "", f"int{8 * value.dtype.itemsize}_t"
     sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
     share = None
-    if is_known(w.count):
+    if images:
+        share = image_by_image(Level(names[0], w.count), images, math.prod(sizes))
+    elif is_known(w.count):
         share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
                     math.prod(sizes) * math.prod(w.kernel) * _TAP)
-    share = Share(names[0], w.count, -(-w.count // MOST)) if outermost else share
     state, held, tap = "dy_state", "dy_places", "dy_tap"
     lines = [f"    const dy_float_state {state} = dy_save_float_state();"]
     for name, size in zip(names[:-1], sizes):

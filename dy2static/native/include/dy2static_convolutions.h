@@ -409,7 +409,8 @@ static void finish(const dy_after *after, const int64_t begin, const int64_t end
 {
     for (int64_t k = 0; after && k < after->count; k++) {
         const dy_finish *const f = after->all + k;
-        f->body(f->given, (after->image + begin) * f->unit, (after->image + end) * f->unit);
+        for (int64_t i = after->image + begin; i < after->image + end; i++)
+            f->body(f->given, i * f->unit, (i + 1) * f->unit);
     }
 }
 

@@ -18,7 +18,7 @@ typedef struct {
 } dy_windows;
 
 /* What is done with the result, image by image, while it is in the cache: `unit` turns of a body for each one; all `count` of
-   them in pieces of `step`. */
+   them in pieces of `step`, which are whole images. */
 typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
 typedef struct {
