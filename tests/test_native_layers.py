@@ -159,6 +159,18 @@ def summed(x, w, b):
     return F.relu(y), y / F.broadcast_to(total, y.shape)
 
 
+def as_many_channels(x, w, b):
+    """As there are images: what is made of sums does not go by images."""
+    y = F.convolution_2d(x, w[:3], pad=1)
+    return y * F.broadcast_to(F.reshape(F.sqrt(F.sum(y * y, axis=(0, 2, 3)) * 0.1), (1, 3, 1, 1)), y.shape)
+
+
+def summed_apart(x, w, b):
+    """Sums within images that are not rows."""
+    y = F.convolution_2d(x, w, b, pad=1)
+    return F.sum(y * 2, axis=1), F.sum(y, axis=(1, 2))
+
+
 def deconvolved(x, w, b):
     h = F.tanh(F.deconvolution_2d(x, TURNED, stride=2, pad=1) + 0.1)
     return F.relu(F.deconvolution_2d(h, BACK, b, pad=1))
@@ -174,7 +186,7 @@ def in_a_loop(x, w, b):
     return x
 
 
-FOLLOWED = (normalised, pooled, residual, read_again, read_twice, in_rows, turned, summed, deconvolved, grouped, in_a_loop)
+FOLLOWED = (normalised, pooled, residual, read_again, read_twice, in_rows, turned, summed, as_many_channels, summed_apart, deconvolved, grouped, in_a_loop)
 
 
 @pytest.fixture(params=(1, 2))

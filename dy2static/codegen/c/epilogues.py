@@ -21,12 +21,16 @@ BEFORE = ("conv", "conv_transpose")
 
 
 class Follower(NamedTuple):
-    """Lines of a function that may be called for each image, for ``unit`` turns of its share, and lines for when all are there."""
+    """Lines of a function that may be called for each image, for ``unit`` turns of its share.
+
+    before, joined: lines in front of all, and for when all are there.
+    """
 
     lines: List[str]
     share: Share
     unit: int
     part: object
+    before: Sequence[str] = ()
     joined: Sequence[str] = ()
 
 
@@ -40,7 +44,10 @@ def followers(writer: Any, order: Sequence[object], index: int, kept: Collection
         return []
     (value,) = node.outputs
     made, found = {value}, []
+    late: Set[Value] = set()                            # sums over images, which are there when all images are
     for part in order[index + 1:]:
+        if any(writer.place(v).base in late for inner in nodes_of(part) for v in inner.inputs):
+            break
         lines = _written(writer, part, value.shape[0], made)
         if lines is None:
             break
@@ -50,6 +57,7 @@ def followers(writer: Any, order: Sequence[object], index: int, kept: Collection
         if follower is None:
             break
         found.append(follower)
+        late |= part.totals if isinstance(part, Group) else set()
         made.update(v for inner in nodes_of(part) for v in inner.outputs)
     return found
 
@@ -64,7 +72,7 @@ def _written(writer: Any, part: object, images: int, made: Set[Value]) -> Option
             return None
         loops = LoopWriter(writer, part, images)
         unit = _unit(loops, images)
-        return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part, loops.joined()))
+        return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part, loops.before, loops.joined()))
     if isinstance(part, Node) and part.op.name == "max_pool" and writer.place(part.inputs[0]).whole:
         return lambda: _pool(writer, part, images)
     return None

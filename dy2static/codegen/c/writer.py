@@ -373,6 +373,7 @@ class Writer:
             self.clock += 1
             after = followers(self, grouping.order, index, kept)
             if after:       # all of this is one moment for the memory: what follows must not write where the operands are
+                self.lines += ["    " * self.depth + line for follower in after for line in follower.before]
                 write_convolution(self, part, *finished(self, after))
                 self.lines += ["    " * self.depth + line for follower in after for line in follower.joined]
                 done.update(range(index + 1, index + 1 + len(after)))
