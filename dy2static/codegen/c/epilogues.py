@@ -72,7 +72,8 @@ def _written(writer: Any, part: object, images: int, made: Set[Value]) -> Option
             return None
         loops = LoopWriter(writer, part, images)
         unit = _unit(loops, images)
-        return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part, loops.before, loops.joined()))
+        return unit and (lambda: Follower(["    " + line for line in loops.write()], loops.share, unit, part, loops.before,
+                                          loops.joined()))
     if isinstance(part, Node) and part.op.name == "max_pool" and writer.place(part.inputs[0]).whole:
         return lambda: _pool(writer, part, images)
     return None

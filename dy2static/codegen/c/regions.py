@@ -46,7 +46,7 @@ class Bundle:
         used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
-        headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text else ""
+        headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text or "dy_join_" in text else ""
         headers += draws.HEADER if any(region.draws for region in self.regions) else ""
         headers += "" if self.clock is None else self.clock.header
         return f"{_INCLUDES}{headers}{convolutions.headers(text)}{lists.headers(text)}{orders.headers(text)}\n{text}"

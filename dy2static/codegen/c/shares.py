@@ -63,7 +63,7 @@ def cut(levels: Sequence[Level], elements: int, nanoseconds: float) -> Optional[
 
 
 def image_by_image(level: Level, images: int, elements: int) -> Optional[Share]:
-    """A loop that runs over all images, one after the other: sums are made for each; None if there are too few elements for them."""
+    """A loop over all images, one after the other, with sums for each; None if there are too few elements for these."""
     if level.size % images or level.summed and images * level.summed * _SUMMED > elements:
         return None
     each = level.size // images
