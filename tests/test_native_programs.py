@@ -287,3 +287,22 @@ def test_what_a_loop_saves_is_freed():
     for _ in range(40):                         # each saves about 5 MB
         static(x)
     assert megabytes() - before < 60
+
+
+def test_what_raises_keeps_its_place_between_draws():
+    """One draw before a failure has happened then, one behind it has not, wherever native code begins and ends."""
+    def function(x):
+        before = F.dropout(x, 0.2)
+        place = (F.inv(x).array[0] > 99).astype("i") + 7        # LAPACK is not C's
+        row = F.get_item(before, (place,))
+        return F.sum(row) + F.sum(F.dropout(x, 0.3))
+
+    compiled = to_static(function, strict=True, backend="c")
+    x = chainer.Variable(np.eye(5, dtype="f") + array(5, 5) * 0.1)
+    states = []
+    for one in (function, compiled, compiled):
+        np.random.seed(3)
+        with pytest.raises(IndexError):
+            one(x)
+        states.append(np.random.get_state()[2])
+    assert len(set(states)) == 1 and compiled.stats()["native"] > 0

@@ -245,25 +245,26 @@ class _Partition:
 
     def _find_levels(self) -> None:
         """The number of the region a node is in: that of what it reads, one more behind each node that is not native,
-        and behind each that may write into arrays."""
+        and behind each that may write into arrays.  Draws, and what may raise, stay in their order: where one raises, what
+        stands before it has been drawn, and no other."""
         barrier = highest = 0
-        drawn = {True: 0, False: 0}                            # the first level for the next draw, in native code or not
+        next_ordered = {True: 0, False: 0}                     # the first level for it, in native code or not
         for node in self.graph.nodes:
-            is_draw, native = node.op.name in _DRAWS or draws(node), node in self.native
-            level = max(barrier, drawn[native]) if is_draw else barrier
+            is_ordered, native = node.op.name in _DRAWS or draws(node) or must_run(node), node in self.native
+            level = max(barrier, next_ordered[native]) if is_ordered else barrier
             for value in node.inputs:
                 before = self.producer.get(value)
                 if before is not None:
-                    level = max(level, self.level[before] + (before not in self.native and node in self.native))
+                    level = max(level, self.level[before] + (before not in self.native and native))
             for symbol in symbols_of(node) if self.sizes else ():
                 before = self.sizes.get(symbol)
                 if before is not None and before is not node and before in self.level:
-                    level = max(level, self.level[before] + (before not in self.native and node in self.native))
+                    level = max(level, self.level[before] + (before not in self.native and native))
             self.level[node] = level
             highest = max(highest, level)
-            if is_draw:
-                drawn = {True: level + (not native), False: level}
-            if node not in self.native and _has_effect(node) and node.op.name not in _DRAWS:
+            if is_ordered:
+                next_ordered = {True: level + (not native), False: level}
+            if not native and _has_effect(node) and node.op.name not in _DRAWS:
                 self.level[node] = highest
                 barrier = highest + 1
 
