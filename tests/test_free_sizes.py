@@ -299,3 +299,16 @@ def test_input_specs():
             InputSpec(shape)
     with pytest.raises(SignatureError):
         InputSpec([]).unbatch()
+
+
+def test_iteration_over_rows_ends():
+    """A Variable is iterated by index until one is too large, which a free size never says."""
+    @to_static
+    def f(x):
+        total = 0
+        for row in x:
+            total = total + F.sum(row) * 2
+        return total
+
+    for n in (3, 5, 2, 4):
+        assert float(f(chainer.Variable(np.ones((n, 2), np.float32))).array) == 4 * n
