@@ -27,6 +27,7 @@ from .errors import (
 )
 from .explain import Coverage, Explanation, explanation, stopped_by
 from .input_spec import Axis, check_arguments, free_axes
+from .ir.dims import SizeNeeded
 from .lowering.opaque import relied_on
 from .options import DEFAULTS, Options
 from .runtime.cache import Cache, Miss, Recent, nearest
@@ -250,7 +251,7 @@ class Dispatcher:
             sizes = FreeSizes(self.sizes, fixed, self.options.dynamic, self._wanted)
             try:
                 program = self._captured_with(sizes, args, kwargs)
-            except (CaptureAborted, Exception) as error:        # of any kind: user code meets sizes that have no number
+            except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
                 if not sizes.free:
                     raise
                 fixed |= sizes.needed(getattr(error, "sizes", ()))

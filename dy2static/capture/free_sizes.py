@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ..input_spec import Axis
-from ..ir.dims import Dim, Size
+from ..ir.dims import FREE, Dim, Size
 
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.
 _MOST_SIZES = 2
@@ -53,7 +53,7 @@ class FreeSizes:
             return shape
         path = source.path()
         self.seen[path] = shape
-        if 0 in shape or not (self.dynamic or self.wanted):
+        if not (self.dynamic or self.wanted):
             return shape
         before = [shapes.get(path, ()) for shapes in self.history.captures]
         alike = [other for other in before if len(other) == len(shape)]
@@ -62,10 +62,10 @@ class FreeSizes:
     def _size(self, path: Tuple, axis: int, now: int, before: Sequence[Tuple[int, ...]]) -> Size:
         sizes = tuple([shape[axis] for shape in before] + [now])
         free = self.dynamic and len(set(sizes)) > _MOST_SIZES or (path, axis) in self.wanted
-        if not free or (path, axis) in self.fixed:
+        if not free or now < 2 or (path, axis) in self.fixed:
             return now
         if sizes not in self._symbols:
-            self._symbols[sizes] = Dim(f"length_n{len(self._symbols)}")
+            self._symbols[sizes] = Dim(f"{FREE}{len(self._symbols)}")
         self.free[path, axis] = self._symbols[sizes]
         return self._symbols[sizes]
 

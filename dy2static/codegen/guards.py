@@ -157,11 +157,11 @@ class Guards:
         return f"type({name}) is not ndarray or {wanted} or {name}.dtype != {self.constant(dtype, 'dtype')}"
 
     def _size_guard(self, text: str, size: Size) -> str:
-        """The condition under which a size differs; a free one gets its name where it is met first, and is not zero."""
+        """The condition under which a size differs; a free one gets its name where it is met first, and is two or more."""
         if not isinstance(size, Dim) or size in self.sizes:
             return f"{text} != {size}"
         self.sizes.add(size)
-        return f"({size} := {text}) == 0"
+        return f"({size} := {text}) < 2"
 
     def _array_name(self, source: Source) -> str:
         self.arrays[source] = f"{self.path(source)}_array"

@@ -2,19 +2,33 @@
 
 A `Dim` is a polynomial with integer coefficients whose atoms are symbols, floor divisions and maxima.  Arithmetic
 with ints and other dims gives a `Dim`, or an int as soon as no symbol is left.  Symbols stand for sizes, so they
-are never negative; those whose names begin with "length" are never zero either.
+are never negative; those whose names begin with "length" are never zero either, and those of the caller's arrays, which
+begin with "length_n", are two or more.
 """
 from __future__ import annotations
 
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-#: How names of symbols begin that stand for one or more.
-_NEVER_ZERO = "length"
+#: How the names of symbols begin that stand for sizes of the caller's arrays.
+FREE = "length_n"
+#: How the names of symbols begin that stand for so many or more.
+_AT_LEAST = ((FREE, 2), ("length", 1), ("", 0))
 #: What a size in a shape is.
 Size = Union[int, "Dim"]
 #: A product of atoms: the atoms in order, repeated as often as their power.
 _Monomial = Tuple["_Atom", ...]
+
+
+class SizeNeeded(BaseException):
+    """Whether something is as in the call that is captured depends on a size of the caller's arrays: it cannot be left open.
+
+    BaseException, so that no code of the user's takes it for an error of its own.  sizes: the symbols.
+    """
+
+    def __init__(self, what: str, size: "Dim"):
+        super().__init__(f"{what} depends on the size {size}")
+        self.sizes = size.symbols
 
 
 class _Atom:
@@ -366,7 +380,7 @@ def _bound_by_cases(size: Dim, monomial: _Monomial, factor: int) -> Optional[int
 
 def _atom_bound(atom: _Atom) -> Optional[int]:
     if atom.kind == "symbol":
-        return int(atom.args[0].startswith(_NEVER_ZERO))
+        return next(least for beginning, least in _AT_LEAST if atom.args[0].startswith(beginning))
     bounds = [_lower_bound(arg) for arg in atom.args]
     if atom.kind == "max":
         known = [bound for bound in bounds if bound is not None]

@@ -34,6 +34,7 @@ from chainer.functions.array.where import Where
 
 from .. import ops
 from ..ir.building import broadcast, constant
+from ..ir.dims import equal
 from ..ir.graph import Value
 from ..ir.types import Scalar
 from .registry import are_ints, ints, lowers, size_of, symbolic_value
@@ -56,6 +57,8 @@ def expand_dims(node: Any, x: Value) -> Value:
 @lowers(Squeeze)
 def squeeze(node: Any, x: Value) -> Optional[Value]:
     # an axis that is not of size 1 is NumPy's error
+    if node.axis is None and any(equal(n, 1) is None for n in x.shape):
+        return None
     axes = [i for i, n in enumerate(x.shape) if n == 1] if node.axis is None else [a % x.ndim for a in node.axis]
     if any(x.shape[a] != 1 for a in axes) or len(set(axes)) < len(axes):
         return None

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, equal, maximum, minimum, same_shape, show
+from ..ir.dims import FREE, Dim, SizeNeeded, equal, less, maximum, minimum, same_shape, show
 from ..ir.op import OpDef, declare, sample
 from ..ir.template import AT, index_source
 from ..ir.types import Tensor, Type
@@ -142,6 +142,9 @@ def _normal_entry(entry: Any, n: Any, axis: int) -> Any:
     if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, (int, np.integer, Dim)):
         raise TypeError(f"not a basic index: {entry!r}")
     if isinstance(entry, Dim) or isinstance(n, Dim):
+        if not isinstance(entry, Dim) and any(symbol.startswith(FREE) for symbol in n.symbols) and \
+                not less(entry if entry >= 0 else -entry - 1, n):
+            raise SizeNeeded(f"whether there is an element {entry}", n)
         return entry if isinstance(entry, Dim) or entry >= 0 else n + int(entry)
     if not -n <= entry < n:
         raise IndexError(f"index {entry} is out of bounds for axis {axis} with size {n}")
