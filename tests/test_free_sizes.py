@@ -13,7 +13,10 @@ from dy2static.errors import SignatureError
 from dy2static.native import compiler
 
 RNG = np.random.RandomState(0)
-SIZES = (3, 4, 6, 5, 9, 1, 2, 12)
+SIZES = (3, 4, 6, 5, 9, 2, 12)
+
+
+needs_compiler = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 
 
 def floats(*shape):
@@ -148,7 +151,7 @@ def test_one_program_serves_all(name):
     assert info.captures <= 3 + (name == "state") and info.fallbacks == 0       # a counter takes one more
 
 
-@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@needs_compiler
 @pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices"])
 def test_native_code_of_any_size(name):
     function, make_args = FREE[name]
@@ -185,11 +188,37 @@ def test_programs_of_one_size_come_first():
     assert static.graph.inputs[0].shape == (8,)
 
 
-def test_empty_arrays_are_not_served():
-    static = to_static(lambda x: F.sum(x * 2))
-    for n in (2, 3, 4, 0):
-        assert static(floats(n, 3)).array == pytest.approx(0, abs=100)
-    assert static.cache_info().captures == 4
+def test_one_and_none_have_programs_of_their_own():
+    """Where there is one element, other things happen: `F.squeeze`, broadcasting, warnings."""
+    static = to_static(lambda x: F.squeeze(x * 2))
+    for n in (2, 3, 4, 5, 1, 0, 6):
+        assert static(floats(n, 3)).shape == ((n, 3) if n != 1 else (3,))
+    assert static.cache_info().captures == 5
+
+
+INDEXED = {
+    "from the front": lambda x: x[5] * 2, "from the end": lambda x: x[-5] * 2, "of the array": lambda x: x.array[5] * 2,
+    "several": lambda x: x[[5, 1]] * 2, "slice": lambda x: x[2:5] * np.ones((3, 2), "f"), "split": lambda x: F.split_axis(x, [5], 0)[0],
+    "item": lambda x: float(x.array[5, 0]) * x, "always there": lambda x: x[0] + x[-1] + x[1] + x[-2],
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=needs_compiler)])
+@pytest.mark.parametrize("name", INDEXED)
+def test_elements_that_are_not_there(name, backend):
+    """An index that is inside of the arrays of one call may be outside of those of the next."""
+    function = INDEXED[name]
+    static = to_static(function, backend=backend)
+    for n in (6, 7, 8, 10, 3, 9):
+        x, found = chainer.Variable(floats(n, 2)), []
+        for f in (function, static):
+            try:
+                y = f(x)
+                found.append(getattr(y, "array", y))
+            except (IndexError, ValueError, chainer.utils.type_check.InvalidType) as error:
+                found.append(str(error))
+        assert np.array_equal(*found) if isinstance(found[0], np.ndarray) else found[0] == found[1], n
+    assert name != "always there" or static.cache_info().captures == 3
 
 
 def test_sizes_that_were_equal_and_are_not_any_more():

@@ -5,7 +5,6 @@ stops the capture instead.
 """
 from __future__ import annotations
 
-import itertools
 import operator
 from typing import Any, Callable, Iterator, Optional, Tuple
 
@@ -354,15 +353,6 @@ class SymbolicVariable(chainer.Variable):
             self.__dict__[name] = item                  # of Chainer 1: `L.Parameter` sets it, Chainer does not read it
         else:
             self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
-
-    def __iter__(self) -> Iterator[Any]:
-        """As Python does by ``x[0]``, ``x[1]``, …; but a size that is free says no index is too large: it is asked for."""
-        rows = range(self.shape[0]) if self.shape else itertools.count()
-        try:
-            for i in rows:
-                yield self[i]
-        except IndexError:
-            return
 
     def _outside(self, *_: Any, **__: Any) -> Any:
         self.capture.abort("the gradient or graph of a Variable is used inside the compiled function")
