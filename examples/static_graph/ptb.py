@@ -19,7 +19,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 
-MODULES = ("argparse", "datetime", "difflib", "fractions", "heapq", "inspect", "pathlib", "random", "statistics", "textwrap")
+MODULES = ("argparse", "datetime", "difflib", "fractions", "heapq", "inspect", "random", "shutil", "statistics", "textwrap")
 
 
 class RNNForLMSlice(chainer.Chain):
