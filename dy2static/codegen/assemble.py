@@ -12,7 +12,7 @@ from ..world.outcome import Outcome
 from .differentiate import Differentiation, PlannedSegment, footprint_of, pool_of
 from .guards import Guards, compile_diagnosis
 from .host import Entry, SegmentUse, compile_entry
-from .numpy import NumpyFunction
+from .numpy_function import NumpyFunction
 
 
 def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -> Program:

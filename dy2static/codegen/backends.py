@@ -17,8 +17,8 @@ from ..runtime.clocks import Clock, NativeClock
 from .c.orders import with_selections
 from .c.partition import is_native, partition
 from .c.regions import Bundle
-from .numpy import NumpyFunction
 from .numpy import emit as emit_numpy
+from .numpy_function import NumpyFunction
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),

@@ -20,7 +20,7 @@ from ..world.aborts import CaptureAborted
 from ..world.outcome import Outcome
 from .backends import Emission
 from .extents import extents_of
-from .numpy import NumpyFunction
+from .numpy_function import NumpyFunction
 
 
 class SegmentPlan:

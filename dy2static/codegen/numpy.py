@@ -5,12 +5,12 @@ import ast
 import itertools
 import operator
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from dataclasses import replace
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ..errors import InternalError, Location
+from ..errors import InternalError
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.interpret import make_exception
@@ -20,11 +20,9 @@ from ..ir.types import List as ListType
 from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
-from ..pyast.loader import compile_text
 from ..runtime.clocks import Clock
-from ..runtime.workspace import Workspace, give
 from .blocks import BlockWriter
-from .buffers import BufferPlan, Slot, plan
+from .buffers import Slot, plan
 from .c.lists import as_array, as_items, grown
 from .c.partition import is_native
 from .c.regions import as_stack, pushed
@@ -34,74 +32,13 @@ from .extents import made_in_regions, made_symbols, symbol_sources, symbols_in
 from .flatten import Block, Step, all_steps, flatten
 from .linear import InPlaceChanges
 from .names import Names
+from .numpy_function import NumpyFunction, tuple_text
 from .placement import Placement
 from .special import SPECIAL
-from .text import Line, function_text
-
-_serial = itertools.count()
+from .text import Line
 
 #: Working memory of so many bytes is shared with other functions; less stays in the arena, which costs nothing to take.
 _LEAST_SHARED = 1 << 18
-
-
-@dataclass(frozen=True)
-class NumpyFunction:
-    """A generated function ``name(arena, *inputs) -> (outputs..., saved...)`` and the pieces it is made of.
-
-    params: the names of the inputs.
-    arena: the names of the arrays of the arena, in the order of ``plan.slots``.
-    work: those of the arrays that it has only while it runs, where that is much memory, in the order of ``work_plan``.
-    lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
-    results: the expressions returned: outputs, then saved values.
-    constants: what the namespace of the code must hold.
-    native_code: the C texts of its regions; native_nodes: how many nodes of the graph are in them.
-    """
-
-    name: str
-    params: Tuple[str, ...]
-    arena: Tuple[str, ...]
-    lines: Tuple[Line, ...]
-    results: Tuple[str, ...]
-    constants: Mapping[str, Any]
-    plan: BufferPlan
-    native_code: str = ""
-    native_nodes: int = 0
-    work: Tuple[str, ...] = ()
-    work_plan: Optional[BufferPlan] = None
-
-    @property
-    def source(self) -> str:
-        """The text of the whole function."""
-        unpack: Tuple[Line, ...] = ((f"{_tuple(self.arena)} = arena", None),) if self.arena else ()
-        end: Tuple[Line, ...] = ()
-        if self.work:
-            unpack += ((f"work, ({_tuple(self.work)}) = take_work()", None),)
-            end = (("give_work(work)", None),)
-        return function_text(self.name, ("arena", *self.params), unpack + self.lines + end, _tuple(self.results))
-
-    @property
-    def origins(self) -> Mapping[int, Location]:
-        """The user's line for each line number of `source`, as far as known: for tracebacks."""
-        first = 2 + bool(self.arena) + bool(self.work)
-        return {number: loc for number, (_, loc) in enumerate(self.lines, start=first) if loc is not None}
-
-    @property
-    def slots(self) -> Tuple[Tuple[Tuple[int, ...], np.dtype], ...]:
-        """Shape and dtype of every array of the arena."""
-        return tuple((slot.shape, slot.dtype) for slot in self.plan.slots)
-
-    def make_arena(self) -> Tuple[np.ndarray, ...]:
-        """New working memory for one call."""
-        return self.plan.make_arena()
-
-    def bind(self) -> Callable[..., Tuple[Any, ...]]:
-        """The compiled function."""
-        filename = f"<dy2static {self.name} {next(_serial)}>"
-        constants = dict(self.constants)
-        if self.work_plan is not None:
-            workspace = Workspace(self.work_plan.make_arena, self.work_plan.block_bytes)
-            constants.update(take_work=workspace.take, give_work=give)
-        return compile_text(self.source, filename, constants)[self.name]
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
@@ -477,7 +414,7 @@ class _Emitter(BlockWriter):
 
     def _assigned(self, node: Node) -> str:
         names = [self._new_name(v) for v in node.outputs]
-        return names[0] if len(names) == 1 else _tuple(names)
+        return names[0] if len(names) == 1 else tuple_text(names)
 
     def _new_name(self, value: Value) -> str:
         preferred = self.preferred.get(value)
@@ -565,7 +502,3 @@ def _constant_hint(array: np.ndarray, name: str) -> str:
         return name or "constant"
     text = f"{array.item()}".replace("-", "m").replace("+", "")
     return f"c{text[:-2] if text.endswith('.0') else text}"
-
-
-def _tuple(names: Sequence[str]) -> str:
-    return f"({names[0]},)" if len(names) == 1 else ", ".join(names) if names else "()"
