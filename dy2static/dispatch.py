@@ -252,7 +252,7 @@ class Dispatcher:
             try:
                 program = self._captured_with(sizes, args, kwargs)
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
-                if not sizes.free:
+                if not sizes.free or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
                 fixed |= sizes.needed(getattr(error, "sizes", ()))
                 continue

@@ -133,6 +133,18 @@ def two_names_of_one(compile):
     return compile(f), None
 
 
+def loops_of_two_nodes(compile):
+    """A node each, whose counts must not have one name."""
+    def f(x):
+        while float(x.array.max()) > 0.2:
+            x = x * 0.7
+        y = x
+        while float(y.array.max()) > 0.1:
+            y = F.tanh(y) - 0.05
+        return x, y
+    return compile(f), None
+
+
 def aliases_in_objects(compile):
     box = Box(a=[1, 2], n=0)
     box.b = box.a
@@ -420,7 +432,7 @@ def assertion_in_a_branch(compile):
 
 
 CASES = [returned_input, returned_input_used_on, one_of_two_parameters, nested_inputs,
-         state_kept_in_one_branch, loop_that_keeps_the_object, loop_of_no_trips, previous_and_current,
+         state_kept_in_one_branch, loop_that_keeps_the_object, loop_of_no_trips, previous_and_current, loops_of_two_nodes,
          two_names_of_one, aliases_in_objects, array_of_an_object_kept, array_of_the_caller, array_carried,
          bound_in_one_branch, unbound_when_read, unbound_after_loop, bound_to_input_in_one_branch,
          guarded_division, chained, walrus, bool_of_numpy_or_python, value_of_or, on_parameters,

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
+from ..ir.building import Builder
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
 from ..options import Recompute
 from ..passes.active import active_values, has_gradient
+from ..passes.cotangents import continue_graph
 from ..passes.effects import may_write
 from ..passes.extract import extract
 from ..runtime.collection import uncollected
@@ -35,15 +37,17 @@ class SegmentPlan:
     native: whether its backward is to be native code.  profile: whose clocks are to be in it.
     recompute: what is computed again in the backward instead of being held: see `passes.Saving`.
     fixed: values that nothing may be computed from again, because the call writes into their arrays.
+    namer: names what branches and loops give besides; it is the same one for all segments of a graph.
     """
 
     native, profile = False, None
 
     def __init__(self, graph: Graph, targets: Sequence[int], extents: Optional[Mapping[str, Value]] = None,
-                 held: Sequence[Value] = (), recompute: Recompute = "none", fixed: Collection[Value] = ()):
+                 held: Sequence[Value] = (), recompute: Recompute = "none", fixed: Collection[Value] = (),
+                 namer: Optional[Builder] = None):
         self.targets = tuple(targets)
         given = [j for j, v in enumerate(graph.outputs) if has_gradient(v.type)]
-        gradients = passes.autodiff(graph, self.targets, given)
+        gradients = passes.autodiff(graph, self.targets, given, namer)
         # those of loops are of the graph before it also gave what gradients read
         self._of_all = (self.targets, given, gradients) if not any(node.regions for node in graph.nodes) else None
         self.graph = graph = gradients.forward
@@ -83,9 +87,10 @@ class PlannedSegment:
     borrowed: values it holds that are made in the forward, but are neither inputs nor in any segment with gradients.
     """
 
-    def __init__(self, part: passes.Segment, active: Set[Value], recompute: Recompute, fixed: Collection[Value]):
+    def __init__(self, part: passes.Segment, active: Set[Value], recompute: Recompute, fixed: Collection[Value],
+                 namer: Builder):
         self.part = part
-        plan = functools.partial(SegmentPlan, part.graph, recompute=recompute, fixed=fixed)
+        plan = functools.partial(SegmentPlan, part.graph, recompute=recompute, fixed=fixed, namer=namer)
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
         reaching = _reaching(part.graph, active)
         targets = [i for i in targets if part.graph.inputs[i] in reaching] or targets
@@ -135,14 +140,15 @@ def differentiate(outcome: Outcome, graph: Graph, recompute: Recompute = "none")
                                  if not r.connected and r.requires_grad))
     inputs = [graph.inputs[i] for i, item in enumerate(outcome.inputs) if item.requires_grad]
     active = active_values(graph, [*inputs, *leaves])
-    inside = {v: Value(v.type, f"{v.name}_inside") for v in leaves}
+    namer = continue_graph(graph)
+    inside = {v: Value(v.type, namer.fresh(f"{v.name}_inside")) for v in leaves}
     cut = graph.with_(inputs=graph.inputs + leaves, nodes=tuple(
         _renamed(node, inside) for node in graph.nodes if not node.outputs or not set(leaves).issuperset(node.outputs)))
     parts = passes.segments(cut, escaping, active)
     if isinstance(recompute, int):
         recompute //= max(len(parts), 1)
     fixed = _written(outcome, graph) if recompute != "none" else frozenset()
-    planned = [PlannedSegment(part, active, recompute, fixed) for part in parts]
+    planned = [PlannedSegment(part, active, recompute, fixed, namer) for part in parts]
     if any(k is None and not isinstance(v.type, Tensor) for item in planned
            for k, v in zip(item.part.outputs, item.part.graph.outputs)):
         raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Iterable, List, Sequence, Set
+from typing import Dict, Iterable, List, Optional, Sequence, Set
 
 from ..ir.building import Builder
 from ..ir.graph import Graph, Node, Value
@@ -14,15 +14,17 @@ from .cotangents import continue_graph, missing_values
 from .reverse import reverse
 
 
-def augment(graph: Graph, sources: Iterable[Value]) -> Graph:
+def augment(graph: Graph, sources: Iterable[Value], namer: Optional[Builder] = None) -> Graph:
     """The graph whose control flow has, as further outputs, what a gradient to the sources reads of its inside.
 
     A branch gives intermediate values, a loop pushes them (with the state as it was) and counts.  They are enough for
     gradients of any order: also what the gradients of these outputs read is there.  The old outputs are the same
     values as before; nodes that need nothing more are the same nodes.
+
+    namer: names the outputs; a builder that knows the names of the graph, by default those of this graph only.
     """
     active = active_values(graph, sources)
-    namer = continue_graph(graph)
+    namer = continue_graph(graph) if namer is None else namer
     nodes = tuple(_RULES[node.op.name](node, active, namer)
                   if node.op.name in _RULES and not active.isdisjoint(node.inputs) else node for node in graph.nodes)
     return graph if nodes == graph.nodes else graph.with_(nodes=nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Sequence, Tuple
 
+from ..ir.building import Builder
 from ..ir.graph import Graph, Value
 from .augment import augment
 from .cotangents import Activity
@@ -35,16 +36,17 @@ class Gradients:
         return tuple(dict.fromkeys(c for c in self.connected if isinstance(c, Value)))
 
 
-def autodiff(graph: Graph, targets: Sequence[int], given: Sequence[int]) -> Gradients:
+def autodiff(graph: Graph, targets: Sequence[int], given: Sequence[int], namer: Optional[Builder] = None) -> Gradients:
     """The gradients of some inputs, from gradients given for some outputs.
 
     targets: indexes of ``graph.inputs`` whose gradients are wanted.
     given: indexes of ``graph.outputs`` whose gradients will be there at run time.
+    namer: names the further outputs of the forward; for a graph that is part of one in which names are to be unique.
 
     Linear in nodes + edges, times a small number per level of nested loops.  A gradient node carries the location of
     the node it differentiates.  Integer, bool and dynamic values have no gradient, and a ``vjp`` of None, or one that
     gives None, ends a path.
     """
-    forward = augment(graph, [graph.inputs[i] for i in targets])
+    forward = augment(graph, [graph.inputs[i] for i in targets], namer)
     result = reverse(forward, targets, given)
     return Gradients(result.graph, forward, result.connected, result.gradients)
