@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 from dy2static import pipeline  # noqa: E402
 from dy2static.api import (  # noqa: E402
     enable_to_static,
+    ignore_module,
     not_to_static,
     set_code_level,
     set_verbosity,
@@ -31,5 +32,5 @@ from dy2static.static_graph import patch_chainer, static_code, static_graph  # n
 pipeline.install()
 
 __all__ = ["BoundStaticFunction", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError", "FallbackWarning",
-           "InputSpec", "StaticFunction", "enable_to_static", "not_to_static", "patch_chainer", "register_lowering",
-           "set_code_level", "set_verbosity", "static_code", "static_graph", "to_static"]
+           "InputSpec", "StaticFunction", "enable_to_static", "ignore_module", "not_to_static", "patch_chainer",
+           "register_lowering", "set_code_level", "set_verbosity", "static_code", "static_graph", "to_static"]

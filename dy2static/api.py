@@ -8,10 +8,10 @@ from typing import Any, Callable, List, Optional, Sequence
 import chainer
 
 from . import config
-from .dispatch import enable
+from .dispatch import clear_all, enable
 from .errors import SignatureError
 from .options import Options
-from .runtime.staticness import NOT_STATIC, StaticCallable
+from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
 from .static_function import BoundStaticFunction, StaticFunction
 
 
@@ -73,6 +73,20 @@ def not_to_static(function: Callable) -> Callable:
     """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call."""
     setattr(function, NOT_STATIC, True)
     return function
+
+
+def ignore_module(modules: Any) -> None:
+    """Leave the functions of modules, and of all modules in them, as if each was marked `not_to_static`.
+
+    modules: one, or a list of them; modules or their names.  What libraries have that are not converted in any case (NumPy,
+    the standard library…) is treated as ever.  Functions of these modules that are decorated themselves are compiled
+    where they are called from outside.  Programs made before are forgotten.
+    """
+    given = modules if isinstance(modules, (list, tuple, set, frozenset)) else [modules]
+    if not all(isinstance(module, (types.ModuleType, str)) for module in given):
+        raise SignatureError("ignore_module takes modules, or their names")
+    IGNORED.update(module if isinstance(module, str) else module.__name__ for module in given)
+    clear_all()
 
 
 def _entry_point(cls: type) -> str:

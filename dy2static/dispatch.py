@@ -415,6 +415,12 @@ def enable(enabled: bool) -> None:
         dispatcher.enable(enabled)
 
 
+def clear_all() -> None:
+    """Let all functions forget what they learned."""
+    for dispatcher in list(_dispatchers):
+        dispatcher.clear()
+
+
 def coarse_signature(item: Any, depth: int = 0) -> Any:
     """Structure, types, shapes and dtypes of arguments: under which a call that cannot be captured is remembered."""
     if isinstance(item, chainer.Variable):

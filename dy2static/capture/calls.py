@@ -24,7 +24,7 @@ from ..ir.types import type_of
 from ..lowering.registration import registered
 from ..runtime import backprop, updating
 from ..runtime.frames import warn
-from ..runtime.staticness import NOT_STATIC, StaticCallable
+from ..runtime.staticness import StaticCallable
 from ..symbolic import patches, stand_ins
 from ..symbolic.lists import FUNCTIONS, StagedList, length
 from ..symbolic.values import (
@@ -39,7 +39,7 @@ from ..symbolic.values import (
 from ..world.collection_shadows import COLLECTIONS, ShadowDeque
 from ..world.objects import ShadowMeta
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
-from ..world.trust import is_converted, is_generated, is_immutable, is_library, is_library_class
+from ..world.trust import is_converted, is_generated, is_immutable, is_left_alone, is_library, is_library_class
 from .classes import COLLECTION_KINDS, PURE_MODULES, TEXT, Classes
 from .draws import GENERATORS, Draws
 from .function_copies import copied_function
@@ -144,7 +144,7 @@ class Calls(Classes, Draws, NumberCalls):
             return functools.partial(self._initialise, function) if function.__name__ == "__init__" else function
         if function.__code__ in self.staged_codes:
             return function
-        if getattr(function, NOT_STATIC, False):
+        if is_left_alone(function):
             return self.host(function)
         if function in _ASKING:
             return lambda *args: self.capture.host_call(function, args, {}, (type_of(True),), name=function.__name__)
@@ -173,7 +173,7 @@ class Calls(Classes, Draws, NumberCalls):
                 return functools.partial(_HANDLERS[function], self, function, owner)
             if function.__code__ in self.staged_codes:
                 return method
-            if getattr(function, NOT_STATIC, False):
+            if is_left_alone(function):
                 return self.host(method)
             if is_generated(function):
                 return functools.partial(self._function(function), owner)

@@ -26,7 +26,7 @@ from ..world.outcome import EscapingVariable, Write
 from ..world.protection import is_protected
 from ..world.shadows import ShadowList, ShadowSet
 from ..world.sources import Source
-from ..world.trust import is_immutable, is_library
+from ..world.trust import is_immutable, is_left_alone, is_library
 from .calls import HARMLESS, writable_cells
 from .host_results import is_pure, structure_of, types_of
 
@@ -285,8 +285,8 @@ def _why(function: Any, name: str) -> str:
         is_log = isinstance(function.owner.real, logging.Logger)
         return "an effect" if is_log else "a method of an object that is not looked into"
     module = "" if type(function) is SymbolicObject else getattr(function, "__module__", None) or ""
-    if type(function) is types.FunctionType and getattr(function, NOT_STATIC, False):
-        return "marked not_to_static"
+    if type(function) is types.FunctionType and is_left_alone(function):
+        return "marked not_to_static" if getattr(function, NOT_STATIC, False) else f"ignore_module has {module}"
     if name.startswith("random."):
         return "draws random numbers"
     if name.startswith("time."):

@@ -1,10 +1,13 @@
 """How the compiler recognises functions that are decorated already: they are inlined into the capture of a caller."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Set
 
 #: The attribute that `not_to_static` sets.
 NOT_STATIC = "_dy2static_not_static"
+
+#: The names of the modules that `ignore_module` was given.
+IGNORED: Set[str] = set()
 
 
 class StaticCallable:

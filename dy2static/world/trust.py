@@ -17,6 +17,8 @@ from typing import Any
 
 import chainer
 
+from ..runtime.staticness import IGNORED, NOT_STATIC
+
 #: Libraries whose module and class attributes are constants for us and whose functions are never converted …
 _LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scipy", "six", "dy2static", "gast", "astor",
               "hypothesis", "pytest", "_pytest")
@@ -51,6 +53,13 @@ def is_converted(function: types.FunctionType) -> bool:
     """Whether a Python function is converted: the user's, Chainer's links, and context managers of the user's."""
     name = function.__globals__.get("__name__", "")
     return _within(name, _CONVERTED) or not is_library(name)
+
+
+def is_left_alone(function: types.FunctionType) -> bool:
+    """Whether a function stays as it is: it is marked `not_to_static`, or of a module of `ignore_module`."""
+    if getattr(function, NOT_STATIC, False):
+        return True
+    return bool(IGNORED) and is_converted(function) and _within(function.__globals__.get("__name__", ""), frozenset(IGNORED))
 
 
 def is_generated(function: types.FunctionType) -> bool:
