@@ -224,8 +224,22 @@ def swapped(x, y):
     return repeat(number(3), (x, y), (), lambda s, i: (s[1] * 2.0, ops.tanh(s[0])))
 
 
+def unchanged(x, y):
+    """State that no iteration changes; how many there are, x says."""
+    limit = ops.py_int(ops.sum(ops.abs(x), axis=None))
+    return y, repeat(limit, (y,), (), lambda s, i: s)[0]
+
+
+def unchanged_inside(x):
+    """State that a loop in a loop does not change."""
+    def count(v):
+        return ops.py_int(ops.sum(ops.abs(v), axis=None))
+    return ops.sin(repeat(count(x), (x,), (), lambda s, i: repeat(count(s[0]), s, (), lambda t, j: t))[0])
+
+
 EXAMPLES = {"newton": (lambda x: newton(x * x + 0.5), [(64,)]), "recurrent": (recurrent, [(4, 8), (8, 8)]), "nested": (nested, [(3,), (3,)]),
-            "swapped": (swapped, [(3,), (3,)])}
+            "swapped": (swapped, [(3,), (3,)]), "unchanged": (unchanged, [(3,), (3,)]),
+            "unchanged inside": (unchanged_inside, [(3,)])}
 
 
 def example(name):

@@ -1,10 +1,12 @@
 """The part of a graph that is still to be computed when some of its values are there already."""
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Sequence, Set
+from dataclasses import replace
+from typing import Callable, Collection, Dict, List, Sequence, Set, Tuple
 
 from ..errors import InternalError
 from ..ir.graph import Graph, Node, Value
+from .cotangents import continue_graph
 from .effects import has_effect
 
 
@@ -31,9 +33,20 @@ def extract(graph: Graph, available: Sequence[Value], clean: Callable[[Graph], G
         elif node not in needed:
             needed.add(node)
             waiting.extend(node.inputs)
-    part = clean(Graph(tuple(leaves), graph.outputs, tuple(n for n in graph.nodes if n in needed), graph.name))
+    nodes = _made_again(graph, needed, leaves)
+    part = clean(Graph(tuple(leaves), graph.outputs, nodes, graph.name))
     read = {v for node in part.nodes for v in node.inputs}.union(part.outputs)
     lacking = [v for v in part.inputs if v in read and v not in known]
     if lacking:
         raise InternalError(f"{lacking[0].name} of {graph.name} is needed again, but was not kept")
     return part.with_(inputs=tuple(v for v in dict.fromkeys(available) if v in read))
+
+
+def _made_again(graph: Graph, needed: Collection[Node], there: Collection[Value]) -> Tuple[Node, ...]:
+    """The needed nodes in their order; results of theirs that are there already become values of their own."""
+    nodes = [node for node in graph.nodes if node in needed]
+    if not any(v in there for node in nodes for v in node.outputs):
+        return tuple(nodes)
+    namer = continue_graph(graph)
+    return tuple(replace(node, outputs=tuple(Value(v.type, namer.fresh(v.name)) if v in there else v for v in node.outputs))
+                 for node in nodes)

@@ -88,6 +88,9 @@ class _Simplifier:
                 self.replaced[value] = simpler
                 return
             del self.builder.nodes[before:]
+        self._keep(node)
+
+    def _keep(self, node: Node) -> None:
         self.builder.nodes.append(node)
         self.producers.update(dict.fromkeys(node.outputs, node))
 
@@ -95,8 +98,7 @@ class _Simplifier:
         """The loop with state that its body gives back unchanged among the invariants."""
         loop = loop_of(node)
         inputs, n = loop.body.inputs, len(loop.state)
-        still = [j for j in range(n) if loop.next[j:j + 1] == inputs[j:j + 1]
-                 and not (loop.last[j] in self.held and isinstance(loop.last[j].type, Tensor))]
+        still = [j for j in range(n) if loop.next[j:j + 1] == inputs[j:j + 1]]
         if not still or not returns(loop.body):
             return node
         moving = [j for j in range(n) if j not in still]
@@ -104,7 +106,12 @@ class _Simplifier:
         def ordered(values: Tuple[Value, ...]) -> Tuple[Value, ...]:
             return tuple(values[j] for j in moving) + values[n:] + tuple(values[j] for j in still)
 
-        self.replaced.update({loop.last[j]: loop.state[j] for j in still})
+        for j in still:
+            if loop.last[j] in self.held and isinstance(loop.last[j].type, Tensor):
+                # it may well be the array that came in, as it is of the loop: what is held is not lost, and nothing counts
+                self._keep(Node(OPS["identity"], (loop.state[j],), (loop.last[j],), {}, (), node.loc))
+            else:
+                self.replaced[loop.last[j]] = loop.state[j]
         outputs = tuple(loop.next[j] for j in moving) + loop.items
         return loop._replace(
             state=tuple(loop.state[j] for j in moving),
