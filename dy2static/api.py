@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence
 import chainer
 
 from . import config
+from .concrete.placement import OPTIONS
 from .dispatch import clear_all, enable
 from .errors import SignatureError
 from .options import Options
@@ -103,7 +104,10 @@ def _entry_point(cls: type) -> str:
 def _compile_class(cls: type, options: Options) -> type:
     name = _entry_point(cls)
     method = getattr(cls, name)
-    setattr(cls, name, method if isinstance(method, StaticCallable) else StaticFunction(method, options))
+    static = method if isinstance(method, StaticCallable) else StaticFunction(method, options)
+    setattr(cls, name, static)
+    if isinstance(static, StaticFunction):
+        static.__set_name__(cls, name)
     return cls
 
 
@@ -115,7 +119,7 @@ def _compile_link(link: chainer.Link, options: Options) -> chainer.Link:
     if isinstance(method, StaticCallable):
         return link
     body = {name: StaticFunction(method, options), "__module__": cls.__module__, "__qualname__": cls.__qualname__,
-            "__doc__": cls.__doc__, "__reduce_ex__": _reduce_static_link, "_dy2static_options": options,
+            "__doc__": cls.__doc__, "__reduce_ex__": _reduce_static_link, OPTIONS: options,
             "code": property(lambda self: getattr(type(self), name).code)}
     link.__class__ = type(cls)(cls.__name__, (cls,), body)
     return link
@@ -123,7 +127,7 @@ def _compile_link(link: chainer.Link, options: Options) -> chainer.Link:
 
 def _reduce_static_link(link: chainer.Link, protocol: int) -> Any:
     base = type(link).__mro__[1]
-    return _restore_static_link, (base, type(link)._dy2static_options), dict(link.__dict__)
+    return _restore_static_link, (base, getattr(type(link), OPTIONS)), dict(link.__dict__)
 
 
 def _restore_static_link(base: type, options: Options) -> chainer.Link:

@@ -4,8 +4,11 @@ from __future__ import annotations
 import functools
 import sys
 import types
+import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from .concrete.concrete_program import ConcretePrograms
+from .concrete.placement import Places, put_back
 from .conversion import conversion_of, stages_of
 from .dispatch import Dispatcher
 from .explain import Explanation
@@ -16,10 +19,11 @@ from .runtime.program import MISS, Program
 from .runtime.staticness import StaticCallable
 
 
-class StaticFunction(StaticCallable):
+class StaticFunction(StaticCallable, ConcretePrograms):
     """A function that runs compiled: one generated program per signature, in one differentiable op.
 
-    Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
+    Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`; under Paddle's names
+    `concrete_program`, `program_cache`, `rollback` and what else `ConcretePrograms` has.
     """
 
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS):
@@ -27,6 +31,7 @@ class StaticFunction(StaticCallable):
         self.python_function = function
         self.dispatcher = Dispatcher(function, options)
         self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
+        self._places: Places = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for call in self._calls:
@@ -39,6 +44,9 @@ class StaticFunction(StaticCallable):
 
     def __get__(self, instance: Any, owner: Optional[type] = None) -> Any:
         return self if instance is None else BoundStaticFunction(self, instance)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._places.append((weakref.ref(owner), name))
 
     def __reduce__(self) -> Any:
         return self.__qualname__ if self._is_global() else (type(self), self._arguments())
@@ -115,8 +123,14 @@ class StaticFunction(StaticCallable):
         self.dispatcher.clear()
 
     def rollback(self) -> Callable:
-        """The function as it was before ``to_static``."""
-        return self.python_function
+        """The function as it was before ``to_static``, which is again where this one was: in its class, in its module.
+
+        Names that other modules have for it keep it.
+        """
+        return put_back(self, self._places)
+
+    def _dispatcher(self) -> Dispatcher:
+        return self.dispatcher
 
 
 class CacheInfo(NamedTuple):
@@ -137,7 +151,7 @@ class CacheInfo(NamedTuple):
     limit_bytes: Optional[int] = None
 
 
-class BoundStaticFunction(StaticCallable):
+class BoundStaticFunction(StaticCallable, ConcretePrograms):
     """A `StaticFunction` as a method of an object."""
 
     __slots__ = ("static", "instance")
@@ -167,6 +181,16 @@ class BoundStaticFunction(StaticCallable):
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """As `StaticFunction.explain`."""
         return self.static.explain(self.instance, *args, **kwargs)
+
+    def rollback(self) -> Callable:
+        """The method as it was before ``to_static``, which the object has again; so have all others of its class.
+
+        Of a Link that was compiled as an object, and of a compiled method that was assigned to one object, only that is changed.
+        """
+        return put_back(self.static, self.static._places, self.instance)
+
+    def _dispatcher(self) -> Dispatcher:
+        return self.static.dispatcher
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

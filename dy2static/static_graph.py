@@ -83,6 +83,7 @@ class StaticGraph(StaticFunction):
         return (*super()._arguments(), self.force_test_define_by_run, self.minimize_cache_size)
 
     def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
         self._is_placed = True
         for attribute, descriptor in (("schedule_manager", _Manager), ("static_schedule", _Schedule)):
             if attribute not in owner.__dict__:

@@ -25,6 +25,7 @@ ROWS = (
     ("codegen", "explain", "check"),
     ("pipeline",),
     ("dispatch",),
+    ("concrete",),
     ("static_function",),
     ("export", "lazy", "static_graph"),
     ("api", "cli"),

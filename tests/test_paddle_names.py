@@ -1,13 +1,16 @@
 """Paddle's names for what a compiled function is and for the switches: `ignore_module`, `ProgramTranslator`, …"""
+import copy
+import pickle
 import sys
 
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 
 import dy2static
-from dy2static import ignore_module, to_static
+from dy2static import InputSpec, StaticFunction, ignore_module, to_static
 from dy2static.runtime.staticness import IGNORED
 
 
@@ -167,3 +170,224 @@ def test_what_libraries_have_is_treated_as_ever():
         IGNORED.clear()
     with pytest.raises(dy2static.Dy2StaticError, match="takes modules"):
         ignore_module(3)
+
+
+# --- what a compiled function tells ---
+
+class Net(chainer.Chain):
+    """Of a method with arrays in places of all kinds."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Linear(3, 4)
+            self.l2 = L.Linear(4, 2)
+
+    def forward(self, x, xs=(), k=2, d=None):
+        h = self.l1(x) * k
+        for y in xs:
+            h = h + y
+        if d is not None:
+            h = h + d["a"]
+        return {"y": self.l2(h), "n": [h, x.shape[0], x]}
+
+
+def static_net(**options):
+    return to_static(type("StaticNet", (Net,), {"forward": Net.forward}), strict=True, **options)()
+
+
+def test_concrete_program():
+    net = static_net()
+    d = {"a": chainer.Variable(x_(2, 4))}
+    net(x_(), [x_(2, 4), x_(2, 4)], d=d)
+    concrete = net.forward.concrete_program
+    assert [(s.name, s.shape, s.dtype, s.stop_gradient) for s in concrete.inputs] == [
+        ("x", (2, 3), "f", True), ("xs[0]", (2, 4), "f", True), ("xs[1]", (2, 4), "f", True), ("d['a']", (2, 4), "f", False)]
+    assert [(t.name, t.shape, t.dtype, t.path) for t in concrete.outputs] == [
+        ("y", (2, 2), "f", ("y",)), ("n", (2, 4), "f", ("n", 0)), ("n_1", (2, 3), "f", ("n", 2))]
+    assert {id(p) for p in concrete.parameters} == {id(p) for p in net.params()}
+    assert type(net).forward.concrete_program.parameters == [], "of which object is not known"
+    assert repr(concrete.main_program) == "<program: x, xs, d -> y, n, n_1>"
+    assert concrete.main_program.code == net.forward.program(x_(), [x_(2, 4), x_(2, 4)], d=d).code
+    assert "relu" not in str(concrete.main_program) and "matmul" in str(concrete.main_program)
+    forward = net.forward
+    assert (forward.inputs, forward.outputs) == (concrete.inputs, concrete.outputs)
+    assert forward.dygraph_function.__func__ is type(net).forward.dygraph_function
+
+
+def kinds(x, *rest, scale, bias=None, **more):
+    total = x * scale + sum(rest)
+    return total, (total + more["last"] if bias is None else total + bias)
+
+
+def test_arguments_of_all_kinds():
+    f = to_static(kinds, strict=True)
+    args, kwargs = [x_(), x_() + 1, x_() + 2], dict(scale=x_() + 3, last=x_() + 4)
+    f(*args, **kwargs)
+    program = f.main_program
+    assert program.feed_names == ["x", "rest[0]", "rest[1]", "scale", "last"]
+    assert [s.name for s in f.inputs] == program.feed_names
+    found = program.run({"x": args[0], "rest[0]": args[1], "rest[1]": args[2], **kwargs})
+    for mine, eager in zip(found, kinds(*args, **kwargs)):
+        np.testing.assert_array_equal(mine, eager)
+    with_bias = program.run({"x": args[0], "rest[0]": args[1], "rest[1]": args[2], "bias": 7, **kwargs})
+    np.testing.assert_array_equal(with_bias[1], found[0] + 7)
+
+
+def test_names_and_free_sizes_of_input_specs():
+    f = to_static(lambda x, pair: x + pair[0] * pair[1], strict=True,
+                  input_spec=[InputSpec([None, 3], "float32", "image"), [InputSpec([None, 3], name="a"), InputSpec([3])]])
+    f(x_(), [x_(), x_(3)])
+    assert [(s.name, s.shape) for s in f.inputs] == [("image", (None, 3)), ("a", (None, 3)), ("pair[1]", (3,))]
+    assert f.main_program.feed_names == ["image", "pair"] and f.outputs[0].shape == (None, 3)
+    y, = f.main_program.run({"image": [[1, 2, 3]] * 5, "pair": [x_(5, 3), x_(3)]}, f.outputs)
+    np.testing.assert_array_equal(y, [[1, 2, 3]] + x_(5, 3) * x_(3))
+
+
+def test_program_cache():
+    f = to_static(lambda x: F.sum(x * 2), strict=True)
+    assert len(f.program_cache) == f.get_traced_count() == 0
+    with pytest.raises(dy2static.CaptureError, match="has no program yet"):
+        f.concrete_program
+    with pytest.raises(dy2static.CaptureError, match="has no program yet"):
+        f.program_cache.last()
+    for shape in ((2, 3), (3,), (2, 3), (1, 2, 3)):
+        f(chainer.Variable(x_(*shape)))
+    assert len(f.program_cache) == f.get_traced_count() == 3
+    assert sorted(c.inputs[0].shape for c in f.program_cache.concrete_programs()) == [(1, 2, 3), (2, 3), (3,)]
+    assert f.program_cache.last().inputs[0].shape == (1, 2, 3) == f.inputs[0].shape
+    f(chainer.Variable(x_()))
+    assert f.inputs[0].shape == (2, 3)
+    assert [c.program for c in f.program_cache] == f.dispatcher.programs
+
+
+FED_WRONG = {
+    "nothing": ({}, None, "'x' and 'scale' are not fed"),
+    "one missing": ({"x": x_()}, None, "'scale' is not fed"),
+    "unknown": ({"x": x_(), "scale": x_(), "z": 1}, None, "no input 'z'"),
+    "unknown result": ({"x": x_(), "scale": x_()}, ["z"], "no result 'z'"),
+}
+
+
+@pytest.mark.parametrize("case", FED_WRONG)
+def test_fed_wrong(case):
+    feed, fetch, message = FED_WRONG[case]
+    f = to_static(lambda x, scale: {"y": x * scale}, strict=True)
+    f(x_(), x_())
+    with pytest.raises(dy2static.Dy2StaticError, match=message):
+        f.main_program.run(feed, fetch)
+
+
+# --- rollback ---
+
+def doubled(x):
+    return x * 2
+
+
+doubled_statically = to_static(doubled)
+
+
+class Places:
+    """Functions in places of all kinds."""
+
+    @to_static
+    def method(self, x):
+        return x * 2
+
+    @staticmethod
+    @to_static
+    def static(x):
+        return x * 2
+
+    @classmethod
+    @to_static
+    def of_class(cls, x):
+        return x * 2
+
+
+@pytest.mark.parametrize("name", ["method", "static", "of_class"])
+def test_rollback_of_a_class(name, monkeypatch):
+    for attribute in ("method", "static", "of_class"):
+        monkeypatch.setattr(Places, attribute, vars(Places)[attribute])
+    before = getattr(Places(), name)
+    assert (before(x_()) == x_() * 2).all()
+    original = before.rollback()
+    after = getattr(Places(), name)
+    assert not isinstance(after, (StaticFunction, dy2static.BoundStaticFunction))
+    assert getattr(original, "__func__", original) is getattr(after, "__func__", after)
+    assert (after(x_()) == x_() * 2).all()
+
+
+def test_rollback_of_a_global(monkeypatch):
+    module = sys.modules[__name__]
+    monkeypatch.setattr(module, "doubled", doubled_statically)
+    caller = to_static(lambda x: doubled(x) + 1)
+    assert (caller(x_()) == x_() * 2 + 1).all()
+    assert doubled.rollback() is module.doubled and not isinstance(doubled, StaticFunction)
+    assert (caller(x_()) == x_() * 2 + 1).all()
+    monkeypatch.undo()
+    assert doubled_statically.rollback() is doubled, "it was in no place"
+
+
+def local_class():
+    class Local(chainer.Chain):
+        @to_static
+        def forward(self, x):
+            return F.relu(x)
+    return Local
+
+
+def a_class():
+    return to_static(local_class().forward.rollback() and type("Local", (Net,), {}))
+
+
+@pytest.mark.parametrize("make", [local_class, a_class])
+def test_rollback_of_classes_that_nobody_can_name(make):
+    cls = make()
+    link = cls()
+    assert isinstance(cls.forward, StaticFunction)
+    original = link.forward.rollback()
+    assert original == link.forward and original.__func__ is cls.forward and not isinstance(cls.forward, StaticFunction)
+    assert cls.forward is Net.forward if make is a_class else True
+    link(x_())
+
+
+def test_rollback_of_a_link():
+    """Others that were compiled, and other things that were done to it, stay."""
+    one, other = to_static(Net()), to_static(Net())
+    x = x_()
+    expected = one(x)["y"].array
+    caller = to_static(lambda link, x: link(x)["y"], strict=True)
+    caller(one, x)
+    assert one.forward.rollback() == one.forward
+    assert type(one) is Net and isinstance(type(other).forward, StaticFunction)
+    np.testing.assert_array_equal(one(x)["y"].array, expected)
+    np.testing.assert_allclose(caller(one, x).array, expected, rtol=1e-6)
+    assert type(pickle.loads(pickle.dumps(one))) is Net
+    assert to_static(one) is one and isinstance(type(one).forward, StaticFunction), "it can be compiled again"
+
+
+def test_rollback_of_an_attribute():
+    one, other = Net(), Net()
+    one.forward, other.forward = to_static(one.forward), to_static(other.forward)
+    copied = copy.deepcopy(other)
+    assert one.forward.rollback() == one.forward and "forward" not in vars(one)
+    assert "forward" in vars(other) and isinstance(other.forward, dy2static.BoundStaticFunction)
+    assert copied.forward.__self__ is copied
+
+
+# --- copies ---
+
+def test_deepcopy_of_what_is_decorated():
+    x = x_()
+    function = to_static(doubled)
+    assert copy.deepcopy(function) is function and copy.deepcopy([function]) == [function]
+    for net in (static_net(), to_static(Net())):
+        expected = net(x)["y"].array
+        copied = copy.deepcopy(net)
+        method = copy.deepcopy(net.forward)
+        assert method.__self__ is not net and method.static is net.forward.static
+        net.l1.W.array[...] = 0
+        for call in (copied, copied.forward, method):
+            np.testing.assert_allclose(call(x)["y"].array, expected, rtol=1e-6)
+        assert copied.forward.concrete_program.parameters[0] is not net.l1.W

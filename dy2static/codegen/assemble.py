@@ -27,7 +27,7 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     size = sum(int(node.attrs["value"].nbytes) for node in graph.walk() if node.op.name == "constant")
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
                    tuple(use.segment for use in uses), pool, counts, outcome.events, _signature(outcome), size,
-                   native_code=forward.native_code, footprint=footprint_of(forward, graph))
+                   outcome=outcome, native_code=forward.native_code, footprint=footprint_of(forward, graph))
 
 
 def _counts(graph: Graph) -> Dict[str, int]:

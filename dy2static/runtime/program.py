@@ -48,6 +48,7 @@ class Program:
     hot: ``hot(program, wait)`` makes the same program as native code, in steps; None where it is that, or shall not be.
     with_clocks: makes the same program, native if this one is or becomes that, with the clocks of a profile in it.
     profiled: makes the profile of its calls.
+    outcome: the `world.outcome.Outcome` that it was made of; the run time does not look inside.
     native_code: the C text of its forward, "" where there is none.  readable: then gives the text of the same in NumPy.
     """
 
@@ -67,6 +68,7 @@ class Program:
     hot: Optional[Callable[["Program", bool], Optional["Program"]]] = None
     with_clocks: Optional[Callable[[Any], "Program"]] = None
     profiled: Optional[Callable[["Program"], Any]] = None
+    outcome: Any = None
     native_code: str = ""
     readable: Optional[Callable[[], str]] = None
     footprint: Footprint = Footprint()
