@@ -24,6 +24,9 @@ from dy2static.errors import (  # noqa: E402
     Dy2StaticError,
     FallbackWarning,
 )
+from dy2static.inference.executor import Executor  # noqa: E402
+from dy2static.inference.places import CPUPlace, CUDAPlace  # noqa: E402
+from dy2static.inference.translator import ProgramTranslator  # noqa: E402
 from dy2static.input_spec import InputSpec  # noqa: E402
 from dy2static.lowering.registration import register_lowering  # noqa: E402
 from dy2static.static_function import BoundStaticFunction, StaticFunction  # noqa: E402
@@ -31,6 +34,7 @@ from dy2static.static_graph import patch_chainer, static_code, static_graph  # n
 
 pipeline.install()
 
-__all__ = ["BoundStaticFunction", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError", "FallbackWarning",
-           "InputSpec", "StaticFunction", "enable_to_static", "ignore_module", "not_to_static", "patch_chainer",
-           "register_lowering", "set_code_level", "set_verbosity", "static_code", "static_graph", "to_static"]
+__all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
+           "Executor", "FallbackWarning", "InputSpec", "ProgramTranslator", "StaticFunction", "enable_to_static",
+           "ignore_module", "not_to_static", "patch_chainer", "register_lowering", "set_code_level", "set_verbosity",
+           "static_code", "static_graph", "to_static"]

@@ -18,7 +18,8 @@ from .static_function import BoundStaticFunction, StaticFunction
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
-              recompute: Any = None, dynamic: bool = True, input_spec: Sequence[Any] = ()) -> Any:
+              recompute: Any = None, dynamic: bool = True, input_spec: Optional[Sequence[Any]] = (),
+              full_graph: bool = False, build_strategy: Any = None) -> Any:
     """Compile a function, a method, a Chain class or a Chain.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -40,10 +41,13 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
         all of them, where the function does not need their numbers (`cache_info` counts the captures).
     input_spec: an `InputSpec` for each positional argument but ``self``, in lists, tuples and dicts as the arguments are; what
         is None in it is free from the first call on, and a call with other arguments is a `SignatureError`.
+    full_graph: Paddle's name for strict.  build_strategy: may be given as there; it changes nothing, because all that such
+        strategies turn on is done in any case.  The backend ``"CINN"`` is ``"c"``.
 
     Raises `SignatureError` for anything else.
     """
-    return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
+    backend = "c" if backend == "CINN" else backend
+    return _compile(target, Options(strict or full_graph, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
                                     input_spec=tuple(input_spec or ())))
 
 
@@ -90,7 +94,7 @@ def ignore_module(modules: Any) -> None:
     clear_all()
 
 
-def _entry_point(cls: type) -> str:
+def entry_point(cls: type) -> str:
     """The method of a Link that a call runs first and that the user wrote."""
     for base in cls.__mro__:
         if base is chainer.Link:
@@ -102,7 +106,7 @@ def _entry_point(cls: type) -> str:
 
 
 def _compile_class(cls: type, options: Options) -> type:
-    name = _entry_point(cls)
+    name = entry_point(cls)
     method = getattr(cls, name)
     static = method if isinstance(method, StaticCallable) else StaticFunction(method, options)
     setattr(cls, name, static)
@@ -114,7 +118,7 @@ def _compile_class(cls: type, options: Options) -> type:
 def _compile_link(link: chainer.Link, options: Options) -> chainer.Link:
     """Give a Link a class of its own in which the entry point is compiled; copies and pickles keep it."""
     cls = type(link)
-    name = _entry_point(cls)
+    name = entry_point(cls)
     method = getattr(cls, name)
     if isinstance(method, StaticCallable):
         return link

@@ -129,9 +129,6 @@ class StaticFunction(StaticCallable, ConcretePrograms):
         """
         return put_back(self, self._places)
 
-    def _dispatcher(self) -> Dispatcher:
-        return self.dispatcher
-
 
 class CacheInfo(NamedTuple):
     """What `StaticFunction.cache_info` gives.
@@ -188,9 +185,6 @@ class BoundStaticFunction(StaticCallable, ConcretePrograms):
         Of a Link that was compiled as an object, and of a compiled method that was assigned to one object, only that is changed.
         """
         return put_back(self.static, self.static._places, self.instance)
-
-    def _dispatcher(self) -> Dispatcher:
-        return self.static.dispatcher
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

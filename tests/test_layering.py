@@ -29,6 +29,7 @@ ROWS = (
     ("static_function",),
     ("export", "lazy", "static_graph"),
     ("api", "cli"),
+    ("inference",),
     ("__init__", "__main__"),
 )
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dy2static
-from dy2static import InputSpec, StaticFunction, ignore_module, to_static
+from dy2static import InputSpec, ProgramTranslator, StaticFunction, config, ignore_module, to_static
 from dy2static.runtime.staticness import IGNORED
 
 
@@ -391,3 +391,56 @@ def test_deepcopy_of_what_is_decorated():
         for call in (copied, copied.forward, method):
             np.testing.assert_allclose(call(x)["y"].array, expected, rtol=1e-6)
         assert copied.forward.concrete_program.parameters[0] is not net.l1.W
+
+
+# --- arguments of to_static ---
+
+@pytest.mark.parametrize("options, found", [
+    ({"full_graph": True}, {"strict": True}), ({"full_graph": False}, {"strict": False}), ({"backend": "CINN"}, {"backend": "c"}),
+    ({"build_strategy": object()}, {}), ({"input_spec": None}, {"input_spec": ()})], ids=str)
+def test_options_of_paddle(options, found):
+    asked = to_static(doubled, **options).dispatcher.options
+    assert {name: getattr(asked, name) for name in found} == found
+
+
+# --- ProgramTranslator ---
+
+def test_there_is_one_translator():
+    assert ProgramTranslator() is ProgramTranslator() is ProgramTranslator.get_instance()
+
+
+def test_translator_turns_compilation_off():
+    f = to_static(doubled, strict=True)
+    f(x_())
+    translator = ProgramTranslator()
+    try:
+        translator.enable(False)
+        assert not translator.enable_to_static and not config.ENABLED.value
+        assert (f(x_(3)) == x_(3) * 2).all() and f.cache_info().captures == 1
+    finally:
+        translator.enable(True)
+    assert translator.enable_to_static and config.ENABLED.value
+    f(x_(3))
+    assert f.cache_info().captures == 2
+
+
+@pytest.mark.parametrize("make", [
+    lambda: (doubled, x_()), lambda: (to_static(doubled), x_()), lambda: (Net().forward, x_()), lambda: (Net(), x_()),
+    lambda: (static_net(), x_()), lambda: (L.Linear(3, 2), x_())],
+    ids=["function", "static function", "method", "link", "static link", "chainer's link"])
+def test_translator_of(make):
+    function, x = make()
+    translator = ProgramTranslator()
+    expected = function(x)
+    expected = (expected["y"] if isinstance(expected, dict) else expected)
+    got = translator.get_output(function, x)
+    np.testing.assert_allclose(F.identity(got["y"] if isinstance(got, dict) else got).array, F.identity(expected).array, 1e-6)
+    assert "def " in translator.get_code(function)
+    compiled = translator.get_func(function)
+    captures = compiled.cache_info().captures
+    assert captures and not compiled.cache_info().fallbacks
+    program, startup, inputs, outputs = translator.get_program(function, x)
+    assert compiled.cache_info().captures == captures, "it is the one that was there"
+    assert startup.run() == [] and [s.name for s in inputs] == program.feed_names == ["x"]
+    y = program.run({"x": x}, outputs[:1])[0]
+    np.testing.assert_allclose(F.identity(y).array, F.identity(expected).array, 1e-6)

@@ -106,14 +106,14 @@ class ProgramCache:
 
     def concrete_programs(self) -> List[ConcreteProgram]:
         """All of them, in the order in which calls try them."""
-        return [self._owner._concrete(program) for program in self._owner._dispatcher().programs]
+        return [concrete_program(self._owner, program) for program in self._owner.dispatcher.programs]
 
     def last(self) -> ConcreteProgram:
         """The one used last.  Raises `CaptureError` if there is none."""
         return self._owner.concrete_program
 
     def __len__(self) -> int:
-        return len(self._owner._dispatcher().programs)
+        return len(self._owner.dispatcher.programs)
 
     def __iter__(self) -> Iterator[ConcreteProgram]:
         return iter(self.concrete_programs())
@@ -128,21 +128,16 @@ class ConcretePrograms:
     __slots__ = ()
 
     python_function: Callable[..., Any]
-
-    def _dispatcher(self) -> Dispatcher:
-        raise NotImplementedError
-
-    def _concrete(self, program: Program) -> ConcreteProgram:
-        return ConcreteProgram(self._dispatcher(), program, self, getattr(self, "__self__", None))  # type: ignore[arg-type]
+    dispatcher: Dispatcher
 
     @property
     def concrete_program(self) -> ConcreteProgram:
         """The program used last.  Raises `CaptureError` if there is none."""
-        program = self._dispatcher().cache.current
+        program = self.dispatcher.cache.current
         if program is None:
-            raise CaptureError(f"{self._dispatcher().function.__qualname__} has no program yet",
+            raise CaptureError(f"{self.dispatcher.function.__qualname__} has no program yet",
                                hint="there is one after a call that does not run eagerly")
-        return self._concrete(program)
+        return concrete_program(self, program)
 
     @property
     def program_cache(self) -> ProgramCache:
@@ -172,6 +167,11 @@ class ConcretePrograms:
     def dygraph_function(self) -> Callable:
         """The function as it was written."""
         return self.python_function
+
+
+def concrete_program(static: Any, program: Program) -> ConcreteProgram:
+    """A program of a static function as Paddle has it."""
+    return ConcreteProgram(static.dispatcher, program, static, getattr(static, "__self__", None))
 
 
 class _Place(NamedTuple):

@@ -1,0 +1,1 @@
+"""Paddle's names around compiled functions: the translator, places and the executor."""
