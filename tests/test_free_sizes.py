@@ -221,6 +221,44 @@ def test_elements_that_are_not_there(name, backend):
     assert name != "always there" or static.cache_info().captures == 3
 
 
+#: name: (what is done with an array, the captures for all sizes); None: that many are not promised.
+PARTS = {
+    "the first": (lambda x: x.array[:12] * 2, 3), "the last": (lambda x: x.array[-20:] * 2, 3),
+    "the first of a Variable": (lambda x: (x[:12] * 2).array, 3), "all but the first": (lambda x: x.array[12:] + 1, 3),
+    "every third of the last": (lambda x: x.array[-13::3] + 1, 3), "as many as there are": (lambda x: np.arange(300)[:len(x)], 3),
+    "as many from behind": (lambda x: np.arange(300)[-len(x):], None), "range from": (lambda x: np.arange(12, len(x)), 3),
+    "range in steps": (lambda x: np.arange(0, len(x), 20), 3), "zeros for some": (lambda x: np.zeros(len(x) // 20), 3),
+    "zeros up to": (lambda x: np.zeros((min(len(x), 12), 2)), 3), "zeros on one side": (lambda x: np.zeros(12 if len(x) > 12 else len(x)), 3),
+    "padded up to": (lambda x: np.pad(x.array, ((0, 20 - min(20, len(x))), (0, 0)), "constant"), None),
+    "repeated and cut": (lambda x: np.repeat(x.array, 3, axis=0)[:40], 3), "squeezed": (lambda x: x.array[:len(x) // 8].squeeze(), None),
+    "squeezed rest": (lambda x: np.squeeze(x.array[11:]), None), "sorted and cut": (lambda x: np.sort(x.array[:, 0])[:13], 3),
+    "matrix": (lambda x: np.eye(len(x), 30)[:, :12], 3), "diagonal": (lambda x: np.eye(len(x), 30).diagonal() * 1, None),
+    "splits": (lambda x: np.array_split(x.array, [12])[0], None), "resized": (lambda x: np.resize(x.array, 12), None),
+    "same convolution": (lambda x: np.convolve(x.array[:, 0], np.ones(14), "same"), None),
+    "deleted": (lambda x: np.delete(x.array, np.s_[:14], axis=0), None),
+    "taken": (lambda x: x.array.take(np.arange(min(14, len(x)))), 3), "flattened": (lambda x: x.array.reshape(len(x), -1), 3),
+    "all in one": (lambda x: x.array.reshape(len(x) * 2), 3), "outer": (lambda x: np.outer(x.array[:, 0], x.array[:, 1]).reshape(-1), 3),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_sizes_of_what_numpy_gives(name):
+    """They are right for all sizes, not only near those that a capture tries."""
+    part, captures = PARTS[name]
+
+    def function(x):
+        found = part(x)
+        return found, np.zeros(found.shape), found.shape[0]
+
+    static = to_static(function)
+    for n in (15, 16, 17, 30, 12, 11, 5, 250, 14, 13):
+        x = chainer.Variable(floats(n, 2))
+        for mine, eager in zip(static(x), function(x)):
+            assert np.shape(mine) == np.shape(eager) and np.array_equal(mine, eager), n
+    assert static.cache_info().captures == (captures or static.cache_info().captures)
+    assert static.cache_info().fallbacks == 0
+
+
 def test_sizes_that_were_equal_and_are_not_any_more():
     """The program of equal sizes is left, and eager's error comes."""
     static = to_static(lambda x, y: F.sum(x * y))

@@ -317,7 +317,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             return self.wrap(twin)
         sizes = NewSizes(self, name, operands)
         try:
-            structure, found, extents = infer_sized(stand_ins.infer, function, template, operands, sizes.size)
+            structure, found, extents = infer_sized(stand_ins.infer, function, template, operands, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..ir.types import type_of
 from ..symbolic import stand_ins
+from ..symbolic.sizes import fitted_types, tried_with
 from ..symbolic.values import BoundHostMethod
 from ..world.untouched import random_states, set_random_states
 
@@ -36,13 +37,16 @@ class Draws:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
-                trials = [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), args, kwargs, filling))
-                          for filling in stand_ins.FILLINGS]
+                tried = [(sizes, [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
+                                  for filling in stand_ins.FILLINGS]) for sizes, bound in tried_with((args, kwargs))]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
             self.capture.abort(f"random {name}: {error}")
-        structure, found = trials[0][0], tuple(map(type_of, trials[0][1]))
-        if any(tuple(map(type_of, leaves)) != found for _, leaves in trials):
+        each = [[tuple(map(type_of, leaves)) for _, leaves in trials] for _, trials in tried]
+        found = None if any(types != trials[0] for trials in each for types in trials) else \
+            fitted_types([(sizes, trials[0]) for (sizes, _), trials in zip(tried, each)])
+        if found is None:
             self.capture.abort(f"random {name}: the shape of the result depends on the contents of an array")
+        structure = tried[0][1][0][0]
         return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
 
     def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Tuple
 
+from ..ir.dims import Dim
 from ..symbolic.values import SymbolicScalar
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
@@ -42,12 +43,24 @@ class Expressions:
         if symbol in ("**", "<<", ">>") and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
             operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
-            return self.numpy_call(function, operands, {})
+            found = self.numpy_call(function, operands, {})
+            sizes = [self.size_of(x) for x in operands] if symbol in ("+", "-", "*", "//", "%") else [None]
+            if None not in sizes and (symbol in "+-*" or type(sizes[1]) is int and sizes[1] > 0):
+                self.dimensions[found.value] = function(*sizes)
+            return found
         result = function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
         texts = [self._number_text(x) for x in operands]
         if symbol == "abs":
             return self.expression(f"abs({texts[0]})", result)
         return self.expression(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+
+    def size_of(self, number: Any) -> Any:
+        """The number as an int or a size; None if it is neither."""
+        if type(number) is int:
+            return number
+        if isinstance(number, Dim):
+            return number.plain
+        return self.dimensions.get(number.value) if type(number) is SymbolicScalar and number.text is None else None
 
     def _power(self, base: Any, exponent: Any) -> Any:
         """``base ** exponent``, whose type follows from the types, except where an exponent is negative, or a base is."""

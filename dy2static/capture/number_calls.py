@@ -1,10 +1,12 @@
 """Builtins and functions of ``math`` on numbers that only the run knows: conversions, extremes, order, arithmetic."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Iterable, List, Optional
 
+from ..ir.dims import Dim, maximum, minimum
 from ..symbolic.lists import Range
-from ..symbolic.sizes import without_sizes
+from ..symbolic.sizes import Size, without_sizes
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 
 #: Python's conversions.
@@ -51,6 +53,10 @@ class NumberCalls:
         if len(args) == 1 and (hasattr(type(args[0]), "__next__") or isinstance(args[0], range)):
             args = (list(args[0]),)
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+        sizes = [] if kwargs else list(map(self.capture.size_of, items))
+        if None not in sizes and any(isinstance(n, Dim) for n in sizes):
+            size = functools.reduce(maximum if function is max else minimum, sizes)
+            return Size(self.capture, size) if isinstance(size, Dim) else size
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
             return self.capture.numpy_call(function, tuple(items), {})
         if set(kwargs) == {"key"} and len(items) > _FEW and all(type(x) is int for x in items):

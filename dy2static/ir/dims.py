@@ -86,6 +86,11 @@ class Dim:
                     names.update(name for arg in atom.args if isinstance(arg, Dim) for name in arg.symbols)
         return tuple(sorted(names))
 
+    @property
+    def is_polynomial(self) -> bool:
+        """Whether this is a sum of products of symbols."""
+        return all(atom.kind == "symbol" for monomial, _ in self._terms for atom in monomial)
+
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Dim) and self._terms == other._terms
 

@@ -9,6 +9,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ..ir.dims import Size
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
@@ -19,6 +20,7 @@ from .loss import never
 from .movement import reshape
 from .reduction import mean, sum_
 from .rules import canonical_axes, need_dtype
+from .scalar import dimension, scalar_to_tensor
 
 _Gradients = Tuple[Optional[Value], ...]
 
@@ -106,7 +108,8 @@ def _batch_norm_grad_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Va
     a = _Algebra(x, gamma, axis)
     gx, ggamma = a.of(y[0], x), a.of(y[1], gamma)
     ggx, gggamma, ggbeta = a.of(g[0], x), a.of(g[1], gamma), a.of(g[2], gamma)
-    scale, inv_std, share = a.of(gamma, gamma), a.of(inv_std, gamma), float(gamma.dtype.type(1.0 / _count(x, gamma)))
+    scale, inv_std, share = a.of(gamma, gamma), a.of(inv_std, gamma), _one_of(x.type.size // gamma.type.size, gamma.dtype)
+    share = a.of(share, gamma) if isinstance(share, Value) else share
     r = a.total(gx * ggx)
     coeff = scale * inv_std
     coeff_m = coeff * share
@@ -121,8 +124,11 @@ def _batch_norm_grad_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Va
     return _as(gx, x), _as(r / scale, gamma), _as(ggy, gy), None, None
 
 
-def _count(x: Value, gamma: Value) -> int:
-    return x.type.size // gamma.type.size
+def _one_of(count: Size, dtype: np.dtype) -> Any:
+    """``1 / count``, as a 0-d array where only the run knows it."""
+    if isinstance(count, int):
+        return float(dtype.type(1.0 / count))
+    return 1.0 / scalar_to_tensor(dimension(size=count), dtype=dtype)
 
 
 batch_norm_grad: OpDef = declare(
@@ -271,7 +277,7 @@ def _standardize_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value,
     if g_hat is not None:
         parts.append(wide(inv_std) * (g_hat - wide(mean(g_hat, axis=1)) - x_hat * wide(mean(g_hat * x_hat, axis=1))))
     if g_std is not None:
-        parts.append(-wide(g_std * inv_std * inv_std * (1.0 / x.shape[1])) * x_hat)
+        parts.append(-wide(g_std * inv_std * inv_std * _one_of(x.shape[1], x.dtype)) * x_hat)
     return (parts[0] if len(parts) == 1 else parts[0] + parts[1],)
 
 

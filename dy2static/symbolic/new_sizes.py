@@ -1,7 +1,7 @@
 """Sizes of results that the contents of arrays decide: symbols that the run gives their numbers."""
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Sequence, Set
 
 from ..ir.building import new_extent
 from ..ir.dims import Dim
@@ -14,12 +14,16 @@ _ALIKE = frozenset(("nonzero", "where", "unique", "tril_indices", "triu_indices"
 
 
 class NewSizes:
-    """Sizes of the results of one call that contents of its operands decide."""
+    """Sizes of the results of one call that contents of its operands decide.
+
+    fresh: those that no value has had before.
+    """
 
     def __init__(self, capture: Any, name: str, operands: Sequence[Any]):
         self.capture, self.name, self.operands = capture, name, operands
         self.made: Dict[Any, Dim] = {}
         self.of: Dict[Value, Dim] = {}
+        self.fresh: Set[Dim] = set()
 
     def size(self, numbers: Sequence[Any], result: int, axis: int) -> Any:
         """The size that was ``numbers`` in the trials: that of an operand, the number of a mask's elements, or a new one."""
@@ -27,13 +31,13 @@ class NewSizes:
         if capture.staging.in_loop:
             raise ValueError("the size of the result depends on the contents of an array, inside a loop on array values")
         of = self._decides(numbers)
-        if of in capture.dimensions:
-            return capture.dimensions[of]
         key = str(numbers) if self.name in _ALIKE else (result, axis)
         if key not in self.made:
             first = None if of is None else capture.twins.first(of)
             known = self._known(first)
             self.made[key] = size = Dim(f"{new_extent()}" + f"_{len(self.made)}" * bool(self.made)) if known is None else known
+            if known is None:
+                self.fresh.add(size)
             if first is not None:
                 self.of[first] = size
         return self.made[key]
@@ -56,7 +60,7 @@ class NewSizes:
     def _decides(self, numbers: Sequence[Any]) -> Any:
         """The operand that is the number, or the mask that has that many elements."""
         for place, operand in enumerate(self.operands):
-            if isinstance(operand.type, Scalar) and operand.dtype.kind in "iu" and \
+            if isinstance(operand.type, Scalar) and operand.dtype.kind in "iu" and operand not in self.capture.dimensions and \
                     list(numbers) == [stand_in(operand.type, filling, place) for filling in FILLINGS]:
                 return operand
         masks = [v for v in self.operands if isinstance(v.type, Tensor) and v.dtype.kind == "b"]

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, equal, evaluate, evaluate_shape, less
+from ..ir.dims import FREE, Dim, SizeNeeded, equal, evaluate, evaluate_shape, less
 from ..ir.op import OPS
 from ..ir.types import Dynamic, Scalar, Tensor
+from .following import follows, result_of
 
 
 class Size(Dim):
@@ -105,6 +106,9 @@ def sizes(capture: Any, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
 #: Numbers that symbols are tried with, where nothing but a trial tells what becomes of a size.
 _TRIALS = (5, 7, 11, 2, 1)
 
+#: More of them, for what takes no memory: whether something is too large shows with these.
+_LARGE = (97, 1009, 1000003)
+
 
 def without_sizes(item: Any) -> Any:
     """The item with numbers of the graph for sizes that are not known, if it is a size or a shape."""
@@ -118,9 +122,10 @@ def holds_sizes(items: Sequence[Any]) -> bool:
     return any(map(_symbols, items))
 
 
-def _bindings(symbols: Set[str]) -> List[Dict[str, int]]:
-    """Numbers for symbols, several times; none if there are no symbols."""
-    return [{symbol: trial + 13 * i for i, symbol in enumerate(sorted(symbols))} for trial in _TRIALS] if symbols else []
+def _bindings(symbols: Set[str], trials: Sequence[int] = _TRIALS) -> List[Dict[str, int]]:
+    """Numbers for symbols, several times; none if there are no symbols.  Sizes of the caller's arrays are never one."""
+    return [{symbol: (3 if trial == 1 and symbol.startswith(FREE) else trial) + 13 * i for i, symbol in enumerate(sorted(symbols))}
+            for trial in trials] if symbols else []
 
 
 def _symbols(item: Any) -> Set[str]:
@@ -162,7 +167,7 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
     Where sizes are not known, it must be content with whatever they are tried with.
     """
     own = {name: item for name, item in node.__dict__.items() if _symbols(item)}
-    tried = _bindings(_symbols(list(types)).union(*map(_symbols, own.values())))
+    tried = _bindings(_symbols(list(types)).union(*map(_symbols, own.values())), _TRIALS + _LARGE)
     if not tried:
         node._check_data_type_forward(tuple(map(typed, types)))
     for bindings in tried:
@@ -170,27 +175,33 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
         try:
             node._check_data_type_forward(tuple([typed(_bound(t, bindings)) for t in types]))
         except Exception as error:                      # functions of the user's check as they like
-            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
+            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}", sizes=tuple(bindings))
         finally:
             node.__dict__.update(own)
 
 
-def infer_sized(infer: Callable, function: Callable, template: Any, operands: Sequence[Any], new_size: Callable) \
+def infer_sized(infer: Callable, function: Callable, template: Any, operands: Sequence[Any], new: Any) \
         -> Tuple[Any, Tuple[Any, ...], Tuple[Tuple[str, int, int], ...]]:
     """What `stand_ins.infer` gives, and the sizes that only the run knows: (symbol, result, axis).
 
-    Where sizes of operands are not known, those of results are learned from how they follow them.
-    ``new_size(numbers)`` gives a size for one that contents decide; numbers: those of all trials.
+    Where sizes of operands are not known, those of results are learned from how they follow them, if there is a rule for that.
+    new: the `NewSizes` of the call, which gives a size for one that contents decide.
     """
-    types = [v.type for v in operands]
-    symbols = sorted(_symbols(list(types)))
-    trials = [infer(function, template, [_bound(t, bindings) for t in types]) for bindings in _bindings(set(symbols)) or [{}]]
-    structure, first = trials[0][0]
+    types = [new.capture.dimensions.get(v, v.type) for v in operands]
+    exact = result_of(function, template, types) if _symbols(types) else None
+    names: Dict[str, Dim] = {}
+    types = [_named(t, names) for t in types]
+    symbols = sorted(_symbols(types))
+    trials = _bindings(set(symbols)) or [{}]
+    tried = [infer(function, template, [_bound(t, bindings) for t in types]) for bindings in trials]
+    structure, first = tried[0][0]
+    if exact is not None:
+        return structure, (exact,), ()
     leaves, extents = [], []
     for i, leaf in enumerate(first):
         if isinstance(leaf, Dynamic):
             raise ValueError("the result is an object")
-        each = [[leaves[i] for _, leaves in found] for found in trials]
+        each = [[leaves[i] for _, leaves in found] for found in tried]
         if any(type(t) is not type(leaf) or t.dtype != leaf.dtype for found in each for t in found) or \
                 isinstance(leaf, Tensor) and any(t.ndim != leaf.ndim for found in each for t in found) or \
                 isinstance(leaf, Scalar) and any(t != leaf for found in each for t in found):
@@ -198,27 +209,70 @@ def infer_sized(infer: Callable, function: Callable, template: Any, operands: Se
         if not isinstance(leaf, Tensor):
             leaves.append(leaf)
             continue
+        free = [symbol for name in symbols for symbol in names.get(name, Dim(name)).symbols if symbol.startswith(FREE)]
+        if leaf.ndim and free and not follows(function, new.name, template, [t for t in types if isinstance(t, Dim)]):
+            raise SizeNeeded(f"the shape of what numpy {new.name} gives", sum(map(Dim, free)))
         shape: List[Any] = []
         for axis in range(leaf.ndim):
             found = [[t.shape[axis] for t in types_] for types_ in each]
-            size = _fitted([numbers[0] for numbers in found], symbols) if all(len(set(n)) == 1 for n in found) else None
+            size = _fitted([numbers[0] for numbers in found], trials, names) if all(len(set(n)) == 1 for n in found) else None
             if size is None:
-                size = new_size(found[0] if len(found) == 1 else found, i, axis)
-                extents += [(symbol, i, axis) for symbol in size.symbols if size == Dim(symbol)]
+                size = new.size(found[0] if len(found) == 1 else found, i, axis)
+                extents += [(symbol, i, axis) for symbol in size.symbols if size == Dim(symbol) and size in new.fresh]
             shape.append(size)
         leaves.append(Tensor(tuple(shape), leaf.dtype))
     return structure, tuple(leaves), tuple(extents)
 
 
-def _fitted(found: Sequence[int], symbols: Sequence[str]) -> Any:
-    """The size that is these numbers in the trials; None if it does not follow from those of the operands."""
+def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]]) -> Optional[Tuple[Any, ...]]:
+    """The types that are these for these numbers of the symbols; None if they do not follow from those."""
+    found = []
+    for each in zip(*[types for _, types in trials]):
+        if len({(type(t), t.dtype, getattr(t, "ndim", None)) for t in each}) > 1:
+            return None
+        shape = [_fitted(numbers, [bindings for bindings, _ in trials]) for numbers in zip(*[t.shape for t in each])] \
+            if isinstance(each[0], Tensor) else []
+        if None in shape:
+            return None
+        found.append(Tensor(tuple(shape), each[0].dtype) if isinstance(each[0], Tensor) else each[0])
+    return tuple(found)
+
+
+def tried_with(items: Any) -> List[Tuple[Dict[str, int], Any]]:
+    """The items with numbers for the sizes in them, several times, and these numbers; once if there are no sizes."""
+    return [(bindings, _bound(items, bindings)) for bindings in _bindings(_symbols(items)) or [{}]]
+
+
+def _named(item: Any, names: Dict[str, Dim]) -> Any:
+    """The type or size with a symbol for every size that is no sum and product of symbols; ``names``: these sizes."""
+    if isinstance(item, Tensor):
+        return Tensor(tuple([_named(n, names) for n in item.shape]), item.dtype)
+    if not isinstance(item, Dim) or item.is_polynomial:
+        return item
+    name = next((name for name, size in names.items() if size == item), None)
+    if name is None:
+        name = f"_{len(names)}"
+        names[name] = item.plain
+    return Dim(name)
+
+
+def _fitted(found: Sequence[int], trials: Sequence[Mapping[str, int]], names: Mapping[str, Dim] = {}) -> Any:
+    """The size that is these numbers in the trials; None if it does not follow from those of the operands.
+
+    names: the sizes that some of the symbols stand for.
+    """
     if len(set(found)) == 1:
         return found[0]
-    slope = (found[1] - found[0]) // (_TRIALS[1] - _TRIALS[0])
+    symbols = list(trials[0])
     for i, symbol in enumerate(symbols):
-        rest = found[0] - slope * (_TRIALS[0] + 13 * i)
-        if all(slope * (trial + 13 * i) + rest == n for trial, n in zip(_TRIALS, found)) and (rest == 0 or len(symbols) == 1):
-            return Dim(symbol) * slope + rest
+        for other in (None, *symbols[i:]):                  # a multiple of one, or of a product of two
+            size: Any = Dim(symbol) * (1 if other is None else Dim(other))
+            numbers = [evaluate(size, bindings) for bindings in trials]
+            size = names.get(symbol, Dim(symbol)) * (1 if other is None else names.get(other, Dim(other)))
+            slope = (found[1] - found[0]) // (numbers[1] - numbers[0])
+            rest = found[0] - slope * numbers[0]
+            if all(slope * number + rest == n for number, n in zip(numbers, found)) and (rest == 0 or len(symbols) == 1):
+                return size * slope + rest
     return None
 
 

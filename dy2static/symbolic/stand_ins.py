@@ -177,6 +177,8 @@ def of_types(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> List[Tuple[Any, Tuple[Any, ...]]]:
     """The structure and the leaf types of ``function(*args, **kwargs)`` for each of the `FILLINGS` (None where it has none).
 
+    types: of the operands; an int for one that is this number.
+
     The structures are alike.  Raises ValueError where something depends on contents in other ways, and whatever the
     function raises.
     """
@@ -187,7 +189,8 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
         raise ValueError(_DEPENDS)
     found: List[Any] = []
     for filling in FILLINGS if types else FILLINGS[:1]:
-        values = [identity(t) if name == "cholesky" else stand_in(t, filling, place) for place, t in enumerate(types)]
+        values = [t if type(t) is int else identity(t) if name == "cholesky" else stand_in(t, filling, place)
+                  for place, t in enumerate(types)]
         for array in values:
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False           # what writes into an operand is not a call but a write

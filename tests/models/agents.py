@@ -9,7 +9,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import model
+from models.training import batch, model
 
 
 class QNetwork(chainer.Chain):
@@ -29,9 +29,9 @@ Transition = collections.namedtuple("Transition", ("state", "action", "reward", 
 class DQN:
     """Chainer's DQN example: a target network, a replay memory, the Huber loss of the temporal difference."""
 
-    def __init__(self, q, optimizer, gamma=0.9, batch=6):
+    def __init__(self, q, optimizer, gamma=0.9):
         self.q, self.target, self.optimizer = q, copy.deepcopy(q), optimizer
-        self.gamma, self.batch = gamma, batch
+        self.gamma = gamma
         self.replay = collections.deque(maxlen=50)
 
     def act(self, state, epsilon=0.3):
@@ -48,9 +48,9 @@ class DQN:
         target = rewards + self.gamma * (1 - dones) * next_q.array
         return F.mean(F.huber_loss(q[:, None], target[:, None], 1.0))
 
-    def update(self, loss):
-        batch = Transition(*zip(*random.sample(list(self.replay), self.batch)))
-        arrays = [np.array(column, dtype) for column, dtype in zip(batch, ("f", "i", "f", "f", "f"))]
+    def update(self, loss, size):
+        drawn = Transition(*zip(*random.sample(list(self.replay), size)))
+        arrays = [np.array(column, dtype) for column, dtype in zip(drawn, ("f", "i", "f", "f", "f"))]
         self.optimizer.update(loss, *arrays)
 
 
@@ -63,10 +63,10 @@ def dqn(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        for _ in range(6):
+        for _ in range(batch(k, 6)):
             state = rng.rand(4).astype("f")
             agent.replay.append(Transition(state, agent.act(state), rng.rand(), rng.rand(4), rng.rand() < 0.2))
-        agent.update(loss)
+        agent.update(loss, batch(k, 6))
         if k % 4 == 3:
             agent.target.copyparams(agent.q)
         return act(rng.rand(4).astype("f"))
@@ -116,10 +116,11 @@ def actor_critic(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        states = [rng.rand(2, 4).astype("f") for _ in range(3)]
+        n = batch(k, 2)
+        states = [rng.rand(n, 4).astype("f") for _ in range(3)]
         actions = [act(s).astype("i") for s in states]
-        rewards, dones = [[rng.rand(2).astype("f") for _ in range(3)] for _ in range(2)]
-        optimizer.update(loss, states, actions, rewards, [(d < 0.2).astype("f") for d in dones], rng.rand(2, 4).astype("f"))
+        rewards, dones = [[rng.rand(n).astype("f") for _ in range(3)] for _ in range(2)]
+        optimizer.update(loss, states, actions, rewards, [(d < 0.2).astype("f") for d in dones], rng.rand(n, 4).astype("f"))
         return actions
     return step, [net, optimizer]
 
@@ -158,7 +159,7 @@ def maml(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x = [rng.uniform(-2, 2, (5, 1)).astype("f") for _ in range(4)]
+        x = [rng.uniform(-2, 2, (batch(k, 5), 1)).astype("f") for _ in range(4)]
         tasks = [(x[0], np.sin(x[0]), x[1], np.sin(x[1])), (x[2], np.cos(x[2]), x[3], np.cos(x[3]))]
         optimizer.update(meta_loss, tasks)
     return step, [net, optimizer]

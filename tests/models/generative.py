@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import model
+from models.training import batch, model
 
 
 class Encoder(chainer.Chain):
@@ -77,7 +77,7 @@ def vae(compile):
     optimizer = optimizers.Adam().setup(net)
 
     def step(k):
-        x = np.random.RandomState(k).randint(0, 2, (5, 12)).astype(np.float32)
+        x = np.random.RandomState(k).randint(0, 2, (batch(k, 5), 12)).astype(np.float32)
         optimizer.update(net, x)
     return step, [net, optimizer]
 
@@ -123,7 +123,7 @@ def plain_vae(compile):
     loss_func = compile(net.get_loss_func(k=2))
 
     def step(k):
-        x = np.random.RandomState(k).randint(0, 2, (5, 12)).astype(np.float32)
+        x = np.random.RandomState(k).randint(0, 2, (batch(k, 5), 12)).astype(np.float32)
         optimizer.update(loss_func, x)
     return step, [net, optimizer]
 
@@ -194,9 +194,10 @@ def dcgan(compile):
         return F.sum(F.softplus(-y_fake)) / len(y_fake)
 
     def step(k):
-        x_real = chainer.Variable(np.random.RandomState(k).rand(4, 3, 4, 4).astype(np.float32)) * 2 - 1
+        n = batch(k, 4)
+        x_real = chainer.Variable(np.random.RandomState(k).rand(n, 3, 4, 4).astype(np.float32)) * 2 - 1
         y_real = dis(x_real)
-        x_fake = gen(gen.make_hidden(4))
+        x_fake = gen(gen.make_hidden(n))
         y_fake = dis(x_fake)
         dis_optimizer.update(loss_dis, y_fake, y_real)
         gen_optimizer.update(loss_gen, y_fake)
@@ -221,9 +222,10 @@ def dcgan_whole(compile):
         return F.mean(F.softplus(-dis(gen(gen.make_hidden(batchsize)))))
 
     def step(k):
-        x_real = np.random.RandomState(k).rand(4, 3, 4, 4).astype(np.float32) * 2 - 1
+        n = batch(k, 4)
+        x_real = np.random.RandomState(k).rand(n, 3, 4, 4).astype(np.float32) * 2 - 1
         dis_optimizer.update(loss_dis, x_real)
-        gen_optimizer.update(loss_gen, 4)
+        gen_optimizer.update(loss_gen, n)
     return step, [gen, dis, gen_optimizer, dis_optimizer]
 
 
@@ -269,8 +271,8 @@ def gradient_penalty(compile):
     def step(k):
         rng = np.random.RandomState(k)
         critic(np.zeros((1, 1, 4, 4), np.float32))
-        critic_optimizer.update(critic_loss, rng.rand(4, 1, 4, 4).astype(np.float32))
-        gen_optimizer.update(generator_loss, rng.normal(size=(4, 3)).astype(np.float32))
+        critic_optimizer.update(critic_loss, rng.rand(batch(k, 4), 1, 4, 4).astype(np.float32))
+        gen_optimizer.update(generator_loss, rng.normal(size=(batch(k, 4), 3)).astype(np.float32))
     return step, [gen, critic, gen_optimizer, critic_optimizer]
 
 
@@ -329,7 +331,8 @@ def wavenet(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        t = rng.randint(0, 8, (2, 12)).astype(np.int32)
+        n = batch(k, 2)
+        t = rng.randint(0, 8, (n, 12)).astype(np.int32)
         x = np.eye(8, dtype=np.float32)[t].transpose(0, 2, 1)[..., None]
-        optimizer.update(net, x, t[..., None], rng.rand(2, 3, 12, 1).astype(np.float32))
+        optimizer.update(net, x, t[..., None], rng.rand(n, 3, 12, 1).astype(np.float32))
     return step, [net, optimizer]

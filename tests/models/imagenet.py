@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import large
+from models.training import batch, large
 
 
 def trained(compile, net, size, loss_of, dtype=np.float64):
@@ -16,7 +16,8 @@ def trained(compile, net, size, loss_of, dtype=np.float64):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x, t = rng.rand(2, 3, size, size).astype(dtype), rng.randint(0, 10, 2).astype(np.int32)
+        n = batch(k, 2)
+        x, t = rng.rand(n, 3, size, size).astype(dtype), rng.randint(0, 10, n).astype(np.int32)
         optimizer.update(loss_of, x, t)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return loss_of(x, t)

@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import model
+from models.training import batch, model
 
 
 class MLP(chainer.Chain):
@@ -29,8 +29,8 @@ def mlp(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x = rng.rand(8, 12).astype(np.float32)
-        t = rng.randint(0, 10, 8).astype(np.int32)
+        x = rng.rand(batch(k, 8), 12).astype(np.float32)
+        t = rng.randint(0, 10, len(x)).astype(np.int32)
         optimizer.update(net, x, t)
         return net.loss, net.accuracy
     return step, [net, optimizer]
@@ -89,8 +89,8 @@ def cnn(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x = rng.rand(4, 3, 8, 8).astype(np.float32)
-        t = rng.randint(0, 5, 4).astype(np.int32)
+        x = rng.rand(batch(k, 4), 3, 8, 8).astype(np.float32)
+        t = rng.randint(0, 5, len(x)).astype(np.int32)
         optimizer.update(net, x, t)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return net(x, t), net.accuracy
@@ -137,8 +137,8 @@ def resnet(compile):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x = rng.rand(4, 3, 8, 8).astype(np.float32)
-        t = rng.randint(0, 5, 4).astype(np.int32)
+        x = rng.rand(batch(k, 4), 3, 8, 8).astype(np.float32)
+        t = rng.randint(0, 5, len(x)).astype(np.int32)
         optimizer.update(net, x, t)
         return net.loss, net.y
     return step, [net, optimizer]

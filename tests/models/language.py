@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import model
+from models.training import batch, model
 
 
 class CharRNN(chainer.Chain):
@@ -32,9 +32,10 @@ class CharRNN(chainer.Chain):
         return self.l3(F.dropout(h2))
 
 
-def letters(k, batch=3, n_vocab=11):
-    rng = np.random.RandomState(k)
-    return rng.randint(0, n_vocab, batch).astype(np.int32), rng.randint(0, n_vocab, batch).astype(np.int32)
+def letters(k, n_vocab=11):
+    """The ones of call k, of which a step has five, and those that follow."""
+    rng, n = np.random.RandomState(k), batch(k // 5, 3)
+    return rng.randint(0, n_vocab, n).astype(np.int32), rng.randint(0, n_vocab, n).astype(np.int32)
 
 
 @model("char RNN, stateful LSTM, truncated", warm=3)
@@ -48,7 +49,7 @@ def char_rnn(compile):
     optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(5))
 
     def step(k):
-        if k == 3:
+        if k == 3 or batch(k, 3) != batch(max(k - 1, 0), 3):
             rnn.reset_state()
         loss = 0
         for i in range(5):
@@ -131,7 +132,8 @@ def word2vec(compile, kind, loss_func):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x, contexts = rng.randint(0, 8, 6).astype(np.int32), rng.randint(0, 8, (6, 4)).astype(np.int32)
+        n = batch(k, 6)
+        x, contexts = rng.randint(0, 8, n).astype(np.int32), rng.randint(0, 8, (n, 4)).astype(np.int32)
         optimizer.update(net, x, contexts)
     return step, [net, optimizer]
 

@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import model
+from models.training import batch, model
 
 UNK, EOS = 0, 1
 
@@ -73,6 +73,11 @@ def sentences(k, lengths, n_vocab=9):
 LENGTHS = [((4, 3, 1), (2, 5, 3)), ((3, 3, 2), (4, 1, 2))]
 
 
+def lengths(k):
+    """Those of the sentences of step k, in two languages."""
+    return [tuple(np.resize(part, batch(k, 3))) for part in LENGTHS[k % 2]]
+
+
 @model("seq2seq, NStepLSTM")
 def seq2seq(compile):
     net = Seq2seq(2, 9, 9, 5)
@@ -80,7 +85,7 @@ def seq2seq(compile):
     loss_of, translate = compile(net.forward), compile(net.translate)
 
     def step(k):
-        sources, targets = LENGTHS[k % 2]
+        sources, targets = lengths(k)
         xs = sentences(k, sources)
         optimizer.update(loss_of, xs, sentences(k + 50, targets))
         return translate(xs)
@@ -147,7 +152,7 @@ def attention(compile):
     optimizer = optimizers.Adam(0.01).setup(net)
 
     def step(k):
-        sources, targets = LENGTHS[k % 2]
+        sources, targets = lengths(k)
         loss = net(padded(sentences(k, sources), 4), padded(sentences(k + 50, targets), 5))
         net.cleargrads()
         loss.backward()
@@ -224,8 +229,9 @@ def memory_network(compile, encoder):
 
     def step(k):
         rng = np.random.RandomState(k)
-        loss, accuracy = net(rng.randint(0, 10, (3, 5, 4)).astype(np.int32), rng.randint(0, 10, (3, 4)).astype(np.int32),
-                             rng.randint(0, 10, 3).astype(np.int32))
+        n = batch(k, 3)
+        loss, accuracy = net(rng.randint(0, 10, (n, 5, 4)).astype(np.int32), rng.randint(0, 10, (n, 4)).astype(np.int32),
+                             rng.randint(0, 10, n).astype(np.int32))
         net.cleargrads()
         loss.backward()
         optimizer.update()
@@ -350,7 +356,7 @@ def transformer(compile):
     optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(1.0))
 
     def step(k):
-        sources, targets = LENGTHS[k % 2]
+        sources, targets = lengths(k)
         xs, ys = padded(sentences(k, sources), 4), padded(sentences(k + 50, targets), 5)
         optimizer.update(net, xs, ys)
         with chainer.using_config("train", False), chainer.no_backprop_mode():

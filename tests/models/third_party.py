@@ -4,7 +4,7 @@ import chainer.functions as F
 import numpy as np
 from chainer import optimizers
 
-from models.training import model
+from models.training import batch, model
 
 try:
     from chainerrl import links, policies, q_functions, v_functions
@@ -18,7 +18,8 @@ def trained(compile, net, loss_of):
 
     def step(k):
         rng = np.random.RandomState(k)
-        x, t = rng.rand(5, 4).astype(np.float32), rng.randint(0, 3, 5).astype(np.int32)
+        n = batch(k, 5)
+        x, t = rng.rand(n, 4).astype(np.float32), rng.randint(0, 3, n).astype(np.int32)
         optimizer.update(loss_of, x, t)
         with chainer.no_backprop_mode(), chainer.using_config("train", False):
             return loss_of(x, t)

@@ -3,7 +3,7 @@ import contextlib
 import io
 import random
 import warnings
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 import chainer
 import numpy as np
@@ -13,6 +13,9 @@ from dy2static import to_static
 from dy2static.static_function import StaticFunction
 
 ZOO: Dict[str, "Model"] = {}
+
+#: The sizes of batches, step by step, while `train` lets them vary; empty otherwise.
+_BATCHES: List[int] = []
 
 #: Calls of NumPy that run as they are.
 NUMPY = ("numpy_call", "checked_call", "sized_call")
@@ -62,6 +65,20 @@ def model(name: str, steps: int = 6, warm: int = 4, tolerance: float = 1e-4) -> 
 def large(name: str, **options: Any) -> Callable:
     """Put a model into the zoo that takes long: one program to train and one to evaluate, a step each, and once more."""
     return model(name, steps=2, warm=1, tolerance=1e-3, **options)
+
+
+def batch(k: int, usual: int) -> int:
+    """The number of samples in step k of a model whose batches have this size as a rule."""
+    return _BATCHES[k] if _BATCHES else usual
+
+
+def train_with_sizes(entry: Model, sizes: Sequence[int]) -> Report:
+    """Train a model both ways with batches of these sizes, one for each step."""
+    _BATCHES[:] = sizes
+    try:
+        return train(entry._replace(steps=len(sizes)))
+    finally:
+        del _BATCHES[:]
 
 
 def train(entry: Model) -> Report:
