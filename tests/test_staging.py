@@ -391,6 +391,18 @@ def state_before_an_exception(compile):
     return compile(f), [box]
 
 
+def accuracy_before_an_exception(compile):
+    """What no gradient passes has a creator all the same."""
+    box, label = Box(accuracy=None), np.zeros(1, "i")
+
+    def f(x):
+        box.accuracy = F.accuracy(F.reshape(x, (1, 3)), label)
+        if x.array[1] > 0:
+            raise ValueError("the second is positive")
+        return x
+    return compile(f), [box]
+
+
 def exception_in_a_branch(compile):
     box = Box(n=0, m=0)
 
@@ -437,7 +449,8 @@ CASES = [returned_input, returned_input_used_on, one_of_two_parameters, nested_i
          bound_in_one_branch, unbound_when_read, unbound_after_loop, bound_to_input_in_one_branch,
          guarded_division, chained, walrus, bool_of_numpy_or_python, value_of_or, on_parameters,
          not_and_or_in_a_loop, prints_in_branches, prints_in_loops, draws_in_branches, draws_decide,
-         state_before_an_exception, exception_in_a_branch, exception_in_a_loop, assertion_in_a_branch]
+         state_before_an_exception, accuracy_before_an_exception, exception_in_a_branch, exception_in_a_loop,
+         assertion_in_a_branch]
 
 #: What runs eagerly, for now: the result must be the same.
 EAGER = [bool_of_mixed_kinds, many_elements, a_variable_decides, state_without_gradient_in_one_branch]

@@ -147,7 +147,9 @@ class Entry(Guards):
                     early = None if record.early is None else position[record.early]
                     outputs.append((position[record.value], early, output))
             segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
-        return SalvagePlan(self.forward.__code__, self.results, tuple(segments))
+        nowhere = [position[records[k].early] for k in range(len(records))
+                   if records[k].early is not None and self._belongs_nowhere(k)]
+        return SalvagePlan(self.forward.__code__, self.results, tuple(segments), tuple(nowhere))
 
     def _variables(self, end: End) -> None:
         self.variable_names = {}
@@ -165,10 +167,13 @@ class Entry(Guards):
             self.lines.append(f"v{k} = {made}{f' if {text} is not None else None' if ('variable', k) in optional else ''}")
         for use in uses:
             self._connect(use, wanted, optional)
-        made = {output[1] for use in self.uses for output in use.outputs if output[0] == "variable"}
-        for k in sorted(present - made):
-            if records[k].connected and records[k].requires_grad and records[k].value.type.dtype.kind == "f":
-                self.lines.append(f"connect_nowhere(v{k})")
+        self.lines += [f"connect_nowhere(v{k})" for k in sorted(present) if self._belongs_nowhere(k)]
+
+    def _belongs_nowhere(self, k: int) -> bool:
+        """Whether an escaping Variable is no leaf though no segment makes it."""
+        record = self.outcome.variables[k]
+        return record.connected and record.requires_grad and record.value.type.dtype.kind == "f" and not any(
+            output[:2] == ("variable", k) for use in self.uses for output in use.outputs)
 
     def _needed(self, wanted: Set[Tuple]) -> Tuple[Set[Tuple], List[SegmentUse]]:
         """The Variables, also hidden ones, and the segments that these Variables need, themselves included."""

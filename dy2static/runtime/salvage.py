@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from chainer.variable import VariableNode
 
-from .node import connect_some, make_variable
+from .node import connect_nowhere, connect_some, make_variable
 from .segment import ArenaLease, Segment
 
 
@@ -22,11 +22,15 @@ class SegmentWiring(NamedTuple):
 
 
 class SalvagePlan(NamedTuple):
-    """results: the local of the forward function that holds each result.  segments: in order."""
+    """results: the local of the forward function that holds each result.  segments: in order.
+
+    nowhere: indexes of Variables that belong to no segment, and are no leaves.
+    """
 
     code: Any
     results: Tuple[str, ...]
     segments: Tuple[SegmentWiring, ...]
+    nowhere: Tuple[int, ...]
 
 
 def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, lease: Optional[ArenaLease]) -> None:
@@ -58,6 +62,9 @@ def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, l
                 if isinstance(part, VariableNode) and part._data is None and part.get_variable_or_none() is not None:
                     part.retain_data()
             connect_some(segment, entering, variables, parts, lease)
+    for early in plan.nowhere:
+        if results[early] is not None:
+            connect_nowhere(results[early])
 
 
 def _forward_locals(error: BaseException, code: Any) -> Mapping[str, Any]:
