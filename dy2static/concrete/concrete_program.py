@@ -1,17 +1,16 @@
 """The programs of a compiled function in Paddle's terms: inputs, outputs, parameters."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, Optional
 
 import chainer
 
 from ..dispatch import Dispatcher, positional
 from ..errors import CaptureError
 from ..input_spec import InputSpec
-from ..ir.graph import Value
 from ..runtime.program import Program
-from ..world.outcome import Build, Outcome
 from ..world.sources import Source
+from .interface import Interface
 from .named_program import NamedProgram, Target
 
 
@@ -23,19 +22,21 @@ class ConcreteProgram:
 
     def __init__(self, dispatcher: Dispatcher, program: Program, function: Callable, instance: Any = None):
         self.function, self.program, self.instance = function, program, instance
-        self._names = positional(dispatcher.function)
-        self._code = dispatcher.function.__code__
-        self._specs = (None,) * (self._names[:1] == ("self",)) + dispatcher.options.input_spec
+        code, names = dispatcher.function.__code__, positional(dispatcher.function)
+        by_name = code.co_varnames[code.co_argcount:][:code.co_kwonlyargcount]
+        rest = "".join(code.co_varnames[code.co_argcount + code.co_kwonlyargcount:][:1])
+        specs = (None,) * (names[:1] == ("self",)) + dispatcher.options.input_spec
+        self._interface = Interface(program.outcome, names, specs, rest, by_name)
 
     @property
     def inputs(self) -> List[InputSpec]:
         """An `InputSpec` for each array among the arguments, in order; ``xs[0]`` is the name of one in a list."""
-        return [spec for _, spec in self._places()]
+        return self._interface.inputs
 
     @property
     def outputs(self) -> List[Target]:
         """The arrays of the results, in order: of lists, tuples and dicts as deep as they go."""
-        return _targets(self.program.outcome)
+        return self._interface.outputs
 
     @property
     def parameters(self) -> List[chainer.Variable]:
@@ -47,52 +48,12 @@ class ConcreteProgram:
     @property
     def main_program(self) -> NamedProgram:
         """The program as an `Executor` runs it."""
-        feeds = {}
-        for place, spec in self._places():
-            argument = self._argument(place)
-            feeds.setdefault(spec.name if not place.keys else argument, argument)
-        by_name = self._code.co_varnames[self._code.co_argcount:][:self._code.co_kwonlyargcount]
-        more = [name for name in feeds.values() if name not in self._names and name not in by_name]
-        parameters = [*self._names, *[name for name in more if name.endswith("]")]]
-        keywords = [*by_name, *[name for name in more if not name.endswith("]")]]
-        return NamedProgram(self.function, parameters[int(self.instance is not None):], keywords, feeds, self.inputs, self.outputs,
-                            program=self.program)
+        return self._interface.program(self.function, int(self.instance is not None), program=self.program)
 
     @property
     def startup_program(self) -> NamedProgram:
         """A program that does nothing: Chainer's parameters have their values already."""
         return NamedProgram(lambda: None, ())
-
-    def _places(self) -> List[Tuple["_Place", InputSpec]]:
-        """Where each array is, in the order of the arguments, and what it is like."""
-        found = []
-        for item in self.program.outcome.inputs:
-            place = _place(item.source) if item.kind in ("variable", "array") else None
-            if place is not None:
-                found.append((place, InputSpec(_shape(item.value), item.value.dtype, self._name(place),
-                                               stop_gradient=not item.requires_grad)))
-        return sorted(found, key=lambda pair: (self._index(pair[0]), pair[0].number))
-
-    def _index(self, place: "_Place") -> int:
-        """The number of the argument."""
-        if isinstance(place.argument, int):
-            return place.argument
-        return self._names.index(place.argument) if place.argument in self._names else len(self._code.co_varnames)
-
-    def _argument(self, place: "_Place") -> str:
-        """What the argument is called: ``rest[0]`` the first in ``*rest``."""
-        if isinstance(place.argument, str):
-            return place.argument
-        after = place.argument - len(self._names)
-        rest = self._code.co_varnames[self._code.co_argcount + self._code.co_kwonlyargcount:]
-        return self._names[place.argument] if after < 0 else f"{rest[0]}[{after}]"
-
-    def _name(self, place: "_Place") -> str:
-        index = self._index(place)
-        spec = self._specs[index] if index < len(self._specs) else None
-        for key in place.keys:
-            spec = spec[key] if isinstance(spec, (tuple, list, dict)) else None
-        return getattr(spec, "name", None) or self._argument(place) + "".join([f"[{key!r}]" for key in place.keys])
 
     def __repr__(self) -> str:
         return f"<concrete {self.main_program!r}>"
@@ -174,59 +135,7 @@ def concrete_program(static: Any, program: Program) -> ConcreteProgram:
     return ConcreteProgram(static.dispatcher, program, static, getattr(static, "__self__", None))
 
 
-class _Place(NamedTuple):
-    """Where an array is among the arguments: in which of them, by number or name, and at which keys of lists and dicts."""
-
-    argument: Any
-    keys: Tuple[Any, ...]
-    number: int
-
-
-def _place(source: Source) -> Optional[_Place]:
-    """None for what is not in the arguments but behind attributes of theirs, or elsewhere."""
-    keys: List[Any] = []
-    number = source.number
-    while source.kind == "item" and source.parent is not None:
-        keys.insert(0, source.key)
-        source = source.parent
-    return _Place(source.key, tuple(keys), number) if source.kind in ("arg", "kwarg") else None
-
-
-def _shape(value: Value) -> Tuple[Optional[int], ...]:
-    return tuple([n if isinstance(n, int) else None for n in value.shape])
-
-
-def _targets(outcome: Outcome) -> List[Target]:
-    inputs = {item.source: item.value for item in outcome.inputs if item.source is not None}
-    result = next((end.result for end in outcome.ends if end.result is not None), None)
-    found: List[Target] = []
-    names = set()
-    for path, value in () if result is None else _leaves(result, (), inputs):
-        keys = [str(key) for key in path if isinstance(key, str)]
-        name = ".".join(keys) or value.name
-        name = name if name not in names else next(f"{name}_{k}" for k in range(1, len(names) + 2) if f"{name}_{k}" not in names)
-        names.add(name)
-        found.append(Target(name, _shape(value), value.dtype, path))
-    return found
-
-
-def _leaves(build: Build, path: Tuple, inputs: Any) -> Iterator[Tuple[Tuple, Value]]:
-    """The values in a result, and where they are."""
-    kind, parts = build.kind, build.parts
-    value = parts[0].value if kind == "variable" else parts[0] if kind == "value" else \
-        inputs.get(parts[0]) if kind == "source" else None
-    if value is not None and hasattr(value.type, "shape"):
-        yield path, value
-    inner: Sequence[Tuple[Any, Build]] = ()
-    if kind in ("tuple", "list"):
-        inner = list(enumerate(parts[1] if kind == "tuple" else parts))
-    elif kind == "dict":
-        inner = [(key.parts[0], part) for key, part in parts if key.kind == "const"]
-    for key, part in inner:
-        yield from _leaves(part, (*path, key), inputs)
-
-
-def _follow(source: Optional[Source], given: Any) -> Any:
+def _follow(source: Optional[Source], given: Mapping[int, Any]) -> Any:
     """What is at a source now; None where that cannot be found."""
     if source is None:
         return None

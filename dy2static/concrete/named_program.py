@@ -24,6 +24,13 @@ class Target(NamedTuple):
     dtype: np.dtype
     path: Tuple[Any, ...] = ()
 
+    def of(self, result: Any) -> Any:
+        """This part of a result.  Raises `SignatureError` where there is none."""
+        try:
+            return functools.reduce(operator.getitem, self.path, result)
+        except (LookupError, TypeError):
+            raise SignatureError(f"there is no {self.name} in this result, which is unlike earlier ones") from None
+
 
 class NamedProgram:
     """A function of arrays that are fed by their names, of whose results some are fetched.
@@ -66,7 +73,7 @@ class NamedProgram:
         args, kwargs = self._arguments(feed or {})
         with _mode(self.train), chainer.no_backprop_mode():
             result = self.function(*args, **kwargs)
-        return [_part(result, target) for target in targets]
+        return [target.of(result) for target in targets]
 
     def _arguments(self, feed: Mapping[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
         given = {}
@@ -113,13 +120,6 @@ def _listed(given: Any, otherwise: Sequence[Target]) -> Sequence[Union[str, Targ
     if given is None:
         return otherwise
     return [given] if isinstance(given, (str, Target)) else given
-
-
-def _part(result: Any, target: Target) -> Any:
-    try:
-        return functools.reduce(operator.getitem, target.path, result)
-    except (LookupError, TypeError):
-        raise SignatureError(f"there is no {target.name} in this result: the function has given another one before") from None
 
 
 @contextlib.contextmanager
