@@ -159,6 +159,21 @@ def test_ignored_code_does_what_it_does(others, user):
     assert found[0] == found[1]
 
 
+def test_decorated_functions_of_ignored_modules_are_compiled(others):
+    ignore_module([others])
+    outer = to_static(lambda x: F.sum(x) + others.total(x))
+    for name, calls in (("double", 1), ("total", 2)):
+        setattr(others, name, to_static(getattr(others, name), strict=True))
+        others.seen.clear()
+        x = chainer.Variable(x_())
+        results = [getattr(others, name)(x) for _ in range(2)]
+        assert getattr(others, name).stats()["host_call"] == 0
+        assert getattr(others, name).cache_info()[:4] == (1, 32, 1, 0), results
+        assert others.seen == [name] * 2
+    for _ in range(4):
+        assert float(outer(x).array) == 42
+
+
 def test_what_libraries_have_is_treated_as_ever():
     ignored = [np, chainer.functions, "math"]
     try:

@@ -75,7 +75,9 @@ _CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in (time.time, time.perf_c
 
 
 class Calls(Classes, Draws, NumberCalls):
-    """The dispatch of one capture."""
+    """The dispatch of one capture.  entry: the function that it is of."""
+
+    entry: Any = None
 
     def __init__(self, capture: Any):
         self.capture = capture
@@ -144,7 +146,7 @@ class Calls(Classes, Draws, NumberCalls):
             return functools.partial(self._initialise, function) if function.__name__ == "__init__" else function
         if function.__code__ in self.staged_codes:
             return function
-        if is_left_alone(function):
+        if is_left_alone(function, self.entry):
             return self.host(function)
         if function in _ASKING:
             return lambda *args: self.capture.host_call(function, args, {}, (type_of(True),), name=function.__name__)
@@ -173,7 +175,7 @@ class Calls(Classes, Draws, NumberCalls):
                 return functools.partial(_HANDLERS[function], self, function, owner)
             if function.__code__ in self.staged_codes:
                 return method
-            if is_left_alone(function):
+            if is_left_alone(function, self.entry):
                 return self.host(method)
             if is_generated(function):
                 return functools.partial(self._function(function), owner)

@@ -106,7 +106,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         """
         if intel64.is_ideep_available() and chainer.config.use_ideep != "never":
             self.abort(f"chainer.config.use_ideep is {chainer.config.use_ideep!r}, and iDeep computes", hint=_LAYOUTS)
-        world = self.world
+        world, self.calls.entry = self.world, function
         start = Snapshot(self, ())
         shadows = [world.shadow(arg, world.source("arg", None, i)) for i, arg in enumerate(args)]
         keywords = {name: world.shadow(arg, world.source("kwarg", None, name)) for name, arg in kwargs.items()}

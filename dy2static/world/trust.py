@@ -55,11 +55,16 @@ def is_converted(function: types.FunctionType) -> bool:
     return _within(name, _CONVERTED) or not is_library(name)
 
 
-def is_left_alone(function: types.FunctionType) -> bool:
-    """Whether a function stays as it is: it is marked `not_to_static`, or of a module of `ignore_module`."""
+def is_left_alone(function: types.FunctionType, entry: Any = None) -> bool:
+    """Whether a function stays as it is: it is marked `not_to_static`, or of a module of `ignore_module`.
+
+    entry: a function that is compiled all the same, unless it is marked.
+    """
     if getattr(function, NOT_STATIC, False):
         return True
-    return bool(IGNORED) and is_converted(function) and _within(function.__globals__.get("__name__", ""), frozenset(IGNORED))
+    if not IGNORED or function is entry or not is_converted(function):
+        return False
+    return _within(function.__globals__.get("__name__", ""), frozenset(IGNORED))
 
 
 def is_generated(function: types.FunctionType) -> bool:
