@@ -23,6 +23,9 @@ from dy2static.errors import (  # noqa: E402
     DivergenceError,
     Dy2StaticError,
     FallbackWarning,
+    LoadError,
+    SaveError,
+    SaveWarning,
 )
 from dy2static.inference.executor import Executor  # noqa: E402
 from dy2static.inference.places import CPUPlace, CUDAPlace  # noqa: E402
@@ -30,12 +33,16 @@ from dy2static.inference.traced_layer import TracedLayer  # noqa: E402
 from dy2static.inference.translator import ProgramTranslator  # noqa: E402
 from dy2static.input_spec import InputSpec  # noqa: E402
 from dy2static.lowering.registration import register_lowering  # noqa: E402
+from dy2static.saved.layer import TranslatedLayer  # noqa: E402
+from dy2static.saved.loading import load  # noqa: E402
+from dy2static.saved.saving import save  # noqa: E402
 from dy2static.static_function import BoundStaticFunction, StaticFunction  # noqa: E402
 from dy2static.static_graph import patch_chainer, static_code, static_graph  # noqa: E402
 
 pipeline.install()
 
 __all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
-           "Executor", "FallbackWarning", "InputSpec", "ProgramTranslator", "StaticFunction", "TracedLayer", "enable_to_static",
-           "ignore_module", "not_to_static", "patch_chainer", "register_lowering", "set_code_level", "set_verbosity", "static_code",
-           "static_graph", "to_static"]
+           "Executor", "FallbackWarning", "InputSpec", "LoadError", "ProgramTranslator", "SaveError", "SaveWarning",
+           "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "ignore_module", "load", "not_to_static",
+           "patch_chainer", "register_lowering", "save", "set_code_level", "set_verbosity", "static_code", "static_graph",
+           "to_static"]

@@ -13,7 +13,7 @@ from .dispatch import clear_all, enable
 from .errors import SignatureError
 from .options import Options
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
-from .static_function import BoundStaticFunction, StaticFunction
+from .static_function import BoundStaticFunction, StaticFunction, entry_point
 
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
@@ -92,17 +92,6 @@ def ignore_module(modules: Any) -> None:
         raise SignatureError("ignore_module takes modules, or their names")
     IGNORED.update(module if isinstance(module, str) else module.__name__ for module in given)
     clear_all()
-
-
-def entry_point(cls: type) -> str:
-    """The method of a Link that a call runs first and that the user wrote."""
-    for base in cls.__mro__:
-        if base is chainer.Link:
-            break
-        for name in ("__call__", "forward"):
-            if name in base.__dict__:
-                return name
-    raise SignatureError(f"{cls.__name__} has neither forward nor __call__")
 
 
 def _compile_class(cls: type, options: Options) -> type:

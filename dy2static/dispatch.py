@@ -106,9 +106,13 @@ class Dispatcher:
 
     def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """Timing hooks see the compiled call as one function; any other function hook sees the eager run."""
-        registered = chainer.get_function_hooks()
-        if not all(type(hook) in TIMING_HOOKS for hook in registered.values()):
+        if not all(type(hook) in TIMING_HOOKS for hook in chainer.get_function_hooks().values()):
             return self._fall_back(args, kwargs, "function hooks are registered")
+        return self.as_one_function(args, kwargs)
+
+    def as_one_function(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """The compiled call, which the registered function hooks see as one function."""
+        registered = chainer.get_function_hooks()
         hooks = dict(registered)
         node, arrays = CompiledFunction(), tuple([x._data[0] for x in args if isinstance(x, chainer.Variable)])
         node.segment = Segment(self.function.__qualname__, None)

@@ -100,6 +100,18 @@ class BackendError(Dy2StaticError, RuntimeError):
     code = "D2S401"
 
 
+class SaveError(Dy2StaticError, ValueError):
+    """A function cannot be written into a file; names the user's line that cannot."""
+
+    code = "D2S501"
+
+
+class LoadError(Dy2StaticError, ValueError):
+    """A saved model is of an unknown version, damaged, or not one of ours; nothing of it was run."""
+
+    code = "D2S502"
+
+
 class InternalError(Dy2StaticError, RuntimeError):
     """A mistake of ours.  Says how to get a dump for a report."""
 
@@ -117,6 +129,10 @@ class VerifyError(InternalError):
 
 class FallbackWarning(UserWarning):
     """A decorated function runs eagerly; the text names the line and the reason."""
+
+
+class SaveWarning(UserWarning):
+    """A model is saved without one of its modes; the text says which, and why."""
 
 
 class CheckWarning(UserWarning):

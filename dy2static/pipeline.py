@@ -44,8 +44,13 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
     user's code raises.
     """
-    outcome = trace(function, args, kwargs, varying, observed, free_sizes)      # converts user code as it meets it
-    try:
+    return compile_outcome(trace(function, args, kwargs, varying, observed, free_sizes), options)
+
+
+@uncollected()
+def compile_outcome(outcome: Outcome, options: Options = ON_NUMPY) -> Program:
+    """The program of what a symbolic run gave."""
+    with _ours(outcome):                                # behind the symbolic run no code of the user's runs
         graph = passes.run(passes.CLEAN, outcome.graph)
         graph = passes.run((passes.fast_random,), graph) if options.rng == "fast" else graph
         nodes = differentiate(outcome, graph, options.recompute_now)    # one FunctionNode, or a few where there are cuts
@@ -54,10 +59,6 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
             program.hot = Becoming(functools.partial(_native_steps, outcome, nodes))
             program.with_clocks = functools.partial(_program, outcome, nodes, True)
         return program
-    except Dy2StaticError:
-        raise
-    except Exception as error:                          # behind the symbolic run no code of the user's runs: it is ours
-        raise InternalError(f"the graph of {function.__qualname__} cannot be compiled: {error!r}") from error
 
 
 _UNKNOWN = "the result of a host call, or an object that only the host can use, enters a computation"

@@ -7,10 +7,13 @@ import types
 import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+import chainer
+
 from .concrete.concrete_program import ConcretePrograms
 from .concrete.placement import Places, put_back
 from .conversion import conversion_of, stages_of
 from .dispatch import Dispatcher
+from .errors import SignatureError
 from .explain import Explanation
 from .options import DEFAULTS, Options
 from .runtime.cache import Miss
@@ -26,10 +29,10 @@ class StaticFunction(StaticCallable, ConcretePrograms):
     `concrete_program`, `program_cache`, `rollback` and what else `ConcretePrograms` has.
     """
 
-    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS):
+    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, dispatcher: Optional[Dispatcher] = None):
         functools.update_wrapper(self, function)
         self.python_function = function
-        self.dispatcher = Dispatcher(function, options)
+        self.dispatcher = dispatcher or Dispatcher(function, options)
         self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
         self._places: Places = []
 
@@ -128,6 +131,17 @@ class StaticFunction(StaticCallable, ConcretePrograms):
         Names that other modules have for it keep it.
         """
         return put_back(self, self._places)
+
+
+def entry_point(cls: type) -> str:
+    """The method of a Link that a call runs first and that the user wrote."""
+    for base in cls.__mro__:
+        if base is chainer.Link:
+            break
+        for name in ("__call__", "forward"):
+            if name in base.__dict__:
+                return name
+    raise SignatureError(f"{cls.__name__} has neither forward nor __call__")
 
 
 class CacheInfo(NamedTuple):

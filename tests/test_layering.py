@@ -27,7 +27,7 @@ ROWS = (
     ("dispatch",),
     ("concrete",),
     ("static_function",),
-    ("export", "lazy", "static_graph"),
+    ("export", "lazy", "saved", "static_graph"),
     ("api", "cli"),
     ("inference",),
     ("__init__", "__main__"),
@@ -35,7 +35,7 @@ ROWS = (
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
 
 # imported inside functions, because not everybody has them
-OPTIONAL = {"cupy", "onnx", "onnxruntime", "mpi4py", "safetensors", "scipy"}
+OPTIONAL = {"cupy", "onnx", "onnxruntime", "mpi4py", "scipy"}
 
 # what a room must never import, besides what the rows forbid
 NEVER = {
@@ -48,6 +48,7 @@ NEVER = {
 # what one place alone may import
 ONE_DOOR_IMPORTS = {
     "inspect": {"pyast/source.py"},
+    "safetensors": {"saved/files.py"},
     "subprocess": {"native/compiler.py", "compat/doctor.py"},
 }
 

@@ -37,7 +37,7 @@ def _one_like(number: Any) -> Any:
 
 
 #: What functions of NumPy's raise because of what a matrix holds.
-_OF_MATRICES = {
+OF_MATRICES = {
     "inv": "Singular matrix", "solve": "Singular matrix",
     "cholesky": "Matrix is not positive definite", "svd": "SVD did not converge", "pinv": "SVD did not converge",
     "eigh": "Eigenvalues did not converge", "eigvalsh": "Eigenvalues did not converge",
@@ -45,7 +45,7 @@ _OF_MATRICES = {
 
 
 class Attempt:
-    """A function of `_OF_MATRICES` that says whether it failed instead of raising."""
+    """A function of `OF_MATRICES` that says whether it failed instead of raising."""
 
     def __init__(self, function: Callable, name: str):
         self.function, self.__name__ = function, name
@@ -65,11 +65,11 @@ def attempted(capture: Any, function: Any, args: Tuple, kwargs: Any) -> Any:
     NotImplemented for other functions and other operands.
     """
     name = getattr(function, "__name__", "")
-    if name not in _OF_MATRICES or getattr(np.linalg, name, None) is not function or not args:
+    if name not in OF_MATRICES or getattr(np.linalg, name, None) is not function or not args:
         return NotImplemented
     if len(getattr(args[0], "shape", ())) < 2:
         return NotImplemented
     failed, result = capture.numpy_call(Attempt(function, name), args, kwargs)
     if failed:
-        raise np.linalg.LinAlgError(_OF_MATRICES[name])
+        raise np.linalg.LinAlgError(OF_MATRICES[name])
     return result

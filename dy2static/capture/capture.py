@@ -87,7 +87,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.failed: Optional[CaptureAborted] = None
         self.forks = self.decided = 0
         self.applied = 0
-        self.differentiates = bool(chainer.config.enable_backprop)
+        self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}
         self._staged: Dict[int, Tuple[types.FunctionType, types.FunctionType]] = {}
         self._globals: Dict[int, ShadowDict] = {}
@@ -124,7 +124,8 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         outputs = tuple(dict.fromkeys(v for end in ends for v in end.values() if v not in inputs))
         return Outcome(self.root.build(outputs), tuple(self.inputs), tuple(world.guards), ends, tuple(self.named),
                        tuple(self.bound), self.start_config,
-                       tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs))
+                       tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
+                       self.trains, self.differentiates)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

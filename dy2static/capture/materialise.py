@@ -35,7 +35,7 @@ _HEAP_TYPE = 1 << 9                 # the flag of classes that are written in Py
 _WITH_CONTENTS = (list, dict, set, tuple, collections.deque, types.GeneratorType)
 
 
-_array_of = operator.attrgetter("array")
+array_of = operator.attrgetter("array")
 
 
 class Materialiser:
@@ -255,7 +255,7 @@ class Materialiser:
         """The array of a Variable that is one of several: of the user's own, their array itself."""
         number, among = item.choice
         value = self.capture.array_writes.built(item)
-        own = {k: Build("call", (_array_of, (self.build(v),))) for k, v in among.items()
+        own = {k: Build("call", (array_of, (self.build(v),))) for k, v in among.items()
                if v is not None and "source" in v.__dict__}
         return Build("choice", (Build("value", (number,)), tuple([(k, own.get(k, value)) for k in among]))) if own else value
 

@@ -6,12 +6,11 @@ from typing import Any, List, Sequence, Tuple
 
 import chainer
 
-from ..api import entry_point
 from ..concrete.concrete_program import concrete_program
 from ..concrete.named_program import NamedProgram
 from ..errors import SignatureError
 from ..options import Options
-from ..static_function import BoundStaticFunction, StaticFunction
+from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 
 
 class TracedLayer:

@@ -12,6 +12,7 @@ from ..concrete.named_program import NamedProgram, Target
 from ..input_spec import InputSpec
 from ..runtime.cache import Recent
 from ..runtime.staticness import StaticCallable
+from ..static_function import entry_point
 
 
 class ProgramTranslator:
@@ -48,7 +49,7 @@ class ProgramTranslator:
         if isinstance(dygraph_func, StaticCallable):
             return dygraph_func
         if isinstance(dygraph_func, chainer.Link):
-            return self.get_func(getattr(dygraph_func, api.entry_point(type(dygraph_func))))
+            return self.get_func(getattr(dygraph_func, entry_point(type(dygraph_func))))
         if isinstance(dygraph_func, types.MethodType):
             compiled = self.get_func(dygraph_func.__func__)
             return compiled.__get__(dygraph_func.__self__, type(dygraph_func.__self__))

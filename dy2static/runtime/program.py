@@ -68,10 +68,10 @@ class Program:
     hot: Optional[Callable[["Program", bool], Optional["Program"]]] = None
     with_clocks: Optional[Callable[[Any], "Program"]] = None
     profiled: Optional[Callable[["Program"], Any]] = None
-    outcome: Any = None
     native_code: str = ""
     readable: Optional[Callable[[], str]] = None
     footprint: Footprint = Footprint()
+    outcome: Any = None
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"

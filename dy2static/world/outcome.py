@@ -112,7 +112,7 @@ class Outcome:
     ends: one for each way in which decisions that cannot be joined may turn out; their decisions are those of a tree
         whose true sides come first.
     named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
-        entries of ``chainer.config`` at the start.
+        entries of ``chainer.config`` at the start.  train, enable_backprop: what that says of these.
     """
 
     graph: Graph
@@ -124,6 +124,8 @@ class Outcome:
     config: Mapping[str, Any]
     events: Tuple[Event, ...]
     keywords: Tuple[str, ...] = ()
+    train: bool = True
+    enable_backprop: bool = True
 
     @property
     def variables(self) -> Tuple[EscapingVariable, ...]:

@@ -1,0 +1,145 @@
+"""The files of a saved model: a folder with a manifest, the programs as JSON, and the arrays; written whole or not at all.
+
+`manifest.json` has the version of the format and a checksum of every other file; it is read first.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Tuple, Union
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from ..errors import LoadError, SaveError
+from .notation import entry
+
+#: The version of the format that is written, and the only one that is read.
+VERSION = 1
+_FORMAT = "dy2static model"
+_MANIFEST, _PROGRAMS, _ARRAYS = "manifest.json", "programs.json", "arrays.safetensors"
+
+#: So long are the lines of `programs.json` where they can be.
+_WIDTH = 140
+
+
+def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], about: Mapping[str, Any],
+          other: Mapping[str, bytes]) -> None:
+    """Write a model into a folder, in place of a saved model that may be there.
+
+    about: more entries of the manifest.  other: more files, by their paths in the folder.
+    Raises `SaveError` where there is something else.
+    """
+    target = Path(path)
+    if target.exists() and not (target / _MANIFEST).is_file() and (not target.is_dir() or any(target.iterdir())):
+        raise SaveError(f"{target} exists, and is no saved model", hint="choose another name, or remove it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        os.chmod(made, 0o777 & ~_umask())
+        (made / _PROGRAMS).write_text(readable(document) + "\n", encoding="utf-8")
+        safetensors.numpy.save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, str(made / _ARRAYS))
+        for name, contents in other.items():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            (made / name).write_bytes(contents)
+        os.chmod(made / _ARRAYS, 0o666 & ~_umask())
+        sums = {name: _checksum((made / name).read_bytes()) for name in (_PROGRAMS, _ARRAYS, *other)}
+        manifest = {"format": _FORMAT, "version": VERSION, **about, "sha256": sums}
+        (made / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        _exchange(made, target)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _exchange(made: Path, target: Path) -> None:
+    if not target.exists():
+        os.rename(made, target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    os.rename(target, old / target.name)
+    try:
+        os.rename(made, target)
+    except BaseException:
+        os.rename(old / target.name, target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, np.ndarray]]:
+    """The manifest, the document and the arrays of a saved model.
+
+    Raises FileNotFoundError where there is none, and `LoadError` for a version that is not known and for damaged files.
+    """
+    folder = Path(path)
+    if not (folder / _MANIFEST).is_file():
+        raise FileNotFoundError(f"{folder} is no saved model: it has no {_MANIFEST}")
+    manifest = _document((folder / _MANIFEST).read_bytes(), _MANIFEST)
+    if manifest.get("format") != _FORMAT:
+        raise LoadError(f"{folder / _MANIFEST} is not of a saved model")
+    if manifest.get("version") != VERSION:
+        raise LoadError(f"{folder} is of version {str(manifest.get('version'))[:40]} of the format; this is dy2static "
+                        f"with version {VERSION}", hint="load it with the dy2static that saved it, and save it again")
+    sums = entry(manifest, "sha256", dict, "the manifest")
+    document = _document(contents(folder, _PROGRAMS, sums), _PROGRAMS)
+    try:
+        arrays = safetensors.numpy.load(contents(folder, _ARRAYS, sums))
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise LoadError(f"{_ARRAYS} cannot be read: {error}") from None
+    return manifest, document, arrays
+
+
+def contents(folder: Path, name: str, sums: Mapping[str, Any]) -> bytes:
+    """One file of a model, whose checksum is right.  Raises `LoadError`."""
+    try:
+        found = (folder / name).read_bytes()
+    except OSError as error:
+        raise LoadError(f"{folder / name} cannot be read: {error.strerror}") from None
+    if _checksum(found) != sums.get(name):
+        raise LoadError(f"{folder / name} is damaged: it is not the file that was saved", hint="copy or save the model again")
+    return found
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _document(data: bytes, name: str) -> Dict[str, Any]:
+    try:
+        found = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"{name} is not JSON: {error}") from None
+    if type(found) is not dict:
+        raise LoadError(f"{name} has no entries")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def readable(item: Any, indent: int = 0) -> str:
+    """JSON with what fits on a line on one line."""
+    flat = json.dumps(item, ensure_ascii=False)
+    if len(flat) + indent <= _WIDTH or not isinstance(item, (dict, list)):
+        return flat
+    inner = " " * (indent + 1)
+    parts: List[str] = []
+    if isinstance(item, dict):
+        parts = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {readable(value, indent + 1)}" for key, value in item.items()]
+    else:
+        parts = [inner + readable(value, indent + 1) for value in item]
+    opening, closing = "{}" if isinstance(item, dict) else "[]"
+    return f"{opening}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closing}"

@@ -1,0 +1,190 @@
+"""A model that was loaded: a Link whose call runs the programs of its file."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+
+import chainer
+
+from .. import pipeline
+from ..codegen.guards import Guards, compile_diagnosis
+from ..dispatch import Dispatcher
+from ..errors import SignatureError
+from ..options import DEFAULTS, Options
+from ..runtime.hooks import stage
+from ..runtime.program import Program
+from ..static_function import StaticFunction
+from ..world.outcome import Outcome
+from .paths import OUTSIDE
+
+
+class Missing:
+    """A mode that a model was saved without, and why."""
+
+    def __init__(self, train: bool, enable_backprop: bool, reason: str):
+        self.train, self.enable_backprop, self.reason = train, enable_backprop, reason
+
+    def __str__(self) -> str:
+        return f"train={self.train}, enable_backprop={self.enable_backprop}: {self.reason}"
+
+
+class SavedFunction(StaticFunction):
+    """The function of a loaded model: its programs are those of the file, compiled when they are first needed.
+
+    It takes the layer and the arguments.  arguments: the names of these.
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], outcomes: Sequence[Outcome], missing: Sequence[Missing],
+                 options: Options = DEFAULTS):
+        super().__init__(_no_python, options, SavedDispatcher(outcomes, missing, options))
+        self.__qualname__ = self.__name__ = name
+        self.arguments, self.outcomes, self.missing = tuple(arguments), tuple(outcomes), tuple(missing)
+
+    @property
+    def code(self) -> str:
+        """The generated function of the program used last; "" before the first call.  The model's own source is not there."""
+        program = self._cache.current
+        return "" if program is None else program.code
+
+    def stages(self, level: Any = "all", diff: bool = False) -> str:
+        """Nothing: no source was transformed here."""
+        return ""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a loaded model is not pickled: save it with dy2static.save")
+
+
+def _no_python(*args: Any, **kwargs: Any) -> NoReturn:
+    raise SignatureError("a loaded model has no Python code to run")
+
+
+class SavedDispatcher(Dispatcher):
+    """Finds the program of a call among those of a file, and compiles it the first time."""
+
+    def __init__(self, outcomes: Sequence[Outcome], missing: Sequence[Missing], options: Options):
+        super().__init__(_no_python, options)           # type: ignore[arg-type]
+        self._outcomes, self._missing = tuple(outcomes), tuple(missing)
+        self.cache.park(False)
+
+    def enable(self, enabled: bool) -> None:
+        """Nothing: there is no other way to run."""
+
+    def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A call for which no program has been compiled yet."""
+        capture = stage.capture
+        if capture is not None:
+            capture.abort("a loaded model is called")
+        if chainer.get_function_hooks():
+            return self.as_one_function(args, kwargs)
+        with self._lock:
+            program = self._compile(args, kwargs, "")
+        return self.cache.call_of(program)(args, kwargs)
+
+    def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+        outcome = self._fitting(args, kwargs)
+        program = pipeline.compile_outcome(outcome, self.options)
+        self.captures += 1
+        self.cache.put(program, self._call_of(program))
+        return program
+
+    def _fitting(self, args: Tuple, kwargs: Mapping[str, Any]) -> Outcome:
+        """What was captured of such a call.  Raises `SignatureError` where nothing was."""
+        entries = dict(chainer.config._local.__dict__)
+        wanted = bool(chainer.config.train), bool(chainer.config.enable_backprop)
+        misfits: List[Tuple[Outcome, List[int]]] = []
+        for outcome in self._outcomes:
+            if (outcome.train, outcome.enable_backprop) != wanted:
+                continue
+            now = dataclasses.replace(outcome, config=entries)
+            failed = list(compile_diagnosis(Guards(now))(args, kwargs))
+            if not failed:
+                return now
+            misfits.append((now, failed))
+        raise self._no_program(misfits, wanted, args)
+
+    def _no_program(self, misfits: Sequence[Tuple[Outcome, List[int]]], wanted: Tuple[bool, bool], args: Tuple) -> SignatureError:
+        absent = [item.reason for item in self._missing if (item.train, item.enable_backprop) == wanted]
+        if not misfits:
+            return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
+                                  + "; ".join(absent or ["nobody called it so before it was saved"]))
+        outcome, failed = max(misfits, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1])))
+        reasons = [outcome.guards[k].describe() for k in failed if k >= 0] or [f"other arguments than these {len(args) - 1}"]
+        also = f"; not saved: {'; '.join(absent)}" if absent else ""
+        return SignatureError(f"no program of the loaded model takes this call; the nearest wants {'; '.join(reasons[:3])}{also}",
+                              hint="save the model with an input_spec in which sizes that differ are None")
+
+    def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """There is no source to explain."""
+        raise SignatureError("a loaded model has no source that could be explained", hint="print its `program(...).graph`")
+
+
+class TranslatedLayer:
+    """A loaded model: a `chainer.Link` with the parameters of the one that was saved, and its programs.
+
+    Call it as the saved one was called.  `program`, `graph`, `code`, `profile` and the like are those of `function`.
+    Its parameters have the names they had (``namedparams()``), so that serializers and optimizers know them.
+    """
+
+    function: SavedFunction
+    mode: Optional[bool] = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program for these arguments.
+
+        Raises `SignatureError` where the file has none, and whatever the saved function raised for such arguments.
+        """
+        if kwargs:
+            args, kwargs = self._placed(args, kwargs)
+        if self.mode is None:
+            return self.function(self, *args, **kwargs)
+        with chainer.using_config("train", self.mode):
+            return self.function(self, *args, **kwargs)
+
+    def _placed(self, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
+        """Arguments given by name, in their places."""
+        placed = list(args)
+        for name in self.function.arguments[len(args):]:
+            if name not in kwargs:
+                break
+            placed.append(kwargs.pop(name))
+        return tuple(placed), kwargs
+
+    def train(self) -> None:
+        """From now on calls run as with ``chainer.config.train`` True; until then that entry decides."""
+        self.__dict__["mode"] = True
+
+    def eval(self) -> None:
+        """From now on calls run as with ``chainer.config.train`` False."""
+        self.__dict__["mode"] = False
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """The `Program` that runs for these arguments."""
+        args, kwargs = self._placed(args, kwargs)
+        return self.function.program(self, *args, **kwargs)
+
+    @property
+    def code(self) -> str:
+        """As `SavedFunction.code`."""
+        return self.function.code
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the program used last; None before the first call."""
+        return self.function.graph
+
+
+class TranslatedChain(TranslatedLayer, chainer.Chain):
+    """A loaded Chain, Link, function or method."""
+
+
+class TranslatedChainList(TranslatedLayer, chainer.ChainList):
+    """A loaded ChainList or Sequential."""
+
+
+def make_layer(base: type) -> Any:
+    """A layer without anything in it, of the kind of a Link: `chainer.Chain` or `chainer.ChainList`."""
+    layer = TranslatedChainList() if base is chainer.ChainList else TranslatedChain()
+    layer.__dict__[OUTSIDE] = []
+    return layer
+
+

@@ -1,0 +1,98 @@
+"""`load`: a saved model as a Link, without the code it was made from."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Mapping, Optional, Union
+
+import chainer
+import numpy as np
+
+from ..errors import LoadError
+from ..options import Options
+from ..world.sources import Guard
+from . import files
+from .graphs import GraphsIn, places_in
+from .layer import Missing, SavedFunction, TranslatedLayer, make_layer
+from .notation import entry, need
+from .paths import OUTSIDE, paths_in
+from .programs import ProgramIn
+from .state import ObjectsIn
+
+
+def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None) -> TranslatedLayer:
+    """The model that `save` wrote into a folder: a `chainer.Link` that is called as the saved one was.
+
+    backend: as in `to_static`.
+
+    Neither the source of the model is needed nor anything it imports, and no code from the folder is run: it holds arrays and
+    graphs, whose operations are looked up here.  Parameters can be updated by an optimizer and the model saved again.
+
+    Raises FileNotFoundError where there is no saved model, and `LoadError` for one of an unknown version, for damaged files, and
+    for files that say what no saved model says.
+    """
+    _, document, arrays = files.read(path)
+    try:
+        return _layer(document, arrays, Options(backend=backend))
+    except RecursionError:
+        raise LoadError(f"{path} is nested too deeply") from None
+
+
+def _layer(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options: Options) -> TranslatedLayer:
+    described = entry(document, "objects", list)
+    root = document.get("layer")
+    if root is not None and not 0 <= need(root, int, "'layer'") < len(described):
+        raise LoadError(f"there is no object {root}, which should be the layer")
+    objects = ObjectsIn(described, arrays, root, make_layer)
+    layer = make_layer(chainer.Chain) if root is None else objects.made[root]
+    if not isinstance(layer, TranslatedLayer):
+        raise LoadError("the layer is no Link")
+    outside = [number for number in range(len(described)) if number != root]
+    layer.__dict__[OUTSIDE] = [objects.made[number] for number in outside]
+    place, paths = paths_in(entry(document, "paths", list), arrays, root, outside)
+    name = entry(document, "name", str)
+    graphs = GraphsIn(entry(document, "graphs", list), arrays, places_in(entry(document, "places", list)), name)
+    guard = Guard(place, "type", type(layer))
+    outcomes = [ProgramIn(said, graphs, paths, arrays).outcome(guard) for said in entry(document, "programs", list)]
+    _adopt(layer, objects)
+    _check_tree(layer)
+    arguments = [need(word, str, "the name of an argument") for word in entry(document, "arguments", list)]
+    layer.__dict__["function"] = SavedFunction(name, arguments, outcomes, _missing(document), options)
+    return layer
+
+
+def _missing(document: Dict[str, Any]) -> List[Missing]:
+    found = []
+    for item in entry(document, "missing", list):
+        if type(item) is not list or [type(part) for part in item] != [bool, bool, str]:
+            raise LoadError(f"{str(item)[:80]} is no mode")
+        found.append(Missing(*item))
+    return found
+
+
+def _adopt(layer: Any, objects: ObjectsIn) -> None:
+    """Links that are no part of another one, those of closures and globals, become children of the layer."""
+    links = [made for made in objects.made if isinstance(made, chainer.Link) and made is not layer]
+    below = {id(child) for link in (*links, layer) for child in link.children()}
+    for link in links:
+        if id(link) not in below:
+            name, count = link.name or "model", 1
+            while hasattr(layer, name):
+                name, count = f"{link.name or 'model'}_{count}", count + 1
+            if isinstance(layer, chainer.ChainList):
+                layer.append(link)
+            else:
+                layer.add_link(name, link)
+
+
+def _check_tree(layer: chainer.Link) -> None:
+    """Raise `LoadError` where a Link contains itself, so that nobody could go through its parameters."""
+    open_links: List[int] = []
+
+    def visit(link: chainer.Link) -> None:
+        if id(link) in open_links:
+            raise LoadError("a Link contains itself")
+        open_links.append(id(link))
+        for child in link.children():
+            visit(child)
+        open_links.pop()
+    visit(layer)

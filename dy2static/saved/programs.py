@@ -1,0 +1,482 @@
+"""What one call was captured as, in a file: its graph, what it relies on, and what it gives back and writes."""
+from __future__ import annotations
+
+import collections
+import functools
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+
+from .. import passes
+from ..capture import materialise
+from ..errors import LoadError, SaveError
+from ..ir.graph import Graph, Value
+from ..world.outcome import Build, End, EscapingVariable, Input, Outcome, Write
+from ..world.sources import Guard, Source
+from .expressions import parsed, size_of, text_of
+from .functions import function_of, name_of
+from .graphs import GraphsIn, Places, graph_out
+from .notation import ArraysOut, dtype_in, dtype_out, entry, need, size_out, value_in, value_out
+from .paths import ARGUMENTS, PathsOut, path_at
+from .state import TYPES, is_atom, type_name
+
+#: Guards of objects of the model that are facts of how it is built again; they must hold when it is saved.
+_FACTS = frozenset(("type", "is", "len", "keys", "lacks"))
+
+#: What captures call what expressions use: no name that generated code has for something else.
+_BOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_[0-9]+")
+
+_WRITES = frozenset(("set", "delete", "list extend", "list assign", "deque extend", "deque assign", "set assign", "cell set",
+                     "cell delete", "array", "gradient"))
+
+
+class ProgramsOut:
+    """Writes programs; equal graphs are written once."""
+
+    def __init__(self, paths: PathsOut, arrays: ArraysOut):
+        self.paths, self.arrays, self.places = paths, arrays, Places()
+        self.graphs: List[Any] = []
+
+    def program(self, outcome: Outcome) -> Dict[str, Any]:
+        """One program as JSON.  Raises `SaveError`, with the user's line, for what has no form in a file."""
+        return _ProgramOut(self, outcome).said()
+
+    def graph(self, graph: Graph) -> int:
+        """The number of a graph."""
+        said = graph_out(graph, self.arrays, self.places)
+        if said not in self.graphs:
+            self.graphs.append(said)
+        return self.graphs.index(said)
+
+
+class _ProgramOut:
+    def __init__(self, out: ProgramsOut, outcome: Outcome):
+        self.out, self.paths, self.arrays, self.outcome = out, out.paths, out.arrays, outcome
+        self.variables = list(outcome.variables)
+        self.builds: List[Any] = []
+        self._numbers: Dict[int, int] = {}
+
+    def said(self) -> Dict[str, Any]:
+        """The program as JSON."""
+        outcome = self.outcome
+        graph = cleaned(outcome.graph)
+        self.names = {v: v.name for v in graph.inputs}
+        self.names.update({v: now.name for v, now in zip(outcome.graph.outputs, graph.outputs)})
+        return {
+            "train": outcome.train, "enable_backprop": outcome.enable_backprop, "graph": self.out.graph(graph),
+            "inputs": [self._input(item) for item in outcome.inputs],
+            "guards": [said for said in map(self._guard, outcome.guards) if said is not None],
+            "numbers": [[name, self.paths.row(source)] for name, source in outcome.named],
+            "functions": [[name, self._bound(found)] for name, found in outcome.bound],
+            "variables": [self._variable(record) for record in self.variables],
+            "ends": [self._end(end) for end in outcome.ends], "builds": self.builds, "keywords": list(outcome.keywords)}
+
+    def _input(self, item: Input) -> Dict[str, Any]:
+        said: Dict[str, Any] = {"kind": item.kind}
+        if item.kind == "number":
+            return {**said, "number": parsed(item.text)}
+        said["path"] = self.paths.row(item.source)
+        return {**said, "requires_grad": True} if item.requires_grad else said
+
+    def _bound(self, found: Any) -> Any:
+        if type(found) is float:
+            return value_out(found, self.arrays)
+        name = name_of(found)
+        if name is None:
+            raise SaveError(f"a number is computed by {getattr(found, '__name__', found)!r}, which cannot be saved")
+        return {"function": name}
+
+    def _value(self, value: Value) -> str:
+        return self.names[value]
+
+    def _variable(self, record: EscapingVariable) -> Dict[str, Any]:
+        early = None if record.early is None else self._value(record.early)
+        return {"value": self._value(record.value), "requires_grad": record.requires_grad, "connected": record.connected,
+                "early": early}
+
+    # --- guards -----------------------------------------------------------------------------------------------------
+
+    def _guard(self, guard: Guard) -> Optional[List[Any]]:
+        """One guard as JSON; None where it is a fact of the model, which must hold now."""
+        test, source, expected = guard.test, guard.source, guard.expected
+        if test == "expr":
+            return [test, None, [parsed(expected[0]), value_out(expected[1], self.arrays)]]
+        if test == "distinct":
+            rows = [row for row in map(self._identity, expected) if row is not None]
+            return [test, None, rows] if len(rows) > 1 else None
+        if test == "apart":
+            return [test, None, [[self.paths.row(s) for s in sources] for sources in expected]]
+        if self.paths.is_given(source):
+            return [test, self.paths.row(source), self._expected(guard)]
+        real = self.paths.real(source)
+        if test == "same":
+            if not self.paths.is_given(expected):
+                return self._fact(guard, real is self.paths.real(expected))
+        elif test in _FACTS and not (test == "is" and _is_constant(expected) or test == "type" and is_atom(real)):
+            return self._fact(guard, _holds(guard, real))
+        elif test == "eq" and not is_atom(expected):
+            return self._fact(guard, _holds(guard, real))
+        elif test == "eq" and self.paths.is_fact(source) or test == "absent" and not _is_key(expected):
+            return self._fact(guard, _holds(guard, real))
+        return [test, self.paths.row(source), self._expected(guard)]
+
+    def _fact(self, guard: Guard, holds: bool) -> None:
+        if not holds:
+            raise Outdated(f"{guard.describe()}, and is not any more")
+
+    def _identity(self, source: Source) -> Optional[int]:
+        """The path of an object whose identity counts: an argument, a Variable, an array or a container."""
+        if self.paths.is_given(source):
+            return self.paths.row(source)
+        real = self.paths.real(source)
+        counts = isinstance(real, (chainer.Variable, np.ndarray)) or type(real) in (list, dict, set, collections.deque)
+        return self.paths.row(source) if counts and source.kind != "dict" else None
+
+    def _expected(self, guard: Guard) -> Any:
+        test, expected = guard.test, guard.expected
+        if test == "type":
+            return _type_out(expected, guard.source)
+        if test == "same":
+            return self.paths.row(expected)
+        if test == "variable":
+            kind, requires_grad, shape, dtype = expected
+            return [_type_out(kind, guard.source), requires_grad, [size_out(n) for n in shape], dtype_out(dtype)]
+        if test == "array":
+            return [[size_out(n) for n in expected[0]], dtype_out(expected[1])]
+        if test == "is" and not _is_constant(expected):
+            raise SaveError(f"{guard.source.describe()} is {getattr(expected, '__name__', expected)!r}: {ARGUMENTS}")
+        return value_out(expected, self.arrays)
+
+    # --- ends -------------------------------------------------------------------------------------------------------
+
+    def _end(self, end: End) -> Dict[str, Any]:
+        return {"decisions": [[self._value(v), side] for v, side in end.decisions],
+                "variables": [self.variables.index(record) for record in end.variables],
+                "writes": [self._write(write) for write in end.writes],
+                "result": None if end.result is None else self._build(end.result)}
+
+    def _write(self, write: Write) -> Dict[str, Any]:
+        return {"kind": write.kind, "to": self.paths.row(write.container), "key": value_out(write.key, self.arrays),
+                "build": None if write.built is None else self._build(write.built)}
+
+    def _build(self, build: Build) -> int:
+        """The number of a build; one that stands at two places has one."""
+        if id(build) not in self._numbers:
+            parts = _BUILDS_OUT[build.kind](self, build.parts) if build.kind in _BUILDS_OUT else _refuse(build)
+            self._numbers[id(build)] = len(self.builds)
+            self.builds.append([build.kind, parts])
+        return self._numbers[id(build)]
+
+    def _marker(self, marker: Any) -> int:
+        return self._numbers.setdefault(id(marker), -1 - len(self._numbers))
+
+    def _all(self, builds: Sequence[Build]) -> List[int]:
+        return [self._build(part) for part in builds]
+
+    def _const(self, parts: Tuple) -> Any:
+        try:
+            return value_out(parts[0], self.arrays)
+        except SaveError as error:
+            raise SaveError(f"{error.args[0]}: it is given back or stored") from None
+
+    def _named_tuple(self, parts: Tuple) -> Any:
+        kind, items = parts
+        said = None if kind is tuple else [kind.__name__, list(kind._fields)]
+        return [said, self._all(items)]
+
+    def _call(self, parts: Tuple) -> Any:
+        function, arguments = parts
+        if isinstance(function, functools.partial) and function.func is collections.deque and not function.args:
+            return ["deque", function.keywords.get("maxlen"), self._all(arguments)]
+        name = next((name for name, known in _MAKERS.items() if known is function), None)
+        if name is None:
+            raise SaveError("an object of a class of its own is given back or stored, which cannot be saved")
+        return [name, None, self._all(arguments)]
+
+
+class Outdated(SaveError):
+    """A program of a state that the model is not in any more."""
+
+
+def cleaned(graph: Graph) -> Graph:
+    """The graph without what is not needed, as long as each output is still a value of its own."""
+    shorter = passes.run(passes.CLEAN, graph)
+    outputs = set(shorter.outputs)
+    return shorter if len(outputs) == len(shorter.outputs) and outputs.isdisjoint(shorter.inputs) else graph
+
+
+def _is_constant(expected: Any) -> bool:
+    return expected is None or expected is True or expected is False or expected is Ellipsis
+
+
+def _is_key(expected: Any) -> bool:
+    return isinstance(expected, (str, int, float, bool))
+
+
+def _holds(guard: Guard, real: Any) -> bool:
+    """Whether a guard of an object holds."""
+    test, expected = guard.test, guard.expected
+    return {"type": lambda: type(real) is expected, "is": lambda: real is expected,
+            "eq": lambda: type(real) is type(expected) and bool(real == expected), "len": lambda: len(real) == expected,
+            "keys": lambda: tuple(real) == expected, "lacks": lambda: not hasattr(real, expected),
+            "absent": lambda: expected not in real}[test]()
+
+
+def _type_out(cls: type, source: Source) -> str:
+    name = type_name(cls)
+    if name is None:
+        raise SaveError(f"{source.describe()} is of type {cls.__name__}: {ARGUMENTS}")
+    return name
+
+
+def _refuse(build: Build) -> Any:
+    what = {"object": lambda: f"an object of type {build.parts[0].__name__}", "method": lambda: "a method"}.get(
+        build.kind, lambda: f"a {build.kind}")()
+    raise SaveError(f"{what} is given back or stored, which cannot be saved", hint="give back arrays, Variables, numbers, texts, "
+                    "and lists, tuples and dicts of them")
+
+
+_MAKERS: Dict[str, Callable[..., Any]] = {"array of": materialise.array_of, "OrderedDict": collections.OrderedDict,
+                                          "Counter": collections.Counter}
+
+#: The parts of each kind of build, as JSON.
+_BUILDS_OUT: Dict[str, Callable[[_ProgramOut, Tuple], Any]] = {
+    "const": _ProgramOut._const,
+    "source": lambda out, parts: out.paths.row(parts[0]),
+    "value": lambda out, parts: out._value(parts[0]),
+    "variable": lambda out, parts: out.variables.index(parts[0]),
+    "number": lambda out, parts: parsed(parts[0]),
+    "tuple": _ProgramOut._named_tuple,
+    "list": lambda out, parts: out._all(parts),
+    "set": lambda out, parts: out._all(parts),
+    "dict": lambda out, parts: [out._all(pair) for pair in parts],
+    "choice": lambda out, parts: [out._build(parts[0]), [[k, out._build(part)] for k, part in parts[1]]],
+    "call": _ProgramOut._call,
+    "cycle": lambda out, parts: [out._marker(parts[0]), out._build(parts[1])],
+    "again": lambda out, parts: out._marker(parts[0]),
+}
+
+
+# In ------------------------------------------------------------------------------------------------------------------
+
+
+class ProgramIn:
+    """Reads one program.  Raises `LoadError` for what `ProgramsOut` cannot have written."""
+
+    def __init__(self, said: Any, graphs: GraphsIn, paths: Sequence[Source], arrays: Mapping[str, np.ndarray]):
+        self.said, self.paths, self.arrays = said, paths, arrays
+        self.graph = graphs.graph(entry(said, "graph", int, "a program"))
+        self.values = {v.name: v for v in (*self.graph.inputs, *self.graph.outputs)}
+
+    def outcome(self, of_layer: Guard) -> Outcome:
+        """The program, made again.  of_layer: what it relies on first."""
+        said = self.said
+        self.named = tuple([(_number_name(pair), path_at(pair[1], self.paths)) for pair in self._list("numbers")])
+        self.bound = tuple([self._bound(pair) for pair in self._list("functions")])
+        self.numbers, self.functions = {name for name, _ in self.named}, dict(self.bound)
+        self.numbers |= {name for name, found in self.bound if type(found) is float}
+        inputs = tuple([self._input(item, value) for item, value in zip(self._list("inputs"), self.graph.inputs)])
+        if len(inputs) != len(self._list("inputs")) or len(inputs) != len(self.graph.inputs):
+            raise LoadError("a program has other inputs than its graph")
+        guards = tuple([self._guard(item) for item in self._list("guards")])
+        self.variables = [self._variable(item) for item in self._list("variables")]
+        self.builds: List[Build] = []
+        self.markers: Dict[int, Any] = {}
+        for item in self._list("builds"):
+            self.builds.append(self._build(item))
+        ends = tuple([self._end(item) for item in self._list("ends")])
+        if not ends:
+            raise LoadError("a program does not end")
+        keywords = tuple([need(key, str, "a keyword") for key in self._list("keywords")])
+        return Outcome(self.graph, inputs, (of_layer, *guards), ends, self.named, self.bound, {}, (), keywords,
+                       entry(said, "train", bool, "a program"), entry(said, "enable_backprop", bool, "a program"))
+
+    def _list(self, name: str) -> List[Any]:
+        return entry(self.said, name, list, "a program")
+
+    def _value(self, name: Any) -> Value:
+        if type(name) is not str or name not in self.values:
+            raise LoadError(f"a program uses the value {str(name)[:60]!r}, which its graph does not give")
+        return self.values[name]
+
+    def _bound(self, pair: Any) -> Tuple[str, Any]:
+        name, said = _pair(pair)
+        if type(name) is not str or not _BOUND.fullmatch(name):
+            raise LoadError(f"{str(name)[:60]!r} is no name of a function")
+        if type(said) is dict and "function" in said:
+            return name, function_of(said["function"])
+        found = value_in(said, self.arrays)
+        if type(found) is not float:
+            raise LoadError(f"{name} is not a number")
+        return name, found
+
+    def _input(self, said: Any, value: Value) -> Input:
+        kind = entry(said, "kind", str, "an input")
+        if kind == "number":
+            return Input(kind, value, text=text_of(said.get("number"), self.numbers, self.functions))
+        if kind not in ("variable", "array", "object"):
+            raise LoadError(f"there are no inputs of the kind {kind[:60]!r}")
+        requires_grad = need(said.get("requires_grad", False), bool, "requires_grad")
+        return Input(kind, value, path_at(said.get("path"), self.paths), requires_grad=requires_grad)
+
+    def _variable(self, said: Any) -> EscapingVariable:
+        early = None if said.get("early") is None else self._value(said["early"])
+        value, requires_grad, connected = [entry(said, *part, "a Variable") for part in
+                                           (("value", str), ("requires_grad", bool), ("connected", bool))]
+        return EscapingVariable(self._value(value), requires_grad, connected, early)
+
+    def _guard(self, said: Any) -> Guard:
+        if type(said) is not list or len(said) != 3:
+            raise LoadError(f"{str(said)[:80]} is not a guard")
+        test, path, expected = said
+        if test == "expr":
+            text, value = _pair(expected)
+            return Guard(None, test, (text_of(text, self.numbers, self.functions), value_in(value, self.arrays)))
+        if test == "distinct":
+            return Guard(None, test, self._paths(expected))
+        if test == "apart":
+            written, others = _pair(expected)
+            return Guard(None, test, (self._paths(written), self._paths(others)))
+        if test not in _TESTS:
+            raise LoadError(f"there are no guards {str(test)[:60]!r}")
+        return Guard(path_at(path, self.paths), test, _TESTS[test](self, expected))
+
+    def _paths(self, said: Any) -> Tuple[Source, ...]:
+        return tuple([path_at(item, self.paths) for item in need(said, list, "a list of paths")])
+
+    def _shape(self, said: Any) -> Tuple[Any, ...]:
+        return tuple([size_of(n) for n in need(said, list, "a shape")])
+
+    def _plain(self, said: Any) -> Any:
+        return value_in(said, self.arrays)
+
+    # --- ends -------------------------------------------------------------------------------------------------------
+
+    def _end(self, said: Any) -> End:
+        decisions = []
+        for pair in entry(said, "decisions", list, "an end"):
+            name, side = _pair(pair)
+            decisions.append((self._value(name), need(side, bool, "a decision")))
+        variables = tuple([self._at(k, self.variables) for k in entry(said, "variables", list, "an end")])
+        writes = tuple([self._write(item) for item in entry(said, "writes", list, "an end")])
+        result = said.get("result")
+        return End(tuple(decisions), variables, writes, None if result is None else self._at(result, self.builds))
+
+    def _write(self, said: Any) -> Write:
+        kind = entry(said, "kind", str, "a write")
+        if kind not in _WRITES:
+            raise LoadError(f"there are no writes {kind[:60]!r}")
+        built = said.get("build")
+        return Write(kind, path_at(said.get("to"), self.paths), self._plain(said.get("key")),
+                     None if built is None else self._at(built, self.builds))
+
+    def _build(self, said: Any) -> Build:
+        kind, parts = _pair(said)
+        if kind not in _BUILDS_IN:
+            raise LoadError(f"there are no builds {str(kind)[:60]!r}")
+        return Build(kind, _BUILDS_IN[kind](self, parts))
+
+    def _at(self, number: Any, items: Sequence[Any]) -> Any:
+        if type(number) is not int or not 0 <= number < len(items):
+            raise LoadError(f"the file has {str(number)[:60]} where one of {len(items)} should be")
+        return items[number]
+
+    def _all(self, numbers: Any) -> Tuple[Build, ...]:
+        return tuple([self._at(k, self.builds) for k in need(numbers, list, "parts")])
+
+    def _named_tuple(self, said: Any) -> Tuple:
+        kind, parts = _pair(said)
+        if kind is None:
+            return tuple, self._all(parts)
+        name, fields = _pair(kind)
+        if not all(type(word) is str for word in (name, *need(fields, list, "the fields of a tuple"))):
+            raise LoadError("a named tuple has no names")
+        try:
+            return collections.namedtuple(name, fields), self._all(parts)
+        except ValueError as error:
+            raise LoadError(f"a named tuple cannot be: {error}") from None
+
+    def _call(self, said: Any) -> Tuple:
+        if type(said) is not list or len(said) != 3:
+            raise LoadError(f"{str(said)[:80]} makes nothing")
+        name, maxlen, parts = said
+        if name == "deque":
+            return functools.partial(collections.deque, maxlen=maxlen if maxlen is None else need(maxlen, int, "a length")), \
+                self._all(parts)
+        if type(name) is not str or name not in _MAKERS:
+            raise LoadError(f"there is no way to make {str(name)[:60]!r}")
+        return _MAKERS[name], self._all(parts)
+
+    def _choice(self, said: Any) -> Tuple:
+        number, pairs = _pair(said)
+        found = [_pair(pair) for pair in need(pairs, list, "a choice")]
+        return self._at(number, self.builds), tuple([(need(k, int, "a choice"), self._at(part, self.builds)) for k, part in found])
+
+    def _marker(self, said: Any) -> Any:
+        return self.markers.setdefault(need(said, int, "a name"), object())
+
+
+def _pair(said: Any) -> Tuple[Any, Any]:
+    if type(said) is not list or len(said) != 2:
+        raise LoadError(f"{str(said)[:80]} is not a pair")
+    return said[0], said[1]
+
+
+def _number_name(pair: Any) -> str:
+    name, _ = _pair(pair)
+    if type(name) is not str or not (name[:1] == "n" and name[1:].isdecimal() and name.isascii()):
+        raise LoadError(f"{str(name)[:60]!r} is no name of a number")
+    return name
+
+
+def _type_in(said: Any) -> type:
+    if type(said) is not str or said not in TYPES:
+        raise LoadError(f"there is no type {str(said)[:60]!r} here")
+    return TYPES[said]
+
+
+def _variable_in(program: ProgramIn, said: Any) -> Tuple:
+    if type(said) is not list or len(said) != 4:
+        raise LoadError(f"{str(said)[:80]} is not what a Variable is")
+    kind = _type_in(said[0])
+    if kind not in (chainer.Variable, chainer.Parameter):
+        raise LoadError(f"{said[0]} is no kind of Variable")
+    return kind, need(said[1], bool, "requires_grad"), program._shape(said[2]), dtype_in(said[3])
+
+
+def _array_in(program: ProgramIn, said: Any) -> Tuple:
+    shape, dtype = _pair(said)
+    return program._shape(shape), dtype_in(dtype)
+
+
+def _range_in(program: ProgramIn, said: Any) -> Tuple:
+    low, high = _pair(said)
+    return need(low, int, "an index"), need(high, int, "an index")
+
+
+#: What each guard expects, read.
+_TESTS: Dict[str, Callable[[ProgramIn, Any], Any]] = {
+    "type": lambda program, said: _type_in(said), "is": ProgramIn._plain, "eq": ProgramIn._plain,
+    "len": lambda program, said: need(said, int, "a length"), "keys": ProgramIn._plain, "absent": ProgramIn._plain,
+    "lacks": lambda program, said: need(said, str, "an attribute"), "array": _array_in, "variable": _variable_in,
+    "same": lambda program, said: path_at(said, program.paths), "unbound": ProgramIn._plain, "range": _range_in}
+
+#: The parts of each kind of build, read.
+_BUILDS_IN: Dict[str, Callable[[ProgramIn, Any], Tuple]] = {
+    "const": lambda program, said: (program._plain(said),),
+    "source": lambda program, said: (path_at(said, program.paths),),
+    "value": lambda program, said: (program._value(said),),
+    "variable": lambda program, said: (program._at(said, program.variables),),
+    "number": lambda program, said: (text_of(said, program.numbers, program.functions),),
+    "tuple": ProgramIn._named_tuple,
+    "list": ProgramIn._all,
+    "set": ProgramIn._all,
+    "dict": lambda program, said: tuple([program._all(pair) for pair in need(said, list, "a dict")]),
+    "choice": ProgramIn._choice,
+    "call": ProgramIn._call,
+    "cycle": lambda program, said: (program._marker(_pair(said)[0]), program._at(_pair(said)[1], program.builds)),
+    "again": lambda program, said: (program._marker(said),),
+}
+

@@ -1,0 +1,85 @@
+"""`save`: the programs of a function or a Link, for calls that were made or that an `InputSpec` describes, into a folder."""
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+import chainer
+
+from ..errors import SaveError, SaveWarning
+from ..world.locations import caller_depth
+from ..world.outcome import Outcome
+from . import files
+from .layer import Missing
+from .notation import ArraysOut
+from .paths import PathsOut
+from .programs import Outdated, ProgramsOut
+from .state import ObjectsOut
+from .subject import Subject
+
+
+def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None) -> None:
+    """Save a function, a method or a Link as a folder that holds its programs and its parameters, and no code.
+
+    target: what `to_static` takes, compiled or not; or a model that was loaded.
+    path: the folder; a saved model that is there is replaced, at once or not at all.
+    input_spec: an `InputSpec`, or an array or Variable like those of calls to come, for each positional argument but ``self``,
+        in lists, tuples and dicts as the arguments are; None in a shape stands for any size.  Other values stand for themselves.
+        Without it: that of `to_static`, and the calls that were made so far.
+
+    Saved are a program each for ``chainer.config.train`` and ``enable_backprop`` on and off, and for arrays and Variables.
+    The model is not called, and nothing of it changes.
+
+    Raises `SaveError` for what cannot be put into a file: code of the user's that runs on the host, functions that stay whole,
+    and objects of classes of the user's that are given in or back.  Where only training cannot be saved, there is a `SaveWarning`.
+    """
+    subject = Subject(target)
+    outcomes, missing = subject.outcomes(input_spec)
+    arrays = ArraysOut()
+    objects = ObjectsOut(arrays)
+    paths = PathsOut(objects, subject.instance)
+    root = objects.number(subject.instance, "") if isinstance(subject.instance, chainer.Link) else None
+    out = ProgramsOut(paths, arrays)
+    programs: List[Any] = []
+    refused: List[Tuple[Outcome, SaveError]] = []
+    for outcome in outcomes:
+        try:
+            said = out.program(outcome)
+        except Outdated:
+            continue
+        except SaveError as error:
+            refused.append((outcome, error))
+            continue
+        if said not in programs:
+            programs.append(said)
+    _check(programs, refused, subject.name)
+    missing += [Missing(outcome.train, outcome.enable_backprop, _reason(error)) for outcome, error in refused]
+    document = {"name": subject.name, "arguments": list(subject.arguments), "layer": root, "objects": objects.described,
+                "paths": paths.said(), "places": out.places.said(), "graphs": out.graphs, "programs": programs,
+                "missing": _distinct(missing)}
+    files.write(path, document, arrays.named, {"name": subject.name}, {})
+
+
+def _check(programs: Sequence[Any], refused: Sequence[Tuple[Outcome, SaveError]], name: str) -> None:
+    if not programs and refused:
+        raise refused[0][1]
+    if not programs:
+        raise SaveError(f"there is nothing to save of {name}: it was not called yet", hint="give save an input_spec")
+    modes = {said["train"] for said in programs}
+    for outcome, error in refused:
+        if outcome.train not in modes:
+            if not outcome.train:
+                raise error
+            warnings.warn(f"{name} is saved for inference only (train=False); for training: {_reason(error)}", SaveWarning,
+                          stacklevel=caller_depth())
+            return
+
+
+def _reason(error: SaveError) -> str:
+    return f"{error.args[0]}{f' ({error.at})' if error.at is not None else ''}"
+
+
+def _distinct(missing: Sequence[Missing]) -> List[List[Any]]:
+    """What could not be saved, each reason once."""
+    return [list(key) for key in dict.fromkeys((item.train, item.enable_backprop, item.reason) for item in missing)]

@@ -1,0 +1,137 @@
+"""Arguments made up for what an `InputSpec` describes, and the specs of calls that were made."""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+
+from ..errors import SignatureError
+from ..input_spec import InputSpec
+from ..ir.dims import Dim
+from ..world.outcome import Outcome
+from ..world.sources import Guard, Source
+
+#: An axis that is None in some spec: the number of the spec among all, and of the axis.
+Free = Tuple[int, int]
+#: Which sizes are one: for each free axis, the number of its size.
+Sharing = Mapping[Free, int]
+
+
+def _variable(array: np.ndarray, spec: InputSpec) -> chainer.Variable:
+    return chainer.Variable(array, requires_grad=not spec.stop_gradient)
+
+
+#: How the arrays of a call may be given: what is made of one of floats, and of any other.
+FORMS: Tuple[Tuple[Callable[[np.ndarray, InputSpec], Any], Callable[[np.ndarray, InputSpec], Any]], ...] = (
+    (lambda array, spec: array, lambda array, spec: array),
+    (_variable, lambda array, spec: array),
+    (_variable, _variable),
+    (lambda array, spec: chainer.Variable(array, requires_grad=False), lambda array, spec: array))
+
+
+def normal(spec: Any) -> Any:
+    """A spec with `InputSpec` in the place of arrays and Variables.  Raises `SignatureError` for one without an array."""
+    if isinstance(spec, chainer.Variable):
+        return InputSpec(spec.shape, spec.dtype, spec.name, stop_gradient=not spec.requires_grad)
+    if isinstance(spec, np.ndarray):
+        return InputSpec.from_numpy(spec)
+    if type(spec) in (tuple, list):
+        return type(spec)([normal(part) for part in spec])
+    if type(spec) is dict:
+        return {key: normal(part) for key, part in spec.items()}
+    if isinstance(spec, InputSpec) or spec is None or type(spec) in (bool, int, float, str):
+        return spec
+    raise SignatureError(f"an input_spec holds InputSpecs, arrays, Variables and plain values, not {type(spec).__name__}")
+
+
+def leaves(spec: Any) -> Iterator[InputSpec]:
+    """The `InputSpec`s in a spec, in order."""
+    if isinstance(spec, InputSpec):
+        yield spec
+    elif isinstance(spec, (tuple, list, dict)):
+        for part in spec.values() if isinstance(spec, dict) else spec:
+            yield from leaves(part)
+
+
+def sharings(specs: Sequence[Any]) -> List[Sharing]:
+    """Ways in which free axes may have sizes in common, the most general first: none; the first axes; axes of one number."""
+    free = [(k, axis) for k, spec in enumerate(leaves(list(specs))) for axis, n in enumerate(spec.shape) if n is None]
+    found: List[Sharing] = []
+    for rule in (lambda axis: axis, lambda axis: 0 if axis[1] == 0 else axis, lambda axis: axis[1]):
+        groups: Dict[Any, int] = {}
+        sharing = {axis: groups.setdefault(rule(axis), len(groups)) for axis in free}
+        if sharing not in found:
+            found.append(sharing)
+    return found
+
+
+def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
+    """Numbers for the sizes: all free first, then, since a free size is two or more, some of them one."""
+    groups = sorted(set(sharing.values()))
+    yield {group: group + 2 for group in groups}
+    for ones in itertools.product((False, True), repeat=len(groups)) if len(groups) <= 3 else ():
+        if any(ones):
+            yield {group: 1 if one else group + 2 for group, one in zip(groups, ones)}
+
+
+def examples(specs: Sequence[Any], form: int, sharing: Sharing, sizes: Mapping[int, int]) -> Tuple[Any, ...]:
+    """Arguments as the specs describe them, of zeros."""
+    counter = itertools.count()
+    of_floats, of_others = FORMS[form]
+
+    def made(spec: Any) -> Any:
+        if isinstance(spec, InputSpec):
+            number = next(counter)
+            shape = [sizes[sharing[number, axis]] if n is None else n for axis, n in enumerate(spec.shape)]
+            array = np.zeros(shape, spec.dtype)
+            return of_floats(array, spec) if array.dtype.kind == "f" else of_others(array, spec)
+        if isinstance(spec, (tuple, list)):
+            return type(spec)([made(part) for part in spec])
+        return {key: made(part) for key, part in spec.items()} if isinstance(spec, dict) else spec
+    return tuple([made(spec) for spec in specs])
+
+
+# Of calls that were made ---------------------------------------------------------------------------------------------
+
+
+def specs_of(outcome: Outcome, first: int) -> Optional[List[Any]]:
+    """What the arguments of a captured call looked like, from the one of this number on; None where guards do not tell."""
+    if outcome.keywords:
+        return None
+    guards: Dict[Source, List[Guard]] = {}
+    parts: Dict[Source, List[Source]] = {}
+    for guard in outcome.guards:
+        if guard.source is not None:
+            guards.setdefault(guard.source, []).append(guard)
+    for source in guards:
+        if source.parent is not None and source.kind == "item":
+            parts.setdefault(source.parent, []).append(source)
+    roots = sorted([source for source in guards if source.kind == "arg" and source.key >= first], key=lambda source: source.key)
+    try:
+        return [_spec(source, guards, parts) for source in roots]
+    except LookupError:
+        return None
+
+
+def _spec(source: Source, guards: Mapping[Source, List[Guard]], parts: Mapping[Source, List[Source]]) -> Any:
+    """Raises LookupError where the guards do not tell."""
+    found = {guard.test: guard.expected for guard in guards.get(source, ())}
+    if "variable" in found:
+        _, requires_grad, shape, dtype = found["variable"]
+        return InputSpec([None if isinstance(n, Dim) else n for n in shape], dtype, stop_gradient=not requires_grad)
+    if "array" in found:
+        shape, dtype = found["array"]
+        return InputSpec([None if isinstance(n, Dim) else n for n in shape], dtype)
+    if "eq" in found and type(found["eq"]) in (bool, int, float, str):
+        return found["eq"]
+    if "is" in found and found["is"] in (None, True, False):
+        return found["is"]
+    kind = found.get("type")
+    if kind in (tuple, list) and found.get("len") == len(parts.get(source, ())):
+        return kind([_spec(part, guards, parts) for part in sorted(parts.get(source, ()), key=lambda part: part.key)])
+    if kind is dict and set(found.get("keys", (None,))) == {part.key for part in parts.get(source, ())}:
+        by_key = {part.key: part for part in parts.get(source, ())}
+        return {key: _spec(by_key[key], guards, parts) for key in found["keys"]}
+    raise LookupError(source.describe())

@@ -1,0 +1,168 @@
+"""What is saved: a function and the object it is a method of, and the programs of its calls."""
+from __future__ import annotations
+
+import types
+from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
+
+import chainer
+
+from .. import pipeline
+from ..capture.free_sizes import FreeSizes, SizeHistory
+from ..dispatch import positional
+from ..errors import Dy2StaticError, SaveError, SignatureError
+from ..input_spec import free_axes
+from ..ir.dims import SizeNeeded
+from ..static_function import BoundStaticFunction, StaticFunction, entry_point
+from ..world.aborts import CaptureAborted
+from ..world.locations import error_location
+from ..world.outcome import Outcome
+from ..world.untouched import untouched_globals
+from .layer import Missing, TranslatedLayer
+from .specs import FORMS, Sharing, examples, normal, sharings, sizes_of, specs_of
+
+#: ``chainer.config.train`` and ``enable_backprop``, in the order in which they are captured.
+_MODES = ((False, False), (False, True), (True, True), (True, False))
+
+#: So often a capture is repeated because a number turned out to be counted up.
+_MOST_TRIES = 4
+
+
+class Subject:
+    """What `save` was given.
+
+    instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
+    Raises `SignatureError` for what has no function.
+    """
+
+    def __init__(self, target: Any):
+        self.saved: Optional[TranslatedLayer] = target if isinstance(target, TranslatedLayer) else None
+        self.instance: Any = None
+        self.static: Optional[StaticFunction] = None
+        if self.saved is not None:
+            self.instance, self.name = target, target.function.__name__
+            self.arguments = target.function.arguments
+            return
+        if isinstance(target, chainer.Link):
+            target = getattr(target, entry_point(type(target)))
+        if isinstance(target, BoundStaticFunction):
+            self.instance, self.static = target.instance, target.static
+        elif isinstance(target, StaticFunction):
+            self.static = target
+        elif isinstance(target, types.MethodType):
+            self.instance, target = target.__self__, target.__func__
+            self.static = target if isinstance(target, StaticFunction) else None
+        self.function: Any = target if self.static is None else self.static.python_function
+        if not isinstance(self.function, types.FunctionType):
+            raise SignatureError(f"save takes a function, a method or a Link, not {type(target).__name__}")
+        self.name = self.function.__qualname__.rpartition("<locals>.")[2]
+        self.arguments = positional(self.function)[self.instance is not None:]
+
+    def outcomes(self, input_spec: Optional[Sequence[Any]]) -> Tuple[List[Outcome], List[Missing]]:
+        """What its calls are captured as, and the modes in which they cannot be.
+
+        Raises `SaveError` where they can be in none.
+        """
+        if self.saved is not None:
+            if input_spec is not None:
+                raise SaveError("a loaded model has the programs it was saved with, and no source to make others from")
+            return list(self.saved.function.outcomes), list(self.saved.function.missing)
+        found: List[Outcome] = []
+        described: List[List[Any]] = []
+        if input_spec is None and self.static is not None:
+            found = [program.outcome for program in self.static.dispatcher.programs]
+            input_spec = self.static.dispatcher.options.input_spec or None
+            if input_spec is None:
+                for outcome in found:
+                    specs = specs_of(outcome, int(self.instance is not None))
+                    if specs is not None and repr(specs) not in map(repr, described):
+                        described.append(specs)
+        if input_spec is not None:
+            described = [[normal(spec) for spec in input_spec]]
+        missing: List[Missing] = []
+        for specs in described:
+            made, failed = self._captured(specs)
+            found += made
+            missing += failed
+        return found, missing
+
+    def _captured(self, specs: Sequence[Any]) -> Tuple[List[Outcome], List[Missing]]:
+        """Captures of calls as specified, in all modes.  Raises `SaveError` where there are none for inference."""
+        found: List[Outcome] = []
+        missing: List[Missing] = []
+        for train, enable_backprop in _MODES:
+            with chainer.using_config("train", train), chainer.using_config("enable_backprop", enable_backprop):
+                made, error = self._in_this_mode(specs)
+            found += made
+            if not made and error is not None:
+                if not train:
+                    raise error
+                missing.append(Missing(train, enable_backprop, str(error.args[0])))
+        return found, missing
+
+    def _in_this_mode(self, specs: Sequence[Any]) -> Tuple[List[Outcome], Optional[SaveError]]:
+        """Captures in each form that the arrays can be given in, or why there is none."""
+        found: List[Outcome] = []
+        first_error: Optional[SaveError] = None
+        for form in range(len(FORMS)):
+            made, error = self._in_this_form(specs, form)
+            found += made
+            first_error = first_error or error
+        return found, first_error
+
+    def _in_this_form(self, specs: Sequence[Any], form: int) -> Tuple[List[Outcome], Optional[SaveError]]:
+        error: Optional[SaveError] = None
+        for sharing in sharings(specs):
+            all_free, *with_ones = sizes_of(sharing)
+            try:
+                found = [self._capture(specs, form, sharing, all_free)]
+            except SaveError as refused:
+                error = refused
+                continue
+            return found + list(self._possible(specs, form, sharing, with_ones)), None
+        return [], error
+
+    def _possible(self, specs: Sequence[Any], form: int, sharing: Sharing, every: Sequence[Any]) -> Iterator[Outcome]:
+        """Captures for sizes of one, where a function takes them."""
+        for sizes in every:
+            try:
+                yield self._capture(specs, form, sharing, sizes)
+            except SaveError:
+                continue
+
+    def _capture(self, specs: Sequence[Any], form: int, sharing: Sharing, sizes: Any) -> Outcome:
+        """One capture; no axis that a spec leaves free is fixed.  Raises `SaveError`."""
+        args = examples(specs, form, sharing, sizes)
+        args = args if self.instance is None else (self.instance, *args)
+        wanted = free_axes(specs, ("self", *self.arguments) if self.instance is not None else self.arguments)
+        varying: Set[Tuple] = set()
+        for _ in range(_MOST_TRIES):
+            outcome = self._trace(args, varying, wanted)
+            counted = _counted(outcome) - varying
+            if not counted:
+                break
+            varying |= counted
+        return outcome
+
+    def _trace(self, args: Tuple, varying: Set[Tuple], wanted: Any) -> Outcome:
+        try:
+            with untouched_globals():
+                return pipeline.trace(self.function, args, {}, varying, {}, FreeSizes(SizeHistory(), (), False, wanted))
+        except CaptureAborted as stop:
+            hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
+            raise SaveError(f"{self.name} cannot be saved: {stop.reason}", stop.at, hint) from None
+        except SizeNeeded as needed:
+            raise SaveError(f"{self.name} cannot be saved for any size: {needed}", error_location(needed),
+                           "give this size in the input_spec") from None
+        except Dy2StaticError as error:
+            raise SaveError(f"{self.name} cannot be saved: {error.args[0]}", error.at, error.hint) from None
+        except Exception as error:                      # of the user's code
+            raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {error}",
+                           error_location(error), None) from error
+
+
+def _counted(outcome: Outcome) -> Set[Tuple]:
+    """The paths of numbers that a call reads and writes: a program for each would be one too many."""
+    written = {(write.container.path(), write.key) for end in outcome.ends for write in end.writes if write.kind == "set"}
+    return {guard.source.path() for guard in outcome.guards
+            if guard.test == "eq" and type(guard.expected) in (int, float) and guard.source.kind == "item"
+            and (guard.source.parent.path(), guard.source.key) in written}
