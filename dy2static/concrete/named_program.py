@@ -98,10 +98,11 @@ class NamedProgram:
         return value if is_array else np.asarray(value, spec.dtype)     # type: ignore[union-attr]
 
     def _target(self, wanted: Union[str, Target]) -> Target:
+        name = wanted.name if isinstance(wanted, Target) else wanted
         for target in self.fetch_targets:
-            if wanted == target or getattr(wanted, "name", wanted) == target.name:
+            if isinstance(name, str) and name == target.name:
                 return target
-        raise SignatureError(f"there is no result {getattr(wanted, 'name', wanted)!r}",
+        raise SignatureError(f"there is no result {name!r}",
                              hint=f"there are {_words([target.name for target in self.fetch_targets])}")
 
     def __repr__(self) -> str:
