@@ -8,9 +8,10 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
 
 import numpy as np
 
+from ..ir.dims import Dim
 from ..ir.types import type_of
 from ..symbolic import stand_ins
-from ..symbolic.sizes import fitted_types, tried_with
+from ..symbolic.sizes import Size, fitted_types, tried_with
 from ..symbolic.values import BoundHostMethod
 from ..world.untouched import random_states, set_random_states
 
@@ -34,11 +35,12 @@ class Draws:
         if name in ("choice", "choices", "sample") and generator is random.Random and args and \
                 not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
             self.capture.abort(f"random.{name} from items that are not of one type")
+        args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
                 tried = [(sizes, [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
-                                  for filling in stand_ins.FILLINGS]) for sizes, bound in tried_with((args, kwargs))]
+                                  for filling in stand_ins.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
             self.capture.abort(f"random {name}: {error}")
         each = [[tuple(map(type_of, leaves)) for _, leaves in trials] for _, trials in tried]
@@ -48,6 +50,15 @@ class Draws:
             self.capture.abort(f"random {name}: the shape of the result depends on the contents of an array")
         structure = tried[0][1][0][0]
         return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
+
+    def _with_sizes(self, item: Any) -> Any:
+        """The item with sizes for numbers that are such."""
+        if type(item) in (tuple, list):
+            return type(item)(map(self._with_sizes, item))
+        if type(item) is dict:
+            return {key: self._with_sizes(part) for key, part in item.items()}
+        size = self.capture.size_of(item)
+        return Size(self.capture, size) if isinstance(size, Dim) else item
 
     def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:
         """A draw with made-up arrays; where those will not do, with others, or with probabilities."""

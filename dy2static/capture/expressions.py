@@ -5,6 +5,7 @@ import operator
 from typing import Any, Callable, Tuple
 
 from ..ir.dims import Dim
+from ..symbolic.sizes import without_sizes
 from ..symbolic.values import SymbolicScalar
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
@@ -34,6 +35,7 @@ class Expressions:
 
     def scalar_operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
         """An operator on numbers at least one of which is symbolic."""
+        operands = tuple(map(without_sizes, operands))
         if not all(type(x) in (bool, int, float, SymbolicScalar) for x in operands):
             if symbol in ("==", "!=") and any(isinstance(x, (type(None), str, bytes, tuple, list, dict)) for x in operands):
                 return symbol == "!="

@@ -9,6 +9,9 @@ from ..ir.dims import FREE, Dim, Size
 #: So many different sizes of one axis have programs of their own; with the next one it becomes free.
 _MOST_SIZES = 2
 
+#: The capture that is being made, among the others.
+_NOW = -1
+
 #: So many captures are remembered.
 _MOST_CAPTURES = 16
 
@@ -38,14 +41,14 @@ class FreeSizes:
 
     seen: the shape of every array met, by its path.  free: the axes that are free, and their symbols.  fixed: axes that are not.
     wanted: those that are as soon as there is a call; dynamic: whether others are when their sizes have differed.
-    Axes whose sizes were equal in all calls so far share a symbol, and later calls are guarded to have them equal.
+    Axes whose sizes were equal whenever both were met share a symbol, and later calls are guarded to have them equal.
     """
 
     def __init__(self, history: SizeHistory, fixed: Collection[Axis] = (), dynamic: bool = True, wanted: Collection[Axis] = ()):
         self.history, self.fixed, self.dynamic, self.wanted = history, history.refused.union(fixed), dynamic, wanted
         self.seen: Dict[Tuple, Tuple[int, ...]] = {}
         self.free: Dict[Axis, Dim] = {}
-        self._symbols: Dict[Tuple, Dim] = {}
+        self._symbols: Dict[Dim, Dict[int, int]] = {}       # their sizes, capture by capture
 
     def shape(self, source: Any, shape: Tuple[int, ...], is_parameter: bool = False) -> Tuple[Size, ...]:
         """The shape of an array of the caller's as the graph has it."""
@@ -55,19 +58,19 @@ class FreeSizes:
         self.seen[path] = shape
         if not (self.dynamic or self.wanted):
             return shape
-        before = [shapes.get(path, ()) for shapes in self.history.captures]
-        alike = [other for other in before if len(other) == len(shape)]
-        return tuple([self._size(path, axis, n, alike) for axis, n in enumerate(shape)])
+        before = {i: shapes[path] for i, shapes in enumerate(self.history.captures) if len(shapes.get(path, ())) == len(shape)}
+        return tuple([self._size(path, axis, {**{i: other[axis] for i, other in before.items()}, _NOW: n})
+                      for axis, n in enumerate(shape)])
 
-    def _size(self, path: Tuple, axis: int, now: int, before: Sequence[Tuple[int, ...]]) -> Size:
-        sizes = tuple([shape[axis] for shape in before] + [now])
-        free = self.dynamic and len(set(sizes)) > _MOST_SIZES or (path, axis) in self.wanted
-        if not free or now < 2 or (path, axis) in self.fixed:
-            return now
-        if sizes not in self._symbols:
-            self._symbols[sizes] = Dim(f"{FREE}{len(self._symbols)}")
-        self.free[path, axis] = self._symbols[sizes]
-        return self._symbols[sizes]
+    def _size(self, path: Tuple, axis: int, sizes: Dict[int, int]) -> Size:
+        free = self.dynamic and len(set(sizes.values())) > _MOST_SIZES or (path, axis) in self.wanted
+        if not free or sizes[_NOW] < 2 or (path, axis) in self.fixed:
+            return sizes[_NOW]
+        alike = (size for size, others in self._symbols.items() if all(others.get(i, n) == n for i, n in sizes.items()))
+        symbol = next(alike, Dim(f"{FREE}{len(self._symbols)}"))
+        self._symbols.setdefault(symbol, {}).update(sizes)
+        self.free[path, axis] = symbol
+        return symbol
 
     def needed(self, symbols: Sequence[str]) -> Set[Axis]:
         """The free axes that these symbols stand for; all of them if they stand for none."""

@@ -18,8 +18,9 @@ from chainer.functions.connection.shift import Shift
 
 from .. import ops
 from ..ir.building import constant
+from ..ir.dims import less
 from ..ir.graph import Value
-from .registry import are_fixed, ints, lowers, numbers_of_windows
+from .registry import are_fixed, are_there, ints, lowers, numbers_of_windows
 
 
 @lowers(LinearFunction)
@@ -83,13 +84,13 @@ def _convolution(x: Value, W: Value, b: Tuple[Value, ...], stride: Any, pad: Any
 def _deconvolution(x: Value, W: Value, b: Tuple[Value, ...], stride: Any, pad: Any, dilate: Any, sizes: Any,
                    node: Any) -> Optional[Value]:
     # Backward convolves with `cover_all` as soon as one axis needs it; where another does not, that is Chainer's error.
-    if sizes is None or not are_fixed(x.shape[1:], W.shape, stride, pad, dilate) or min(stride + dilate) < 1:
+    if sizes is None or not are_fixed(x.shape[1:2], W.shape, stride, pad, dilate) or min(stride + dilate) < 1:
         return None
     made = tuple(s * (n - 1) + (k - 1) * d + 1 - 2 * p if size is None else size for size, n, k, s, p, d
                  in zip(sizes, x.shape[2:], W.shape[2:], stride, pad, dilate))
     covered = [numbers_of_windows(made, W.shape[2:], stride, pad, dilate, cover_all) for cover_all in (False, True)]
-    if min(made) < 1 or x.shape[2:] not in covered or not _fit(x.shape[1], x.shape[1], W.shape[0], node.groups, 1) or \
-            b and b[0].shape[0] != W.shape[1] * node.groups:
+    if x.shape[2:] not in covered or not all(less(0, n) for n in made) or \
+            not _fit(x.shape[1], x.shape[1], W.shape[0], node.groups, 1) or b and b[0].shape[0] != W.shape[1] * node.groups:
         return None
     return _biased(ops.conv_transpose, x, W, b, size=made, stride=stride, pad=pad, dilate=dilate, groups=int(node.groups))
 
@@ -117,8 +118,8 @@ def _cast(x: Value, dtype: np.dtype) -> Value:
 def local_convolution_2d(node: Any, x: Value, W: Value, *b: Value) -> Optional[Value]:
     # the gradients of x and W are made of bare arrays: they have none themselves
     stride = ints((node.sy, node.sx))
-    if stride is None or x.dtype != W.dtype or not are_fixed(x.shape, W.shape, stride) or min(stride) < 1 or \
-            0 in x.shape + W.shape:
+    if stride is None or x.dtype != W.dtype or not are_fixed(x.shape[1:], W.shape, stride) or min(stride) < 1 or \
+            not are_there(x, W):
         return None
     if any((o - 1) * s + k > n for n, k, o, s in zip(x.shape[2:], W.shape[4:], W.shape[1:3], stride)):
         return None
@@ -147,7 +148,7 @@ def bilinear(node: Any, e1: Value, e2: Value, W: Value, *linear: Value) -> Optio
 def shift(node: Any, x: Value) -> Optional[Value]:
     # each group of channels moves its own way; the last group gets what is left over, and stays
     kernel, dilate = ints((node.kh, node.kw)), ints((node.dy, node.dx))
-    if kernel is None or dilate is None or 0 in dilate or not are_fixed(x.shape):
+    if kernel is None or dilate is None or 0 in dilate or not are_fixed(x.shape[1:2]):
         return None
     groups = math.prod(kernel)
     pads = tuple(k // 2 * abs(d) for k, d in zip(kernel, dilate))

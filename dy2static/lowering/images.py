@@ -17,7 +17,7 @@ from ..ir.building import constant
 from ..ir.dims import equal, is_positive
 from ..ir.graph import Value
 from ..ir.template import AT
-from .registry import are_fixed, ints, is_number, lowers, numbers_of_windows, size_of
+from .registry import are_fixed, are_there, ints, is_number, lowers, numbers_of_windows, size_of
 
 # Padding --------------------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ def resize_images(node: Any, x: Value) -> Optional[Value]:
     # each pixel is a weighted sum of four, also for the nearest, whose other weights are zero
     n, c, h, w = x.shape
     out = (node.out_H, node.out_W)
-    if not all(type(size) is int and size > 0 for size in (*x.shape, *out)):
+    if not all(type(size) is int and size > 0 for size in (h, w, *out)) or not are_there(x):
         return None
     v, u, dv, du = compute_indices_and_weights(out, (h, w), node.mode, node.align_corners, np)
     v, u, dv, du = np.broadcast_arrays(v[:, None].astype(np.intp), u.astype(np.intp), dv[:, None].astype(x.dtype),
@@ -115,7 +115,7 @@ def resize_images(node: Any, x: Value) -> Optional[Value]:
 @lowers(SpatialTransformerGrid)
 def spatial_transformer_grid(node: Any, theta: Value) -> Optional[Value]:
     shape = ints(node.output_shape)
-    if shape is None or len(shape) != 2 or not are_fixed(theta.shape, shape):
+    if shape is None or len(shape) != 2 or not are_fixed(theta.shape[1:], shape):
         return None
     v, u = np.meshgrid(*(np.linspace(-1, 1, n, dtype=theta.dtype) for n in shape), indexing="ij")
     places = np.stack([u, v, np.ones_like(u)]).reshape(3, -1)
@@ -128,12 +128,12 @@ def spatial_transformer_sampler(node: Any, x: Value, grid: Value) -> Optional[Va
     # Each place has four neighbours, in an image with a border of zeros.  Shares are taken in double precision.  Where a
     # place is outside, or just on the border, it has no gradient.
     n, c, *sizes = x.shape
-    if x.dtype != grid.dtype or not are_fixed(x.shape, grid.shape) or size_of(x) == 0 or size_of(grid) == 0:
+    if x.dtype != grid.dtype or not are_fixed(sizes) or not are_there(x, grid):
         return None
     spots = grid.shape[2] * grid.shape[3]
     image = ops.scatter_slice(x, index=(slice(None), slice(None), *(slice(1, 1 + size) for size in sizes)),
                               shape=(n, c, *(size + 2 for size in sizes)))
-    row = constant(np.arange(n)[:, None])
+    row = ops.reshape(ops.arange(start=0, stop=n), shape=(n, 1))
     (v0, dv0, dv1), (u0, du0, du1) = (_neighbours(ops.reshape(ops.getitem(grid, index=(slice(None), axis)), shape=(n, spots)), size)
                                       for axis, size in ((1, sizes[0]), (0, sizes[1])))
     y: Any = None

@@ -24,7 +24,7 @@ from ..ir.building import constant
 from ..ir.dims import maximum
 from ..ir.graph import Value
 from .math import mean_of
-from .registry import are_ints, array_in, beside, is_captured, is_number, label_to_ignore, lowers, number_of, size_of
+from .registry import are_ints, array_in, beside, divisor, is_captured, is_number, label_to_ignore, lowers, number_of, size_of
 
 _DOUBLE = np.dtype("float64")
 _ONCE = ("F.softmax_cross_entropy was called with 'enable_double_backprop=False' argument, but double-backprop is "
@@ -105,7 +105,7 @@ def _soft_target_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
                              eps=node.eps if node.soft_target_loss == "kl-divergence" else None, cached=bool(node.cache_score))
     if node.reduce == "no":
         return losses
-    return ops.sum(losses) * (1.0 / (size_of(x) / x.shape[1]))
+    return ops.sum(losses) * (1.0 / divisor(size_of(x) // x.shape[1], x.dtype))
 
 
 @lowers(SigmoidCrossEntropy)
@@ -160,7 +160,7 @@ def contrastive(node: Any, x0: Value, x1: Value, y: Value) -> Optional[Value]:
     if not is_number(node.margin):
         return None
     losses = ops.contrast(x0 - x1, y, margin=float(node.margin))
-    return _cast(losses if node.reduce == "no" else ops.sum(losses) / float(x0.shape[0]), x0.dtype)
+    return _cast(losses if node.reduce == "no" else ops.sum(losses) / divisor(x0.shape[0], losses.dtype), x0.dtype)
 
 
 @lowers(Triplet)
@@ -169,7 +169,7 @@ def triplet(node: Any, anchor: Value, positive: Value, negative: Value) -> Optio
     if not is_number(node.margin):
         return None
     losses = ops.relu(ops.triplet_distance(anchor, positive, negative) + float(node.margin))
-    return losses if node.reduce == "no" else ops.sum(losses) / float(anchor.shape[0])
+    return losses if node.reduce == "no" else ops.sum(losses) / divisor(anchor.shape[0], losses.dtype)
 
 
 @lowers(CrossCovariance)
@@ -185,7 +185,7 @@ def decov(node: Any, h: Value) -> Optional[Value]:
     centred = _centred(h)
     product = ops.matmul(centred, centred, transa=True)
     others = ops.where(constant(np.eye(h.shape[1], dtype=bool)), 0, product)
-    return _half_squared(node, others / float(h.shape[0]))
+    return _half_squared(node, others / divisor(h.shape[0], others.dtype))
 
 
 def _centred(x: Value) -> Value:
@@ -193,7 +193,8 @@ def _centred(x: Value) -> Value:
 
 
 def _covariance(y: Value, z: Value) -> Value:
-    return ops.matmul(y, z, transa=True) / float(y.shape[0])
+    product = ops.matmul(y, z, transa=True)
+    return product / divisor(y.shape[0], product.dtype)
 
 
 def _half_squared(node: Any, covariance: Value) -> Value:

@@ -32,7 +32,7 @@ from chainer.functions.math.trigonometric import Arccos, Arcsin, Arctan, Arctan2
 from .. import ops
 from ..ir.dims import broadcast_shapes, is_positive
 from ..ir.graph import Value
-from .registry import Lowering, are_fixed, ints, is_number, lowers, lowers_to, size_of
+from .registry import Lowering, are_there, ints, is_number, lowers, lowers_to
 
 # One array to one array -----------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def sum(node: Any, x: Value) -> Optional[Value]:
 @lowers(BatchL2NormSquared)
 def batch_l2_norm_squared(node: Any, x: Value) -> Optional[Value]:
     # nothing has no shape with an axis to be found out
-    if not are_fixed(x.shape) or size_of(x) == 0:
+    if not are_there(x):
         return None
     flat = ops.reshape(x, shape=(x.shape[0], -1))
     return ops.sum(flat * flat, axis=1)

@@ -80,16 +80,18 @@ def batch_renormalization(node: Any, x: Value, gamma: Value, beta: Value) -> Opt
 def _advance_both(running: Tuple[Any, Any], decay: Any, mean: Value, var: Value, m: Any) -> None:
     """The running statistics on their way to those of a batch of ``m``; its variance is made unbiased."""
     rest = 1 - decay
-    unbiased = beside(running[1], var)
-    if isinstance(m, int):
-        scaled = rest * (m / max(m - 1.0, 1.0)) * unbiased
-    else:
-        count = number_of(m)
-        factor = ops.cast(rest * (count / ops.maximum(count - 1.0, 1.0)), dtype=var.dtype)
-        scaled = unbiased * beside(running[1], ops.broadcast_to(factor, shape=var.shape))
-    for array, share in ((running[0], rest * beside(running[0], mean)), (running[1], scaled)):
+    for array, share in ((running[0], rest * beside(running[0], mean)), (running[1], _unbiased(running[1], rest, var, m))):
         array *= decay
         array += share
+
+
+def _unbiased(array: Any, rest: Any, value: Value, m: Any) -> Any:
+    """What of a statistic of ``m`` samples is added to one that runs along."""
+    if isinstance(m, int):
+        return rest * (m / max(m - 1.0, 1.0)) * beside(array, value)
+    count = number_of(m)
+    factor = ops.cast(rest * (count / ops.maximum(count - 1.0, 1.0)), dtype=value.dtype)
+    return beside(array, value) * beside(array, ops.broadcast_to(factor, shape=value.shape))
 
 
 def _axes(node: Any, x: Value, gamma: Value) -> Optional[Tuple[int, ...]]:
@@ -110,10 +112,12 @@ def decorrelated_batch_normalization(node: Any, x: Value) -> Optional[Value]:
     if any(array is not None and not is_state(array, of_batch) for array, of_batch in pairs):
         return None
     rest, m = 1 - node.decay, grouped.shape[2]
-    for (array, of_batch), share in zip(pairs, (rest, rest * (m / max(m - 1.0, 1.0)))):
-        if array is not None:
-            array *= node.decay
-            array += share * beside(array, of_batch)
+    if node.running_mean is not None:
+        node.running_mean *= node.decay
+        node.running_mean += rest * beside(node.running_mean, mean)
+    if node.running_projection is not None:
+        node.running_projection *= node.decay
+        node.running_projection += _unbiased(node.running_projection, rest, projection, m)
     return _ungrouped(y, x)
 
 

@@ -19,8 +19,9 @@ from chainer.functions.pooling.upsampling_2d import Upsampling2D
 
 from .. import ops
 from ..ir.building import constant
+from ..ir.dims import less
 from ..ir.graph import Value
-from .registry import are_fixed, ints, lowers, numbers_of_windows, size_of, symbolic_value
+from .registry import are_fixed, are_ints, are_there, ints, lowers, numbers_of_windows, symbolic_value
 
 # From windows to numbers ----------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ def upsampling_2d(node: Any, x: Value) -> Optional[Value]:
     kernel, stride, pad = _pairs(node)
     size = _unpooled(x, (node.outh, node.outw), kernel, stride, pad, node.cover_all)
     places = constant(node.indexes) if type(node.indexes) is np.ndarray else symbolic_value(node.indexes)
-    if size is None or places is None or places.dtype.kind not in "iu" or 0 in x.shape:
+    if size is None or places is None or places.dtype.kind not in "iu" or not are_there(x):
         return None
     rows = math.prod(x.shape)
     patches = ops.add_along(ops.reshape(x, shape=(rows, 1)), ops.reshape(places, shape=(rows, 1)), axis=1,
@@ -99,12 +100,12 @@ def upsampling_2d(node: Any, x: Value) -> Optional[Value]:
 
 def _unpooled(x: Value, wanted: Tuple[Any, ...], kernel: Any, stride: Any, pad: Any, cover_all: Any) -> Optional[Tuple[int, ...]]:
     """The sizes of the result; None if they are not known now, or pooling them would not give those of ``x``."""
-    if not are_fixed(x.shape, kernel, stride, pad):
+    if not are_fixed(kernel, stride, pad) or not all(are_ints(size) for size in wanted if size is not None):
         return None
     made = tuple(s * (n - 1) + k - (s - 1 if cover_all else 0) - 2 * p if size is None else size
                  for size, n, k, s, p in zip(wanted, x.shape[2:], kernel, stride, pad))
-    fits = are_fixed(made) and min(made) > 0 and _windows(made, kernel, stride, pad, cover_all) == x.shape[2:]
-    return tuple(map(int, made)) if fits else None
+    fits = all(less(0, n) for n in made) and _windows(made, kernel, stride, pad, cover_all) == x.shape[2:]
+    return ints(made) if fits else None
 
 
 def _spread(x: Value, kernel: Any, stride: Any, pad: Any, size: Tuple[int, ...]) -> Value:
@@ -160,7 +161,7 @@ def roi_average_align_2d(node: Any, x: Value, rois: Value, images: Value) -> Opt
 def _regions(node: Any, x: Value, rois: Value, points: bool = False) -> Optional[Dict[str, Any]]:
     """How regions are pooled; None for what is not known now, and for empty images."""
     size = ints((node.outh, node.outw))
-    if not are_fixed(x.shape, rois.shape, size) or size_of(x) == 0 or type(node.spatial_scale) not in (int, float):
+    if not are_fixed(x.shape[1:], size) or not are_there(x, rois) or type(node.spatial_scale) not in (int, float):
         return None
     attrs = {"size": size, "scale": node.spatial_scale}
     if points:

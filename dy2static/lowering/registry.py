@@ -126,6 +126,11 @@ def number_of(size: Any) -> Value:
     return OPS["scalar_to_tensor"](OPS["dimension"](size=size), dtype=np.dtype(np.float64))
 
 
+def divisor(size: Any, dtype: np.dtype) -> Any:
+    """A size to divide by: a number, or as a 0-d array of this dtype where only the run knows it."""
+    return float(size) if isinstance(size, int) else OPS["cast"](number_of(size), dtype=dtype)
+
+
 def are_there(*xs: Value) -> bool:
     """Whether no array is empty, whatever the sizes are that only the run knows."""
     return all(less(0, n) for x in xs for n in x.shape)

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.dims import equal, same_shape, show
+from ..ir.dims import Dim, equal, same_shape, show
 from ..ir.types import Scalar, Shape, Tensor, Type
 
 
@@ -101,7 +101,7 @@ def canonical_shape(*_: Any, shape: Any, **attrs: Any) -> Dict[str, Any]:
 def sizes(shape: Any) -> Shape:
     """A shape argument (one size or a sequence) as a tuple of ints and `Dim` values."""
     shape = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(int(n) if isinstance(n, (int, np.integer)) else n for n in shape)
+    return tuple(n.plain if isinstance(n, Dim) else int(n) for n in shape)
 
 
 def reduced(shape: Sequence[Any], axes: Tuple[int, ...], keepdims: bool) -> Shape:

@@ -58,7 +58,9 @@ def follows(function: Callable, name: str, template: Tuple[Any, Any], sizes: Seq
     if function is operator.getitem:
         entries = template[0][1] if isinstance(template[0][1], tuple) else (template[0][1],)
         return not any(type(entry) is slice and entry != slice(None) for entry in entries)
-    return isinstance(function, np.ufunc) or name in _FOLLOWING or name == "diff" and len(template[0]) == 1 and "n" not in template[1]
+    if name == "diff":
+        return len(template[0]) == 1 and "n" not in template[1]
+    return isinstance(function, np.ufunc) or name in _FOLLOWING
 
 
 def _is_basic(index: Any) -> bool:

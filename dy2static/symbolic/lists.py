@@ -313,7 +313,7 @@ def length(calls: Any, function: Callable, value: Any) -> Any:
     if type(value) is Range:
         return calls.capture.numpy_call(max, (value.length, 0), {})
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
-        return value.shape[0].number
+        return value.shape[0]
     return value.length() if type(value) is ShadowList else function(value)
 
 

@@ -137,25 +137,29 @@ def _symbols(item: Any) -> Set[str]:
         return set(item.symbols)
     if kind is Tensor:
         item, kind = item.shape, tuple
+    if kind is dict:
+        item, kind = tuple(item.values()), tuple
     if isinstance(item, (tuple, list)) or kind is slice:
         parts = (item.start, item.stop, item.step) if kind is slice else item
         return set().union(*[_symbols(part) for part in parts if type(part) not in _WITHOUT_SYMBOLS])
     return _symbols(item.type) if kind.__name__ == "SymbolicArray" else set()
 
 
-_WITHOUT_SYMBOLS = frozenset((int, float, bool, str, type(None), np.ndarray, dict))
+_WITHOUT_SYMBOLS = frozenset((int, float, bool, str, type(None), np.ndarray))
 
 
-def _bound(item: Any, bindings: Dict[str, int]) -> Any:
+def bound(item: Any, bindings: Dict[str, int]) -> Any:
     """The item with numbers for symbols; an array in place of a symbolic one."""
     if isinstance(item, Dim):
         return evaluate(item.plain, bindings)
     if isinstance(item, Tensor):
         return Tensor(evaluate_shape(item.shape, bindings), item.dtype)
     if type(item) is slice:
-        return slice(*[_bound(part, bindings) for part in (item.start, item.stop, item.step)])
+        return slice(*[bound(part, bindings) for part in (item.start, item.stop, item.step)])
     if isinstance(item, (tuple, list)):
-        return (tuple if isinstance(item, tuple) else list)([_bound(part, bindings) for part in item])
+        return (tuple if isinstance(item, tuple) else list)([bound(part, bindings) for part in item])
+    if type(item) is dict:
+        return {key: bound(part, bindings) for key, part in item.items()}
     if type(item).__name__ == "SymbolicArray":
         return np.broadcast_to(np.zeros((), item.dtype), evaluate_shape(item.type.shape, bindings))
     return item
@@ -171,9 +175,9 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
     if not tried:
         node._check_data_type_forward(tuple(map(typed, types)))
     for bindings in tried:
-        node.__dict__.update({name: _bound(item, bindings) for name, item in own.items()})
+        node.__dict__.update({name: bound(item, bindings) for name, item in own.items()})
         try:
-            node._check_data_type_forward(tuple([typed(_bound(t, bindings)) for t in types]))
+            node._check_data_type_forward(tuple([typed(bound(t, bindings)) for t in types]))
         except Exception as error:                      # functions of the user's check as they like
             capture.abort(f"whether an array of unknown size fits is known at run time only: {error}", sizes=tuple(bindings))
         finally:
@@ -193,7 +197,7 @@ def infer_sized(infer: Callable, function: Callable, template: Any, operands: Se
     types = [_named(t, names) for t in types]
     symbols = sorted(_symbols(types))
     trials = _bindings(set(symbols)) or [{}]
-    tried = [infer(function, template, [_bound(t, bindings) for t in types]) for bindings in trials]
+    tried = [infer(function, template, [bound(t, bindings) for t in types]) for bindings in trials]
     structure, first = tried[0][0]
     if exact is not None:
         return structure, (exact,), ()
@@ -240,7 +244,17 @@ def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]]) -> O
 
 def tried_with(items: Any) -> List[Tuple[Dict[str, int], Any]]:
     """The items with numbers for the sizes in them, several times, and these numbers; once if there are no sizes."""
-    return [(bindings, _bound(items, bindings)) for bindings in _bindings(_symbols(items)) or [{}]]
+    return [(bindings, bound(items, bindings)) for bindings in _bindings(_symbols(items)) or [{}]]
+
+
+def few_trials(items: Sequence[Any], types: Sequence[Any]) -> Optional[List[Dict[str, int]]]:
+    """Numbers for the sizes in items and types: a few tell what happens for all.  None where they might not."""
+    symbols, names = _symbols([*items, *types]), {}         # type: Set[str], Dict[str, Dim]
+    for type_ in types:
+        _named(type_, names)
+    if names or not all(symbol.startswith(FREE) for symbol in symbols):
+        return None
+    return _bindings(symbols, (5, 2)) or [{}]
 
 
 def _named(item: Any, names: Dict[str, Dim]) -> Any:

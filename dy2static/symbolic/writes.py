@@ -4,12 +4,14 @@ A write makes a new value for the whole memory; the array and its views are comp
 """
 from __future__ import annotations
 
+import itertools
 import operator
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
 
+from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import Tensor
 from ..lowering import host
@@ -18,6 +20,7 @@ from ..world.outcome import Build
 from ..world.sources import Source
 from . import stand_ins
 from .lists import Contents, StagedList
+from .sizes import bound, few_trials
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 
 #: Methods and functions of NumPy that write into their first operand and give nothing.
@@ -294,27 +297,31 @@ class ArrayWrites:
     def _shared(self, made: _Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""
         found = set()
-        for layout in range(3):
+        arrays = [made.array, *operands, *(self._root(x)[0] for x in operands)]
+        trials = few_trials([made.args, made.kwargs], [x.type for x in arrays])
+        if trials is None:
+            return {frozenset(("unknown",))}
+        for layout, numbers in itertools.product(range(3), trials):
             roots: Dict[int, np.ndarray] = {}
             try:
-                values = {id(x): self._sample(x, layout, roots) for x in operands}
+                values = {id(x): self._sample(x, layout, roots, numbers) for x in operands}
                 with np.errstate(all="ignore"):
-                    result = made.function(*_sampled(made.args, values), **_sampled(made.kwargs, values))
+                    result = made.function(*_sampled(made.args, values, numbers), **_sampled(made.kwargs, values, numbers))
             except Exception:           # whatever a call on made-up contents raises: then nothing is known, and writes are refused
                 return {frozenset(("unknown",))}
             leaf = stand_ins.flatten(result)[1][made.leaf]
             found.add(frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])))
         return found
 
-    def _sample(self, array: SymbolicArray, layout: int, roots: Dict[int, np.ndarray]) -> Any:
+    def _sample(self, array: SymbolicArray, layout: int, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> Any:
         if array.is_scalar:
             return stand_ins.stand_in(array.type, 0)
         root, steps = self._root(array)
         if id(root) not in roots:
-            roots[id(root)] = _laid_out(root.type, 0 if self._is_in_c_order(root) else layout)
+            roots[id(root)] = _laid_out(bound(root.type, numbers), 0 if self._is_in_c_order(root) else layout)
         made = roots[id(root)]
         for step in steps:
-            made = step.function(made, *_sampled(step.args, {}), **_sampled(step.kwargs, {}))
+            made = step.function(made, *_sampled(step.args, {}, numbers), **_sampled(step.kwargs, {}, numbers))
         return made
 
     def _is_in_c_order(self, root: SymbolicArray) -> bool:
@@ -464,19 +471,19 @@ def arrays_in(item: Any) -> List[SymbolicArray]:
     return [array for part in item for array in arrays_in(part)] if isinstance(item, (tuple, list)) else []
 
 
-def _sampled(item: Any, values: Dict[int, Any]) -> Any:
-    """The operands with made-up values for what is symbolic."""
+def _sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> Any:
+    """The operands with made-up values for what is symbolic, of these sizes."""
     if type(item) is SymbolicArray:
-        return values[id(item)] if id(item) in values else stand_ins.stand_in(item.type, 0)
+        return values[id(item)] if id(item) in values else stand_ins.stand_in(bound(item.type, numbers), 0)
     if type(item) is SymbolicScalar:
         return stand_ins.stand_in(item.value.type, 0)
-    if type(item) in (tuple, list):
-        return type(item)([_sampled(part, values) for part in item])
+    if isinstance(item, (tuple, list)):
+        return (list if isinstance(item, list) else tuple)([_sampled(part, values, numbers) for part in item])
     if isinstance(item, dict):
-        return {key: _sampled(part, values) for key, part in dict.items(item)}
+        return {key: _sampled(part, values, numbers) for key, part in dict.items(item)}
     if type(item) is slice:
-        return slice(*[_sampled(part, values) for part in (item.start, item.stop, item.step)])
-    return list(_sampled(part, values) for part in item) if isinstance(item, list) else item
+        return slice(*[_sampled(part, values, numbers) for part in (item.start, item.stop, item.step)])
+    return bound(item, numbers) if isinstance(item, Dim) else item
 
 
 def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
