@@ -28,6 +28,7 @@ from dy2static.errors import (  # noqa: E402
     SaveWarning,
 )
 from dy2static.inference.executor import Executor  # noqa: E402
+from dy2static.inference.models import load_inference_model  # noqa: E402
 from dy2static.inference.places import CPUPlace, CUDAPlace  # noqa: E402
 from dy2static.inference.traced_layer import TracedLayer  # noqa: E402
 from dy2static.inference.translator import ProgramTranslator  # noqa: E402
@@ -43,6 +44,6 @@ pipeline.install()
 
 __all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
            "Executor", "FallbackWarning", "InputSpec", "LoadError", "ProgramTranslator", "SaveError", "SaveWarning",
-           "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "ignore_module", "load", "not_to_static",
-           "patch_chainer", "register_lowering", "save", "set_code_level", "set_verbosity", "static_code", "static_graph",
-           "to_static"]
+           "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "ignore_module", "load", "load_inference_model",
+           "not_to_static", "patch_chainer", "register_lowering", "save", "set_code_level", "set_verbosity", "static_code",
+           "static_graph", "to_static"]

@@ -62,7 +62,7 @@ def test_every_line_of_the_table_for_paddle_runs(namespace):
 
 
 NAMES = """to_static not_to_static ignore_module enable_to_static set_code_level set_verbosity InputSpec StaticFunction
-ProgramTranslator TracedLayer Executor CPUPlace CUDAPlace"""
+ProgramTranslator TracedLayer TranslatedLayer Executor CPUPlace CUDAPlace load_inference_model save load"""
 
 
 @pytest.mark.parametrize("name", NAMES.split())

@@ -1,5 +1,7 @@
 """`TracedLayer`: what it gives, in which mode, with which parameters; and the models that it saves."""
 import contextlib
+import subprocess
+import sys
 
 import chainer
 import chainer.functions as F
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import dy2static
-from dy2static import Executor, TracedLayer, to_static
+from dy2static import Executor, InputSpec, TracedLayer, load, load_inference_model, to_static
 
 
 def x_(*shape):
@@ -157,3 +159,184 @@ class Unfit(chainer.Chain):
 def test_wrong_layers(layer, message):
     with pytest.raises(dy2static.Dy2StaticError, match=message):
         TracedLayer.trace(layer, [x_(4, 3)])
+
+
+# --- saved ---
+
+class Several(chainer.Chain):
+    """Results that need different inputs."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Linear(3, 4)
+            self.l2 = L.Linear(4, 2)
+            self.bn = L.BatchNormalization(4)
+
+    def forward(self, x, t, z):
+        h = self.l2(F.dropout(self.bn(self.l1(x))))
+        if float(F.sum(x).array) > 0:
+            h = h * 2
+        loss = F.softmax_cross_entropy(h, t)
+        return {"y": h, "loss": loss, "of size": np.ones((z.shape[0], 2), np.float32), "z": (z * 2, [x])}
+
+
+def several(batch=4, of_z=5, sign=1):
+    return [abs(x_(batch, 3)) * sign, np.arange(batch, dtype=np.int32) % 2, x_(of_z, 2)]
+
+
+RESULTS = [("y",), ("loss",), ("of size",), ("z", 0), ("z", 1, 0)]
+SIZES = [(4, 5, 1), (4, 5, -1), (7, 2, 1), (1, 5, -1), (3, 1, 1), (2, 2, 1)]
+
+
+def in_result(result, path):
+    for key in path:
+        result = result[key]
+    return result
+
+
+PARTS = {
+    "all": (None, None), "x to y": ([0], [0]), "t and x to loss and y": ([1, 0], [1, 0]), "z to z": ([2], [3]),
+    "x and z": ([0, 2], [2, 4, 0]), "twice": ([0], [0, 4, 0]), "all inputs": ([0, 1, 2], [1]), "z for its size": ([2], [2]),
+    "all results": (None, [0, 1, 2, 3, 4]), "nothing but inputs": ([0], [4]),
+}
+
+
+#: Which are saved in train mode, too: the mode matters where there are random numbers.
+IN_TRAINING = ("all", "x to y")
+
+
+@pytest.mark.parametrize("case, mode", [(case, False) for case in PARTS] + [(case, True) for case in IN_TRAINING])
+def test_inference_model(case, mode, tmp_path):
+    """Any batch, both ways, as eager in the mode that was traced, whatever the mode is now."""
+    feed, fetch = PARTS[case]
+    layer = Several()
+    with chainer.using_config("train", mode):
+        _, traced = TracedLayer.trace(layer, several())
+    eager = layer.copy("copy")
+    traced.save_inference_model(tmp_path / "model", feed, fetch)
+    for p in layer.params():
+        p.array[...] = 0                                # what is saved is saved
+    exe = Executor()
+    program, feed_names, targets = load_inference_model(tmp_path / "model", exe)
+    fed = [0, 1, 2] if feed is None else feed
+    paths = RESULTS if fetch is None else [RESULTS[k] for k in fetch]
+    assert feed_names == ["xtz"[k] for k in fed] and len(targets) == len(paths) and program.train is mode
+    for sizes in SIZES if not mode else SIZES[:3]:
+        inputs = several(*sizes)
+        with as_written(), chainer.using_config("train", mode):
+            np.random.seed(5)
+            expected = eager(*inputs)
+        np.random.seed(5)
+        found = exe.run(program, {name: inputs[k] for name, k in zip(feed_names, fed)}, fetch_list=targets)
+        same(found, [in_result(expected, path) for path in paths])
+
+
+@pytest.mark.parametrize("feed, fetch, message", [
+    ([0], [1], "needs 't', which is not fed"), ([], [0], "needs 'x', which is not fed"), ([1], None, "needs 'x' and 'z', which are"),
+    ([0], [2], "needs 'z', which is not fed"), ([3], [0], "no input 3"), ([0], [5], "no result 5"), ([0], [-1], "no result -1")],
+    ids=str)
+def test_what_is_not_fed_is_missed(feed, fetch, message, tmp_path):
+    _, traced = TracedLayer.trace(Several(), several())
+    with pytest.raises(dy2static.Dy2StaticError, match=message):
+        traced.save_inference_model(tmp_path / "model", feed, fetch)
+    assert not list(tmp_path.iterdir())
+
+
+class Checking(chainer.Chain):
+    """Prints one input, and raises for it."""
+
+    def forward(self, x, y):
+        if float(y.sum()) < 0:
+            raise ValueError("negative")
+        return x * 2
+
+
+def test_effects_need_their_inputs(tmp_path):
+    _, traced = TracedLayer.trace(Checking(), [x_(4, 3), abs(x_(4, 3))])
+    with pytest.raises(dy2static.Dy2StaticError, match="or an effect, needs 'y'"):
+        traced.save_inference_model(tmp_path / "model", feed=[0])
+    traced.save_inference_model(tmp_path / "model")
+    program, names, _ = load_inference_model(tmp_path / "model")
+    with pytest.raises(ValueError, match="negative"):
+        program.run(dict(zip(names, [x_(4, 3), -abs(x_(4, 3))])))
+
+
+class Rows(chainer.Chain):
+    """Needs the number of its rows."""
+
+    def forward(self, x):
+        return sum([x[i] * i for i in range(x.shape[0])])
+
+
+def test_sizes_that_cannot_be_free(tmp_path):
+    """Told, and saved as they were; or as an InputSpec wants."""
+    _, traced = TracedLayer.trace(Rows(), [x_(4, 3)])
+    with pytest.warns(dy2static.SaveWarning, match="for arrays of these sizes only"):
+        traced.save_inference_model(tmp_path / "model")
+    program, _, _ = load_inference_model(tmp_path / "model")
+    same(program.run({"x": x_(4, 3)}), Rows().forward(x_(4, 3)))
+    with pytest.raises(dy2static.Dy2StaticError, match=r"\(4, 3\)"):
+        program.run({"x": x_(5, 3)})
+    traced.save_inference_model(tmp_path / "other", input_spec=[InputSpec([2, None], name="rows")])
+    program, _, _ = load_inference_model(tmp_path / "other")
+    for n in (3, 7):
+        same(program.run({"x": x_(2, n)}), Rows().forward(x_(2, n)))
+    with pytest.raises(dy2static.SaveError):
+        traced.save_inference_model(tmp_path / "other", input_spec=[InputSpec([None, 3])])
+
+
+def test_names_of_input_specs_are_fed(tmp_path):
+    method = to_static(input_spec=[InputSpec([None, 3], name="image")], strict=True)(MLP.forward)
+    layer = type("Named", (MLP,), {"forward": method})()
+    with chainer.using_config("train", False):
+        outputs, traced = TracedLayer.trace(layer, [x_(4, 3)])
+    assert traced.program.feed_names == ["image"]
+    traced.save_inference_model(tmp_path / "model", [0], [0])
+    program, names, targets = load_inference_model(tmp_path / "model")
+    assert names == ["image"]
+    same(program.run({"image": x_(4, 3).tolist()}, targets), outputs)
+
+
+def test_models_of_save_and_for_load(tmp_path):
+    """`load_inference_model` takes what `save` wrote, and `load` what `save_inference_model` wrote."""
+    layer = MLP()
+    layer(x_(4, 3))
+    with chainer.using_config("train", False):
+        outputs, traced = TracedLayer.trace(layer, [x_(4, 3)])
+    dy2static.save(layer, tmp_path / "one", [InputSpec([None, 3])])
+    traced.save_inference_model(tmp_path / "other")
+    program, names, targets = load_inference_model(tmp_path / "one")
+    same(program.run({"x": x_(4, 3)}), outputs)
+    assert (names, program.train, targets[0].shape) == (["x"], False, (None, 2))
+    loaded = load(tmp_path / "other")
+    with chainer.using_config("train", False):
+        y = loaded(x_(4, 3))
+    same(y, outputs)
+    y.backward() if y.size == 1 else F.sum(y).backward()
+    assert all(p.grad is not None for p in loaded.params())
+    with pytest.raises(FileNotFoundError):
+        load_inference_model(tmp_path / "none")
+
+
+def test_another_process_needs_no_model(tmp_path):
+    layer = Branching()
+    inputs = inputs_of(layer)
+    with chainer.using_config("train", False):
+        _, traced = TracedLayer.trace(layer, inputs)
+        traced.save_inference_model(tmp_path / "model", fetch=[0, 2])
+        expected = layer(*inputs)
+    np.savez(tmp_path / "given.npz", x=inputs[0], y=inputs[1])
+    text = """
+        import sys
+        import numpy as np
+        from dy2static import CPUPlace, Executor, load_inference_model
+        exe = Executor(CPUPlace())
+        program, names, targets = load_inference_model("model", exe)
+        found = exe.run(program, dict(np.load("given.npz")), targets)
+        np.savez("found.npz", *found)
+        """
+    text = "\n".join(line.strip() for line in text.splitlines())
+    subprocess.run([sys.executable, "-c", text], cwd=tmp_path, check=True)
+    found = np.load(tmp_path / "found.npz")
+    same([found["arr_0"], found["arr_1"]], [expected["left"], expected["right"][1]])

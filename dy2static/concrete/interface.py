@@ -102,22 +102,24 @@ def _targets(outcome: Outcome) -> List[Target]:
     result = next((end.result for end in outcome.ends if end.result is not None), None)
     found: List[Target] = []
     names = set()
-    for path, value in () if result is None else _leaves(result, (), inputs):
+    for path, value, shape in () if result is None else _leaves(result, (), inputs):
         keys = [str(key) for key in path if isinstance(key, str)]
         name = ".".join(keys) or value.name
         name = name if name not in names else next(f"{name}_{k}" for k in range(1, len(names) + 2) if f"{name}_{k}" not in names)
         names.add(name)
-        found.append(Target(name, _shape(value), value.dtype, path))
+        found.append(Target(name, shape, value.dtype, path))
     return found
 
 
-def _leaves(build: Build, path: Tuple, inputs: Mapping[Source, Value]) -> Iterator[Tuple[Tuple, Value]]:
-    """The values in a result, and where they are."""
+def _leaves(build: Build, path: Tuple, inputs: Mapping[Source, Value]) -> Iterator[Tuple[Tuple, Value, Tuple]]:
+    """The values in a result, where they are, and their shapes."""
     kind, parts = build.kind, build.parts
     value = parts[0].value if kind == "variable" else parts[0] if kind == "value" else \
         inputs.get(parts[0]) if kind == "source" else None
     if value is not None and hasattr(value.type, "shape"):
-        yield path, value
+        yield path, value, _shape(value)
+    if kind == "choice":
+        yield from _chosen([list(_leaves(part, path, inputs)) for _, part in parts[1]])
     inner: Sequence[Tuple[Any, Build]] = ()
     if kind in ("tuple", "list"):
         inner = list(enumerate(parts[1] if kind == "tuple" else parts))
@@ -125,3 +127,10 @@ def _leaves(build: Build, path: Tuple, inputs: Mapping[Source, Value]) -> Iterat
         inner = [(key.parts[0], part) for key, part in parts if key.kind == "const"]
     for key, part in inner:
         yield from _leaves(part, (*path, key), inputs)
+
+
+def _chosen(options: Sequence[Sequence[Tuple]]) -> Iterator[Tuple]:
+    """What one of several may give: the leaves of the first that has any; sizes in which others differ are open."""
+    for path, value, shape in next(filter(None, options), ()):
+        others = [other for leaves in options for place, _, other in leaves if place == path and len(other) == len(shape)]
+        yield path, value, tuple([n if all(other[axis] == n for other in others) else None for axis, n in enumerate(shape)])

@@ -46,7 +46,7 @@ class NamedProgram:
                  feeds: Mapping[str, str] = {}, inputs: Sequence[InputSpec] = (), targets: Sequence[Target] = (),
                  train: Optional[bool] = None, program: Any = None):
         self.function, self.parameters, self.inputs = function, tuple(parameters), list(inputs)
-        self.feed_names, self.fetch_targets = list(feeds), list(targets)
+        self.feeds, self.feed_names, self.fetch_targets = dict(feeds), list(feeds), list(targets)
         self.train, self.program = train, program
         self._names = {**feeds, **{name: name for name in (*parameters, *keywords) if name not in feeds.values()}}
 
@@ -110,7 +110,7 @@ class NamedProgram:
         return f"<program: {', '.join(self.feed_names)} -> {results}>"
 
     def __str__(self) -> str:
-        return repr(self) if self.program is None else str(self.graph)
+        return repr(self) if self.graph is None else str(self.graph)
 
 
 def _words(names: Collection[str]) -> str:

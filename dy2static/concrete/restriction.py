@@ -16,9 +16,10 @@ from ..world.sources import Guard, Source, Sources
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def restricted(outcome: Outcome, names: Mapping[int, str], fed: Sequence[int], fetched: Sequence[Tuple]) -> Outcome:
+def restricted(outcome: Outcome, names: Mapping[int, str], fed: Sequence[int], fetched: Optional[Sequence[Tuple]]) -> Outcome:
     """The call with the arguments ``fed`` in that order, giving a tuple of the results at the paths ``fetched``.
 
+    None for ``fetched``: it gives what it gave.
     What only other results need is not computed, and not checked; what has effects is done.
     names: of the arguments by number; those that are in here and not fed are left out, all others stay where they are.
 
@@ -28,8 +29,9 @@ def restricted(outcome: Outcome, names: Mapping[int, str], fed: Sequence[int], f
 
 
 class _Restriction:
-    def __init__(self, outcome: Outcome, names: Mapping[int, str], fed: Sequence[int], fetched: Sequence[Tuple]):
-        self.whole, self.names, self.fetched = outcome, names, fetched
+    def __init__(self, outcome: Outcome, names: Mapping[int, str], fed: Sequence[int],
+                 fetched: Optional[Sequence[Tuple]]):
+        self.whole, self.names, self.fed, self.fetched = outcome, names, frozenset(fed), fetched
         kept = [k for k in range(min(names, default=0)) if k not in names]
         self.numbers = {old: new for new, old in enumerate([*kept, *fed])}
         self.sources, self._builds = Sources(), {}      # type: Sources, Dict[int, Build]
@@ -41,7 +43,7 @@ class _Restriction:
         ends = [replace(end, result=self._picked(end.result)) for end in whole.ends]
         ends = [replace(end, variables=_used(end)) for end in ends]
         graph = _restricted_graph(whole.graph, ends)
-        inputs = _used_inputs(whole.inputs, graph, ends)
+        inputs = self._used_inputs(graph, ends)
         outcome = replace(
             whole, graph=graph.with_(inputs=tuple([item.value for item in inputs])), inputs=tuple(map(self._input, inputs)),
             guards=tuple([guard for guard in map(self._guard, whole.guards) if guard is not None]),
@@ -56,8 +58,8 @@ class _Restriction:
     # --- results ----------------------------------------------------------------------------------------------------
 
     def _picked(self, result: Optional[Build]) -> Optional[Build]:
-        if result is None:
-            return None
+        if result is None or self.fetched is None:
+            return result
         return Build("tuple", (tuple, tuple([_part(result, path) for path in self.fetched])))
 
     def _end(self, end: End) -> End:
@@ -75,6 +77,11 @@ class _Restriction:
                       self._parts(part) if type(part) is tuple else part for part in parts])
 
     # --- inputs -----------------------------------------------------------------------------------------------------
+
+    def _used_inputs(self, graph: Graph, ends: Sequence[End]) -> List[Input]:
+        """Those that are read, and all arrays that are fed, which may be read for their sizes only."""
+        read = {v for node in graph.nodes for v in node.inputs}.union(v for end in ends for v in end.values())
+        return [item for item in self.whole.inputs if item.value in read or self._root(item.source) in self.fed]
 
     def _input(self, item: Input) -> Input:
         return item if item.source is None else replace(item, source=self._source(item.source))
@@ -98,11 +105,15 @@ class _Restriction:
 
     def _is_left_out(self, source: Optional[Source]) -> Optional[str]:
         """The name of the argument that a path goes from, if it is left out."""
+        root = self._root(source)
+        return None if root in self.numbers else self.names.get(root)       # type: ignore[arg-type]
+
+    @staticmethod
+    def _root(source: Optional[Source]) -> Optional[int]:
+        """The number of the argument that a path goes from."""
         while source is not None and source.parent is not None:
             source = source.parent
-        if source is None or source.kind != "arg" or source.key in self.numbers:
-            return None
-        return self.names.get(source.key)
+        return source.key if source is not None and source.kind == "arg" else None
 
     def _guard(self, guard: Guard) -> Optional[Guard]:
         """The guard; None if it is of what is left out."""
@@ -129,15 +140,19 @@ class _Restriction:
         values = [*outcome.graph.values(), *[v for node in outcome.graph.walk() for v in node.outputs]]
         wanted = {symbol for v in values for symbol in _symbols(getattr(v.type, "shape", ()))}
         wanted = wanted.union(_names_in(_texts(outcome.inputs, outcome.ends))) - there
-        for source, shape in met.items():
-            out = self._is_left_out(source)
-            if out is not None and wanted.intersection(_symbols(shape)):
-                self.needed.add(out)
+        left_out = [(self._is_left_out(source), _symbols(shape)) for source, shape in met.items()]
+        for name, symbols in sorted(left_out, key=lambda pair: pair[0] not in self.needed):    # these will be there anyway
+            if name is not None and wanted & symbols:
+                self.needed.add(name)
+                wanted -= symbols
 
 
 def _part(build: Build, path: Tuple) -> Build:
     """The part of a result at a path.  Raises `SignatureError`."""
-    for key in path:
+    for index, key in enumerate(path):
+        if build.kind == "choice":
+            number, options = build.parts
+            return Build("choice", (number, tuple([(k, _part(option, path[index:])) for k, option in options])))
         items: Dict[Any, Build] = {}
         if build.kind in ("tuple", "list"):
             items = dict(enumerate(build.parts[1] if build.kind == "tuple" else build.parts))
@@ -165,11 +180,6 @@ def _restricted_graph(graph: Graph, ends: Sequence[End]) -> Graph:
             live.update(node.inputs)
             kept.append(node)
     return eliminate_dead(graph.with_(outputs=outputs, nodes=tuple(reversed(kept))))
-
-
-def _used_inputs(inputs: Sequence[Input], graph: Graph, ends: Sequence[End]) -> List[Input]:
-    read = {v for node in graph.nodes for v in node.inputs}.union(v for end in ends for v in end.values())
-    return [item for item in inputs if item.value in read]
 
 
 def _texts(inputs: Sequence[Input], ends: Sequence[End]) -> List[str]:

@@ -1,16 +1,20 @@
 """A Link that was called once, as a program: Paddle's `TracedLayer`."""
 from __future__ import annotations
 
+import os
 import types
-from typing import Any, List, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import chainer
+import numpy as np
 
 from ..concrete.concrete_program import concrete_program
 from ..concrete.named_program import NamedProgram
 from ..errors import SignatureError
 from ..options import Options
+from ..saved.specs import normal
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
+from .models import Part, save_part
 
 
 class TracedLayer:
@@ -19,8 +23,9 @@ class TracedLayer:
     Decisions and loops are part of the program, its parameters are those of the Link, and inputs of other sizes are taken as well.
     """
 
-    def __init__(self, method: BoundStaticFunction, train: bool, program: NamedProgram):
-        self._method, self._train, self._program = method, train, program
+    def __init__(self, method: BoundStaticFunction, args: Sequence[Any], program: NamedProgram):
+        self._method, self._program = method, program
+        self._specs = [_spec(arg) for arg in args]
 
     @staticmethod
     def trace(layer: chainer.Link, inputs: Any) -> Tuple[Any, "TracedLayer"]:
@@ -37,14 +42,14 @@ class TracedLayer:
         outputs = method(*args)                         # comes first: it may initialise parameters
         program = concrete_program(method, method.program(*args)).main_program
         program.train = bool(chainer.config.train)
-        return outputs, TracedLayer(method, program.train, program)
+        return outputs, TracedLayer(method, args, program)
 
     def __call__(self, inputs: Any) -> List[Any]:
         """The Variables, arrays and numbers that the Link gives, in one list, with a graph behind them as ever.
 
         inputs: as in `trace`.
         """
-        with chainer.using_config("train", self._train):
+        with chainer.using_config("train", self._program.train):
             result = self._method(*_listed(inputs))
         return [target.of(result) for target in self._program.fetch_targets]
 
@@ -55,6 +60,20 @@ class TracedLayer:
 
     def set_strategy(self, build_strategy: Any = None, exec_strategy: Any = None) -> None:
         """Nothing: what such strategies turn on is done in any case."""
+
+    def save_inference_model(self, path: Union[str, os.PathLike], feed: Optional[Sequence[int]] = None,
+                             fetch: Optional[Sequence[int]] = None, input_spec: Optional[Sequence[Any]] = None) -> None:
+        """Save the program, in the mode in which it was traced, for `load_inference_model`; also `load` takes it.
+
+        path: the folder.
+        feed: the inputs that it shall have, by number, in this order; None: all that hold arrays.  Others are left out.
+        fetch: the results that it shall give, by number (``program.fetch_targets``), in a tuple; None: what the Link gives.
+        input_spec: as `save` has it, for all inputs; None: like those that were traced, the first axes of any size if that
+            can be, and of the same if not, of which a `SaveWarning` tells.
+
+        Raises `SignatureError` where something that is fetched needs an input that is not fed, and what `save` raises.
+        """
+        save_part(Part(self._method, self._program, self._specs, feed, fetch), path, input_spec)
 
     def __repr__(self) -> str:
         return f"<traced {self._program!r}>"
@@ -72,3 +91,12 @@ def _compiled(layer: chainer.Link) -> BoundStaticFunction:
 
 def _listed(inputs: Any) -> Sequence[Any]:
     return inputs if isinstance(inputs, (list, tuple)) else [inputs]
+
+
+def _spec(arg: Any) -> Any:
+    """What an argument is like; other values than arrays and Variables stand for themselves."""
+    if isinstance(arg, (list, tuple)):
+        return type(arg)([_spec(part) for part in arg])
+    if isinstance(arg, dict):
+        return {key: _spec(part) for key, part in arg.items()}
+    return normal(arg) if isinstance(arg, (chainer.Variable, np.ndarray)) else arg

@@ -34,7 +34,11 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
     Raises `SaveError` for what cannot be put into a file: code of the user's that runs on the host, functions that stay whole,
     and objects of classes of the user's that are given in or back.  Where only training cannot be saved, there is a `SaveWarning`.
     """
-    subject = Subject(target)
+    save_subject(Subject(target), path, input_spec)
+
+
+def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]]) -> None:
+    """As `save`, of what a `Subject` says."""
     outcomes, missing = subject.outcomes(input_spec)
     arrays = ArraysOut()
     objects = ObjectsOut(arrays)

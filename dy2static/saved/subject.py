@@ -20,9 +20,6 @@ from ..world.untouched import untouched_globals
 from .layer import Missing, TranslatedLayer
 from .specs import FORMS, Sharing, examples, normal, sharings, sizes_of, specs_of
 
-#: ``chainer.config.train`` and ``enable_backprop``, in the order in which they are captured.
-_MODES = ((False, False), (False, True), (True, True), (True, False))
-
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4
 
@@ -31,8 +28,11 @@ class Subject:
     """What `save` was given.
 
     instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
+    modes: ``chainer.config.train`` and ``enable_backprop`` of what is captured, in this order; training as the first must be there.
     Raises `SignatureError` for what has no function.
     """
+
+    modes: Sequence[Tuple[bool, bool]] = ((False, False), (False, True), (True, True), (True, False))
 
     def __init__(self, target: Any):
         self.saved: Optional[TranslatedLayer] = target if isinstance(target, TranslatedLayer) else None
@@ -89,12 +89,12 @@ class Subject:
         """Captures of calls as specified, in all modes.  Raises `SaveError` where there are none for inference."""
         found: List[Outcome] = []
         missing: List[Missing] = []
-        for train, enable_backprop in _MODES:
+        for train, enable_backprop in self.modes:
             with chainer.using_config("train", train), chainer.using_config("enable_backprop", enable_backprop):
                 made, error = self._in_this_mode(specs)
             found += made
             if not made and error is not None:
-                if not train:
+                if train is self.modes[0][0]:
                     raise error
                 missing.append(Missing(train, enable_backprop, str(error.args[0])))
         return found, missing
@@ -111,7 +111,7 @@ class Subject:
 
     def _in_this_form(self, specs: Sequence[Any], form: int) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
-        for sharing in sharings(specs):
+        for sharing in self.sharings(specs):
             all_free, *with_ones = sizes_of(sharing)
             try:
                 found = [self._capture(specs, form, sharing, all_free)]
@@ -128,6 +128,10 @@ class Subject:
                 yield self._capture(specs, form, sharing, sizes)
             except SaveError:
                 continue
+
+    def sharings(self, specs: Sequence[Any]) -> List[Sharing]:
+        """Which free sizes may be one, in the order in which that is tried."""
+        return sharings(specs)
 
     def _capture(self, specs: Sequence[Any], form: int, sharing: Sharing, sizes: Any) -> Outcome:
         """One capture; no axis that a spec leaves free is fixed.  Raises `SaveError`."""
