@@ -34,12 +34,12 @@ def namespace(tmp_path, monkeypatch):
     """What the lines start from."""
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("others")
-    yield {**{name: getattr(dy2static, name) for name in dy2static.__all__}, "chainer": chainer, "f": f, "net": Net(),
-           "x": np.ones((4, 784), np.float32), "strategy": object(), "module": module, "look": lambda x: None}
+    with chainer.using_config("train", True):
+        yield {**{name: getattr(dy2static, name) for name in dy2static.__all__}, "chainer": chainer, "f": f, "net": Net(),
+               "x": np.ones((4, 784), np.float32), "strategy": object(), "module": module, "look": lambda x: None}
     IGNORED.clear()
     dy2static.enable_to_static(True)
     dy2static.set_code_level("")
-    del chainer.config.train
 
 
 def lines_of(title):
@@ -52,7 +52,6 @@ def lines_of(title):
 def test_every_line_of_the_table_for_paddle_runs(namespace):
     lines = lines_of("Paddle's")
     assert len(lines) > 30
-    chainer.config.train = True
     for line in lines:
         try:
             exec(line, namespace)
