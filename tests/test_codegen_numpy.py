@@ -114,6 +114,19 @@ def test_sizes_zero_and_one(shape):
         assert_same(actual, np.asarray(expected))
 
 
+@pytest.mark.parametrize("op", [ops.max, ops.min])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_extrema_of_arrays_that_run_backwards(op, axis):
+    """NumPy before 2.2 gets them wrong where it is given memory for them."""
+    graph = build(lambda x: tuple(op(v, axis=axis) * 1.5 for v in (
+        x, ops.getitem(x, index=slice(None, None, -1)), ops.transpose(ops.getitem(x * 2.0, index=(slice(None), slice(None, None, -1)))))),
+        (2, 4))
+    for seed in range(4):
+        for x in (arrays(graph, seed)[0], arrays(graph, seed)[0][::-1], arrays(graph, seed)[0][:, ::-1]):
+            for v, found in zip((x, x[::-1], (x * 2.0)[:, ::-1].T), call(function_of(graph), [x])[0]):
+                np.testing.assert_array_equal(found, getattr(v, op.name)(axis=axis) * 1.5)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_numbers_do_not_change_dtypes(dtype):
     graph = build(lambda x: ops.sigmoid(x * 0.1 + 1e-3) - 2, (3,), dtype=dtype)

@@ -274,7 +274,7 @@ class _Emitter(BlockWriter):
         (value,) = node.outputs
         self.texts[value] = out = self._buffer(value)
         if self.plan.slots[self.plan.places[value]].view is None:
-            for line in self._source(node, out):
+            for line in self._filling(self._source(node, out), node, out):
                 self._line(line, node)
 
     def _into_several(self, node: Node) -> None:
@@ -350,8 +350,23 @@ class _Emitter(BlockWriter):
             self._line(f"{out} = {simple}", node)
         else:
             self._line(f"{out} = {self._empty(value)}", node)
-            for line in lines:
+            for line in self._filling(lines, node, _OUT):
                 self._line(line.replace(_OUT, out), node)
+
+    def _filling(self, lines: List[str], node: Node, out: str) -> List[str]:
+        """The lines without the ``out=`` that NumPy before 2.2 gets wrong: of maxima along an axis that runs backwards."""
+        if node.op.name not in ("max", "min") or not self._may_run_backwards(node.inputs[0]):
+            return lines
+        return [f"{self._numpy('copyto')}({out}, {_without_out(line, out)})" for line in lines]
+
+    def _may_run_backwards(self, value: Value) -> bool:
+        """Whether an array may have a negative stride: its memory is not from here, or a view has turned it."""
+        producer = self.producers.get(value)
+        while producer is not None and producer.op.view:
+            if any(isinstance(entry, tuple) and entry[2] < 0 for entry in producer.attrs.get("index", ())):
+                return True
+            producer = self.producers.get(producer.inputs[0])
+        return producer is None or not fills_out(producer.op)
 
     def _empty(self, value: Value) -> str:
         return self.names.numpy(f"np.empty({attr_source(value.shape)}, {attr_source(value.dtype)})")

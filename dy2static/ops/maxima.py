@@ -32,7 +32,7 @@ def take_maximum(x: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, spots:
     out = np.empty((*x.shape[:2], *spots), x.dtype) if out is None else out
     if out.size < FEW_ELEMENTS:
         patches = _flat_patches(x, kernel, stride, pad, spots, -np.inf)
-        np.max(patches, axis=2, out=out)
+        out[...] = patches.max(axis=2)                 # not into ``out``: see `_filling` of the NumPy emitter
         if indexes is not None:
             indexes[...] = patches.argmax(axis=2)
         return
