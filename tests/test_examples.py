@@ -90,6 +90,17 @@ def test_static_graph_ptb():
     assert float(pairs[1][0]) < float(pairs[0][0]) and "schedules: 2" in out
 
 
+def test_paddle():
+    """Trained and traced here, served by another process: the same probabilities."""
+    out = run("examples/paddle/train.py", "--quick")
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", out)]
+    assert len(losses) == 3 and losses == sorted(losses, reverse=True)
+    assert "captures=1, fallbacks=0" in out and "served: image -> [(None, 10)]" in out
+    there, here = map(float, re.findall(r"accuracy ([\d.]+)", out))
+    assert there == here > 0.8
+    assert float(re.search(r"between the processes: ([\d.e+-]+)", out).group(1)) < 1e-5
+
+
 def test_newton():
     """The program itself checks its gradients, against eager and against finite differences."""
     out = run("examples/newton.py", "--steps", "3")
