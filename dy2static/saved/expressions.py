@@ -14,8 +14,9 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Div: "/", ast.Mod: "%", ast.Pow: "**",
            ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
-_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
-_SYMBOLS = frozenset(_BINARY.values()) | frozenset(_UNARY.values())
+_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+_COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+_SYMBOLS = frozenset([*_BINARY.values(), *_UNARY.values(), *_COMPARED.values(), "not"])
 _OF_SIZES: Dict[str, Callable[..., Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv}
 
 #: Deeper ones are not taken.
@@ -36,6 +37,8 @@ def _lists(node: ast.expr, text: str) -> Any:
         return [_BINARY[type(node.op)], _lists(node.left, text), _lists(node.right, text)]
     if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
         return [_UNARY[type(node.op)], _lists(node.operand, text)]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
+        return [_COMPARED[type(node.ops[0])], _lists(node.left, text), _lists(node.comparators[0], text)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         return ["call", node.func.id, *[_lists(argument, text) for argument in node.args]]
     raise SaveError(f"the expression {text} cannot be written into a file")
@@ -74,5 +77,5 @@ def text_of(lists: Any, numbers: Set[str], functions: Mapping[str, Any], depth: 
             return f"{lists[1]}({', '.join([text_of(part, numbers, functions, depth + 1) for part in lists[2:]])})"
         parts = [text_of(part, numbers, functions, depth + 1) for part in lists[1:]]
         if lists[0] in _SYMBOLS and len(parts) in (1, 2):
-            return f"({parts[0]} {lists[0]} {parts[1]})" if len(parts) == 2 else f"({lists[0]}{parts[0]})"
+            return f"({parts[0]} {lists[0]} {parts[1]})" if len(parts) == 2 else f"({lists[0]} {parts[0]})"
     raise LoadError(f"{str(lists)[:80]} is not an expression over numbers")

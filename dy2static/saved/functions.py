@@ -7,6 +7,7 @@ import functools
 import math
 import operator
 import random
+import string
 import warnings
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
@@ -14,11 +15,11 @@ import chainer
 import numpy as np
 from chainer.utils.type_check import InvalidType
 
-from ..capture import attempts, effects, expressions
+from ..capture import attempts, effects, expressions, label_counts, masks, number_calls
 from ..errors import LoadError
 from ..runtime.node import make_variable, store_gradient
 from ..staging import raising
-from ..symbolic import lists, stand_ins, texts, writes
+from ..symbolic import stand_ins, texts, writes
 
 _NUMPY = """
 all allclose amax amin angle any append arange argmax argmin argpartition argsort argwhere around array array_equal array_equiv
@@ -57,6 +58,8 @@ all any argmax argmin argpartition argsort astype choose clip compress conj conj
 item max mean min nonzero partition prod ptp ravel repeat reshape round searchsorted sort squeeze std sum swapaxes take tolist
 trace transpose var fill put itemset
 """.split())
+_TEXT_METHODS = frozenset(("format", "join"))
+_UFUNC_METHODS = frozenset(("reduce", "accumulate", "outer", "reduceat"))
 _ATTRIBUTES = frozenset(("T", "mT", "real", "imag", "shape", "ndim", "size", "dtype", "nbytes", "itemsize", "flat"))
 
 
@@ -76,13 +79,22 @@ def _public() -> Iterator[Tuple[str, Any]]:
     yield "warnings.warn", warnings.warn
 
 
+def _is_plain_format(text: str) -> bool:
+    """Whether a template takes nothing but what it is given: no attributes of it, no items."""
+    try:
+        return not any(name and ("." in name or "[" in name) or spec and "{" in spec
+                       for _, name, spec, _ in string.Formatter().parse(text))
+    except ValueError:
+        return False
+
+
 def _is_error(found: Any) -> bool:
     return isinstance(found, type) and issubclass(found, Exception)
 
 
 def _own() -> Iterator[Tuple[str, Any]]:
     """Functions of ours that captures put into graphs."""
-    for module in (attempts, effects, expressions, lists, raising, texts, writes):
+    for module in (attempts, effects, expressions, label_counts, masks, number_calls, raising, texts, writes):
         short = module.__name__.rpartition(".")[2]
         yield from ((f"dy2static.{short}.{name}", found) for name, found in vars(module).items()
                     if callable(found) and getattr(found, "__module__", "") == module.__name__ and name in _OWN[short])
@@ -91,7 +103,8 @@ def _own() -> Iterator[Tuple[str, Any]]:
 
 
 _OWN = {
-    "attempts": (), "expressions": ("real_power", "_negative_power"), "lists": (), "texts": ("_format", "_join"),
+    "attempts": (), "expressions": ("real_power", "_negative_power"), "label_counts": ("_class_counts",), "masks": ("_rows",),
+    "number_calls": ("_item_of_extreme", "_sorted_by"), "texts": ("_format", "_join"),
     "raising": ("check", "check_bound", "raise_again"), "writes": ("_write", "_write_checked", "_itself", "_one"),
     "effects": ("_store_item", "_delete_item", "_extend", "_assign", "_assign_deque", "_assign_set", "_store_cell",
                 "_delete_cell", "_write_array", "flat", "_one", "_none")}
@@ -112,6 +125,11 @@ def name_of(function: Any) -> Optional[Any]:
         return {"attribute": function.name} if function.name in _ATTRIBUTES else None
     if isinstance(function, attempts.Attempt):
         return {"attempt": function.__name__}
+    owner = getattr(function, "__self__", None)
+    if type(owner) is str and function.__name__ in _TEXT_METHODS:
+        return {f"text {function.__name__}": owner} if _is_plain_format(owner) else None
+    if isinstance(owner, np.ufunc) and function.__name__ in _UFUNC_METHODS:
+        return {function.__name__: owner.__name__} if getattr(np, owner.__name__, None) is owner else None
     try:
         return _tables()[1].get(id(function))
     except TypeError:
@@ -130,4 +148,8 @@ def function_of(name: Any) -> Callable[..., Any]:
             return stand_ins.Attribute(text)
         if kind == "attempt" and text in attempts.OF_MATRICES:
             return attempts.Attempt(getattr(np.linalg, text), text)
+        if kind in _UFUNC_METHODS and type(text) is str and isinstance(getattr(np, text, None), np.ufunc):
+            return getattr(getattr(np, text), kind)
+        if kind in ("text format", "text join") and type(text) is str and _is_plain_format(text):
+            return getattr(text, kind[5:])
     raise LoadError(f"the file names the function {str(name)[:80]}, which this version does not call for it")

@@ -1,7 +1,6 @@
 """Graphs as JSON: nodes name their operands; each is checked by the rules of its op when it is read."""
 from __future__ import annotations
 
-import keyword
 import os
 import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -217,7 +216,7 @@ def _values_in(said: List[Any], values: Dict[str, Value]) -> Tuple[Value, ...]:
         if type(item) is not list or len(item) != 2 or type(item[0]) is not str:
             raise LoadError(f"{str(item)[:80]} is not a value")
         name, type_ = item
-        if not NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("__") or name in values or len(name) > 200:
+        if not NAME.fullmatch(name) or name.startswith("__") or name in values or len(name) > 200:
             raise LoadError(f"{name[:60]!r} is no name for a new value")
         values[name] = Value(type_in(type_), name)
         made.append(values[name])

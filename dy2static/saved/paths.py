@@ -4,6 +4,7 @@ A path is a row ``[the row it goes on from, step, key]`` of one table; the first
 """
 from __future__ import annotations
 
+import types
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
@@ -24,7 +25,10 @@ OUTSIDE = "_outside"
 _STEPS = frozenset(("dict", "slots", "item", "cell", "attr", "len", "keys"))
 
 #: Attributes that are read of Variables and arrays, which are described as wholes.
-_OF_VARIABLES = frozenset(("array",))
+_OF_VARIABLES = frozenset(("array", "creator_node"))
+
+#: Of `PathsOut.found`.
+NOTHING: Any = object()
 
 #: Attributes of functions and methods that programs read from the objects in their place.
 _OF_FUNCTIONS = frozenset(("__defaults__", "__kwdefaults__", "__closure__", "__self__", "__func__", "__wrapped__"))
@@ -75,18 +79,27 @@ class PathsOut:
         return {"class": lambda: getattr(type(parent), source.key), "len": lambda: len(parent), "keys": lambda: tuple(parent)
                 }[source.kind]()
 
+    def found(self, source: Source) -> Any:
+        """What is at the end of a path, if anything is."""
+        try:
+            return self._real(source)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
+            return NOTHING
+
     def row(self, source: Source) -> int:
         """The number of a path; what it goes through is described on the way."""
         if self.is_given(source):
             return self._given(source)
-        real = self.real(source)
-        if self._is_outside(source):
-            return self._object(real, source)
-        if source.parent is None or source.kind == "class":
-            return self._object(real, source) if source.kind != "class" else self._of_class(source, real)
+        real = self.found(source)
+        if source.parent is None or self._is_outside(source):
+            return self._add(None, "object", self.objects.number(real, _name(source)))
+        if source.kind == "class":
+            return self._of_class(source, self.real(source))
         parent, step = source.parent, source.kind
         row = self.row(parent)
-        owner = self._real(parent)
+        owner = self.found(parent)
+        if owner is NOTHING or real is NOTHING:
+            return self._add(row, "dict" if step == "slots" else step, source.key)      # in another state it is there
         if step == "item" and parent.kind in ("dict", "slots"):
             self._describe_attribute(self._real(parent.parent), source.key, real, parent.parent)
         elif step == "item" and not self._is_native(parent):
@@ -112,18 +125,17 @@ class PathsOut:
             held.parent.kind == "dict" and self._is_instance(held.parent.parent)
 
     def is_fact(self, source: Source) -> bool:
-        """Whether the path is to an attribute that every Link has."""
+        """Whether the path is to what nobody changes: an attribute that every Link has, or one of a function."""
+        if source.kind == "attr":
+            return isinstance(self.found(source.parent), types.FunctionType)
         if source.kind != "item" or source.parent.kind != "dict":
             return False
-        owner = self._real(source.parent.parent)
+        owner = self.found(source.parent.parent)
         return isinstance(owner, chainer.Link) and source.key in own_attributes(owner)
 
     def _is_native(self, source: Source) -> bool:
         """Whether a container is one that every Link has."""
-        return source.parent is not None and self.is_fact(source)
-
-    def _object(self, real: Any, source: Source) -> int:
-        return self._add(None, "object", self.objects.number(real, _name(source)))
+        return source.kind == "item" and self.is_fact(source)
 
     def _of_class(self, source: Source, real: Any) -> int:
         """An attribute of a class: an object of its own that has it."""

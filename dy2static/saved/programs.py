@@ -19,7 +19,7 @@ from .expressions import parsed, size_of, text_of
 from .functions import function_of, name_of
 from .graphs import GraphsIn, Places, graph_out
 from .notation import ArraysOut, dtype_in, dtype_out, entry, need, size_out, value_in, value_out
-from .paths import ARGUMENTS, PathsOut, path_at
+from .paths import ARGUMENTS, NOTHING, PathsOut, path_at
 from .state import TYPES, is_atom, type_name
 
 #: Guards of objects of the model that are facts of how it is built again; they must hold when it is saved.
@@ -110,15 +110,15 @@ class _ProgramOut:
             return [test, None, [[self.paths.row(s) for s in sources] for sources in expected]]
         if self.paths.is_given(source):
             return [test, self.paths.row(source), self._expected(guard)]
-        real = self.paths.real(source)
+        real = self.paths.found(source)
         if test == "same":
-            if not self.paths.is_given(expected):
-                return self._fact(guard, real is self.paths.real(expected))
+            if not self.paths.is_given(expected) and not is_atom(real):
+                return self._fact(guard, real is self.paths.found(expected))
         elif test in _FACTS and not (test == "is" and _is_constant(expected) or test == "type" and is_atom(real)):
             return self._fact(guard, _holds(guard, real))
         elif test == "eq" and not is_atom(expected):
             return self._fact(guard, _holds(guard, real))
-        elif test == "eq" and self.paths.is_fact(source) or test == "absent" and not _is_key(expected):
+        elif test in ("eq", "is") and self.paths.is_fact(source) or test == "absent" and not _is_key(expected):
             return self._fact(guard, _holds(guard, real))
         return [test, self.paths.row(source), self._expected(guard)]
 
@@ -130,7 +130,9 @@ class _ProgramOut:
         """The path of an object whose identity counts: an argument, a Variable, an array or a container."""
         if self.paths.is_given(source):
             return self.paths.row(source)
-        real = self.paths.real(source)
+        real = self.paths.found(source)
+        if real is None or real is NOTHING:             # in another state it is an object
+            return self.paths.row(source)
         counts = isinstance(real, (chainer.Variable, np.ndarray)) or type(real) in (list, dict, set, collections.deque)
         return self.paths.row(source) if counts and source.kind != "dict" else None
 
@@ -218,6 +220,8 @@ def _is_key(expected: Any) -> bool:
 def _holds(guard: Guard, real: Any) -> bool:
     """Whether a guard of an object holds."""
     test, expected = guard.test, guard.expected
+    if real is NOTHING:
+        return False
     return {"type": lambda: type(real) is expected, "is": lambda: real is expected,
             "eq": lambda: type(real) is type(expected) and bool(real == expected), "len": lambda: len(real) == expected,
             "keys": lambda: tuple(real) == expected, "lacks": lambda: not hasattr(real, expected),

@@ -19,12 +19,31 @@ Free = Tuple[int, int]
 Sharing = Mapping[Free, int]
 
 
+class Given(InputSpec):
+    """Of an example, or of a call that was made: whether it is a Variable is known, too."""
+
+    def __init__(self, shape: Sequence[Optional[int]], dtype: Any, is_variable: bool, requires_grad: bool = False):
+        super().__init__(shape, dtype, stop_gradient=not requires_grad)
+        self.is_variable = is_variable
+
+    def _key(self) -> Tuple:
+        return (*super()._key(), self.is_variable)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}, {self.is_variable}"
+
+
+def _as_given(array: np.ndarray, spec: InputSpec) -> Any:
+    return _variable(array, spec) if getattr(spec, "is_variable", False) else array
+
+
 def _variable(array: np.ndarray, spec: InputSpec) -> chainer.Variable:
     return chainer.Variable(array, requires_grad=not spec.stop_gradient)
 
 
 #: How the arrays of a call may be given: what is made of one of floats, and of any other.
 FORMS: Tuple[Tuple[Callable[[np.ndarray, InputSpec], Any], Callable[[np.ndarray, InputSpec], Any]], ...] = (
+    (_as_given, _as_given),
     (lambda array, spec: array, lambda array, spec: array),
     (_variable, lambda array, spec: array),
     (_variable, _variable),
@@ -34,9 +53,9 @@ FORMS: Tuple[Tuple[Callable[[np.ndarray, InputSpec], Any], Callable[[np.ndarray,
 def normal(spec: Any) -> Any:
     """A spec with `InputSpec` in the place of arrays and Variables.  Raises `SignatureError` for one without an array."""
     if isinstance(spec, chainer.Variable):
-        return InputSpec(spec.shape, spec.dtype, spec.name, stop_gradient=not spec.requires_grad)
+        return Given(spec.shape, spec.dtype, True, spec.requires_grad)
     if isinstance(spec, np.ndarray):
-        return InputSpec.from_numpy(spec)
+        return Given(spec.shape, spec.dtype, False)
     if type(spec) in (tuple, list):
         return type(spec)([normal(part) for part in spec])
     if type(spec) is dict:
@@ -65,6 +84,25 @@ def sharings(specs: Sequence[Any]) -> List[Sharing]:
         if sharing not in found:
             found.append(sharing)
     return found
+
+
+def distinct_forms(specs: Sequence[Any]) -> List[int]:
+    """The numbers of the `FORMS` in which calls as specified differ."""
+    found: Dict[Tuple, int] = {}
+    sharing: Dict[Free, int] = {free: 0 for one in sharings(specs) for free in one}
+    for form in range(len(FORMS)):
+        args = examples(specs, form, sharing, {0: 1})
+        kinds = tuple([(type(leaf), getattr(leaf, "requires_grad", None)) for leaf in _arrays(args)])
+        found.setdefault(kinds, form)
+    return list(found.values())
+
+
+def _arrays(item: Any) -> Iterator[Any]:
+    if isinstance(item, (chainer.Variable, np.ndarray)):
+        yield item
+    elif isinstance(item, (tuple, list, dict)):
+        for part in item.values() if isinstance(item, dict) else item:
+            yield from _arrays(part)
 
 
 def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
@@ -120,10 +158,10 @@ def _spec(source: Source, guards: Mapping[Source, List[Guard]], parts: Mapping[S
     found = {guard.test: guard.expected for guard in guards.get(source, ())}
     if "variable" in found:
         _, requires_grad, shape, dtype = found["variable"]
-        return InputSpec([None if isinstance(n, Dim) else n for n in shape], dtype, stop_gradient=not requires_grad)
+        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, True, requires_grad)
     if "array" in found:
         shape, dtype = found["array"]
-        return InputSpec([None if isinstance(n, Dim) else n for n in shape], dtype)
+        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, False)
     if "eq" in found and type(found["eq"]) in (bool, int, float, str):
         return found["eq"]
     if "is" in found and found["is"] in (None, True, False):

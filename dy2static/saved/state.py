@@ -1,7 +1,7 @@
 """What the programs of a saved model work on: the Links and other objects they reach, as descriptions, and made again.
 
 Only what is reached is written: of a Link its parameters, persistent values and children; of any object the attributes that
-programs read; of lists, tuples and dicts the items.  What is made again has the same paths: a Link is a Link, any other object a
+programs read; of lists, tuples and dicts all items that can be.  What is made again has the same paths: a Link is a Link, any other object a
 `State`.  No class of the user's is needed, and none is looked for.
 """
 from __future__ import annotations
@@ -93,9 +93,20 @@ class ObjectsOut:
         if kind == "deque":
             return {"kind": kind, "items": [self.reference(part, f"{name}.{k}") for k, part in enumerate(item)],
                     "maxlen": item.maxlen}
+        if kind == "dict":
+            pairs = [] if "__builtins__" in item else [(key, self._if_possible(part, f"{name}.{key}")) for key, part in item.items()]
+            return {"kind": kind, "items": [[key, part] for key, part in pairs if is_atom(key)]}
         if kind is not None:
-            return {"kind": kind, "items": [] if kind == "dict" else [None] * len(item)}
+            return {"kind": kind, "items": [self._if_possible(part, f"{name}.{k}") for k, part in enumerate(item)]}
         return {"kind": "object", "attributes": {}}
+
+    def _if_possible(self, item: Any, name: str) -> Any:
+        """An item of a container that programs reach: None in the place of one that no file can hold."""
+        holds = (*ATOMS, chainer.Variable, chainer.Link, np.ndarray, *_CONTAINERS.values())
+        try:
+            return self.reference(item, name) if isinstance(item, holds) else None
+        except SaveError:
+            return None
 
     def _variable(self, item: chainer.Variable, name: str) -> Dict[str, Any]:
         kind = next((kind for kind, cls in _VARIABLES.items() if type(item) is cls), None)

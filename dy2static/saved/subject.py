@@ -18,7 +18,7 @@ from ..world.locations import error_location
 from ..world.outcome import Outcome
 from ..world.untouched import untouched_globals
 from .layer import Missing, TranslatedLayer
-from .specs import FORMS, Sharing, examples, normal, sharings, sizes_of, specs_of
+from .specs import Sharing, distinct_forms, examples, normal, sharings, sizes_of, specs_of
 
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4
@@ -103,7 +103,7 @@ class Subject:
         """Captures in each form that the arrays can be given in, or why there is none."""
         found: List[Outcome] = []
         first_error: Optional[SaveError] = None
-        for form in range(len(FORMS)):
+        for form in distinct_forms(specs):
             made, error = self._in_this_form(specs, form)
             found += made
             first_error = first_error or error
