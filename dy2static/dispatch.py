@@ -251,16 +251,21 @@ class Dispatcher:
     def _captured(self, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
         """A program for these arguments; with free sizes where those differ from call to call, if that can be."""
         fixed: Set[Axis] = set()
+        raised: Set[Axis] = set()
         while True:
-            sizes = FreeSizes(self.sizes, fixed, self.options.dynamic, self._wanted)
+            sizes = FreeSizes(self.sizes, fixed, self.options.dynamic, self._wanted, raised)
             try:
                 program = self._captured_with(sizes, args, kwargs)
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
                 if not sizes.free or isinstance(error, InternalError) and config.VERIFY.value:
                     raise
-                fixed |= sizes.needed(getattr(error, "sizes", ()))
+                axes = sizes.needed(getattr(error, "sizes", ()))
+                number = not isinstance(error, SizeNeeded) and not (isinstance(error, CaptureAborted) and not error.sizes)
+                if number or not sizes.can_be_raised(axes):
+                    fixed |= axes
+                raised |= axes
                 continue
-            self.sizes.add(sizes, fixed)
+            self.sizes.add(sizes, fixed, raised)
             return program
 
     def _captured_with(self, sizes: FreeSizes, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:

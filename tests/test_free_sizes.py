@@ -34,6 +34,7 @@ class Net(chainer.Chain):
             self.l1, self.l2, self.embed = L.Linear(6, 6), L.Linear(6, 4), L.EmbedID(11, 6)
             self.conv, self.norm = L.Convolution2D(3, 4, 3, pad=1), L.LayerNormalization(6)
             self.batch_norm, self.fc = L.BatchNormalization(4), L.Linear(64, 4)
+            self.lstm = L.LSTM(6, 6)
 
 
 def branch(net, x):
@@ -67,6 +68,13 @@ def attention(net, x):
     return F.mean(net.norm(F.reshape(F.matmul(weights, x), (-1, 6))) ** 2)
 
 
+def unrolled(net, x):
+    net.lstm.reset_state()
+    for _ in range(2):
+        h = net.lstm(x)
+    return F.sum(h ** 2)
+
+
 #: name: (function, arguments for a size).  One program serves all sizes from the third on.
 FREE = {
     "loss": (loss, lambda n: (floats(n, 6), labels(n))),
@@ -96,6 +104,23 @@ FREE = {
     "normalize": (lambda net, x: F.sum(F.normalize(net.l1(x))), lambda n: (floats(n, 6),)),
     "mean of squares": (lambda net, x, y: F.mean_squared_error(net.l1(x), y), lambda n: (floats(n, 6), floats(n, 6))),
     "neighbours": (lambda net, x: F.sum(x[1:] * x[:-1]) / len(x), lambda n: (floats(n + 1, 6),)),
+    "lstm": (unrolled, lambda n: (floats(n, 6),)),
+    "triplet": (lambda net, x, y: F.triplet(net.l1(x), y, y * x), lambda n: (floats(n, 6), floats(n, 6))),
+    "soft targets": (lambda net, x, y: F.softmax_cross_entropy(net.l2(x), F.softmax(y).array), lambda n: (floats(n, 6), floats(n, 4))),
+    "drawn": (lambda net, x: F.sum(net.l1(x + np.random.randn(*x.shape).astype("f")) * np.random.uniform(0, 1, (len(x), 1)).astype("f")),
+              lambda n: (floats(n, 6),)),
+    "resized": (lambda net, x: F.resize_images(x, (3, 5)), lambda n: (floats(n, 3, 4, 4),)),
+    "unpooled": (lambda net, x: F.unpooling_2d(x, 2, cover_all=False), lambda n: (floats(n, 2, 3, 3),)),
+    "deconvolution": (lambda net, x: F.deconvolution_2d(net.conv(x), net.conv.W, stride=2), lambda n: (floats(n, 3, 4, 4),)),
+    "norms of samples": (lambda net, x: F.sqrt(F.batch_l2_norm_squared(x)), lambda n: (floats(n, 2, 3),)),
+    "groups": (lambda net, x: F.group_normalization(x, 2, np.ones(4, "f"), np.zeros(4, "f")), lambda n: (floats(n, 4, 3),)),
+    "without a lowering": (lambda net, x: chainer.distributions.Bernoulli(logit=net.l1(x)).log_prob(np.round(abs(x.array))),
+                           lambda n: (floats(n, 6),)),
+    "images of any size": (lambda net, x: F.sum(F.average_pooling_2d(F.relu(net.conv(x)), 2) ** 2), lambda n: (floats(2, 3, 2 * n, n + 1),)),
+    "larger images": (lambda net, x: F.average(F.relu(F.convolution_2d(net.conv(x), np.ones((2, 4, 5, 5), "f"))), axis=(2, 3)),
+                      lambda n: (floats(2, 3, n + 6, 2 * n + 5),)),
+    "images back": (lambda net, x: F.unpooling_2d(F.deconvolution_2d(net.conv(x), net.conv.W, pad=1), 2, cover_all=False),
+                    lambda n: (floats(2, 3, n, n + 2),)),
     "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
 }
 
@@ -152,7 +177,8 @@ def test_one_program_serves_all(name):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices"])
+@pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices", "images of any size",
+                                  "images back", "drawn", "lstm"])
 def test_native_code_of_any_size(name):
     function, make_args = FREE[name]
     static = to_static(function, backend="c")

@@ -4,13 +4,14 @@ from __future__ import annotations
 import math
 import types
 import warnings
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
 from chainer.functions.array.get_item import GetItem
 from chainer.functions.array.scatter_add import ScatterAdd
 
+from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor
@@ -20,7 +21,7 @@ from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
 from ..symbolic.new_sizes import may_be_empty
-from ..symbolic.sizes import check_types, holds_sizes
+from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds_sizes, tried_with
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
@@ -34,6 +35,8 @@ from .self_contained import is_self_contained
 
 class Applying:
     """Of a `Capture`: Chainer functions."""
+
+    _trial: Mapping[str, int] = {}                      # numbers for the free sizes, while a function is tried
 
     def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
         """What ``node.apply(inputs)`` does while this capture runs."""
@@ -184,7 +187,7 @@ class Applying:
 
     def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
                 position: int) -> Tuple[Value, ...]:
-        if holds_sizes([*(v.type for v in values), *node.__dict__.values()]):
+        if holds_sizes([*node.__dict__.values()]) or few_trials((), [v.type for v in values]) is None:
             self.abort(f"{name_of(node)} of an array of unknown size")
         self.store_writes()
         self.event("opaque", name_of(node), "debug mode" if chainer.is_debug() else "it has no lowering")
@@ -215,6 +218,8 @@ class Applying:
         types_ = tuple(v.type for v in operands)
         if type(implementation) in opaque.VARYING:
             self.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
+        if holds_sizes(types_):
+            return self._sized_types(node, call, operands)
         if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
             with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
@@ -233,6 +238,29 @@ class Applying:
         call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
         if call.observed is None:
             self.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=())
+        return call.observed
+
+    def _sized_types(self, node: chainer.FunctionNode, call: opaque.OpaqueCall, operands: List[Value]) -> Tuple:
+        """The types of the results where sizes of operands are free: as they follow these in several trials.  Runs check it."""
+        found, learned = [], set()
+        call.sizes = {str(n): (i, axis) for i, v in enumerate(operands) if isinstance(v.type, Tensor)
+                      for axis, n in enumerate(v.shape) if isinstance(n, Dim) and (str(n),) == n.symbols}
+        if not is_library(implementation_of(node).__module__):
+            self.abort(f"{name_of(node)} of an array of unknown size")
+        with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                for numbers, _ in tried_with([v.type for v in operands]):
+                    self._trial = numbers
+                    found.append((numbers, self._probe(call, operands)))
+                    learned.add((call.connected, call.reads, call.written))
+            except Exception as error:          # whatever a function raises on contents that are none of its own
+                self.abort(f"{name_of(node)} does not run on made-up arrays: {error}")
+            finally:
+                self._trial = {}
+        call.observed = fitted_types(found)
+        if call.observed is None or len(learned) > 1 or set(found[0][0]) != set(call.sizes):
+            self.abort(f"{name_of(node)} of an array of unknown size")
         return call.observed
 
     def _observed_types(self, cls: type, position: int, inputs: Tuple) -> Optional[Tuple]:
@@ -263,7 +291,9 @@ class Applying:
     def _made_up(self, value: Value, filling: int = 0) -> Any:
         """Contents for a trial run: what the value holds, where that is static."""
         known = self.known.get(value)
-        return stand_ins.stand_in(value.type, filling) if known is None else np.array(known)
+        if self._trial and value in self.dimensions:
+            return bound(self.dimensions[value], self._trial)
+        return stand_ins.stand_in(bound(value.type, self._trial), filling) if known is None else np.array(known)
 
     def changed_config(self) -> Dict[str, Any]:
         """Entries of ``chainer.config`` that differ from those at the start of the call."""

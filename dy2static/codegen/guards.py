@@ -8,7 +8,7 @@ import chainer
 import numpy as np
 
 from ..capture.index_ranges import outside
-from ..ir.dims import Dim, Size
+from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..runtime.program import GUARD_ERRORS, MISS
@@ -157,11 +157,11 @@ class Guards:
         return f"type({name}) is not ndarray or {wanted} or {name}.dtype != {self.constant(dtype, 'dtype')}"
 
     def _size_guard(self, text: str, size: Size) -> str:
-        """The condition under which a size differs; a free one gets its name where it is met first, and is two or more."""
+        """The condition under which a size differs; a free one gets its name where it is met first, and is not too small."""
         if not isinstance(size, Dim) or size in self.sizes:
             return f"{text} != {size}"
         self.sizes.add(size)
-        return f"({size} := {text}) < 2"
+        return f"({size} := {text}) < {at_least(str(size))}"
 
     def _array_name(self, source: Source) -> str:
         self.arrays[source] = f"{self.path(source)}_array"

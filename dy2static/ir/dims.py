@@ -3,10 +3,11 @@
 A `Dim` is a polynomial with integer coefficients whose atoms are symbols, floor divisions and maxima.  Arithmetic
 with ints and other dims gives a `Dim`, or an int as soon as no symbol is left.  Symbols stand for sizes, so they
 are never negative; those whose names begin with "length" are never zero either, and those of the caller's arrays, which
-begin with "length_n", are two or more.
+begin with "length_n", are two or more; ``length_n0_from8``: eight or more.
 """
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -18,6 +19,13 @@ _AT_LEAST = ((FREE, 2), ("length", 1), ("", 0))
 Size = Union[int, "Dim"]
 #: A product of atoms: the atoms in order, repeated as often as their power.
 _Monomial = Tuple["_Atom", ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def at_least(symbol: str) -> int:
+    """The number that a size of this name is never below."""
+    _, found, number = symbol.partition("_from")
+    return int(number) if found else next(least for beginning, least in _AT_LEAST if symbol.startswith(beginning))
 
 
 class SizeNeeded(BaseException):
@@ -368,10 +376,21 @@ def _lower_bound(size: Size) -> Optional[int]:
         if not monomial:
             total += factor
         elif factor < 0 or any(bound is None or bound < 0 for bound in bounds):
-            return None
+            return _bound_from_least(size)
         else:
             total += factor * math.prod(bounds)      # type: ignore[arg-type]
     return total
+
+
+def _bound_from_least(size: Dim) -> Optional[int]:
+    """A lower bound of a sum with negative products in it, like ``(m - 4) * (n - 4)``, counted from the least m and n."""
+    atoms = {atom: _atom_bound(atom) for monomial, _ in size._terms for atom in monomial}
+    if None in atoms.values() or all(len(monomial) < 2 for monomial, _ in size._terms):
+        return None
+    above = {atom: Dim(f"above_{i}") + least for i, (atom, least) in enumerate(atoms.items())}
+    counted = sum(math.prod([above[atom] for atom in monomial], start=factor) for monomial, factor in size._terms)
+    terms = _terms_of(counted)
+    return None if min(factor for monomial, factor in terms.items() if monomial) < 0 else terms.get((), 0)
 
 
 def _bound_by_cases(size: Dim, monomial: _Monomial, factor: int) -> Optional[int]:
@@ -385,7 +404,7 @@ def _bound_by_cases(size: Dim, monomial: _Monomial, factor: int) -> Optional[int
 
 def _atom_bound(atom: _Atom) -> Optional[int]:
     if atom.kind == "symbol":
-        return next(least for beginning, least in _AT_LEAST if atom.args[0].startswith(beginning))
+        return at_least(atom.args[0])
     bounds = [_lower_bound(arg) for arg in atom.args]
     if atom.kind == "max":
         known = [bound for bound in bounds if bound is not None]

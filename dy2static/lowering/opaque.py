@@ -13,6 +13,7 @@ import chainer
 import numpy as np
 from chainer.function import FunctionAdapter
 
+from ..ir.dims import evaluate_shape
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare
 from ..ir.types import Dynamic, Tensor, python_scalar, type_of
@@ -51,11 +52,12 @@ class OpaqueCall:
         None where that is not known.
     config: the entries of ``chainer.config`` that were set where it was applied.
     written: the attributes that ``forward`` sets on the node; None where that is not known.
-    observed: the types of the outputs, where they are known from other calls only, and not for all contents.  failed: a run
-        has seen others, or a gradient missing; programs with this application are of no use any more.
+    observed: the types of the outputs, where they are known from other calls only, and not for all contents, or sizes.
+    sizes: where symbols in these are found: the operand and the axis.
+    failed: a run has seen others, or a gradient missing; programs with this application are of no use any more.
     """
 
-    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written", "observed", "failed")
+    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written", "observed", "sizes", "failed")
 
     def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
                  config: Mapping[str, Any]):
@@ -64,6 +66,7 @@ class OpaqueCall:
         self.reads: Optional[Tuple[Reads, ...]] = None
         self.written: Optional[frozenset] = None
         self.observed: Optional[Tuple[Any, ...]] = None
+        self.sizes: Mapping[str, Tuple[int, int]] = {}
         self.failed = False
 
     @property
@@ -85,9 +88,16 @@ class OpaqueCall:
     def __call__(self, *operands: Any) -> List[Any]:
         """Apply a copy: the output arrays and the tape."""
         tape = self._apply(self.fresh_node(operands), operands)
-        if self.observed is not None and tuple([type_of(y.array) for y in tape.outputs]) != self.observed:
+        if self.observed is not None and tuple([type_of(y.array) for y in tape.outputs]) != self._expected(operands):
             self._fail(VARYING, "gives results of other shapes or dtypes than in an earlier call")
         return [y.array for y in tape.outputs] + [tape]
+
+    def _expected(self, operands: Sequence[Any]) -> Any:
+        """The types of the outputs for these operands."""
+        if not self.sizes:
+            return self.observed
+        numbers = {symbol: operands[i].shape[axis] for symbol, (i, axis) in self.sizes.items()}
+        return tuple([Tensor(evaluate_shape(t.shape, numbers), t.dtype) for t in self.observed or ()])
 
     def require_gradient(self, is_there: bool) -> List[Any]:
         """Stop the run if a gradient that the compiled function computes with is None."""
@@ -230,7 +240,7 @@ def _run_vjp(tape: Tape, *arrays: Any, call: OpaqueCall, given: Tuple, targets: 
     found = [None] * len(wanted)
     if pairs:
         found = chainer.grad([y for y, _ in pairs], list(wanted), [g for _, g in pairs], enable_double_backprop=again)
-    results = [np.zeros(t.shape, t.dtype) if gx is None else gx.array for gx, t in zip(found, types)]
+    results = [np.zeros(x.shape, x.dtype) if gx is None else gx.array for gx, x in zip(found, wanted)]
     return results + [Tape(wanted + gradients, tuple([gx for gx in found]))] + ([gx is not None for gx in found] if asks else [])
 
 

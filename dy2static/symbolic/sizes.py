@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 import numpy as np
 
-from ..ir.dims import FREE, Dim, SizeNeeded, equal, evaluate, evaluate_shape, less
+from ..ir.dims import FREE, Dim, SizeNeeded, at_least, equal, evaluate, evaluate_shape, less
 from ..ir.op import OPS
 from ..ir.types import Dynamic, Scalar, Tensor
 from .following import follows, result_of
@@ -123,8 +123,9 @@ def holds_sizes(items: Sequence[Any]) -> bool:
 
 
 def _bindings(symbols: Set[str], trials: Sequence[int] = _TRIALS) -> List[Dict[str, int]]:
-    """Numbers for symbols, several times; none if there are no symbols.  Sizes of the caller's arrays are never one."""
-    return [{symbol: (3 if trial == 1 and symbol.startswith(FREE) else trial) + 13 * i for i, symbol in enumerate(sorted(symbols))}
+    """Numbers for symbols, several times; none if there are no symbols.  Sizes of the caller's arrays are not too small."""
+    places = [(symbol, 13 * i + max(at_least(symbol) - 2, 0), symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
+    return [{symbol: (3 if trial == 1 and is_free else trial) + more for symbol, more, is_free in places}
             for trial in trials] if symbols else []
 
 
@@ -179,7 +180,9 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
         try:
             node._check_data_type_forward(tuple([typed(bound(t, bindings)) for t in types]))
         except Exception as error:                      # functions of the user's check as they like
-            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}", sizes=tuple(bindings))
+            if all(symbol.startswith(FREE) for symbol in bindings):
+                raise SizeNeeded("whether an array fits", sum(map(Dim, bindings))) from error
+            capture.abort(f"whether an array of unknown size fits is known at run time only: {error}")
         finally:
             node.__dict__.update(own)
 
@@ -243,8 +246,8 @@ def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]]) -> O
 
 
 def tried_with(items: Any) -> List[Tuple[Dict[str, int], Any]]:
-    """The items with numbers for the sizes in them, several times, and these numbers; once if there are no sizes."""
-    return [(bindings, bound(items, bindings)) for bindings in _bindings(_symbols(items)) or [{}]]
+    """The items with numbers for the sizes in them, several times, and these numbers; as they are if there are no sizes."""
+    return [(numbers, bound(items, numbers)) for numbers in _bindings(_symbols(items))] or [({}, items)]
 
 
 def few_trials(items: Sequence[Any], types: Sequence[Any]) -> Optional[List[Dict[str, int]]]:
