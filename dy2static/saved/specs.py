@@ -20,42 +20,37 @@ Sharing = Mapping[Free, int]
 
 
 class Given(InputSpec):
-    """Of an example, or of a call that was made: whether it is a Variable is known, too."""
+    """Of an example, or of a call that was made: how it was given is known, too."""
 
-    def __init__(self, shape: Sequence[Optional[int]], dtype: Any, is_variable: bool, requires_grad: bool = False):
-        super().__init__(shape, dtype, stop_gradient=not requires_grad)
-        self.is_variable = is_variable
+    def __init__(self, shape: Sequence[Optional[int]], dtype: Any, given: str):
+        super().__init__(shape, dtype)
+        self.given = given
 
     def _key(self) -> Tuple:
-        return (*super()._key(), self.is_variable)
+        return (*super()._key(), self.given)
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}, {self.is_variable}"
+        return f"{super().__repr__()}, {self.given}"
 
 
-def _as_given(array: np.ndarray, spec: InputSpec) -> Any:
-    return _variable(array, spec) if getattr(spec, "is_variable", False) else array
+#: How one array of a call is given: "array", "variable" or "detached", a Variable that requires no gradient.
+Form = Tuple[str, ...]
 
+_GIVEN: Dict[str, Callable[[np.ndarray, InputSpec], Any]] = {
+    "array": lambda array, spec: array,
+    "variable": lambda array, spec: chainer.Variable(array, requires_grad=not spec.stop_gradient),
+    "detached": lambda array, spec: chainer.Variable(array, requires_grad=False)}
 
-def _variable(array: np.ndarray, spec: InputSpec) -> chainer.Variable:
-    return chainer.Variable(array, requires_grad=not spec.stop_gradient)
-
-
-#: How the arrays of a call may be given: what is made of one of floats, and of any other.
-FORMS: Tuple[Tuple[Callable[[np.ndarray, InputSpec], Any], Callable[[np.ndarray, InputSpec], Any]], ...] = (
-    (_as_given, _as_given),
-    (lambda array, spec: array, lambda array, spec: array),
-    (_variable, lambda array, spec: array),
-    (_variable, _variable),
-    (lambda array, spec: chainer.Variable(array, requires_grad=False), lambda array, spec: array))
+#: Up to so many arrays, each is also given as the only Variable.
+_MOST_ALONE = 4
 
 
 def normal(spec: Any) -> Any:
     """A spec with `InputSpec` in the place of arrays and Variables.  Raises `SignatureError` for one without an array."""
     if isinstance(spec, chainer.Variable):
-        return Given(spec.shape, spec.dtype, True, spec.requires_grad)
+        return Given(spec.shape, spec.dtype, "variable" if spec.requires_grad else "detached")
     if isinstance(spec, np.ndarray):
-        return Given(spec.shape, spec.dtype, False)
+        return Given(spec.shape, spec.dtype, "array")
     if type(spec) in (tuple, list):
         return type(spec)([normal(part) for part in spec])
     if type(spec) is dict:
@@ -86,23 +81,23 @@ def sharings(specs: Sequence[Any]) -> List[Sharing]:
     return found
 
 
-def distinct_forms(specs: Sequence[Any]) -> List[int]:
-    """The numbers of the `FORMS` in which calls as specified differ."""
-    found: Dict[Tuple, int] = {}
-    sharing: Dict[Free, int] = {free: 0 for one in sharings(specs) for free in one}
-    for form in range(len(FORMS)):
-        args = examples(specs, form, sharing, {0: 1})
-        kinds = tuple([(type(leaf), getattr(leaf, "requires_grad", None)) for leaf in _arrays(args)])
-        found.setdefault(kinds, form)
-    return list(found.values())
+def forms(specs: Sequence[Any]) -> List[Form]:
+    """The ways in which the arrays of a call may be given that are captured.
 
+    As in the example or call that the spec is of; all as arrays; those of floats as Variables; each alone as a Variable; all as
+    Variables; and those of floats as Variables that require no gradient.
+    """
+    every = list(leaves(list(specs)))
+    floats = [k for k, spec in enumerate(every) if spec.dtype.kind == "f"]
 
-def _arrays(item: Any) -> Iterator[Any]:
-    if isinstance(item, (chainer.Variable, np.ndarray)):
-        yield item
-    elif isinstance(item, (tuple, list, dict)):
-        for part in item.values() if isinstance(item, dict) else item:
-            yield from _arrays(part)
+    def with_floats(kind: str, which: Sequence[int]) -> Form:
+        return tuple([kind if k in which else "array" for k in range(len(every))])
+    found = [tuple([spec.given if isinstance(spec, Given) else "array" for spec in every]), with_floats("array", ()),
+             with_floats("variable", floats)]
+    if 1 < len(floats) <= _MOST_ALONE:
+        found += [with_floats("variable", (k,)) for k in floats]
+    found += [("variable",) * len(every), with_floats("detached", floats)]
+    return list(dict.fromkeys(found))
 
 
 def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
@@ -114,17 +109,15 @@ def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
             yield {group: 1 if one else group + 2 for group, one in zip(groups, ones)}
 
 
-def examples(specs: Sequence[Any], form: int, sharing: Sharing, sizes: Mapping[int, int]) -> Tuple[Any, ...]:
+def examples(specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Mapping[int, int]) -> Tuple[Any, ...]:
     """Arguments as the specs describe them, of zeros."""
     counter = itertools.count()
-    of_floats, of_others = FORMS[form]
 
     def made(spec: Any) -> Any:
         if isinstance(spec, InputSpec):
             number = next(counter)
             shape = [sizes[sharing[number, axis]] if n is None else n for axis, n in enumerate(spec.shape)]
-            array = np.zeros(shape, spec.dtype)
-            return of_floats(array, spec) if array.dtype.kind == "f" else of_others(array, spec)
+            return _GIVEN[form[number]](np.zeros(shape, spec.dtype), spec)
         if isinstance(spec, (tuple, list)):
             return type(spec)([made(part) for part in spec])
         return {key: made(part) for key, part in spec.items()} if isinstance(spec, dict) else spec
@@ -158,10 +151,10 @@ def _spec(source: Source, guards: Mapping[Source, List[Guard]], parts: Mapping[S
     found = {guard.test: guard.expected for guard in guards.get(source, ())}
     if "variable" in found:
         _, requires_grad, shape, dtype = found["variable"]
-        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, True, requires_grad)
+        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, "variable" if requires_grad else "detached")
     if "array" in found:
         shape, dtype = found["array"]
-        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, False)
+        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, "array")
     if "eq" in found and type(found["eq"]) in (bool, int, float, str):
         return found["eq"]
     if "is" in found and found["is"] in (None, True, False):

@@ -1,8 +1,8 @@
 """What the programs of a saved model work on: the Links and other objects they reach, as descriptions, and made again.
 
 Only what is reached is written: of a Link its parameters, persistent values and children; of any object the attributes that
-programs read; of lists, tuples and dicts all items that can be.  What is made again has the same paths: a Link is a Link, any other object a
-`State`.  No class of the user's is needed, and none is looked for.
+programs read; of lists, tuples and dicts all items that can be.  What is made again has the same paths: a Link is a Link, any
+other object a `State`.  No class of the user's is needed, and none is looked for.
 """
 from __future__ import annotations
 
@@ -94,8 +94,9 @@ class ObjectsOut:
             return {"kind": kind, "items": [self.reference(part, f"{name}.{k}") for k, part in enumerate(item)],
                     "maxlen": item.maxlen}
         if kind == "dict":
-            pairs = [] if "__builtins__" in item else [(key, self._if_possible(part, f"{name}.{key}")) for key, part in item.items()]
-            return {"kind": kind, "items": [[key, part] for key, part in pairs if is_atom(key)]}
+            items = {} if "__builtins__" in item else item          # of globals what programs read only
+            return {"kind": kind, "items": [[value_out(key, self.arrays), self._if_possible(part, f"{name}.{key}")]
+                                            for key, part in items.items() if is_atom(key)]}
         if kind is not None:
             return {"kind": kind, "items": [self._if_possible(part, f"{name}.{k}") for k, part in enumerate(item)]}
         return {"kind": "object", "attributes": {}}

@@ -18,7 +18,7 @@ from ..world.locations import error_location
 from ..world.outcome import Outcome
 from ..world.untouched import untouched_globals
 from .layer import Missing, TranslatedLayer
-from .specs import Sharing, distinct_forms, examples, normal, sharings, sizes_of, specs_of
+from .specs import Form, Sharing, examples, forms, normal, sharings, sizes_of, specs_of
 
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4
@@ -103,13 +103,13 @@ class Subject:
         """Captures in each form that the arrays can be given in, or why there is none."""
         found: List[Outcome] = []
         first_error: Optional[SaveError] = None
-        for form in distinct_forms(specs):
+        for form in forms(specs):
             made, error = self._in_this_form(specs, form)
             found += made
             first_error = first_error or error
         return found, first_error
 
-    def _in_this_form(self, specs: Sequence[Any], form: int) -> Tuple[List[Outcome], Optional[SaveError]]:
+    def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
         for sharing in self.sharings(specs):
             all_free, *with_ones = sizes_of(sharing)
@@ -121,7 +121,7 @@ class Subject:
             return found + list(self._possible(specs, form, sharing, with_ones)), None
         return [], error
 
-    def _possible(self, specs: Sequence[Any], form: int, sharing: Sharing, every: Sequence[Any]) -> Iterator[Outcome]:
+    def _possible(self, specs: Sequence[Any], form: Form, sharing: Sharing, every: Sequence[Any]) -> Iterator[Outcome]:
         """Captures for sizes of one, where a function takes them."""
         for sizes in every:
             try:
@@ -133,7 +133,7 @@ class Subject:
         """Which free sizes may be one, in the order in which that is tried."""
         return sharings(specs)
 
-    def _capture(self, specs: Sequence[Any], form: int, sharing: Sharing, sizes: Any) -> Outcome:
+    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any) -> Outcome:
         """One capture; no axis that a spec leaves free is fixed.  Raises `SaveError`."""
         args = examples(specs, form, sharing, sizes)
         args = args if self.instance is None else (self.instance, *args)
