@@ -259,6 +259,35 @@ def test_names_and_free_sizes_of_input_specs():
     np.testing.assert_array_equal(y, [[1, 2, 3]] + x_(5, 3) * x_(3))
 
 
+SPECIFIED = {
+    "one free axis": (lambda x: x * 2, [InputSpec([None, 3])], [(None, 3)]),
+    "none free": (lambda x: x * 2, [InputSpec([2, 3])], [(2, 3)]),
+    "one batch": (lambda x, y: F.relu(x) + y, [InputSpec([None, 3]), InputSpec([None, 3])], [(None, 3), (None, 3)]),
+    "two batches": (lambda x, y: F.matmul(x, y.T), [InputSpec([None, 3]), InputSpec([None, 3])], [(None, 3), (None, 3)]),
+    "lists and numbers": (lambda xs, n: xs[0] * n, [[InputSpec([None, None])], 3], [(None, None)]),
+    "not free after all": (lambda x: sum([x[i] for i in range(x.shape[0])]), [InputSpec([None, 3])], [(2, 3)]),
+}
+
+
+@pytest.mark.parametrize("case", SPECIFIED)
+def test_a_spec_has_a_program_before_there_is_a_call(case):
+    function, specs, shapes = SPECIFIED[case]
+    f = to_static(function, input_spec=specs, strict=True)
+    assert [s.shape for s in f.inputs] == shapes == [s.shape for s in f.concrete_program_specify_input_spec(specs).inputs]
+    with pytest.raises(dy2static.Dy2StaticError, match="another input_spec"):
+        f.concrete_program_specify_input_spec([InputSpec([7])])
+    if case == "one batch":
+        captures = f.cache_info().captures
+        np.testing.assert_array_equal(f(x_(7, 3), x_(7, 3)).array, x_(7, 3) * 2)
+        assert f.cache_info().captures == captures
+
+
+def test_a_spec_that_no_call_can_have():
+    net = to_static(Net(), input_spec=[InputSpec([None, 5])])
+    with pytest.raises(chainer.utils.type_check.InvalidType):
+        net.forward.main_program
+
+
 def test_program_cache():
     f = to_static(lambda x: F.sum(x * 2), strict=True)
     assert len(f.program_cache) == f.get_traced_count() == 0

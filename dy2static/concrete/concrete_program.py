@@ -1,16 +1,17 @@
 """The programs of a compiled function in Paddle's terms: inputs, outputs, parameters."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence
 
 import chainer
 
 from ..dispatch import Dispatcher, positional
-from ..errors import CaptureError
+from ..errors import CaptureError, SignatureError
 from ..input_spec import InputSpec
 from ..runtime.program import Program
 from ..world.sources import Source
 from .interface import Interface
+from .made_up import program_for
 from .named_program import NamedProgram, Target
 
 
@@ -90,15 +91,29 @@ class ConcretePrograms:
 
     python_function: Callable[..., Any]
     dispatcher: Dispatcher
+    program: Callable[..., Program]
 
     @property
     def concrete_program(self) -> ConcreteProgram:
-        """The program used last.  Raises `CaptureError` if there is none."""
+        """The program used last; before the first call, that of `concrete_program_specify_input_spec`.
+
+        Raises `CaptureError` if there is none.
+        """
         program = self.dispatcher.cache.current
-        if program is None:
-            raise CaptureError(f"{self.dispatcher.function.__qualname__} has no program yet",
-                               hint="there is one after a call that does not run eagerly")
-        return concrete_program(self, program)
+        return self.concrete_program_specify_input_spec() if program is None else concrete_program(self, program)
+
+    def concrete_program_specify_input_spec(self, input_spec: Optional[Sequence[Any]] = None) -> ConcreteProgram:
+        """The program for arrays as the ``input_spec`` of `to_static` has them, compiled if need be, not run.
+
+        input_spec: may be given again.  Raises `CaptureError` if there is none, or such a call runs eagerly.
+        """
+        specs, name = self.dispatcher.options.input_spec, self.dispatcher.function.__qualname__
+        if input_spec is not None and tuple(input_spec) != specs:
+            raise SignatureError(f"{name} has another input_spec", hint="it is an argument of to_static")
+        if not specs:
+            raise CaptureError(f"{name} has no program yet",
+                               hint="there is one after a call that does not run eagerly; with an input_spec, before")
+        return concrete_program(self, program_for(specs, self.program))
 
     @property
     def program_cache(self) -> ProgramCache:

@@ -80,7 +80,7 @@ def main():
 
     with chainer.using_config("train", False):
         (probabilities, _), traced = TracedLayer.trace(model, [test_images, test_labels])
-    print("traced:", ", ".join(traced.program.feed_names), "->", ", ".join(t.name for t in traced.program.fetch_targets), flush=True)
+    print("traced:", *traced.program.feed_names, "->", *[target.shape for target in traced.program.fetch_targets], flush=True)
     with tempfile.TemporaryDirectory() as folder:
         saved = pathlib.Path(folder) / "thinker"
         traced.save_inference_model(saved, feed=[0], fetch=[0])         # the labels and the loss stay behind
