@@ -319,6 +319,30 @@ def test_models_of_save_and_for_load(tmp_path):
         load_inference_model(tmp_path / "none")
 
 
+def test_a_loaded_layer_is_traced(tmp_path):
+    """Fine-tuned, and saved again with some inputs and results."""
+    layer = Several()
+    dy2static.save(layer, tmp_path / "one", [InputSpec([None, 3]), InputSpec([None], "int32"), InputSpec([5, 2])])
+    loaded = load(tmp_path / "one")
+    optimizer = chainer.optimizers.SGD().setup(loaded)
+    for _ in range(3):
+        loaded.cleargrads()
+        loaded(*several())["loss"].backward()
+        optimizer.update()
+    with chainer.using_config("train", False):
+        outputs, traced = TracedLayer.trace(loaded, several())
+    assert traced.program.feed_names == ["x", "t", "z"] and len(traced.program.fetch_targets) == 5
+    same(traced(several()), outputs)
+    traced.save_inference_model(tmp_path / "other", feed=[0], fetch=[0])
+    program, names, _ = load_inference_model(tmp_path / "other")
+    assert names == ["x"] and program.train is False
+    for batch, _, sign in SIZES:
+        inputs = several(batch, 5, sign)
+        same(program.run({"x": inputs[0]}), [traced(inputs)[0]])
+    with pytest.raises(dy2static.Dy2StaticError, match="needs 't'"):
+        traced.save_inference_model(tmp_path / "other", feed=[0], fetch=[1])
+
+
 def test_another_process_needs_no_model(tmp_path):
     layer = Branching()
     inputs = inputs_of(layer)

@@ -24,6 +24,7 @@ class ConcreteProgram:
     def __init__(self, dispatcher: Dispatcher, program: Program, function: Callable, instance: Any = None):
         self.function, self.program, self.instance = function, program, instance
         code, names = dispatcher.function.__code__, positional(dispatcher.function)
+        names = names or ("self", *getattr(function, "arguments", ()))      # those of a loaded model have no code
         by_name = code.co_varnames[code.co_argcount:][:code.co_kwonlyargcount]
         rest = "".join(code.co_varnames[code.co_argcount + code.co_kwonlyargcount:][:1])
         specs = (None,) * (names[:1] == ("self",)) + dispatcher.options.input_spec

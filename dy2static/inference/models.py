@@ -10,7 +10,7 @@ from ..concrete.named_program import NamedProgram, Target
 from ..concrete.restriction import restricted
 from ..errors import LoadError, SaveError, SaveWarning, SignatureError
 from ..input_spec import InputSpec
-from ..saved.layer import Missing
+from ..saved.layer import Missing, TranslatedLayer
 from ..saved.loading import load
 from ..saved.saving import save_subject
 from ..saved.specs import Sharing, leaves
@@ -24,12 +24,16 @@ class Part(Subject):
     """What is saved of a traced layer: one mode, some inputs, some results.
 
     specs: what all arguments of the method are like.  feed, fetch: numbers of arguments and of the program's targets, or None.
+    A layer that was loaded has the programs that it was saved with.
     """
+
+    specs: Optional[Sequence[Any]] = None
 
     def __init__(self, method: BoundStaticFunction, program: NamedProgram, specs: Sequence[Any], feed: Optional[Sequence[int]],
                  fetch: Optional[Sequence[int]]):
-        super().__init__(method)
-        self.specs = method.dispatcher.options.input_spec or [_any_batch(spec) for spec in specs]
+        super().__init__(method.instance if isinstance(method.instance, TranslatedLayer) else method)
+        if self.saved is None:
+            self.specs = method.dispatcher.options.input_spec or [_any_batch(spec) for spec in specs]
         self.fixed_specs = specs
         self.modes = (bool(program.train), False), (bool(program.train), True)
         names = [*program.parameters, *[f"argument {k}" for k in range(len(program.parameters), len(specs))]][:len(specs)]
@@ -53,6 +57,7 @@ class Part(Subject):
     def outcomes(self, input_spec: Optional[Sequence[Any]]) -> Tuple[List[Outcome], List[Missing]]:
         """As `Subject.outcomes`; without the rest."""
         found, missing = super().outcomes(input_spec)
+        found = [outcome for outcome in found if (outcome.train, outcome.enable_backprop) in self.modes]
         self.arguments = tuple([self._names[k] for k in self._fed])
         return [restricted(outcome, self._names, self._fed, self._fetched) for outcome in found], missing
 
@@ -60,13 +65,13 @@ class Part(Subject):
 def save_part(part: Part, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None) -> None:
     """Save it; for arrays of the sizes that were traced, with a `SaveWarning`, where the first axes cannot be free."""
     try:
-        save_subject(part, path, input_spec or part.specs)
+        return save_subject(part, path, input_spec or part.specs)
     except SaveError as error:
-        if input_spec is not None:
+        if input_spec is not None or part.specs is None:
             raise
-        save_subject(part, path, part.fixed_specs)
-        warnings.warn(f"{part.name} is saved for arrays of these sizes only: {error.args[0]}", SaveWarning,
-                      stacklevel=caller_depth())
+        why = error.args[0]
+    save_subject(part, path, part.fixed_specs)
+    warnings.warn(f"{part.name} is saved for arrays of these sizes only: {why}", SaveWarning, stacklevel=caller_depth())
 
 
 def load_inference_model(path: Union[str, os.PathLike], executor: Any = None) -> Tuple[NamedProgram, List[str], List[Target]]:

@@ -12,6 +12,7 @@ from ..concrete.concrete_program import concrete_program
 from ..concrete.named_program import NamedProgram
 from ..errors import SignatureError
 from ..options import Options
+from ..saved.layer import TranslatedLayer
 from ..saved.specs import normal
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .models import Part, save_part
@@ -81,6 +82,8 @@ class TracedLayer:
 
 def _compiled(layer: chainer.Link) -> BoundStaticFunction:
     """The method that a call of the Link runs, compiled; the Link itself stays as it is."""
+    if isinstance(layer, TranslatedLayer):
+        return BoundStaticFunction(layer.function, layer)
     method = getattr(layer, entry_point(type(layer)))
     if isinstance(method, BoundStaticFunction):
         return method
