@@ -146,6 +146,12 @@ def unchained_backward(x, z):
     return y * b + h, b.creator is None
 
 
+def forgotten(x, z):
+    """Of a function that only allows itself to be differentiated once, and stays whole."""
+    gx, = chainer.grad([F.sum(F.forget(lambda h: F.sin(h) * 2, x) * z)], [x])
+    return gx + z
+
+
 def scaled(x):
     return chainer.grad([F.sum(x ** 3)], [x], loss_scale=8.0)
 
@@ -285,7 +291,7 @@ COMPILED = [
     (maml, three), (maml_of_two_steps, three), (first_order, three), (gradient_penalty, three), (newton, one),
     (third_order, one), (intermediate, pair), (several_outputs, pair), (given_gradients, pair), (of_itself, pair),
     (nothing, pair), (constant_gradient, pair), (detached, pair), (equal_leaves, pair), (without_backprop, pair),
-    (unchained, pair), (unchained_backward, pair), (scaled, one), (set_inside, one), (backward_of_leaf, one), (cleared, one),
+    (unchained, pair), (unchained_backward, pair), (forgotten, pair), (scaled, one), (set_inside, one), (backward_of_leaf, one), (cleared, one),
     (backward_of_inputs, pair), (accumulated, pair), (backward_twice_differentiable, pair), (backward_with_gradient, one),
     (through_branch, pair), (through_loop, pair), (state_through_loop, pair), (newton_in_loop, one),
     (newton_of_gradients_in_loop, one), (in_branch, pair), (leaf_in_loop, one), (many_functions, three)]
@@ -473,7 +479,17 @@ def one_of_two_past_another(x, z):
     return gy is None, gh
 
 
-@pytest.mark.parametrize("program", [backward_in_branch, one_of_two, only_in_one_branch, one_of_two_past_another],
+def unchained_behind_a_decision(x, z):
+    """What is cut stands before the decision, behind which the function is captured for each side."""
+    y = x * z
+    if y.array.sum() > 0:
+        print(F.sum(y))
+    y.unchain_backward()
+    return y * x
+
+
+@pytest.mark.parametrize("program", [backward_in_branch, one_of_two, only_in_one_branch, one_of_two_past_another,
+                                     unchained_behind_a_decision],
                          ids=lambda x: x.__name__)
 def test_decided_by_forks(program):
     """Where a gradient cannot be joined, the rest of the function is captured for each side."""

@@ -1,6 +1,7 @@
 """Gradients that the function itself asks for: `chainer.grad`, `backward`, and what Variables keep in ``grad_var``."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..ir.building import Builder
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..lowering import host, opaque
+from ..passes.rewriting import with_regions
 from ..passes.within import ancestors, differentiate_within, required
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .kept_gradients import KeptGradients
@@ -255,6 +257,7 @@ class Gradients(KeptGradients):
             capture.abort(str(error.args[0]))
         finally:
             builder.loc = at
+        builder.nodes[start:] = [_told(node, double) for node in builder.nodes[start:]]
         if any(node.op.may_raise or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
             capture._store_writes_before(start)
         read = {v for node in nodes for v in node.inputs}
@@ -322,6 +325,10 @@ class Gradients(KeptGradients):
         if place is None or "origins" in variable.__dict__:
             capture.abort("a Variable is unchained that a decision on array values decides on, or inside of one",
                           because=variable)
+        path = capture.staging.path
+        if path.marks and (capture.staging.depth or path.outer is not None):
+            capture.abort("a Variable is unchained inside of a decision on array values, after another one", because=variable)
+        path.insert(place)
         node = nodes[place]
         inner = Value(value.type, f"{value.name}_chained")
         outputs = tuple([inner if v is value else v for v in node.outputs])
@@ -329,6 +336,12 @@ class Gradients(KeptGradients):
                                   Node(OPS["stop_gradient"], (inner,), (value,), {}, (), node.loc)]
         variable.__dict__["connected"] = False
         self.stops.add(value)
+
+
+def _told(node: Node, double: bool) -> Node:
+    """The node, and those inside, with word of whether functions that stay whole are differentiated for another gradient."""
+    node = with_regions(node, lambda region: region.with_(nodes=tuple([_told(inner, double) for inner in region.nodes])))
+    return replace(node, attrs={**node.attrs, "again": double}) if node.op is opaque.tape_vjp else node
 
 
 def _chain(builder: Builder) -> List[Builder]:

@@ -231,8 +231,8 @@ def _places(reads: Reads, given: Tuple[int, ...], targets: Tuple[int, ...]) -> T
 
 
 def _run_vjp(tape: Tape, *arrays: Any, call: OpaqueCall, given: Tuple, targets: Tuple, types: Tuple, asks: bool,
-             reads: Any) -> List[Any]:
-    again = chainer.config.enable_backprop
+             reads: Any, again: Optional[bool]) -> List[Any]:
+    again = bool(chainer.config.enable_backprop) if again is None else again
     changes = isinstance(call.node, FunctionAdapter)    # a backward of the old style may work in place, as that of hinge does
     gradients = tuple([chainer.Variable(array.copy() if changes else array) for array in arrays[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
@@ -245,7 +245,7 @@ def _run_vjp(tape: Tape, *arrays: Any, call: OpaqueCall, given: Tuple, targets: 
 
 
 def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, call: OpaqueCall, given: Tuple,
-                targets: Tuple, types: Tuple, asks: bool, reads: Any) -> Tuple[Any, ...]:
+                targets: Tuple, types: Tuple, asks: bool, reads: Any, again: Optional[bool]) -> Tuple[Any, ...]:
     count, size, end = len(given), len(operands), len(types)
     read = range(size) if reads is None else {k for gradient, places in zip(g, reads) if gradient is not None for k in places}
     order = [*range(count, size), *range(count)]            # the inputs of the tape that a run of this makes
@@ -289,6 +289,7 @@ def _gradient_types(*_: Any, types: Tuple, asks: bool, **__: Any) -> Tuple:
 #: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets`` (zeros for None), then their own
 #: tape; asks: then, per gradient, whether it is there.
 #: reads: per gradient, which of the operands behind the tape it is computed from; None where that is not known.
+#: again: whether it can be differentiated again; None: if the run asks for that.
 tape_vjp = declare("tape_vjp", "tape *operands", {"call": None, "given": (), "targets": (), "types": (), "asks": False,
-                                                  "reads": None}, kind="opaque",
+                                                  "reads": None, "again": None}, kind="opaque",
                    infer=_gradient_types, numpy=_run_vjp, vjp=_vjp_of_vjp)

@@ -50,6 +50,11 @@ class Path:
         self._settled[predicate] = self.sides[number]
         return self.sides[number]
 
+    def insert(self, place: int) -> None:
+        """Count one node more behind the one at this place."""
+        self.marks = {number: (count + (place < count), predicate, loc)
+                      for number, (count, predicate, loc) in self.marks.items()}
+
     @contextlib.contextmanager
     def joining(self) -> Iterator[None]:
         """What cannot be captured inside the last decision may be where the decision is settled."""
