@@ -19,7 +19,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .. import config
 from ..errors import BackendError
-from . import library, store
+from . import library, shipped, store
 from .announce import announce
 
 INCLUDE = Path(__file__).parent / "include"
@@ -83,10 +83,12 @@ def compiler() -> Compiler:
 
 
 def available() -> bool:
-    """Whether there is a C compiler; where not, this is announced once."""
+    """Whether there is a C compiler, or code that needs none; where not, this is announced once."""
     try:
         compiler()
     except NoCompiler as reason:
+        if shipped.are_there():
+            return True
         announce("compiler", f"programs run on NumPy: {reason.args[0]}; {reason.hint}")
         return False
     return True
@@ -103,24 +105,32 @@ def build(source: str, flags: Tuple[str, ...] = ()) -> library.Library:
 
 def start(source: str, flags: Tuple[str, ...] = ()) -> "Build":
     """`build` without waiting.  Raises `NoCompiler`."""
-    maker, flags = compiler(), FLAGS + flags
+    flags = FLAGS + flags
+    name = shipped.name_of(_parts(source, flags)) if shipped.are_wanted() else ""
+    try:
+        maker = compiler()
+    except NoCompiler:
+        if not shipped.has(name):
+            raise
+        maker = Compiler((), "none")            # what came with a saved model needs none
     key = key_of(source, maker, flags)
     for running in list(_running):              # nobody may ask for these any more
         running.ready()
     # another thread may have been faster: there is one library for each text
-    made = _built.get(key) or _built.setdefault(key, Build(key, source, maker, flags))
+    made = _built.get(key) or _built.setdefault(key, Build(key, source, maker, flags, name))
     made.ready()
+    shipped.note(name, made)
     return made
 
 
 class Build:
     """The library of one text: there, or on its way in a process beside this one.
 
-    made: the library, once it has been loaded.
+    made: the library, once it has been loaded.  name: that of a file with it that may have come with a saved model.
     """
 
-    def __init__(self, key: str, source: str, maker: Compiler, flags: Tuple[str, ...]):
-        self.key, self._source, self._maker, self._flags = key, source, maker, flags
+    def __init__(self, key: str, source: str, maker: Compiler, flags: Tuple[str, ...], name: str = ""):
+        self.key, self._source, self._maker, self._flags, self._name = key, source, maker, flags, name
         self.made: Optional[library.Library] = None
         self._path: Optional[str] = None
         self._failed: Optional[BuildFailed] = None
@@ -178,7 +188,7 @@ class Build:
         try:
             while self._path is None and self._failed is None:
                 if self._process is None:
-                    self._path = store.find(self.key)
+                    self._path = store.find(self.key) or shipped.fetch(self._name, self.key)
                     if self._path is not None:
                         break
                     if not seconds and len(_running) >= _MOST:
@@ -277,8 +287,12 @@ def is_kept(source: str, flags: Tuple[str, ...] = ()) -> bool:
 
 def key_of(source: str, maker: Compiler, flags: Tuple[str, ...] = FLAGS) -> str:
     """The hash of everything that decides what the library is: text, headers, compiler, flags, CPU."""
-    parts = (source, _headers(), shlex.join(maker.command), maker.identity, " ".join(flags), cpu_identity())
-    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+    return shipped.name_of((*_parts(source, flags), shlex.join(maker.command), maker.identity))
+
+
+def _parts(source: str, flags: Tuple[str, ...]) -> Tuple[str, ...]:
+    """What decides what a library computes, whichever compiler makes it."""
+    return source, _headers(), " ".join(flags), cpu_identity()
 
 
 @functools.lru_cache(maxsize=None)

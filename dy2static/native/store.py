@@ -55,6 +55,15 @@ def find(key: str) -> Optional[str]:
     return path
 
 
+def body(key: str) -> Optional[bytes]:
+    """What was made under this key, as the compiler wrote it; None where there is no sound library."""
+    path = os.path.join(directory(), key + ".so")
+    if not _is_sound(path):
+        return None
+    with open(path, "rb") as file:
+        return file.read()[:-_FOOTER]
+
+
 class Draft:
     """A library that is being written: what is at ``path`` when `publish` is called.  Raises OSError where it cannot be."""
 

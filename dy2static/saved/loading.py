@@ -11,6 +11,7 @@ from ..errors import LoadError
 from ..options import Options
 from ..world.sources import Guard
 from . import files
+from .ahead import trust
 from .graphs import GraphsIn, places_in
 from .layer import Missing, SavedFunction, TranslatedLayer, make_layer
 from .notation import entry, need
@@ -19,25 +20,31 @@ from .programs import ProgramIn
 from .state import ObjectsIn
 
 
-def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None) -> TranslatedLayer:
+def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native: bool = False) -> TranslatedLayer:
     """The model that `save` wrote into a folder: a `chainer.Link` that is called as the saved one was.
 
-    backend: as in `to_static`.
+    backend: as in `to_static`; with ``native``, "c".
+    native: run the native code that is stored beside the model, where it was made for this CPU; where not, it is compiled as
+        ever.  **This runs code from the folder**: for models that are trusted like a program.
 
-    Neither the source of the model is needed nor anything it imports, and no code from the folder is run: it holds arrays and
-    graphs, whose operations are looked up here.  Parameters can be updated by an optimizer and the model saved again.
+    Neither the source of the model is needed nor anything it imports, and without ``native`` no code from the folder is run: it
+    holds arrays and graphs, whose operations are looked up here.  Parameters can be updated by an optimizer and the model saved
+    again.
 
     Raises FileNotFoundError where there is no saved model, and `LoadError` for one of an unknown version, for damaged files, and
     for files that say what no saved model says.
     """
-    _, document, arrays = files.read(path)
+    manifest, document, arrays = files.read(path)
+    if native:
+        trust(path, manifest)
     try:
-        return _layer(document, arrays, Options(backend=backend))
+        return layer_of(document, arrays, Options(backend=backend or ("c" if native else None)))
     except RecursionError:
         raise LoadError(f"{path} is nested too deeply") from None
 
 
-def _layer(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options: Options) -> TranslatedLayer:
+def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options: Options) -> TranslatedLayer:
+    """The model of a document.  Raises `LoadError`."""
     described = entry(document, "objects", list)
     root = document.get("layer")
     if root is not None and not 0 <= need(root, int, "'layer'") < len(described):

@@ -8,10 +8,13 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import chainer
 
 from ..errors import SaveError, SaveWarning
+from ..options import DEFAULTS
 from ..world.locations import caller_depth
 from ..world.outcome import Outcome
 from . import files
+from .ahead import compiled
 from .layer import Missing
+from .loading import layer_of
 from .notation import ArraysOut
 from .paths import PathsOut
 from .programs import Outdated, ProgramsOut
@@ -19,7 +22,7 @@ from .state import ObjectsOut
 from .subject import Subject
 
 
-def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None) -> None:
+def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None, *, native: bool = False) -> None:
     """Save a function, a method or a Link as a folder that holds its programs and its parameters, and no code.
 
     target: what `to_static` takes, compiled or not; or a model that was loaded.
@@ -27,6 +30,7 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
     input_spec: an `InputSpec`, or an array or Variable like those of calls to come, for each positional argument but ``self``,
         in lists, tuples and dicts as the arguments are; None in a shape stands for any size.  Other values stand for themselves.
         Without it: that of `to_static`, and the calls that were made so far.
+    native: also compile the programs, and store the native code beside them: see `load`.
 
     Saved are a program each for ``chainer.config.train`` and ``enable_backprop`` on and off, and for arrays and Variables.
     The model is not called, and nothing of it changes.
@@ -34,10 +38,10 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
     Raises `SaveError` for what cannot be put into a file: code of the user's that runs on the host, functions that stay whole,
     and objects of classes of the user's that are given in or back.  Where only training cannot be saved, there is a `SaveWarning`.
     """
-    save_subject(Subject(target), path, input_spec)
+    save_subject(Subject(target), path, input_spec, native)
 
 
-def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]]) -> None:
+def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]], native: bool = False) -> None:
     """As `save`, of what a `Subject` says."""
     outcomes, missing = subject.outcomes(input_spec)
     arrays = ArraysOut()
@@ -62,7 +66,8 @@ def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Op
     document = {"name": subject.name, "arguments": list(subject.arguments), "layer": root, "objects": objects.described,
                 "paths": paths.said(), "places": out.places.said(), "graphs": out.graphs, "programs": programs,
                 "missing": _distinct(missing)}
-    files.write(path, document, arrays.named, {"name": subject.name}, {})
+    libraries = compiled(layer_of(document, arrays.named, DEFAULTS).function.outcomes) if native else {}
+    files.write(path, document, arrays.named, {"name": subject.name}, libraries)
 
 
 def _check(programs: Sequence[Any], refused: Sequence[Tuple[Outcome, SaveError]], name: str) -> None:

@@ -1,0 +1,68 @@
+"""Native code that comes with saved models: which file stands for which text, and what is to be stored beside a model.
+
+A file is named by the hash of the text it was made from, the flags and the CPU: where one of these is another, nobody asks for it,
+and the text is compiled.  Who trusts a folder lets code from it run: nothing is taken that `trust` was not told of.
+"""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+
+from . import store
+
+_trusted: Dict[str, bytes] = {}
+_recording: List[Dict[str, Any]] = []
+
+
+def name_of(parts: Sequence[str]) -> str:
+    """The hash of texts, which is another one for any others."""
+    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def are_there() -> bool:
+    """Whether there is code that needs no compiler."""
+    return bool(_trusted)
+
+
+def are_wanted() -> bool:
+    """Whether anybody asks for the names of libraries."""
+    return bool(_trusted or _recording)
+
+
+def has(name: str) -> bool:
+    """Whether there is a library of this name."""
+    return name in _trusted
+
+
+def trust(libraries: Mapping[str, bytes]) -> None:
+    """From now on use these libraries, by their names, in place of compiling the same."""
+    _trusted.update(libraries)
+
+
+def fetch(name: str, key: str) -> Optional[str]:
+    """A copy of the library of this name, in the store under a key; None where there is none.  Raises OSError."""
+    if name not in _trusted:
+        return None
+
+    def write(path: str) -> None:
+        Path(path).write_bytes(_trusted[name])
+    return store.fetch(key, write)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[Dict[str, Any]]:
+    """Which libraries are asked for in the block: their `Build`s, by the names of the files that would stand for them."""
+    builds: Dict[str, Any] = {}
+    _recording.append(builds)
+    try:
+        yield builds
+    finally:
+        _recording.remove(builds)
+
+
+def note(name: str, build: Any) -> None:
+    """Tell those who record of a library that was asked for."""
+    for builds in _recording:
+        builds[name] = build

@@ -1,0 +1,47 @@
+"""Native code that is compiled when a model is saved, and stored beside it."""
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+from typing import Any, Dict, Sequence, Union
+
+import chainer
+
+from .. import pipeline
+from ..codegen.differentiate import compile_backward
+from ..native import shipped, store
+from ..options import Options
+from ..world.outcome import Outcome
+from . import files
+from .notation import entry
+
+_FOLDER = "native/"
+_NAME = re.compile(rf"{_FOLDER}([0-9a-f]{{64}})\.so")
+
+
+def compiled(outcomes: Sequence[Outcome]) -> Dict[str, bytes]:
+    """The libraries that the programs of a saved model use, and their backwards for all gradients, as files beside it.
+
+    outcomes: those of the model as it is loaded, since texts are compiled that a loaded model has.
+    """
+    options = Options(backend="c")
+    with shipped.recorded() as builds:
+        for outcome in outcomes:
+            program = pipeline.compile_outcome(dataclasses.replace(outcome, config=dict(chainer.config._local.__dict__)), options)
+            if outcome.enable_backprop:
+                for segment in program.segments:
+                    outputs = len(segment.plan.graph.outputs)
+                    compile_backward(segment, tuple(range(len(segment.plan.targets))), (True,) * outputs, False)
+        for build in builds.values():
+            build.library()
+    found = {name: store.body(build.key) for name, build in builds.items()}
+    return {f"{_FOLDER}{name}.so": contents for name, contents in found.items() if contents is not None}
+
+
+def trust(path: Union[str, os.PathLike], manifest: Dict[str, Any]) -> None:
+    """Let the native code beside a model be used.  Raises `LoadError` where it is damaged."""
+    sums = entry(manifest, "sha256", dict, "the manifest")
+    names = {name: _NAME.fullmatch(name) for name in sums}
+    shipped.trust({match[1]: files.contents(Path(path), name, sums) for name, match in names.items() if match is not None})
