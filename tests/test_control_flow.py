@@ -176,9 +176,9 @@ def check_compiled(graph, order):
         gradients, node = node.backward(given, again=k < order - 1)
         assert [g is None for g in gradients] == [g is None for g in expected]
         assert_close([g for g in gradients if g is not None], [g for g in expected if g is not None])
-        present = [g is not None for c, g in zip(joint.connected, expected) if c is not False]
         if node is None:
             return
+        present = [g is not None for c, g in zip(node.connected, gradients) if c is not False]
 
 
 @settings(max_examples=150)
