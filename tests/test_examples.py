@@ -35,6 +35,15 @@ def test_digits():
     assert "'fallbacks': 0" in out and "fallbacks=0" in out
 
 
+def test_saved():
+    """What is loaded predicts as what was saved, and learns what that did not know."""
+    out = run("examples/digits/saved.py", "--quick")
+    upright, shifted = map(float, re.findall(r"trained: ([\d.]+) upright, ([\d.]+) shifted", out)[0])
+    loaded, = map(float, re.findall(r"loaded: ([\d.]+) upright", out))
+    better = float(re.findall(r"trained on: [\d.]+ upright, ([\d.]+) shifted", out)[0])
+    assert upright == loaded and better > shifted + 0.1
+
+
 def test_quickstart():
     out = run("examples/quickstart.py")
     assert re.match(r"accuracy (0\.9\d*|1\.0)\ndef forward\(arena, ", out)

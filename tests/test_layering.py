@@ -23,7 +23,7 @@ ROWS = (
     ("staging",),
     ("capture",),
     ("codegen", "explain", "check"),
-    ("pipeline",),
+    ("pipeline", "call_specs"),
     ("dispatch",),
     ("concrete",),
     ("static_function",),

@@ -1,5 +1,7 @@
 """`TracedLayer`: what it gives, in which mode, with which parameters; and the models that it saves."""
 import contextlib
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -361,6 +363,7 @@ def test_another_process_needs_no_model(tmp_path):
         np.savez("found.npz", *found)
         """
     text = "\n".join(line.strip() for line in text.splitlines())
-    subprocess.run([sys.executable, "-c", text], cwd=tmp_path, check=True)
+    root = pathlib.Path(dy2static.__file__).resolve().parent.parent
+    subprocess.run([sys.executable, "-c", text], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(root)})
     found = np.load(tmp_path / "found.npz")
     same([found["arr_0"], found["arr_1"]], [expected["left"], expected["right"][1]])

@@ -5,6 +5,7 @@ import os
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from ..call_specs import Sharing, leaves
 from ..concrete.interface import Interface
 from ..concrete.named_program import NamedProgram, Target
 from ..concrete.restriction import restricted
@@ -13,7 +14,6 @@ from ..input_spec import InputSpec
 from ..saved.layer import Missing, TranslatedLayer
 from ..saved.loading import load
 from ..saved.saving import save_subject
-from ..saved.specs import Sharing, leaves
 from ..saved.subject import Subject
 from ..static_function import BoundStaticFunction
 from ..world.locations import caller_depth

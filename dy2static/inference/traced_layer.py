@@ -8,12 +8,12 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import chainer
 import numpy as np
 
+from ..call_specs import normal
 from ..concrete.concrete_program import concrete_program
 from ..concrete.named_program import NamedProgram
 from ..errors import SignatureError
 from ..options import Options
 from ..saved.layer import TranslatedLayer
-from ..saved.specs import normal
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .models import Part, save_part
 

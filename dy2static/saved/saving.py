@@ -41,7 +41,8 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
     save_subject(Subject(target), path, input_spec, native)
 
 
-def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]], native: bool = False) -> None:
+def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]],
+                 native: bool = False) -> None:
     """As `save`, of what a `Subject` says."""
     outcomes, missing = subject.outcomes(input_spec)
     arrays = ArraysOut()

@@ -7,6 +7,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
 import chainer
 
 from .. import pipeline
+from ..call_specs import Form, Sharing, examples, forms, normal, sharings, sizes_of, specs_of
 from ..capture.free_sizes import FreeSizes, SizeHistory
 from ..dispatch import positional
 from ..errors import Dy2StaticError, SaveError, SignatureError
@@ -18,7 +19,6 @@ from ..world.locations import error_location
 from ..world.outcome import Outcome
 from ..world.untouched import untouched_globals
 from .layer import Missing, TranslatedLayer
-from .specs import Form, Sharing, examples, forms, normal, sharings, sizes_of, specs_of
 
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4

@@ -7,11 +7,11 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import chainer
 import numpy as np
 
-from ..errors import SignatureError
-from ..input_spec import InputSpec
-from ..ir.dims import Dim
-from ..world.outcome import Outcome
-from ..world.sources import Guard, Source
+from .errors import SignatureError
+from .input_spec import InputSpec
+from .ir.dims import Dim
+from .world.outcome import Outcome
+from .world.sources import Guard, Source
 
 #: An axis that is None in some spec: the number of the spec among all, and of the axis.
 Free = Tuple[int, int]
