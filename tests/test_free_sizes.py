@@ -75,6 +75,51 @@ def unrolled(net, x):
     return F.sum(h ** 2)
 
 
+def over_steps(net, x):
+    net.lstm.reset_state()
+    for i in range(x.shape[0]):
+        h = net.lstm(x[i])
+    return F.sum(h ** 2)
+
+
+def over_rows(net, x):
+    h = np.zeros((2, 6), "f")
+    for row in x:
+        h = F.tanh(net.l1(h + row))
+    return F.sum(h ** 2)
+
+
+def over_arrays(net, x):
+    total = 0.0
+    for row in x.array:
+        total = total + float(row.sum())
+    return F.sum(x) * total
+
+
+def stacked_states(net, x):
+    net.lstm.reset_state()
+    states = []
+    for row in F.separate(x, axis=0):
+        states.append(net.lstm(row))
+    return F.sum(F.stack(states) ** 2) + len(F.separate(x))
+
+
+def next_steps(net, x):
+    net.lstm.reset_state()
+    loss = count = 0
+    for t in range(len(x) - 1):
+        loss += F.mean_squared_error(net.l1(net.lstm(x[t])), x[t + 1])
+        count += 1
+    return loss / count
+
+
+def over_columns(net, x):
+    h = np.zeros((x.shape[0], 6), "f")
+    for i in range(x.shape[1]):
+        h = F.tanh(net.l1(h + x[:, i]))
+    return F.sum(h ** 2)
+
+
 #: name: (function, arguments for a size).  One program serves all sizes from the third on.
 FREE = {
     "loss": (loss, lambda n: (floats(n, 6), labels(n))),
@@ -121,13 +166,16 @@ FREE = {
                       lambda n: (floats(2, 3, n + 6, 2 * n + 5),)),
     "images back": (lambda net, x: F.unpooling_2d(F.deconvolution_2d(net.conv(x), net.conv.W, pad=1), 2, cover_all=False),
                     lambda n: (floats(2, 3, n, n + 2),)),
+    "over steps": (over_steps, lambda n: (floats(n, 2, 6),)), "over rows": (over_rows, lambda n: (floats(n, 2, 6),)),
+    "over arrays": (over_arrays, lambda n: (floats(n, 2, 6),)), "stacked states": (stacked_states, lambda n: (floats(n, 2, 6),)),
+    "next steps": (next_steps, lambda n: (floats(n, 2, 6),)), "over columns": (over_columns, lambda n: (floats(n, n + 1, 6),)),
     "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
 }
 
 #: The same where the number is needed: a program for each size, with the same results.
 FIXED = {
     "text": (lambda net, x: F.sum(x) * len(f"{x.shape[0]}"), lambda n: (floats(n, 6),)),
-    "separate": (lambda net, x: sum([F.sum(net.l1(row[None])) for row in F.separate(x, axis=0)]), lambda n: (floats(n, 6),)),
+    "list of parts": (lambda net, x: sum([F.sum(net.l1(row[None])) for row in F.separate(x, axis=0)]), lambda n: (floats(n, 6),)),
 }
 
 
@@ -178,7 +226,7 @@ def test_one_program_serves_all(name):
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices", "images of any size",
-                                  "images back", "drawn", "lstm"])
+                                  "images back", "drawn", "lstm", "over steps"])
 def test_native_code_of_any_size(name):
     function, make_args = FREE[name]
     static = to_static(function, backend="c")

@@ -156,7 +156,8 @@ class Applying:
         self._fill_attributes(node)
         if own is not None:
             trap_attributes(node, None, self)
-        if not fails and (any(made.op.may_raise for made in self.builder.nodes[start:]) or may_be_empty([v.type for v in values])):
+        if not fails and (any(map(self.index_ranges.may_raise, self.builder.nodes[start:])) or
+                          may_be_empty([v.type for v in values])):
             if called and self.array_writes.is_ahead:
                 self.abort(f"{name_of(node)} changes an array of the user's, and may fail then")
             if not self._cannot_fail(start):

@@ -11,6 +11,7 @@ import chainer
 import numpy as np
 
 from ..symbolic.lists import Range, StagedList
+from ..symbolic.rows import Rows
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable, is_symbolic
 from ..world.collection_shadows import COLLECTIONS
 from ..world.dataclass import initialise
@@ -116,7 +117,7 @@ class Classes:
             return type(value, *rest)
         self.capture.staging.need_exact(value)
         kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
-                 SymbolicVariable: chainer.Variable}
+                 Rows: tuple, SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:
             self.capture.abort("type() of an object that is known at run time only", of_host=True)

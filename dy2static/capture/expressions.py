@@ -49,6 +49,9 @@ class Expressions:
             sizes = [self.size_of(x) for x in operands] if symbol in ("+", "-", "*", "//", "%") else [None]
             if None not in sizes and (symbol in "+-*" or type(sizes[1]) is int and sizes[1] > 0):
                 self.dimensions[found.value] = function(*sizes)
+            below = self.index_ranges.places.get(getattr(operands[0], "value", None))
+            if below is not None and symbol == "+" and type(operands[1]) is int and operands[1] >= 0:
+                self.index_ranges.places[found.value] = below + operands[1]
             return found
         result = function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
         texts = [self._number_text(x) for x in operands]

@@ -10,7 +10,9 @@ from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
+from ..ir.dims import less
 from ..ir.graph import Node, Value
+from ..ir.template import AT
 from .few_values import producer
 
 #: Nodes whose elements are those of their first operand, or zero.
@@ -22,12 +24,24 @@ _MOST = 1 << 14
 
 
 class IndexRanges:
-    """What is known of the arrays of indices among the inputs of one capture."""
+    """What is known of the arrays of indices among the inputs of one capture.
+
+    places: of numbers that count the iterations of a loop, and what is added to them, what they are below.
+    """
 
     def __init__(self, capture: Any):
         self.capture = capture
         self.arrays: Dict[Value, Tuple[Any, np.ndarray]] = {}
         self.guarded: Dict[Tuple[Any, int, int], bool] = {}
+        self.places: Dict[Value, Any] = {}
+
+    def may_raise(self, node: Node) -> bool:
+        """Whether a node may fail on what its operands hold."""
+        if node.op.name != "getitem_at" or len(node.inputs) != 2 or node.inputs[1] not in self.places:
+            return node.op.may_raise
+        x, place = node.inputs
+        index = [entry for entry in node.attrs["index"] if entry is not None]
+        return less(x.shape[index.index(AT)], self.places[place]) is not False
 
     def entered(self, value: Value, source: Any, array: np.ndarray) -> None:
         """An input of the graph."""

@@ -450,7 +450,7 @@ class _Emitter(BlockWriter):
         if attr is None or isinstance(attr, (bool, int, str)) or isinstance(attr, tuple) and \
                 all(item is None or isinstance(item, (bool, int, str)) for item in attr):
             return repr(attr)
-        if isinstance(attr, Dim) or isinstance(attr, tuple) and any(isinstance(item, Dim) for item in attr):
+        if name != "extent" and (isinstance(attr, Dim) or isinstance(attr, tuple) and any(isinstance(item, Dim) for item in attr)):
             return attr_source(attr)
         return self.names.bind(name, attr)
 

@@ -5,6 +5,7 @@ import contextlib
 import functools
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from ..ir.dims import Dim, less
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..passes.effects import has_effect
@@ -56,16 +57,50 @@ class Loops:
         side = self.path.side(self.predicate(again), self.capture.builder.nodes)
         if side is not None:
             return dy.while_(test, body, body(*state), names=names) if side else state
+        if self._begins(test, state):
+            found = self.attempted(lambda: self._carried(again, test, body, state, names), (state, test, body))
+            return dy.while_(test, body, body(*state), names=names) if found is None else found
         with self.path.joining():
             return self._carried(again, test, body, state, names)
 
+    def _begins(self, test: Callable, state: Tuple) -> bool:
+        """Whether a ``for`` has another iteration for all sizes of what it is over: that is no decision."""
+        if not _is_for(test) or type(state[0]) is not int:
+            return False
+        length = self.capture.size_of(known_length(test.args[0]))       # type: ignore[attr-defined]
+        return isinstance(length, Dim) and less(state[0], length) is True
+
+    def _note_place(self, place: Value, sequence: Any) -> None:
+        """In the body of a ``for``, the place is below the length."""
+        length = self.capture.size_of(known_length(sequence))
+        if isinstance(length, Dim):
+            self.capture.index_ranges.places[place] = length
+
+    def attempted(self, loop: Callable[[], Tuple], roots: Tuple) -> Optional[Tuple]:
+        """What a loop leaves; None, and nothing changed, where it cannot be captured."""
+        capture = self.capture
+        before, kept, replaced = Snapshot(capture, roots), len(capture.builder.nodes), len(self.replaced)
+        try:
+            return loop()
+        except CaptureAborted as stop:
+            if stop.final:
+                raise
+        capture.failed = None
+        del capture.builder.nodes[kept:]
+        self.replaced.forget_from(replaced)
+        before.restore()
+        return None
+
     def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
         before = Snapshot(self.capture, (state, test, body))
-        slots: Dict[Any, Slot] = {}
+        # a place in a sequence is never taken for the number that it is at first
+        slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else {}
         replaced = len(self.replaced)
         for _ in range(_MOST_TRIALS):
             self.replaced.forget_from(replaced)
             trial = Trial(self, before, state, slots, names)
+            if _is_for(test):
+                self._note_place(trial.inside[0].value, test.args[0])       # type: ignore[attr-defined]
             start = Snapshot(self.capture, (trial.state, test, body))
             with self.region() as test_nodes:
                 (decision,), _ = self.run_block(functools.partial(self._test, test), trial.state, start)
@@ -273,6 +308,11 @@ class Trial:
         return tuple(state)
 
 
+def _is_for(test: Callable) -> bool:
+    """Whether a test is that of a ``for``, whose state begins with the place."""
+    return isinstance(test, functools.partial) and test.func is _has_more
+
+
 def _has_more(sequence: Any, stop: Any, place: Any, *state: Any) -> Any:
     more = place < known_length(sequence)
     return more if stop is None else dy.and_(more, lambda: dy.not_(stop(*state)))
@@ -364,24 +404,15 @@ class Rest:
 
     def _rolled(self, done: Any, state: Tuple) -> Optional[Tuple]:
         """The local names after what is left of a long ``range``, as a loop of the graph; None where that cannot be."""
-        numbers, capture = self.items.left(), self.staging.capture
+        numbers = self.items.left()
         if numbers is None or len(numbers) < _FEW:
             return None
         test = functools.partial(_goes_on, len(numbers))
         step = functools.partial(_next_number, numbers, self.body, self.stop, self.staging)
-        whole = (0, self.staging.truth(done), *state)
-        before, kept = Snapshot(capture, (whole, self.body, self.stop)), len(capture.builder.nodes)
-        replaced = len(self.staging.replaced)
-        try:
-            return self.staging.while_(test(*whole), test, step, whole, ("the place in a range", "the end", *self.names))[2:]
-        except CaptureAborted as stop:
-            if stop.final:
-                raise
-        capture.failed = None
-        del capture.builder.nodes[kept:]
-        self.staging.replaced.forget_from(replaced)
-        before.restore()
-        return None
+        whole, names = (0, self.staging.truth(done), *state), ("the place in a range", "the end", *self.names)
+        found = self.staging.attempted(lambda: self.staging.while_(test(*whole), test, step, whole, names),
+                                        (whole, self.body, self.stop))
+        return None if found is None else found[2:]
 
     def __call__(self, *state: Any) -> Tuple:
         place, capture = self.place, self.staging.capture

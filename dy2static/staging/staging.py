@@ -13,6 +13,7 @@ from ..runtime import dy
 from ..symbolic.choices import Choices
 from ..symbolic.lists import Range, StagedList, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
+from ..symbolic.rows import Rows, has_rows
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 from ..symbolic.writes import kept_values
 from ..world.aborts import CaptureAborted
@@ -255,7 +256,11 @@ def _list(capture: Any, items: list) -> Any:
 
 def _for(capture: Any, iterable: Any, body: Callable, state: Tuple, names: Sequence[str],
          stop: Optional[Callable[..., Any]]) -> Any:
-    if capture is None or type(iterable) is not Range and symbolic_items(iterable) is None:
+    if capture is None:
+        return NotImplemented
+    if has_rows(iterable):
+        iterable = Rows(capture, iterable)
+    if type(iterable) not in (Range, Rows) and symbolic_items(iterable) is None:
         return NotImplemented
     return capture.staging.for_(iterable, body, state, names, stop)
 
@@ -291,4 +296,4 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 }
 
 #: The types that `dy` asks these for.
-SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe, StagedList, Range))
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe, StagedList, Range, Rows))

@@ -16,6 +16,7 @@ from ..ir.types import List as ListType
 from ..ir.types import Tensor, Type, python_scalar
 from ..world.shadows import ShadowList
 from .kinds import describe, number_kind
+from .rows import PARTING, Rows
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -291,9 +292,9 @@ def symbolic_items(value: Any) -> Optional[Items]:
 
 
 def known_length(sequence: Any) -> Any:
-    """How many items a list, or a range of unknown length, has."""
+    """How many items a list, a range of unknown length, or an array's parts are."""
     items = symbolic_items(sequence)
-    return items.length if items is not None else sequence.length if type(sequence) is Range else len(sequence)
+    return items.length if items is not None else sequence.length if type(sequence) in (Range, Rows) else len(sequence)
 
 
 def truth_of(value: Any) -> Any:
@@ -310,6 +311,8 @@ def length(calls: Any, function: Callable, value: Any) -> Any:
     items = symbolic_items(value)
     if items is not None:
         return items.length
+    if type(value) is Rows:
+        return value.array.shape[value.axis]
     if type(value) is Range:
         return calls.capture.numpy_call(max, (value.length, 0), {})
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
@@ -388,7 +391,7 @@ class EmptyCall:
 
 
 #: What is called in place of functions that get a list: ``handler(calls, function, *args)``.
-FUNCTIONS: Dict[Any, Callable] = {F.stack: stack, F.concat: concat}
+FUNCTIONS: Dict[Any, Callable] = {F.stack: stack, F.concat: concat, **PARTING}
 
 
 # Joins and loops --------------------------------------------------------------------------------------------------
