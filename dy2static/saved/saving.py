@@ -9,6 +9,7 @@ import chainer
 
 from ..errors import SaveError, SaveWarning
 from ..options import DEFAULTS
+from ..runtime.collection import uncollected
 from ..world.locations import caller_depth
 from ..world.outcome import Outcome
 from . import files
@@ -41,6 +42,7 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
     save_subject(Subject(target), path, input_spec, native)
 
 
+@uncollected()
 def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]],
                  native: bool = False) -> None:
     """As `save`, of what a `Subject` says."""

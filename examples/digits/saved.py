@@ -78,7 +78,8 @@ def main():
 
     model = dy2static.to_static(Convolutional())
     train(model, images, labels, epochs)
-    print(f"trained: {accuracy(model, test_images, test_labels):.4f} upright, {accuracy(model, test_shifted, test_labels):.4f} shifted")
+    print(f"trained: {accuracy(model, test_images, test_labels):.4f} upright, "
+          f"{accuracy(model, test_shifted, test_labels):.4f} shifted")
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "digits"
         start = time.perf_counter()
