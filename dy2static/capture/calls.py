@@ -111,7 +111,7 @@ class Calls(Classes, Draws, NumberCalls):
         if kind is types.MethodType:
             return self._method(function)
         if isinstance(function, StaticCallable):
-            return self.callee(function.python_function)
+            return function.captured(self.capture)
         if kind is functools.partial:
             inner = self.callee(function.func)
             return functools.partial(inner, *function.args, **function.keywords)

@@ -15,6 +15,10 @@ class StaticCallable:
 
     python_function: Callable[..., Any]
 
+    def captured(self, capture: Any) -> Callable[..., Any]:
+        """What a capture that meets a call of this one runs."""
+        return capture.callee(self.python_function)
+
 
 def is_static_function(value: Any) -> bool:
     """Whether ``value`` came out of ``to_static``."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 import chainer
 
@@ -11,10 +11,10 @@ from ..codegen.guards import Guards, compile_diagnosis
 from ..dispatch import Dispatcher
 from ..errors import SignatureError
 from ..options import DEFAULTS, Options
-from ..runtime.hooks import stage
 from ..runtime.program import Program
 from ..static_function import StaticFunction
 from ..world.outcome import Outcome
+from .inlining import inlined
 from .paths import OUTSIDE
 
 
@@ -50,6 +50,10 @@ class SavedFunction(StaticFunction):
         """Nothing: no source was transformed here."""
         return ""
 
+    def captured(self, capture: Any) -> Callable[..., Any]:
+        """As `StaticCallable.captured`: its graph becomes part of the graph of the caller."""
+        return lambda *args, **kwargs: inlined(capture, self.outcomes, args, kwargs)
+
     def __reduce__(self) -> Any:
         raise TypeError("a loaded model is not pickled: save it with dy2static.save")
 
@@ -71,9 +75,6 @@ class SavedDispatcher(Dispatcher):
 
     def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """A call for which no program has been compiled yet."""
-        capture = stage.capture
-        if capture is not None:
-            capture.abort("a loaded model is called")
         if chainer.get_function_hooks():
             return self.as_one_function(args, kwargs)
         with self._lock:

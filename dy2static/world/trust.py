@@ -27,6 +27,8 @@ _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.li
               "chainer.distributions", "chainer.distribution",
               "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
+#: Whose objects are looked into as those of a user are: loaded models.
+_LOOKED_INTO = ("dy2static.saved.layer", "dy2static.saved.state")
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
 _STDLIB_NAMES = getattr(sys, "stdlib_module_names", frozenset())
 
@@ -39,7 +41,7 @@ def _within(name: str, packages: Any) -> bool:
 def is_library(name: str) -> bool:
     """Whether a module of this name is a library: never written, its attributes never guarded."""
     if _within(name, _LIBRARIES):
-        return True
+        return name not in _LOOKED_INTO
     root = name.partition(".")[0]
     if root in _STDLIB_NAMES:
         return root != "__main__"
