@@ -113,6 +113,23 @@ def next_steps(net, x):
     return loss / count
 
 
+def with_iterators(net, x):
+    net.lstm.reset_state()
+    loss = 0
+    for i, (row, following) in enumerate(zip(x[:-1], x[1:]), 1):
+        loss += F.mean_squared_error(net.lstm(row), following) * i
+    return loss
+
+
+def backwards(net, x):
+    net.lstm.reset_state()
+    for row in reversed(F.separate(x)):
+        h = net.lstm(row)
+    for i in reversed(range(len(x))):
+        h = net.l1(h) + x[i]
+    return F.sum(h)
+
+
 def over_columns(net, x):
     h = np.zeros((x.shape[0], 6), "f")
     for i in range(x.shape[1]):
@@ -169,11 +186,22 @@ FREE = {
     "over steps": (over_steps, lambda n: (floats(n, 2, 6),)), "over rows": (over_rows, lambda n: (floats(n, 2, 6),)),
     "over arrays": (over_arrays, lambda n: (floats(n, 2, 6),)), "stacked states": (stacked_states, lambda n: (floats(n, 2, 6),)),
     "next steps": (next_steps, lambda n: (floats(n, 2, 6),)), "over columns": (over_columns, lambda n: (floats(n, n + 1, 6),)),
+    "iterators": (with_iterators, lambda n: (floats(n, 2, 6),)), "backwards": (backwards, lambda n: (floats(n, 2, 6),)),
     "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
 }
 
+def used_twice(net, x):
+    pairs, total = enumerate(x), 0
+    for i, row in pairs:
+        total = total + F.sum(row) * i
+    for i, row in pairs:
+        total = total + 100.0
+    return total
+
+
 #: The same where the number is needed: a program for each size, with the same results.
 FIXED = {
+    "iterator that is used twice": (used_twice, lambda n: (floats(n, 6),)),
     "text": (lambda net, x: F.sum(x) * len(f"{x.shape[0]}"), lambda n: (floats(n, 6),)),
     "list of parts": (lambda net, x: sum([F.sum(net.l1(row[None])) for row in F.separate(x, axis=0)]), lambda n: (floats(n, 6),)),
 }

@@ -10,8 +10,8 @@ from typing import Any, Callable
 import chainer
 import numpy as np
 
-from ..symbolic.lists import Range, StagedList
-from ..symbolic.rows import Rows
+from ..symbolic.lists import StagedList
+from ..symbolic.rows import ITERATORS, Range, Rows
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable, is_symbolic
 from ..world.collection_shadows import COLLECTIONS
 from ..world.dataclass import initialise
@@ -58,6 +58,8 @@ class Classes:
             return functools.partial(self._convert, cls)
         if cls is range:
             return self._range
+        if cls in ITERATORS:
+            return functools.partial(ITERATORS[cls], self)
         if cls in TEXT:
             return functools.partial(self._text, cls)
         if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library_class(cls):

@@ -5,7 +5,7 @@ import functools
 from typing import Any, Callable, Iterable, List, Optional
 
 from ..ir.dims import Dim, maximum, minimum
-from ..symbolic.lists import Range
+from ..symbolic.rows import Range
 from ..symbolic.sizes import Size, without_sizes
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 

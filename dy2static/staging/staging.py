@@ -11,9 +11,9 @@ from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..runtime import dy
 from ..symbolic.choices import Choices
-from ..symbolic.lists import Range, StagedList, symbolic_items, truth_of
+from ..symbolic.lists import StagedList, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
-from ..symbolic.rows import Rows, has_rows
+from ..symbolic.rows import PARTS, sequence_of
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 from ..symbolic.writes import kept_values
 from ..world.aborts import CaptureAborted
@@ -258,11 +258,10 @@ def _for(capture: Any, iterable: Any, body: Callable, state: Tuple, names: Seque
          stop: Optional[Callable[..., Any]]) -> Any:
     if capture is None:
         return NotImplemented
-    if has_rows(iterable):
-        iterable = Rows(capture, iterable)
-    if type(iterable) not in (Range, Rows) and symbolic_items(iterable) is None:
+    parts = sequence_of(capture, iterable)
+    if parts is None and symbolic_items(iterable) is None:
         return NotImplemented
-    return capture.staging.for_(iterable, body, state, names, stop)
+    return capture.staging.for_(iterable if parts is None else parts, body, state, names, stop)
 
 
 def _in(capture: Any, item: Any, container: Any) -> Any:
@@ -296,4 +295,4 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 }
 
 #: The types that `dy` asks these for.
-SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe, StagedList, Range, Rows))
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe, StagedList, *PARTS))

@@ -15,17 +15,17 @@ from ..lowering.host import fill
 #: Functions, methods and attributes whose results have sizes that are sums and products of those of the operands and of the
 #: numbers given, for any sizes of two or more; or that contents decide.
 _FOLLOWING = frozenset("""
-    _class_counts _rows _write abs accumulate add all allclose amax amin and_ angle any argmax argmin argsort argwhere
-    array asanyarray asarray ascontiguousarray astype atleast_1d atleast_2d atleast_3d average bool broadcast_arrays
-    broadcast_to ceil clip column_stack compress concatenate conj conjugate contains copy count_nonzero cross cumprod
-    cumsum det dot dstack einsum empty empty_like eq expand_dims extract eye fix flatnonzero flatten flip fliplr
-    flipud float floor floordiv full full_like ge gt hstack identity imag indices inner int inv invert isclose
-    iscomplex isfinite isin isinf isnan isneginf isposinf isreal item kron le linspace logical_and logical_not
-    logical_or logical_xor lshift lt matmul max maximum mean median meshgrid min minimum mod moveaxis mul nan_to_num
-    nanmax nanmean nanmin nanstd nansum nanvar ne neg nonzero norm not_ ones ones_like or_ outer pad percentile pinv
-    pos positive pow prod ptp quantile ravel real reduce repeat reshape roll rollaxis rot90 round round_ rshift
-    searchsorted sinc solve sort squeeze stack std sub sum swapaxes T take take_along_axis tensordot tile transpose
-    tril triu truediv unique var vdot vstack where xor zeros zeros_like
+    _class_counts _rows _write _write_checked abs accumulate add all allclose amax amin and_ angle any argmax argmin
+    argsort argwhere array asanyarray asarray ascontiguousarray astype atleast_1d atleast_2d atleast_3d average bool
+    broadcast_arrays broadcast_to ceil clip column_stack compress concatenate conj conjugate contains copy
+    count_nonzero cross cumprod cumsum det dot dstack einsum empty empty_like eq expand_dims extract eye fix
+    flatnonzero flatten flip fliplr flipud float floor floordiv full full_like ge gt hstack identity imag indices
+    inner int inv invert isclose iscomplex isfinite isin isinf isnan isneginf isposinf isreal item kron le linspace
+    logical_and logical_not logical_or logical_xor lshift lt matmul max maximum mean median meshgrid min minimum mod
+    moveaxis mul nan_to_num nanmax nanmean nanmin nanstd nansum nanvar ne neg nonzero norm not_ ones ones_like or_
+    outer pad percentile pinv pos positive pow prod ptp quantile ravel real reduce repeat reshape roll rollaxis rot90
+    round round_ rshift searchsorted sinc solve sort squeeze stack std sub sum swapaxes T take take_along_axis
+    tensordot tile transpose tril triu truediv unique var vdot vstack where xor zeros zeros_like
     """.split())
 
 

@@ -16,7 +16,7 @@ from ..ir.types import List as ListType
 from ..ir.types import Tensor, Type, python_scalar
 from ..world.shadows import ShadowList
 from .kinds import describe, number_kind
-from .rows import PARTING, Rows
+from .rows import PARTING, Parts, Rows
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -259,33 +259,6 @@ for _name, _what in (("__setitem__", "assigned to"), ("__delitem__", "deleted fr
     setattr(StagedList, _name, _unless_symbolic(_name, _what))
 
 
-class Range:
-    """``range`` whose bounds only the run knows."""
-
-    def __init__(self, capture: Any, *bounds: Any):
-        self.capture = capture
-        start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
-        if type(step) is not int or step == 0 or any(number_kind(x) not in ("py_int", "py_bool") for x in (start, stop)):
-            capture.abort("`range` of these depends on array values")
-        self.start, self.stop, self.step = start, stop, step
-
-    @property
-    def length(self) -> Any:
-        """Not below zero only where there are items: enough for a loop."""
-        if self.step == 1:
-            return self.stop if type(self.start) is int and self.start == 0 else self.stop - self.start
-        return (self.stop - self.start + (self.step - 1 if self.step > 0 else self.step + 1)) // self.step
-
-    def __getitem__(self, place: Any) -> Any:
-        return place if self.step == 1 and type(self.start) is int and self.start == 0 else self.start + place * self.step
-
-    def _refuse(self, *_: Any) -> Any:
-        return self.capture.abort("a `range` that depends on array values is used other than in a `for` statement")
-
-    __iter__ = __len__ = __contains__ = __bool__ = __reversed__ = __repr__ = __eq__ = _refuse
-    __hash__ = None
-
-
 def symbolic_items(value: Any) -> Optional[Items]:
     """The contents of a list of unknown length; None for anything else."""
     return value.symbolic if type(value) is StagedList else None
@@ -294,7 +267,7 @@ def symbolic_items(value: Any) -> Optional[Items]:
 def known_length(sequence: Any) -> Any:
     """How many items a list, a range of unknown length, or an array's parts are."""
     items = symbolic_items(sequence)
-    return items.length if items is not None else sequence.length if type(sequence) in (Range, Rows) else len(sequence)
+    return items.length if items is not None else sequence.length if isinstance(sequence, Parts) else len(sequence)
 
 
 def truth_of(value: Any) -> Any:
@@ -311,10 +284,8 @@ def length(calls: Any, function: Callable, value: Any) -> Any:
     items = symbolic_items(value)
     if items is not None:
         return items.length
-    if type(value) is Rows:
-        return value.array.shape[value.axis]
-    if type(value) is Range:
-        return calls.capture.numpy_call(max, (value.length, 0), {})
+    if isinstance(value, Parts):
+        return value.array.shape[value.axis] if type(value) is Rows else calls.capture.numpy_call(max, (value.length, 0), {})
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
         return value.shape[0]
     return value.length() if type(value) is ShadowList else function(value)
