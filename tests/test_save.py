@@ -487,6 +487,20 @@ def test_training_that_cannot_be_saved(tmp_path):
         assert loaded(array(2, 4)).shape == (2, 2)
 
 
+def test_gradients_inside(tmp_path):
+    """Without backprop there are none: that mode is not saved, and a call in it says why."""
+    def penalty(self, x):
+        x = chainer.Variable(x)
+        g, = chainer.grad([F.sum(self.l1(x) ** 2)], [x], enable_double_backprop=True)
+        return F.sum(g * g)
+    model = chain(penalty, l1=linear(4, 2))
+    save(model, tmp_path / "m", [InputSpec([None, 4])])
+    loaded = load(tmp_path / "m")
+    assert_same(run(loaded, loaded, (array(3, 4),)), run(model, model, (array(3, 4),)))
+    with pytest.raises(SignatureError, match="without train=True, enable_backprop=False"), chainer.no_backprop_mode():
+        loaded(array(3, 4))
+
+
 def test_something_else_is_not_replaced(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "thesis.txt").write_text("all of it")

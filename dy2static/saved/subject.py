@@ -89,14 +89,17 @@ class Subject:
         """Captures of calls as specified, in all modes.  Raises `SaveError` where there are none for inference."""
         found: List[Outcome] = []
         missing: List[Missing] = []
+        errors: List[SaveError] = []
+        first = self.modes[0][0]
         for train, enable_backprop in self.modes:
             with chainer.using_config("train", train), chainer.using_config("enable_backprop", enable_backprop):
                 made, error = self._in_this_mode(specs)
             found += made
             if not made and error is not None:
-                if train is self.modes[0][0]:
-                    raise error
                 missing.append(Missing(train, enable_backprop, str(error.args[0])))
+                errors += [error] if train is first else []
+        if errors and not any(outcome.train is first for outcome in found):
+            raise errors[0]
         return found, missing
 
     def _in_this_mode(self, specs: Sequence[Any]) -> Tuple[List[Outcome], Optional[SaveError]]:
