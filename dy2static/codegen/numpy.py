@@ -21,6 +21,7 @@ from ..lowering.host import Call
 from ..passes.dead import eliminate_dead
 from ..passes.effects import must_run
 from ..runtime.clocks import Clock
+from ..runtime.result_types import check_result
 from .blocks import BlockWriter
 from .buffers import Slot, plan
 from .c.lists import as_array, as_items, grown
@@ -243,6 +244,16 @@ class _Emitter(BlockWriter):
         for symbol, value, axis in made_symbols(node):
             text = self.texts[value]
             self._line(f"{symbol} = len({text})" if axis < 0 else f"{symbol} = {text}.shape[{axis}]", node)
+        call = node.attrs.get("call")
+        if isinstance(call, Call) and not call.trusted:
+            self._check_results(node)
+
+    def _check_results(self, node: Node) -> None:
+        for value in node.outputs:
+            inner = value.type.elem if isinstance(value.type, ListType) else value.type
+            if isinstance(inner, (Tensor, Scalar)):
+                check, type_ = self.names.bind("check_result", check_result), self.names.bind("said_type", value.type)
+                self._line(f"{check}({self.texts[value]}, {type_}, {attr_source(inner.shape)})", node)
 
     def _change(self, node: Node) -> None:
         """An append to a list, or a write into an array, that is our own."""
@@ -256,7 +267,8 @@ class _Emitter(BlockWriter):
                 key, item = (part_text(part, [target, *rest], self.names.bind) for part in args)
                 self._line(f"{target}[{key}] = {item}", node)
             else:
-                write = Call(call.function.in_place, call.args, call.kwargs, call.flatten, call.name, call.single)
+                write = Call(call.function.in_place, call.args, call.kwargs, call.flatten, call.name, call.single,
+                             trusted=call.trusted)
                 name = self.names.bind("write", write)
                 self._line(f"{name}({', '.join((target, *rest))})", node)
         self.texts[node.outputs[0]] = target

@@ -9,18 +9,21 @@ from typing import Any, Callable, Dict, Mapping, Set
 from ..errors import LoadError, SaveError
 from ..ir.dims import Dim, Size, maximum
 
-#: What a symbol or a number may be called.
+#: What a value may be called.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+#: What the symbol of a size may be called: it is a name in generated code.  ``_from5`` says that it is no less than 5.
+SYMBOL = re.compile(r"(?:length|size)_(?:(?!_from)[a-z0-9_]){1,40}(?:_from[0-9]{1,9})?")
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Div: "/", ast.Mod: "%", ast.Pow: "**",
            ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
-_SYMBOLS = frozenset([*_BINARY.values(), *_UNARY.values(), *_COMPARED.values(), "not"])
+_OF_ONE, _OF_TWO = frozenset(_UNARY.values()), frozenset([*_BINARY.values(), *_COMPARED.values()])
 _OF_SIZES: Dict[str, Callable[..., Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv}
 
 #: Deeper ones are not taken.
-_DEEPEST = 200
+_DEEPEST = 40
 
 
 def parsed(text: str) -> Any:
@@ -48,7 +51,7 @@ def size_of(lists: Any, depth: int = 0) -> Size:
     """The size that lists stand for.  Raises `LoadError`."""
     if type(lists) is int:
         return lists
-    if type(lists) is str and NAME.fullmatch(lists):
+    if type(lists) is str and SYMBOL.fullmatch(lists):
         return Dim(lists)
     if type(lists) is list and len(lists) > 1 and depth < _DEEPEST:
         if lists[:2] == ["call", "max"] and len(lists) > 2:
@@ -76,6 +79,8 @@ def text_of(lists: Any, numbers: Set[str], functions: Mapping[str, Any], depth: 
         if lists[0] == "call" and type(lists[1]) is str and (lists[1] in functions or lists[1] == "abs"):
             return f"{lists[1]}({', '.join([text_of(part, numbers, functions, depth + 1) for part in lists[2:]])})"
         parts = [text_of(part, numbers, functions, depth + 1) for part in lists[1:]]
-        if lists[0] in _SYMBOLS and len(parts) in (1, 2):
-            return f"({parts[0]} {lists[0]} {parts[1]})" if len(parts) == 2 else f"({lists[0]} {parts[0]})"
+        if len(parts) == 2 and lists[0] in _OF_TWO:
+            return f"({parts[0]} {lists[0]} {parts[1]})"
+        if len(parts) == 1 and lists[0] in _OF_ONE:
+            return f"({lists[0]} {parts[0]})"
     raise LoadError(f"{str(lists)[:80]} is not an expression over numbers")

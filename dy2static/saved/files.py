@@ -89,7 +89,7 @@ def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any],
     manifest = _document((folder / _MANIFEST).read_bytes(), _MANIFEST)
     if manifest.get("format") != _FORMAT:
         raise LoadError(f"{folder / _MANIFEST} is not of a saved model")
-    if manifest.get("version") != VERSION:
+    if type(manifest.get("version")) is not int or manifest["version"] != VERSION:
         raise LoadError(f"{folder} is of version {str(manifest.get('version'))[:40]} of the format; this is dy2static "
                         f"with version {VERSION}", hint="load it with the dy2static that saved it, and save it again")
     sums = entry(manifest, "sha256", dict, "the manifest")

@@ -140,7 +140,7 @@ def function_of(name: Any) -> Callable[..., Any]:
     """The function that a file names.  Raises `LoadError` where it must not, or there is none here."""
     if type(name) is str and name in _tables()[0]:
         return _tables()[0][name]
-    if type(name) is dict and len(name) == 1:
+    if type(name) is dict and len(name) == 1 and type(next(iter(name.values()))) is str:
         (kind, text), = name.items()
         if kind == "method" and text in _METHODS:
             return stand_ins.Method(text)
@@ -148,8 +148,8 @@ def function_of(name: Any) -> Callable[..., Any]:
             return stand_ins.Attribute(text)
         if kind == "attempt" and text in attempts.OF_MATRICES:
             return attempts.Attempt(getattr(np.linalg, text), text)
-        if kind in _UFUNC_METHODS and type(text) is str and isinstance(getattr(np, text, None), np.ufunc):
+        if kind in _UFUNC_METHODS and isinstance(getattr(np, text, None), np.ufunc):
             return getattr(getattr(np, text), kind)
-        if kind in ("text format", "text join") and type(text) is str and _is_plain_format(text):
+        if kind in ("text format", "text join") and _is_plain_format(text):
             return getattr(text, kind[5:])
     raise LoadError(f"the file names the function {str(name)[:80]}, which this version does not call for it")

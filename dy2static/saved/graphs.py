@@ -1,31 +1,24 @@
 """Graphs as JSON: nodes name their operands; each is checked by the rules of its op when it is read."""
 from __future__ import annotations
 
+import keyword
 import os
-import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from ..codegen.c.extents import dims_of
+from ..codegen.extents import made_symbols, symbol_sources
 from ..errors import Dy2StaticError, InternalError, LoadError, Location, SaveError
+from ..ir.dims import SizeNeeded
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.verify import verify
-from ..lowering.host import Call, StateCall
+from ..lowering.host import Call, Hole, StateCall
+from .attributes import check
 from .expressions import NAME
 from .functions import function_of, name_of
 from .notation import ArraysOut, entry, need, type_in, type_out, value_in, value_out
-
-#: What texts among the attributes of ops may be; all others have none.
-_LETTERS = re.compile(r"[A-Za-z]*")
-_TEXTS: Dict[Tuple[str, str], Any] = {
-    ("getitem_at", "index"): re.compile("at"), ("scatter_at", "index"): re.compile("at"), ("pick", "index"): re.compile("at"),
-    ("add_at", "index"): re.compile("at"), ("getitem_span", "given"): re.compile("[<>]*"),
-    ("scatter_span", "given"): re.compile("[<>]*"), ("einsum", "inputs"): _LETTERS, ("einsum", "output"): _LETTERS,
-    ("put_diagonals", "letters"): _LETTERS, ("py_compare", "op"): re.compile("[<>=!]=|[<>]"),
-    **{key: re.compile("[a-z_]+") for key in (("pad", "mode"), ("pad", "keywords"), ("special", "function"))},
-    **{(op, "message"): re.compile(r"(?s).*") for op in ("raise_", "refuse", "last_gradient", "once_differentiable")},
-    **{(op, "extents"): NAME for op in ("sized_call", "getitem_span", "scatter_span")}}
 
 #: The ops that call functions; others of their kind run code of the user's.
 _CALLS = frozenset(("numpy_call", "checked_call", "sized_call", "host_call"))
@@ -137,13 +130,25 @@ class GraphsIn:
 def graph_in(said: Any, arrays: Mapping[str, np.ndarray], places: List[Location], name: str) -> Graph:
     """The graph that `graph_out` wrote, checked.  Raises `LoadError`."""
     try:
-        return verify(_graph_in(said, arrays, places, name, 0))
+        graph = verify(_graph_in(said, arrays, places, name, 0))
+        _check_symbols(graph)
+        return graph
     except LoadError:
         raise
     except InternalError as error:
         raise LoadError(f"the graph {name} breaks a rule: {error.args[0]}") from None
-    except (Dy2StaticError, Exception) as error:        # a rule of an op that meets what no capture makes
+    except (Dy2StaticError, SizeNeeded, Exception) as error:        # a rule of an op that meets what no capture makes
         raise LoadError(f"the graph {name} is not one: {error!r}") from None
+
+
+def _check_symbols(graph: Graph) -> None:
+    """Raise `LoadError` for a size that nothing gives a number."""
+    known = frozenset(symbol for symbol, _, _ in symbol_sources(graph)).union(*[
+        [symbol for symbol, _, _ in made_symbols(node)] for node in graph.walk()])
+    for node in graph.walk():
+        for size in dims_of(node):
+            if not known.issuperset(size.symbols):
+                raise LoadError(f"the size {size} is not known")
 
 
 def _graph_in(said: Any, arrays: Mapping[str, np.ndarray], places: List[Location], name: str, depth: int) -> Graph:
@@ -171,6 +176,8 @@ def _node_in(said: Any, values: Dict[str, Value], arrays: Mapping[str, np.ndarra
         if key not in attrs:
             raise LoadError(f"{name} has no attribute {key[:60]!r}")
         attrs[key] = _attribute_in(name, key, value, arrays)
+        if key == "call":
+            _check_holes(attrs[key], len(inputs))
     at = said.get("at")
     if at is not None and not (type(at) is int and 0 <= at < len(places)):
         raise LoadError("a node comes from a place that is not there")
@@ -185,29 +192,50 @@ def _attribute_in(op: str, key: str, said: Any, arrays: Mapping[str, np.ndarray]
     if is_call:
         return _call_in(said, arrays)
     value = value_in(said, arrays)
-    for text in _texts(value):
-        allowed = _TEXTS.get((op, key))
-        if allowed is None or not allowed.fullmatch(text):
-            raise LoadError(f"the attribute {key} of {op} cannot be {text[:60]!r}")
+    check(op, key, value)
     return value
-
-
-def _texts(value: Any) -> List[str]:
-    if type(value) is str:
-        return [value]
-    return [text for part in value for text in _texts(part)] if type(value) in (tuple, list) else []
 
 
 def _call_in(said: Dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Call:
     kind = StateCall if entry(said, "state", bool, "a call") else Call
     args = value_in(entry(said, "args", list, "a call"), arrays)
     kwargs = value_in(entry(said, "kwargs", dict, "a call"), arrays)
-    if type(kwargs) is not dict or not all(type(key) is str for key in kwargs):
+    if type(kwargs) is not dict or not all(map(_is_name, kwargs)):
         raise LoadError("the keyword arguments of a call have no names")
+    function = function_of(said["call"])
+    if any(name in kwargs and not _is_known(kwargs[name]) for name in _CALLED) or \
+            function is np.pad and type(kwargs.get("mode", args[2] if len(args) > 2 else "constant")) is not str:
+        raise LoadError("a call is given what it would call")
     if not entry(said, "name", str, "a call").isprintable():
         raise LoadError("a call has a name that cannot be printed")
-    return kind(function_of(said["call"]), args, kwargs, function_of(entry(said, "flatten", str, "a call")),
-                said["name"], entry(said, "single", bool, "a call"))
+    return kind(function, args, kwargs, function_of(entry(said, "flatten", str, "a call")),
+                said["name"], entry(said, "single", bool, "a call"), trusted=False)
+
+
+#: Arguments that functions call, or call methods of.
+_CALLED = ("key", "file")
+
+
+def _is_name(key: Any) -> bool:
+    return type(key) is str and NAME.fullmatch(key) is not None and not keyword.iskeyword(key)
+
+
+def _is_known(said: Any) -> bool:
+    return said is None or callable(said) and name_of(said) is not None
+
+
+def _holes(template: Any) -> Iterator[Hole]:
+    if type(template) is Hole:
+        yield template
+    elif type(template) in (tuple, list, dict, slice):
+        parts = template.values() if type(template) is dict else template
+        for part in (template.start, template.stop, template.step) if type(template) is slice else parts:
+            yield from _holes(part)
+
+
+def _check_holes(call: Call, count: int) -> None:
+    if any(hole.index >= count for hole in _holes((call.args, call.kwargs))):
+        raise LoadError(f"{call.name} is called with an operand that is not there")
 
 
 def _values_in(said: List[Any], values: Dict[str, Value]) -> Tuple[Value, ...]:

@@ -41,6 +41,14 @@ def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native
         return layer_of(document, arrays, Options(backend=backend or ("c" if native else None)))
     except RecursionError:
         raise LoadError(f"{path} is nested too deeply") from None
+    except LoadError:
+        raise
+    except _UNFORESEEN as error:
+        raise LoadError(f"{path} does not hold together: {error!r}") from error
+
+
+#: What parts of a file that nobody would write may lead to, where no check is before it.
+_UNFORESEEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options: Options) -> TranslatedLayer:

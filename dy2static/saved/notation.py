@@ -16,7 +16,7 @@ from ..ir.types import SCALAR_KINDS, Dynamic, Extent, Never, Scalar, Stack, Tens
 from ..ir.types import List as ListType
 from ..lowering.host import Hole
 from ..symbolic.lists import EmptyCall
-from .expressions import NAME, parsed, size_of
+from .expressions import SYMBOL, parsed, size_of
 from .functions import function_of, name_of
 
 #: dtypes of arrays in a graph or in what belongs to one.
@@ -78,7 +78,7 @@ def type_in(said: Any) -> Type:
             return ListType(type_in(part))
         if kind == "stack":
             return Stack(type_in(part))
-        if kind == "size" and type(part) is str and NAME.fullmatch(part):
+        if kind == "size" and type(part) is str and SYMBOL.fullmatch(part):
             return Extent(part)
         if kind == "one of" and type(part) is list:
             return Union(tuple([type_in(alternative) for alternative in part]))

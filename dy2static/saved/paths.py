@@ -22,10 +22,14 @@ ARGUMENTS = "the arguments of a saved model are arrays, Variables, numbers, text
 #: Where in a loaded layer the objects are that are no part of it: those of closures, globals, classes.
 OUTSIDE = "_outside"
 
-_STEPS = frozenset(("dict", "slots", "item", "cell", "attr", "len", "keys"))
+_STEPS = frozenset(("dict", "item", "cell", "attr", "len", "keys"))
+_STEPS_OF_ARGUMENTS = frozenset(("item", "attr", "len", "keys"))
 
 #: Attributes that are read of Variables and arrays, which are described as wholes.
 _OF_VARIABLES = frozenset(("array", "creator_node"))
+
+#: Attributes of loaded layers that are not the model's.
+_OF_LAYERS = frozenset(("function", "mode", OUTSIDE))
 
 #: Of `PathsOut.found`.
 NOTHING: Any = object()
@@ -199,13 +203,28 @@ def paths_in(said: Sequence[Any], arrays: Mapping[str, np.ndarray], root: Option
             raise LoadError(f"{str(key)[:80]} is not a key") from None
         if parent is None:
             found.append(_start(sources, layer, held, step, key, root, places))
-        elif type(parent) is int and 0 <= parent < len(found) and step in _STEPS:
-            if step == "attr" and not (type(key) is str and key.isidentifier() and (key[:2] != "__" or key in _OF_FUNCTIONS)):
-                raise LoadError(f"{str(key)[:80]} is not an attribute")
-            found.append(sources.get(step, found[parent], key))
+        elif type(parent) is int and 0 <= parent < len(found) and type(step) is str and step in _STEPS:
+            found.append(_further(sources, layer, found[parent], step, key))
         else:
             raise LoadError(f"{str(item)[:80]} is not a step of a path")
     return layer, found
+
+
+def _further(sources: Sources, layer: Source, parent: Source, step: str, key: Any) -> Source:
+    """A path that goes on from another one, to nothing but what files hold and callers give: no attribute of a class."""
+    root = parent
+    while root.parent is not None:
+        root = root.parent
+    if root is not layer and step not in _STEPS_OF_ARGUMENTS:
+        raise LoadError(f"{str(step)[:40]} is no step from an argument")
+    if parent.kind == "dict" and not (type(key) is str and key.isidentifier() and (key[:2] != "__" or key in _OF_FUNCTIONS)) \
+            or parent.kind == "dict" and parent.parent is layer and key in _OF_LAYERS:
+        raise LoadError(f"{str(key)[:80]} is not an attribute")
+    if step != "attr" or type(key) is str and key in _OF_VARIABLES:
+        return sources.get(step, parent, key)
+    if root is not layer:
+        raise LoadError(f"{str(key)[:80]} is not an attribute of an argument")
+    return _further(sources, layer, sources.get("dict", parent), "item", key)       # all that a `State` has
 
 
 def _start(sources: Sources, layer: Source, held: Source, step: Any, key: Any, root: Optional[int],

@@ -13,9 +13,10 @@ from .. import passes
 from ..capture import materialise
 from ..errors import LoadError, SaveError
 from ..ir.graph import Graph, Value
+from ..ir.types import Dynamic, Scalar, Tensor
 from ..world.outcome import Build, End, EscapingVariable, Input, Outcome, Write
 from ..world.sources import Guard, Source
-from .expressions import parsed, size_of, text_of
+from .expressions import SYMBOL, parsed, size_of, text_of
 from .functions import function_of, name_of
 from .graphs import GraphsIn, Places, graph_out
 from .notation import ArraysOut, dtype_in, dtype_out, entry, need, size_out, value_in, value_out
@@ -27,6 +28,9 @@ _FACTS = frozenset(("type", "is", "len", "keys", "lacks"))
 
 #: What captures call what expressions use: no name that generated code has for something else.
 _BOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_[0-9]+")
+
+#: Where the functions are that they call.
+_OF_NUMBERS = ("math.", "builtins.", "operator.", "dy2static.")
 
 _WRITES = frozenset(("set", "delete", "list extend", "list assign", "deque extend", "deque assign", "set assign", "cell set",
                      "cell delete", "array", "gradient"))
@@ -285,6 +289,7 @@ class ProgramIn:
         if len(inputs) != len(self._list("inputs")) or len(inputs) != len(self.graph.inputs):
             raise LoadError("a program has other inputs than its graph")
         guards = tuple([self._guard(item) for item in self._list("guards")])
+        _check_inputs(inputs, guards)
         self.variables = [self._variable(item) for item in self._list("variables")]
         self.builds: List[Build] = []
         self.markers: Dict[int, Any] = {}
@@ -310,6 +315,8 @@ class ProgramIn:
         if type(name) is not str or not _BOUND.fullmatch(name):
             raise LoadError(f"{str(name)[:60]!r} is no name of a function")
         if type(said) is dict and "function" in said:
+            if type(said["function"]) is not str or not said["function"].startswith(_OF_NUMBERS):
+                raise LoadError(f"numbers are not computed by {str(said['function'])[:60]}")
             return name, function_of(said["function"])
         found = value_in(said, self.arrays)
         if type(found) is not float:
@@ -326,7 +333,7 @@ class ProgramIn:
         return Input(kind, value, path_at(said.get("path"), self.paths), requires_grad=requires_grad)
 
     def _variable(self, said: Any) -> EscapingVariable:
-        early = None if said.get("early") is None else self._value(said["early"])
+        early = None if need(said, dict, "a Variable").get("early") is None else self._value(said["early"])
         value, requires_grad, connected = [entry(said, *part, "a Variable") for part in
                                            (("value", str), ("requires_grad", bool), ("connected", bool))]
         return EscapingVariable(self._value(value), requires_grad, connected, early)
@@ -343,7 +350,7 @@ class ProgramIn:
         if test == "apart":
             written, others = _pair(expected)
             return Guard(None, test, (self._paths(written), self._paths(others)))
-        if test not in _TESTS:
+        if type(test) is not str or test not in _TESTS:
             raise LoadError(f"there are no guards {str(test)[:60]!r}")
         return Guard(path_at(path, self.paths), test, _TESTS[test](self, expected))
 
@@ -351,7 +358,10 @@ class ProgramIn:
         return tuple([path_at(item, self.paths) for item in need(said, list, "a list of paths")])
 
     def _shape(self, said: Any) -> Tuple[Any, ...]:
-        return tuple([size_of(n) for n in need(said, list, "a shape")])
+        shape = tuple([size_of(n) for n in need(said, list, "a shape")])
+        if not all(n >= 0 if isinstance(n, int) else SYMBOL.fullmatch(str(n)) for n in shape):
+            raise LoadError(f"{shape} is not the shape of an argument")
+        return shape
 
     def _plain(self, said: Any) -> Any:
         return value_in(said, self.arrays)
@@ -378,7 +388,7 @@ class ProgramIn:
 
     def _build(self, said: Any) -> Build:
         kind, parts = _pair(said)
-        if kind not in _BUILDS_IN:
+        if type(kind) is not str or kind not in _BUILDS_IN:
             raise LoadError(f"there are no builds {str(kind)[:60]!r}")
         return Build(kind, _BUILDS_IN[kind](self, parts))
 
@@ -420,6 +430,20 @@ class ProgramIn:
 
     def _marker(self, said: Any) -> Any:
         return self.markers.setdefault(need(said, int, "a name"), object())
+
+
+def _check_inputs(inputs: Sequence[Input], guards: Sequence[Guard]) -> None:
+    """Raise `LoadError` where a graph takes an array for more than guards say about it: native code looks at no array again."""
+    known = {(guard.source, guard.test): guard.expected[-2:] for guard in guards if guard.test in ("array", "variable")}
+    for item in inputs:
+        type_ = item.value.type
+        if item.kind in ("array", "variable"):
+            fits = isinstance(type_, Tensor) and known.get((item.source, item.kind)) == (type_.shape, type_.dtype)
+        else:
+            fits = isinstance(type_, Dynamic) if item.kind == "object" else \
+                isinstance(type_, Scalar) and type_.kind != "numpy"
+        if not fits:
+            raise LoadError(f"nothing says that {item.value} is of the type {type_}")
 
 
 def _pair(said: Any) -> Tuple[Any, Any]:

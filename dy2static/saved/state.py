@@ -159,7 +159,7 @@ class ObjectsIn:
         if kind in _VARIABLES:
             return self._variable(kind, said)
         if kind == "array":
-            return self._array(said["array"])
+            return self._array(said.get("array"))
         if kind in ("link", "list of links"):
             base = chainer.ChainList if kind == "list of links" else chainer.Chain
             return self._make_root(base) if number == self._root else base()
