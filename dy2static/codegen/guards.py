@@ -50,6 +50,7 @@ class Guards:
         self.numbers = {source: text for text, source in outcome.named}
         self.arrays: Dict[Source, str] = {}
         self.sizes: Set[Dim] = set()
+        self._is_asked = False
         self._waiting: Optional[List[Tuple[str, Tuple[bytes, np.dtype]]]] = None    # arrays that `fits` is to be asked for
 
     # --- paths ------------------------------------------------------------------------------------------------------
@@ -138,18 +139,21 @@ class Guards:
         if test == "range":
             return f"outside({self.arrays.get(guard.source, value)}, {expected[0]}, {expected[1]})"
         if test == "array":
-            return self._array_guard(value, *expected)
+            return self._array_guard(value, *expected, is_argument=guard.source.parent is None)
         kind, requires_grad, shape, dtype = expected
         array = self._array_name(guard.source)
         own = f"type({value}) is not {self.constant(kind, 'type')}"
         self.lines.append(f"if {own}: {self.fail()}")
         self.lines.append(f"{array} = {value}._data[0]")
-        inside = self._array_guard(array, shape, dtype)
+        inside = self._array_guard(array, shape, dtype, guard.source.parent is None)
         return f"{value}._requires_grad is not {requires_grad} or {value}._layout is not None{f' or {inside}' if inside else ''}"
 
-    def _array_guard(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype) -> Optional[str]:
+    def _array_guard(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool) -> Optional[str]:
         """None where it is left to `_ask_for_arrays`."""
         if self._waiting is not None and all(type(n) is int for n in shape):
+            if is_argument and shape and not self._is_asked:       # the size of a batch, which differs most often, at once
+                self._is_asked = True
+                self.lines.append(f"if {name}.shape[0] != {shape[0]}: {self.fail()}")
             self._waiting.append((name, (np.array(shape, np.int64).tobytes(), dtype)))
             return None
         wanted = f"{name}.shape != {shape}" if all(type(n) is int for n in shape) else \
