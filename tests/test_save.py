@@ -352,6 +352,43 @@ def test_function_with_a_model_of_its_closure(tmp_path):
     assert len(list(loaded.params())) == 4
 
 
+class Settings:
+    def __init__(self):
+        self.scale, self.activation, self.names = 2.0, F.tanh, ["a", "b"]
+
+
+def test_objects_that_a_model_holds(tmp_path):
+    """Plain objects, lists of Links that are no children, functions; and what programs change of them."""
+    def forward(self, x):
+        h = self.settings.activation(self.l1(x)) * self.settings.scale
+        for block in self.blocks:
+            h = block(h)
+        self.settings.scale = self.settings.scale * 0.5
+        return h, self.settings.names[0]
+    model = chain(forward, l1=linear(4, 3))
+    model.settings, model.blocks = Settings(), [L.Linear(3, 3), L.Linear(3, 3)]
+    save(model, tmp_path / "m", [InputSpec([None, 4])])
+    loaded = load(tmp_path / "m")
+    for _ in range(3):
+        assert_same(run(loaded, loaded, (array(2, 4),)), run(model, model, (array(2, 4),)))
+    assert loaded.settings.scale == 0.25 and len(list(loaded.params())) == len(list(model.params())) == 2
+
+
+def test_link_hooks(tmp_path):
+    """What hooks of children do is in the graphs, with what they keep; those of the Link itself cannot be."""
+    model = chain(lambda self, x: self.l2(F.relu(self.l1(x))), l1=linear(4, 5), l2=linear(5, 3))
+    model.l1.add_hook(chainer.link_hooks.SpectralNormalization())
+    model.l2.add_hook(chainer.link_hooks.WeightStandardization())
+    model(array(2, 4))
+    save(model, tmp_path / "m", [InputSpec([None, 4])])
+    loaded = load(tmp_path / "m")
+    for _ in range(3):
+        assert_same(run(loaded, loaded, (array(2, 4),)), run(model, model, (array(2, 4),)))
+    np.testing.assert_allclose(loaded.l1.W_u, model.l1.W_u, rtol=1e-5)
+    with pytest.raises(SaveError, match="link hooks"):
+        save(model.l1, tmp_path / "n", [InputSpec([None, 4])])
+
+
 def test_arguments_by_name(tmp_path):
     save(chain(lambda self, x, y: self.l1(x) - y, l1=linear(4, 4)), tmp_path / "m", [InputSpec([None, 4]), InputSpec([None, 4])])
     loaded = load(tmp_path / "m")

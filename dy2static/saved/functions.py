@@ -36,7 +36,7 @@ polyfit polyint polymul polysub polyval prod ptp quantile ravel ravel_multi_inde
 roots rot90 round searchsorted select setdiff1d setxor1d shape sinc size sort split squeeze stack std sum swapaxes take
 take_along_axis tensordot tile trace transpose trapezoid trapz tri tril tril_indices tril_indices_from trim_zeros triu
 triu_indices triu_indices_from union1d unique unpackbits unravel_index unstack unwrap vander var vdot vsplit vstack where
-zeros zeros_like round_ product cumproduct sometrue alltrue row_stack astype
+zeros zeros_like copyto put place putmask fill_diagonal put_along_axis round_ product cumproduct sometrue alltrue row_stack astype
 """
 _LINALG = """
 cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_norm matrix_power matrix_rank multi_dot norm pinv qr slogdet
@@ -59,7 +59,7 @@ item max mean min nonzero partition prod ptp ravel repeat reshape round searchso
 trace transpose var fill put itemset
 """.split())
 _TEXT_METHODS = frozenset(("format", "join"))
-_UFUNC_METHODS = frozenset(("reduce", "accumulate", "outer", "reduceat"))
+_UFUNC_METHODS = frozenset(("reduce", "accumulate", "outer", "reduceat", "at"))
 _ATTRIBUTES = frozenset(("T", "mT", "real", "imag", "shape", "ndim", "size", "dtype", "nbytes", "itemsize", "flat"))
 
 
@@ -125,6 +125,9 @@ def name_of(function: Any) -> Optional[Any]:
         return {"attribute": function.name} if function.name in _ATTRIBUTES else None
     if isinstance(function, attempts.Attempt):
         return {"attempt": function.__name__}
+    if isinstance(function, writes.Into):
+        inner = name_of(function.function)
+        return None if inner is None else {"into": inner}
     owner = getattr(function, "__self__", None)
     if type(owner) is str and function.__name__ in _TEXT_METHODS:
         return {f"text {function.__name__}": owner} if _is_plain_format(owner) else None
@@ -140,6 +143,8 @@ def function_of(name: Any) -> Callable[..., Any]:
     """The function that a file names.  Raises `LoadError` where it must not, or there is none here."""
     if type(name) is str and name in _tables()[0]:
         return _tables()[0][name]
+    if type(name) is dict and list(name) == ["into"]:
+        return writes.Into(function_of(name["into"]))
     if type(name) is dict and len(name) == 1 and type(next(iter(name.values()))) is str:
         (kind, text), = name.items()
         if kind == "method" and text in _METHODS:

@@ -68,7 +68,8 @@ def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options
     graphs = GraphsIn(entry(document, "graphs", list), arrays, places_in(entry(document, "places", list)), name)
     guard = Guard(place, "type", type(layer))
     outcomes = [ProgramIn(said, graphs, paths, arrays).outcome(guard) for said in entry(document, "programs", list)]
-    _adopt(layer, objects)
+    if root is None:
+        _adopt(layer, objects)
     _check_tree(layer)
     arguments = [need(word, str, "the name of an argument") for word in entry(document, "arguments", list)]
     layer.__dict__["function"] = SavedFunction(name, arguments, outcomes, _missing(document), options)
@@ -85,7 +86,7 @@ def _missing(document: Dict[str, Any]) -> List[Missing]:
 
 
 def _adopt(layer: Any, objects: ObjectsIn) -> None:
-    """Links that are no part of another one, those of closures and globals, become children of the layer."""
+    """The Links that a function uses, of its closure or of globals, become children of the layer that it has become."""
     links = [made for made in objects.made if isinstance(made, chainer.Link) and made is not layer]
     below = {id(child) for link in (*links, layer) for child in link.children()}
     for link in links:

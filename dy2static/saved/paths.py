@@ -25,6 +25,9 @@ OUTSIDE = "_outside"
 _STEPS = frozenset(("dict", "item", "cell", "attr", "len", "keys"))
 _STEPS_OF_ARGUMENTS = frozenset(("item", "attr", "len", "keys"))
 
+#: What the hooks of a Link are called in a file, where they are no hooks any more, but state of the programs.
+HOOKS = "_hooks"
+
 #: Attributes that are read of Variables and arrays, which are described as wholes.
 _OF_VARIABLES = frozenset(("array", "creator_node"))
 
@@ -105,8 +108,8 @@ class PathsOut:
         if owner is NOTHING or real is NOTHING:
             return self._add(row, "dict" if step == "slots" else step, source.key)      # in another state it is there
         if step == "item" and parent.kind in ("dict", "slots"):
-            self._describe_attribute(self._real(parent.parent), source.key, real, parent.parent)
-        elif step == "item" and not self._is_native(parent):
+            return self._add(row, step, self._describe_attribute(self._real(parent.parent), source.key, real, parent.parent))
+        if step == "item" and not self._is_native(parent):
             self.objects.set_item(owner, source.key, real, _name(parent))
         elif step in ("attr", "cell") and is_plain_object(owner):
             self.objects.set_attribute(owner, source.key if step == "attr" else "cell_contents", real, _name(parent))
@@ -114,13 +117,16 @@ class PathsOut:
             raise SaveError(f"{source.describe()} cannot be saved")
         return self._add(row, "dict" if step == "slots" else step, source.key)
 
-    def _describe_attribute(self, owner: Any, key: str, item: Any, source: Source) -> None:
+    def _describe_attribute(self, owner: Any, key: str, item: Any, source: Source) -> str:
+        """Let an object have an attribute, and give the name that it has in the file."""
         if isinstance(owner, chainer.Link):
             registered = key in owner._params or key in owner._persistent or isinstance(item, chainer.Link) and \
                 any(child is item for child in owner.children())
             if registered or key in own_attributes(owner):
-                return
+                return key
+            key = HOOKS if key == "_local_link_hooks" else key      # what they do is in the graphs: nobody is to call them
         self.objects.set_attribute(owner, key, item, _name(source))
+        return key
 
     def _is_outside(self, source: Source) -> bool:
         """Whether the path is to an object beside a layer that was loaded: ``layer.__dict__[OUTSIDE][k]``."""

@@ -18,7 +18,8 @@ from .notation import ArraysOut, entry, need, value_in, value_out
 
 #: Values that have no identity to keep.
 ATOMS = (type(None), bool, int, float, str, np.generic, np.dtype, type(Ellipsis), slice, type(chainer.mixed16))
-_CONTAINERS: Dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "set": set, "deque": collections.deque}
+_CONTAINERS: Dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "set": set, "deque": collections.deque,
+                              "ordered dict": collections.OrderedDict}
 _VARIABLES = {"variable": chainer.Variable, "parameter": chainer.Parameter}
 
 
@@ -75,8 +76,12 @@ class ObjectsOut:
         """Let the description of a list, tuple or dict have this item."""
         items = self.described[self.number(owner, name)]["items"]
         if isinstance(owner, dict):
-            if not any(known == key and type(known) is type(key) for known, _ in items):
-                items.append([key, self.reference(item, f"{name}.{key}")])
+            written = value_out(key, self.arrays)
+            pair = next((pair for pair in items if pair[0] == written and type(pair[0]) is type(written)), None)
+            if pair is None:
+                items.append([written, self.reference(item, f"{name}.{key}")])
+            elif pair[1] is None:
+                pair[1] = self.reference(item, f"{name}.{key}")
         elif items[key] is None:
             items[key] = self.reference(item, f"{name}.{key}")
 
@@ -93,7 +98,7 @@ class ObjectsOut:
         if kind == "deque":
             return {"kind": kind, "items": [self.reference(part, f"{name}.{k}") for k, part in enumerate(item)],
                     "maxlen": item.maxlen}
-        if kind == "dict":
+        if kind in ("dict", "ordered dict"):
             items = {} if "__builtins__" in item else item          # of globals what programs read only
             return {"kind": kind, "items": [[value_out(key, self.arrays), self._if_possible(part, f"{name}.{key}")]
                                             for key, part in items.items() if is_atom(key)]}

@@ -43,6 +43,9 @@ class Subject:
             self.arguments = target.function.arguments
             return
         if isinstance(target, chainer.Link):
+            if target._n_local_link_hooks:
+                raise SaveError(f"{type(target).__name__} has link hooks, which run around what is saved",
+                                hint="delete them, or save a Chain that has it as a child: hooks of children are saved")
             target = getattr(target, entry_point(type(target)))
         if isinstance(target, BoundStaticFunction):
             self.instance, self.static = target.instance, target.static

@@ -174,7 +174,7 @@ class ArrayWrites:
         if type(target) is not SymbolicArray:
             return self.capture.abort(f"numpy {name} writes into `out`")
         rest = {key: item for key, item in kwargs.items() if key != "out"}
-        self.write(target, _Into(_Method(name) if is_method else function), args, rest)
+        self.write(target, Into(_Method(name) if is_method else function), args, rest)
         return target
 
     def write(self, array: SymbolicArray, function: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]) -> None:
@@ -403,7 +403,7 @@ def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool
                for i, array in enumerate(written))
 
 
-class _Into:
+class Into:
     """``function(*args, out=array)`` as a function that writes into its first operand."""
 
     def __init__(self, function: Callable[..., Any]):
