@@ -11,6 +11,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
+from chainer.link_hooks import SpectralNormalization, WeightStandardization
 
 import dy2static
 from dy2static import InputSpec, SaveError, SaveWarning, TranslatedLayer, load, save, to_static
@@ -377,8 +378,8 @@ def test_objects_that_a_model_holds(tmp_path):
 def test_link_hooks(tmp_path):
     """What hooks of children do is in the graphs, with what they keep; those of the Link itself cannot be."""
     model = chain(lambda self, x: self.l2(F.relu(self.l1(x))), l1=linear(4, 5), l2=linear(5, 3))
-    model.l1.add_hook(chainer.link_hooks.SpectralNormalization())
-    model.l2.add_hook(chainer.link_hooks.WeightStandardization())
+    model.l1.add_hook(SpectralNormalization())
+    model.l2.add_hook(WeightStandardization())
     model(array(2, 4))
     save(model, tmp_path / "m", [InputSpec([None, 4])])
     loaded = load(tmp_path / "m")

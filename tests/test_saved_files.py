@@ -230,7 +230,7 @@ FORGERIES = {
     "a path to itself": lambda d: d["paths"].append([len(d["paths"]), "dict", None]),
     "a link in itself": lambda d: d["objects"][d["layer"]]["children"].append(["me", d["layer"]]),
     "a method of a link": lambda d: d["objects"][d["layer"]]["children"][0].__setitem__(0, "forward"),
-    "a layer that is no link": lambda d: d.update(layer=1),
+    "a layer that is no link": lambda d: d.update(layer=[o["kind"] for o in d["objects"]].index("parameter")),
     "a tuple in itself": lambda d: d["objects"].append({"kind": "tuple", "items": [{"object": len(d["objects"])}]}),
     "an array that is not there": lambda d: d["objects"].append({"kind": "array", "array": "../x"}),
     "a deque of no length": lambda d: d["objects"].append({"kind": "deque", "items": [], "maxlen": -1}),
@@ -386,7 +386,7 @@ def test_samples_of_ops_have_attributes_of_their_kinds():
     "numpy.random.set_state", "random.seed", "random.setstate", "random.shuffle", "operator.attrgetter", "operator.methodcaller",
     "operator.itemgetter", "operator.call", "warnings.filterwarnings", "os.system", "", "numpy", "numpy.add.at", "numpy.core", "math",
     {"method": "tofile"}, {"method": "dump"}, {"method": "setflags"}, {"method": "__reduce__"}, {"attribute": "base"}, {"attribute": "data"},
-    {"attribute": "ctypes"}, {"attempt": "save"}, {"at": "add"}, {"reduce": "load"}, {"reduce": 1}, {"reduce": ["add"]}, {"method": []},
+    {"attribute": "ctypes"}, {"attempt": "save"}, {"at": "load"}, {"into": "numpy.load"}, {"reduce": "load"}, {"reduce": 1}, {"reduce": ["add"]}, {"method": []},
     {"text format": "{0.x}"}, {"text format": "{0[x]}"}, {"text format": "{0:{0.x}}"}, {"text format": 1}, {"text encode": "x"}, {}, [], None,
     0, {"method": "sort", "attribute": "T"}], ids=str)
 def test_functions_that_files_must_not_name(name):
