@@ -16,7 +16,7 @@ from .graphs import GraphsIn, places_in
 from .layer import Missing, SavedFunction, TranslatedLayer, make_layer
 from .notation import entry, need
 from .paths import OUTSIDE, paths_in
-from .programs import ProgramIn
+from .programs_in import ProgramIn
 from .state import ObjectsIn
 
 

@@ -18,7 +18,7 @@ from .layer import Missing
 from .loading import layer_of
 from .notation import ArraysOut
 from .paths import PathsOut
-from .programs import Outdated, ProgramsOut
+from .programs_out import Outdated, ProgramsOut
 from .state import ObjectsOut
 from .subject import Subject
 
