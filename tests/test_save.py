@@ -358,6 +358,61 @@ class Settings:
         self.scale, self.activation, self.names = 2.0, F.tanh, ["a", "b"]
 
 
+class Translator(chainer.Chain):
+    """Two methods of one model."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.encoder, self.decoder = L.Linear(4, 3), L.Linear(3, 4)
+
+    def forward(self, x):
+        return F.mean_squared_error(self.decoder(self.encode(x)), x)
+
+    @to_static
+    def encode(self, x, scale=1.0):
+        return F.tanh(self.encoder(x)) * scale
+
+    @to_static(input_spec=[InputSpec([None, 3])])
+    def decode(self, h):
+        return self.decoder(h)
+
+    @to_static
+    def never_called(self, h):
+        return h
+
+    @to_static
+    def on_the_host(self, h):
+        open(os.devnull).close()
+        return h * 2
+
+
+def test_several_methods(tmp_path):
+    """Compiled methods that were called, or have a spec, are saved together with what a call of the Link runs."""
+    np.random.seed(0)
+    model = Translator()
+    model.encode(array(2, 4), 0.5)
+    save(model, tmp_path / "m", [InputSpec([None, 4])])
+    loaded = load(tmp_path / "m")
+    for _ in range(2):
+        for a, b in ((loaded(array(3, 4)), model(array(3, 4))), (loaded.encode(array(2, 4), scale=0.5), model.encode(array(2, 4), 0.5)),
+                     (loaded.decode(array(5, 3)), model.decode(array(5, 3)))):
+            np.testing.assert_allclose(a.array, b.array, rtol=1e-5)
+        assert not hasattr(loaded, "never_called") and not hasattr(loaded, "on_the_host")
+        save(loaded, tmp_path / "again")
+        loaded = load(tmp_path / "again")
+    optimizer = chainer.optimizers.SGD(0.1).setup(loaded)
+    loaded.cleargrads()
+    F.sum(loaded.encode(array(2, 4), 0.5)).backward()
+    optimizer.update()
+    assert not np.allclose(loaded.encode(array(2, 4), 0.5).array, model.encode(array(2, 4), 0.5).array)
+    model.on_the_host(array(2, 3))
+    with pytest.warns(SaveWarning, match="on_the_host is not saved: .*host"):
+        save(model, tmp_path / "m", [InputSpec([None, 4])])
+    save(model.encode, tmp_path / "one")
+    np.testing.assert_allclose(load(tmp_path / "one")(array(2, 4), 0.5).array, model.encode(array(2, 4), 0.5).array, rtol=1e-6)
+
+
 def test_objects_that_a_model_holds(tmp_path):
     """Plain objects, lists of Links that are no children, functions; and what programs change of them."""
     def forward(self, x):

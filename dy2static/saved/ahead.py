@@ -5,7 +5,7 @@ import dataclasses
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Sequence, Union
+from typing import Any, Dict, Union
 
 import chainer
 
@@ -13,22 +13,22 @@ from .. import pipeline
 from ..codegen.differentiate import compile_backward
 from ..native import shipped, store
 from ..options import Options
-from ..world.outcome import Outcome
 from . import files
+from .layer import TranslatedLayer
 from .notation import entry
 
 _FOLDER = "native/"
 _NAME = re.compile(rf"{_FOLDER}([0-9a-f]{{64}})\.so")
 
 
-def compiled(outcomes: Sequence[Outcome]) -> Dict[str, bytes]:
+def compiled(layer: TranslatedLayer) -> Dict[str, bytes]:
     """The libraries that the programs of a saved model use, and their backwards for all gradients, as files beside it.
 
-    outcomes: those of the model as it is loaded, since texts are compiled that a loaded model has.
+    layer: the model as it is loaded, since texts are compiled that a loaded model has.
     """
     options = Options(backend="c")
     with shipped.recorded() as builds:
-        for outcome in outcomes:
+        for outcome in [outcome for function in (layer.function, *layer.methods.values()) for outcome in function.outcomes]:
             program = pipeline.compile_outcome(dataclasses.replace(outcome, config=dict(chainer.config._local.__dict__)), options)
             if outcome.enable_backprop:
                 for segment in program.segments:

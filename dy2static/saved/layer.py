@@ -1,6 +1,7 @@
 """A model that was loaded: a Link whose call runs the programs of its file."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
@@ -12,7 +13,7 @@ from ..dispatch import Dispatcher
 from ..errors import SignatureError
 from ..options import DEFAULTS, Options
 from ..runtime.program import Program
-from ..static_function import StaticFunction
+from ..static_function import BoundStaticFunction, StaticFunction
 from ..world.outcome import Outcome
 from .inlining import inlined
 from .paths import OUTSIDE
@@ -49,6 +50,15 @@ class SavedFunction(StaticFunction):
     def stages(self, level: Any = "all", diff: bool = False) -> str:
         """Nothing: no source was transformed here."""
         return ""
+
+    def placed(self, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
+        """Arguments given by name, in their places."""
+        placed, rest = list(args), dict(kwargs)
+        for name in self.arguments[len(args):]:
+            if name not in rest:
+                break
+            placed.append(rest.pop(name))
+        return tuple(placed), rest
 
     def captured(self, capture: Any) -> Callable[..., Any]:
         """As `StaticCallable.captured`: its graph becomes part of the graph of the caller."""
@@ -127,6 +137,7 @@ class TranslatedLayer:
     """
 
     function: SavedFunction
+    methods: Mapping[str, SavedFunction] = {}
     mode: Optional[bool] = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,20 +146,21 @@ class TranslatedLayer:
         Raises `SignatureError` where the file has none, and whatever the saved function raised for such arguments.
         """
         if kwargs:
-            args, kwargs = self._placed(args, kwargs)
+            args, kwargs = self.function.placed(args, kwargs)
         if self.mode is None:
             return self.function(self, *args, **kwargs)
         with chainer.using_config("train", self.mode):
             return self.function(self, *args, **kwargs)
 
-    def _placed(self, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
-        """Arguments given by name, in their places."""
-        placed = list(args)
-        for name in self.function.arguments[len(args):]:
-            if name not in kwargs:
-                break
-            placed.append(kwargs.pop(name))
-        return tuple(placed), kwargs
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__.get("methods", {}).get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.function_of(found)
+
+    def function_of(self, function: SavedFunction) -> "SavedMethod":
+        """One of its functions, as a method of it."""
+        return SavedMethod(function, self)
 
     def train(self) -> None:
         """From now on calls run as with ``chainer.config.train`` True; until then that entry decides."""
@@ -160,8 +172,7 @@ class TranslatedLayer:
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The `Program` that runs for these arguments."""
-        args, kwargs = self._placed(args, kwargs)
-        return self.function.program(self, *args, **kwargs)
+        return self.function_of(self.function).program(*args, **kwargs)
 
     @property
     def code(self) -> str:
@@ -172,6 +183,22 @@ class TranslatedLayer:
     def graph(self) -> Any:
         """The graph of the program used last; None before the first call."""
         return self.function.graph
+
+
+class SavedMethod(BoundStaticFunction):
+    """A function of a loaded model with the layer that it belongs to."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self.static.placed(args, kwargs)
+        with contextlib.nullcontext() if self.instance.mode is None else chainer.using_config("train", self.instance.mode):
+            return self.static(self.instance, *args, **kwargs)
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """As `StaticFunction.program`."""
+        args, kwargs = self.static.placed(args, kwargs)
+        return self.static.program(self.instance, *args, **kwargs)
 
 
 class TranslatedChain(TranslatedLayer, chainer.Chain):

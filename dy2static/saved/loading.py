@@ -67,12 +67,19 @@ def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options
     name = entry(document, "name", str)
     graphs = GraphsIn(entry(document, "graphs", list), arrays, places_in(entry(document, "places", list)), name)
     guard = Guard(place, "type", type(layer))
-    outcomes = [ProgramIn(said, graphs, paths, arrays).outcome(guard) for said in entry(document, "programs", list)]
+
+    def function(said: Dict[str, Any]) -> SavedFunction:
+        arguments = [need(word, str, "the name of an argument") for word in entry(said, "arguments", list)]
+        outcomes = [ProgramIn(program, graphs, paths, arrays).outcome(guard) for program in entry(said, "programs", list)]
+        return SavedFunction(entry(said, "name", str), arguments, outcomes, _missing(said), options)
+    layer.__dict__["function"] = function(document)
+    methods = entry(document, "methods", dict)
     if root is None:
         _adopt(layer, objects)
     _check_tree(layer)
-    arguments = [need(word, str, "the name of an argument") for word in entry(document, "arguments", list)]
-    layer.__dict__["function"] = SavedFunction(name, arguments, outcomes, _missing(document), options)
+    if any(hasattr(layer, name) or not name.isidentifier() for name in methods):
+        raise LoadError("the file has methods that Links have, or have not a name")
+    layer.__dict__["methods"] = {name: function(need(said, dict, "a method")) for name, said in methods.items()}
     return layer
 
 

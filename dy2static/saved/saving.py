@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import chainer
 
@@ -26,7 +26,8 @@ from .subject import Subject
 def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None, *, native: bool = False) -> None:
     """Save a function, a method or a Link as a folder that holds its programs and its parameters, and no code.
 
-    target: what `to_static` takes, compiled or not; or a model that was loaded.
+    target: what `to_static` takes, compiled or not; or a model that was loaded.  With a Link go those of its other methods that are
+        compiled and were called, or have an ``input_spec``.
     path: the folder; a saved model that is there is replaced, at once or not at all.
     input_spec: an `InputSpec`, or an array or Variable like those of calls to come, for each positional argument but ``self``,
         in lists, tuples and dicts as the arguments are; None in a shape stands for any size.  Other values stand for themselves.
@@ -46,12 +47,27 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
 def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]],
                  native: bool = False) -> None:
     """As `save`, of what a `Subject` says."""
-    outcomes, missing = subject.outcomes(input_spec)
     arrays = ArraysOut()
     objects = ObjectsOut(arrays)
     paths = PathsOut(objects, subject.instance)
-    root = objects.number(subject.instance, "") if isinstance(subject.instance, chainer.Link) else None
     out = ProgramsOut(paths, arrays)
+    function = _function(out, subject, input_spec)
+    root = objects.number(subject.instance, "") if isinstance(subject.instance, chainer.Link) else None
+    methods = {}
+    for name, method in subject.methods():
+        try:
+            methods[name] = _function(out, method, None)
+        except SaveError as error:
+            warnings.warn(f"{method.name} is not saved: {_reason(error)}", SaveWarning, stacklevel=caller_depth())
+    document = {**function, "methods": methods, "layer": root, "objects": objects.described, "paths": paths.said(),
+                "places": out.places.said(), "graphs": out.graphs}
+    libraries = compiled(layer_of(document, arrays.named, DEFAULTS)) if native else {}
+    files.write(path, document, arrays.named, {"name": subject.name}, libraries)
+
+
+def _function(out: ProgramsOut, subject: Subject, input_spec: Optional[Sequence[Any]]) -> Dict[str, Any]:
+    """The programs of one function as JSON."""
+    outcomes, missing = subject.outcomes(input_spec)
     programs: List[Any] = []
     refused: List[Tuple[Outcome, SaveError]] = []
     for outcome in outcomes:
@@ -66,11 +82,7 @@ def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Op
             programs.append(said)
     _check(programs, refused, subject.name)
     missing += [Missing(outcome.train, outcome.enable_backprop, _reason(error)) for outcome, error in refused]
-    document = {"name": subject.name, "arguments": list(subject.arguments), "layer": root, "objects": objects.described,
-                "paths": paths.said(), "places": out.places.said(), "graphs": out.graphs, "programs": programs,
-                "missing": _distinct(missing)}
-    libraries = compiled(layer_of(document, arrays.named, DEFAULTS).function.outcomes) if native else {}
-    files.write(path, document, arrays.named, {"name": subject.name}, libraries)
+    return {"name": subject.name, "arguments": list(subject.arguments), "programs": programs, "missing": _distinct(missing)}
 
 
 def _check(programs: Sequence[Any], refused: Sequence[Tuple[Outcome, SaveError]], name: str) -> None:

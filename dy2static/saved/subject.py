@@ -18,7 +18,7 @@ from ..world.aborts import CaptureAborted
 from ..world.locations import error_location
 from ..world.outcome import Outcome
 from ..world.untouched import untouched_globals
-from .layer import Missing, TranslatedLayer
+from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
 
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4
@@ -35,12 +35,13 @@ class Subject:
     modes: Sequence[Tuple[bool, bool]] = ((False, False), (False, True), (True, True), (True, False))
 
     def __init__(self, target: Any):
-        self.saved: Optional[TranslatedLayer] = target if isinstance(target, TranslatedLayer) else None
         self.instance: Any = None
         self.static: Optional[StaticFunction] = None
+        self.is_whole = isinstance(target, chainer.Link)        # and not one method of it
+        target = target.function_of(target.function) if isinstance(target, TranslatedLayer) else target
+        self.saved: Optional[SavedFunction] = target.static if isinstance(target, SavedMethod) else None
         if self.saved is not None:
-            self.instance, self.name = target, target.function.__name__
-            self.arguments = target.function.arguments
+            self.instance, self.name, self.arguments = target.instance, self.saved.__name__, self.saved.arguments
             return
         if isinstance(target, chainer.Link):
             if target._n_local_link_hooks:
@@ -60,6 +61,18 @@ class Subject:
         self.name = self.function.__qualname__.rpartition("<locals>.")[2]
         self.arguments = positional(self.function)[self.instance is not None:]
 
+    def methods(self) -> Iterator[Tuple[str, "Subject"]]:
+        """The other methods of a Link that are compiled and were called, or have an ``input_spec``, by their names."""
+        if isinstance(self.instance, TranslatedLayer) and self.is_whole:
+            yield from ((name, Subject(getattr(self.instance, name))) for name in self.instance.methods)
+        elif self.is_whole:
+            main = entry_point(type(self.instance))
+            for name in dict.fromkeys(name for base in type(self.instance).__mro__ for name in vars(base)):
+                found = getattr(type(self.instance), name, None)
+                if isinstance(found, StaticFunction) and name != main and not hasattr(chainer.ChainList, name):
+                    if found.dispatcher.programs or found.dispatcher.options.input_spec:
+                        yield name, Subject(BoundStaticFunction(found, self.instance))
+
     def outcomes(self, input_spec: Optional[Sequence[Any]]) -> Tuple[List[Outcome], List[Missing]]:
         """What its calls are captured as, and the modes in which they cannot be.
 
@@ -68,7 +81,7 @@ class Subject:
         if self.saved is not None:
             if input_spec is not None:
                 raise SaveError("a loaded model has the programs it was saved with, and no source to make others from")
-            return list(self.saved.function.outcomes), list(self.saved.function.missing)
+            return list(self.saved.outcomes), list(self.saved.missing)
         found: List[Outcome] = []
         described: List[List[Any]] = []
         if input_spec is None and self.static is not None:
