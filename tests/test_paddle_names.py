@@ -82,7 +82,7 @@ def of_others(function, x):
 
 @pytest.mark.parametrize("given", [
     "others", "others.inner", ["others"], ("others", "others_too"), lambda inner: inner, lambda inner: [sys.modules["others"]]],
-    ids=str)
+    ids=["name", "name of an inner one", "list", "tuple", "module", "list of modules"])
 def test_ignored_functions_run_on_the_host(others, given):
     @to_static(strict=True)
     def f(x):
@@ -441,7 +441,8 @@ def test_deepcopy_of_what_is_decorated():
 
 @pytest.mark.parametrize("options, found", [
     ({"full_graph": True}, {"strict": True}), ({"full_graph": False}, {"strict": False}), ({"backend": "CINN"}, {"backend": "c"}),
-    ({"build_strategy": object()}, {}), ({"input_spec": None}, {"input_spec": ()})], ids=str)
+    ({"build_strategy": object()}, {}), ({"input_spec": None}, {"input_spec": ()})],
+    ids=["full_graph", "not full_graph", "CINN", "build_strategy", "no input_spec"])
 def test_options_of_paddle(options, found):
     asked = to_static(doubled, **options).dispatcher.options
     assert {name: getattr(asked, name) for name in found} == found
