@@ -1,5 +1,6 @@
 """Sizes that differ from call to call: one program serves them all, where the function does not need their numbers."""
 import copy
+import math
 
 import chainer
 import chainer.functions as F
@@ -359,6 +360,43 @@ def test_sizes_of_what_numpy_gives(name):
             assert np.shape(mine) == np.shape(eager) and np.array_equal(mine, eager), n
     assert static.cache_info().captures == (captures or static.cache_info().captures)
     assert static.cache_info().fallbacks == 0
+
+
+#: name: (what is made of an array with a size as a number, whether a program serves all).
+NUMBERS = {
+    "float": (lambda x: x / float(len(x)), True), "int": (lambda x: x / int(len(x)), True), "root": (lambda x: x / math.sqrt(len(x)), True),
+    "root of NumPy's": (lambda x: x * float(np.sqrt(len(x))), True), "of NumPy's type": (lambda x: x / np.float32(len(x)), True),
+    "power": (lambda x: x * len(x) ** 0.5, True), "quotient": (lambda x: x * (1 / len(x)), True), "negative": (lambda x: x * -len(x), True),
+    "divmod": (lambda x: x * divmod(len(x), 4)[1], True), "distance": (lambda x: x * abs(len(x) - 5), True),
+    "rounded": (lambda x: x * round(len(x) / 3), True), "of the whole": (lambda x: x / x.size + x.array.size, True),
+    "product": (lambda x: x / float(np.prod(x.shape[1:]) * x.shape[0]), True), "sum": (lambda x: x * sum(x.shape), True),
+    "compared": (lambda x: x if 3 < len(x) <= 7 else -x, True), "among": (lambda x: x * 2 if len(x) in (5, 7) else x, True),
+    "odd": (lambda x: x * 2 if len(x) % 2 else x * 3, True), "shape": (lambda x: x if x.shape == (5, 2) else -x, True),
+    "middle": (lambda x: x[len(x) // 2:] + x[len(x) - 1], True), "drawn up to": (lambda x: x[np.random.randint(0, len(x), 3)], True),
+    "permutation": (lambda x: x[np.random.permutation(len(x))], True), "choice": (lambda x: x[np.random.choice(len(x), len(x))], True),
+    "range of floats": (lambda x: x * np.arange(len(x), dtype="f")[:, None], True), "sorted": (lambda x: x * sorted(x.shape)[0], True),
+    "in an array": (lambda x: x * float(np.array([len(x), 1]).sum()), True), "repeated": (lambda x: F.repeat(x, len(x), axis=0), True),
+    "broadcast": (lambda x: F.broadcast_to(F.sum(x, axis=0), (len(x), 2)), True), "filled up": (lambda x: F.pad(x, ((0, 300 - len(x)), (0, 0)), "constant"), False),
+    "key": (lambda x: x * {5: 1, 3: 4}.get(len(x), 2), False), "key of a shape": (lambda x: x * {(5, 2): 3}.get(x.shape, 2), False),
+    "in a set": (lambda x: x * len({len(x), 5}), False), "place in a list": (lambda x: x * [1, 2, 3, 4][min(len(x), 3)], False),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_sizes(name):
+    function, serves_all = NUMBERS[name]
+    static, sizes = to_static(function), (15, 16, 17, 5, 3, 2, 7, 250)
+    for n in sizes:
+        found = []
+        for f in (function, static):
+            x = chainer.Variable(np.random.RandomState(n).rand(n, 2).astype("f"))
+            np.random.seed(n)
+            y = f(x)
+            F.sum(y * y).backward()
+            found.append((y.array, x.grad, np.random.rand(1)))
+        for eager, mine in zip(*found):
+            testing.assert_allclose(mine, eager, rtol=1e-4, atol=1e-5)
+    assert static.cache_info().captures == (3 if serves_all else len(sizes)) and static.cache_info().fallbacks == 0
 
 
 def test_sizes_that_were_equal_and_are_not_any_more():

@@ -29,6 +29,9 @@ class NumberCalls:
         return Range(self.capture, *bounds) if unknown else range(*bounds)
 
     def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+        if cls is int and len(args) == 1 and type(args[0]) is Size:
+            return args[0]
+        args = tuple(map(without_sizes, args)) if len(args) == 1 else args
         if len(args) == 1 and type(args[0]) is SymbolicArray:
             return self.capture.numpy_call(cls, args, kwargs)
         if len(args) == 1 and type(args[0]) is SymbolicScalar:
@@ -85,6 +88,7 @@ class NumberCalls:
         return {**kwargs, "key": self.callee(kwargs["key"])} if callable(kwargs.get("key")) else kwargs
 
     def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(without_sizes, args))
         symbolic = [x for x in args if type(x) is SymbolicScalar]
         if symbolic and not kwargs and all(type(x) in (int, float, bool, SymbolicScalar) for x in args):
             if all(x.text is not None for x in symbolic):

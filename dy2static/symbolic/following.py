@@ -42,10 +42,10 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
         index = filled[1] if isinstance(filled[1], tuple) else (filled[1],)
         op, of = OPS["getitem"], filled[0].type
         return op.infer(of, **op.canonical(of, index=index))
-    if function is np.arange and not kwargs and all(type(n) is int or isinstance(n, Dim) for n in filled):
+    if function is np.arange and set(kwargs) <= {"dtype"} and all(type(n) is int or isinstance(n, Dim) for n in filled):
         start, stop, step = filled if len(filled) == 3 else (*filled, 1) if len(filled) == 2 else (0, filled[0], 1)
         if type(step) is int and step > 0:
-            return Tensor((maximum(0, (stop - start + step - 1) // step),), np.arange(1).dtype)
+            return Tensor((maximum(0, (stop - start + step - 1) // step),), np.arange(1, **kwargs).dtype)
     return None
 
 

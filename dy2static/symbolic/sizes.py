@@ -18,6 +18,9 @@ class Size(Dim):
 
     __slots__ = ("capture",)
 
+    #: Numbers of NumPy leave arithmetic to the size.
+    __array_ufunc__ = None
+
     def __init__(self, capture: Any, size: Dim):
         self.capture = capture
         self._set(size._terms)
@@ -49,7 +52,9 @@ class Size(Dim):
         self.capture.abort("a size that is known at run time only decides something here", sizes=self.symbols)
 
     __int__ = __index__
-    __hash__ = Dim.__hash__
+
+    def __hash__(self) -> int:
+        return hash(self.__index__())                   # equal numbers are equal keys
 
     def _text(self, *_: Any) -> str:
         return self.capture.abort("the text of a size that is known at run time only", sizes=self.symbols)
