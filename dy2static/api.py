@@ -13,6 +13,7 @@ from .dispatch import clear_all, enable
 from .errors import SignatureError
 from .options import Options
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
+from .saved.layer import TranslatedLayer
 from .static_function import BoundStaticFunction, StaticFunction, entry_point
 
 
@@ -54,7 +55,7 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
 def _compile(target: Any, options: Options) -> Any:
     if target is None:
         return lambda actual: _compile(actual, options)
-    if isinstance(target, StaticCallable):
+    if isinstance(target, (StaticCallable, TranslatedLayer)):
         return target
     if isinstance(target, types.FunctionType):
         return target if getattr(target, NOT_STATIC, False) else StaticFunction(target, options)

@@ -33,6 +33,10 @@ def _is_size(value: Any) -> bool:
     return _is_int(value) or isinstance(value, Dim)
 
 
+def _is_positive(value: Any) -> bool:
+    return _is_size(value) and (isinstance(value, Dim) or value > 0)
+
+
 def _is_number(value: Any) -> bool:
     return type(value) in (bool, int, float) or isinstance(value, (np.number, np.bool_))
 
@@ -96,9 +100,9 @@ KINDS: Dict[str, Test] = {
                      "rmax", "dmax", "fill", "ignored", "value"), _is_number),
     **dict.fromkeys(("start", "stop", "step"), _either(_is_number, _is_size)),
     **dict.fromkeys(("x_min", "x_max", "eps", "order"), _or_none(_is_number)),
-    **dict.fromkeys(("by", "reads", "tag", "groups", "offset", "count"), _is_int),
-    **dict.fromkeys(("shape", "sizes", "kernel"), _sizes),
-    **dict.fromkeys(("stride", "pad", "dilate"), _or_none(_sizes)),
+    **dict.fromkeys(("by", "reads", "tag", "offset", "count"), _is_int),
+    **dict.fromkeys(("shape", "sizes"), _sizes),
+    **dict.fromkeys(("kernel", "stride", "dilate"), _or_none(_tuple_of(_is_positive))),     # NumPy's views trust them
     **dict.fromkeys(("inputs",), _tuple_of(_letters)),
     **dict.fromkeys(("output", "letters"), _letters),
     **dict.fromkeys(("mode", "function"), _word),
@@ -106,8 +110,10 @@ KINDS: Dict[str, Test] = {
     **dict.fromkeys(("type", "elem"), _is_type),
     "axes": _or_none(_ints), "axis": _or_none(_either(_is_int, _ints)), "carried": _or_none(_is_int), "dtype": _or_none(_is_dtype),
     "extent": lambda value: isinstance(value, Dim) and SYMBOL.fullmatch(str(value)) is not None,
-    "extents": _tuple_of(_is_extent), "given": _text("[<>]*"), "index": _index, "keywords": _tuple_of(_is_setting),
-    "message": _text(r"(?s).*"), "op": _text("[<>=!]=|[<>]"), "ratio": _tuple_of(_or_none(_is_int)),
+    "extents": _tuple_of(_is_extent), "given": _text("[<>]*"), "groups": _is_positive,
+    "index": _index, "keywords": _tuple_of(_is_setting),
+    "message": _text(r"(?s).*"), "op": _text("[<>=!]=|[<>]"),
+    "pad": _or_none(_sizes), "ratio": _tuple_of(_or_none(_is_int)),
     "refuse": _or_none(_is_a(EmptyCall)), "size": _either(_is_size, _sizes), "types": _tuple_of(_is_type),
     "width": _tuple_of(_is_of(2, _sizes)),
 }

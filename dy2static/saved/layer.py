@@ -10,7 +10,7 @@ import chainer
 from .. import pipeline
 from ..codegen.guards import Guards, compile_diagnosis
 from ..dispatch import Dispatcher
-from ..errors import SignatureError
+from ..errors import InternalError, LoadError, SignatureError
 from ..options import DEFAULTS, Options
 from ..runtime.program import Program
 from ..static_function import BoundStaticFunction, StaticFunction
@@ -92,8 +92,12 @@ class SavedDispatcher(Dispatcher):
         return self.cache.call_of(program)(args, kwargs)
 
     def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+        _forget_removed_hooks(args[0])
         outcome = self._fitting(args, kwargs)
-        program = pipeline.compile_outcome(outcome, self.options)
+        try:
+            program = pipeline.compile_outcome(outcome, self.options)
+        except InternalError as error:                  # what holds of every capture may not of what a file says
+            raise LoadError(f"a program of the loaded model cannot be compiled: {error.args[0]}") from error
         self.captures += 1
         self.cache.put(program, self._call_of(program))
         return program
@@ -127,6 +131,13 @@ class SavedDispatcher(Dispatcher):
     def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""
         raise SignatureError("a loaded model has no source that could be explained", hint="print its `program(...).graph`")
+
+
+def _forget_removed_hooks(layer: chainer.Link) -> None:
+    """Programs were captured where no Link of the model had hooks: one whose last hook was deleted has none, either."""
+    for link in layer.links():
+        if "_local_link_hooks" in link.__dict__ and not link.__dict__["_local_link_hooks"]:
+            del link.__dict__["_local_link_hooks"]
 
 
 class TranslatedLayer:
