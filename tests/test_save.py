@@ -283,6 +283,27 @@ def test_state_of_calls(tmp_path):
     assert_same(run(loaded, loaded, (array(2, 3),)), run(model, model, (array(2, 3),)))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_state_of_calls_to_come(backend, tmp_path):
+    """A recurrent model that was never called: the state before the first step, and after it, for any size of a batch."""
+    np.random.seed(0)
+    model = Stateful()
+    save(model, tmp_path / "m", [InputSpec([None, 3])])
+    assert model.lstm.h is None and model.steps == 0
+    loaded = load(tmp_path / "m", backend=backend)
+    for n in (3, 1, 5):
+        model.lstm.reset_state()
+        loaded.lstm.h = loaded.lstm.c = None
+        losses = []
+        for each in (model, loaded):
+            losses.append(sum([F.sum(each(array(n, 3, seed=k)) ** 2) for k in range(4)]))
+            each.cleargrads()
+            losses[-1].backward()
+        np.testing.assert_allclose(losses[1].array, losses[0].array, rtol=1e-5)
+        np.testing.assert_allclose(loaded.lstm.upward.W.grad, model.lstm.upward.W.grad, rtol=1e-4, atol=1e-6)
+    assert loaded.seen == model.seen
+
+
 def test_second_order(tmp_path):
     model = CASES["shared"].make()
     save(model, tmp_path / "m", [InputSpec([None, 4])])

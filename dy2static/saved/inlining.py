@@ -7,7 +7,7 @@ import chainer
 
 from ..errors import InternalError
 from ..ir.building import current
-from ..ir.dims import Dim, Size, equal, less
+from ..ir.dims import Dim, Size, at_least, equal, less
 from ..ir.graph import Graph, Value
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
@@ -92,12 +92,12 @@ class _Call:
             return False
 
     def has_shape(self, found: Sequence[Size], expected: Sequence[Size]) -> bool:
-        """Whether sizes are as expected, where symbols stand for any that are two or more."""
+        """Whether sizes are as expected, where symbols stand for any that are not too small."""
         if len(found) != len(expected):
             return False
         for n, wanted in zip(found, expected):
             if isinstance(wanted, Dim) and len(wanted.symbols) == 1 and wanted == Dim(wanted.symbols[0]):
-                if wanted.symbols[0] not in self.sizes and less(1, n):
+                if wanted.symbols[0] not in self.sizes and less(at_least(wanted.symbols[0]) - 1, n):
                     self.sizes[wanted.symbols[0]] = n
                 wanted = self.sizes.get(wanted.symbols[0], 0)
             if equal(n, wanted) is not True:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import chainer
 
@@ -11,7 +11,7 @@ from ..call_specs import Form, Sharing, examples, forms, normal, sharings, sizes
 from ..capture.free_sizes import FreeSizes, SizeHistory
 from ..dispatch import positional
 from ..errors import Dy2StaticError, SaveError, SignatureError
-from ..input_spec import free_axes
+from ..input_spec import Axis, free_axes
 from ..ir.dims import SizeNeeded
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from ..world.aborts import CaptureAborted
@@ -19,6 +19,10 @@ from ..world.locations import error_location
 from ..world.outcome import Outcome
 from ..world.untouched import untouched_globals
 from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
+from .successors import successor_of
+
+#: So many states of a model follow each other that are of other kinds: before the first call, after it, after the second.
+_MOST_STATES = 4
 
 #: So often a capture is repeated because a number turned out to be counted up.
 _MOST_TRIES = 4
@@ -133,7 +137,7 @@ class Subject:
         for sharing in self.sharings(specs):
             all_free, *with_ones = sizes_of(sharing)
             try:
-                found = [self._capture(specs, form, sharing, all_free)]
+                found = self._capture(specs, form, sharing, all_free)
             except SaveError as refused:
                 error = refused
                 continue
@@ -144,7 +148,7 @@ class Subject:
         """Captures for sizes of one, where a function takes them."""
         for sizes in every:
             try:
-                yield self._capture(specs, form, sharing, sizes)
+                yield from self._capture(specs, form, sharing, sizes)
             except SaveError:
                 continue
 
@@ -152,24 +156,39 @@ class Subject:
         """Which free sizes may be one, in the order in which that is tried."""
         return sharings(specs)
 
-    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any) -> Outcome:
-        """One capture; no axis that a spec leaves free is fixed.  Raises `SaveError`."""
+    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any) -> List[Outcome]:
+        """A call, and those that follow in other states of the model; no axis that a spec leaves free is fixed.
+
+        Raises `SaveError`.
+        """
         args = examples(specs, form, sharing, sizes)
-        args = args if self.instance is None else (self.instance, *args)
         wanted = free_axes(specs, ("self", *self.arguments) if self.instance is not None else self.arguments)
+        instance, found = self.instance, []
+        while len(found) < _MOST_STATES:
+            outcome, numbers = self._state(args if self.instance is None else (instance, *args), wanted)
+            found.append(outcome)
+            successor = None if self.instance is None else successor_of(outcome, instance, numbers)
+            if successor is None:
+                break
+            instance, wanted = successor.instance, wanted | successor.free
+        return found
+
+    def _state(self, args: Tuple, wanted: Set[Axis]) -> Tuple[Outcome, Dict[str, int]]:
+        """A call in one state of the model, and the sizes that its symbols had."""
         varying: Set[Tuple] = set()
         for _ in range(_MOST_TRIES):
-            outcome = self._trace(args, varying, wanted)
+            sizes = FreeSizes(SizeHistory(), (), False, wanted)
+            outcome = self._trace(args, varying, sizes)
             counted = _counted(outcome) - varying
             if not counted:
                 break
             varying |= counted
-        return outcome
+        return outcome, {str(symbol): sizes.seen[path][axis] for (path, axis), symbol in sizes.free.items()}
 
-    def _trace(self, args: Tuple, varying: Set[Tuple], wanted: Any) -> Outcome:
+    def _trace(self, args: Tuple, varying: Set[Tuple], sizes: FreeSizes) -> Outcome:
         try:
             with untouched_globals():
-                return pipeline.trace(self.function, args, {}, varying, {}, FreeSizes(SizeHistory(), (), False, wanted))
+                return pipeline.trace(self.function, args, {}, varying, {}, sizes)
         except CaptureAborted as stop:
             hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
             raise SaveError(f"{self.name} cannot be saved: {stop.reason}", stop.at, hint) from None
