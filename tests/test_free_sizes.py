@@ -152,6 +152,7 @@ FREE = {
     "list of arrays": (lambda net, xs: sum([F.sum(net.l1(x) ** 2) for x in xs]), lambda n: ([floats(n, 6), floats(n + 1, 6)],)),
     "dict of arrays": (lambda net, d: F.sum(net.l1(d["x"]) * d["w"]), lambda n: ({"x": floats(n, 6), "w": floats(n, 6)},)),
     "extremes": (lambda net, x: F.sum(F.max(x, axis=0)) + F.sum(F.min(x, axis=1)), lambda n: (floats(n, 6),)),
+    "places of extremes": (lambda net, x: F.sum(x * (F.argmin(x).array + F.argmax(x, axis=0).array)), lambda n: (floats(n, 6),)),
     "reshape": (lambda net, x: F.sum(F.transpose(F.reshape(x, (x.shape[0], 2, 3)), (1, 0, 2)) ** 2), lambda n: (floats(n, 6),)),
     "split": (lambda net, x: F.sum(F.split_axis(x, 2, axis=1)[0] ** 2), lambda n: (floats(n, 6),)),
     "pad": (lambda net, x: F.sum(F.pad(x, ((0, 0), (1, 1)), "constant") ** 2), lambda n: (floats(n, 6),)),
@@ -255,7 +256,7 @@ def test_one_program_serves_all(name):
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["images", "loss", "attention over steps", "neighbours", "indices", "images of any size",
-                                  "images back", "drawn", "lstm", "over steps"])
+                                  "images back", "drawn", "lstm", "over steps", "places of extremes"])
 def test_native_code_of_any_size(name):
     function, make_args = FREE[name]
     static = to_static(function, backend="c")

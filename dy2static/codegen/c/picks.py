@@ -12,6 +12,7 @@ from ...ir.dims import broadcast_shapes
 from ...ir.graph import Node, Value
 from ...ir.template import AT
 from ...ir.types import Tensor
+from .extents import is_known
 from .nests import along, at, checked_index, loops, zeros
 from .places import Place, broadcast, compact_strides, indexed, place_of
 
@@ -54,7 +55,7 @@ def _argument(writer: Any, node: Node) -> None:
     target = writer.name(value) if value.ndim else None
     if target is None:
         writer.line(f"int64_t {writer.local(value)} = 0;")
-    if inner == 1 and 0 < count < 2 ** 31:
+    if inner == 1 and is_known(count) and 0 < count < 2 ** 31:
         _argument_of_rows(writer, node, source, target)
         return
     sign, opposite = (">", "islessequal") if node.op.name == "argmax" else ("<", "isgreaterequal")
