@@ -131,6 +131,59 @@ def backwards(net, x):
     return F.sum(h)
 
 
+def in_place(net, x):
+    a = x.array.copy()
+    a[0] = 5
+    a[-1] += 1
+    a[:len(x) // 2] *= 2
+    a[:7] -= 3
+    return F.sum(x * a)
+
+
+def halving(net, x):
+    n, steps = len(x), 0
+    while n > 1:
+        n, steps = n // 2, steps + 1
+    return F.sum(x) * steps
+
+
+def largest(net, x):
+    best = None
+    for i in range(len(x)):
+        norm = F.sum(x[i] ** 2)
+        if best is None or float(norm.array) > float(best.array):
+            best = norm
+    return best
+
+
+def until(net, x):
+    total = 0.0
+    for i, row in enumerate(x):
+        if i % 3 == 1:
+            continue
+        total = total + F.sum(row)
+        if float(total.array) > 1:
+            break
+    else:
+        total = total * 3
+    return total * i
+
+
+def pairs(net, x):
+    total = F.sum(x) * 0
+    for i in range(len(x)):
+        for j in range(i):
+            total = total + F.sum(x[i] * x[j])
+    return total
+
+
+def moving(net, x):
+    net.batch_norm.avg_mean[:] *= 0.5
+    for row in x.array:
+        net.batch_norm.avg_mean[:] += row[:4] * 0.1
+    return F.sum(x) * net.batch_norm.avg_mean[0]
+
+
 def over_columns(net, x):
     h = np.zeros((x.shape[0], 6), "f")
     for i in range(x.shape[1]):
@@ -189,6 +242,9 @@ FREE = {
     "over arrays": (over_arrays, lambda n: (floats(n, 2, 6),)), "stacked states": (stacked_states, lambda n: (floats(n, 2, 6),)),
     "next steps": (next_steps, lambda n: (floats(n, 2, 6),)), "over columns": (over_columns, lambda n: (floats(n, n + 1, 6),)),
     "iterators": (with_iterators, lambda n: (floats(n, 2, 6),)), "backwards": (backwards, lambda n: (floats(n, 2, 6),)),
+    "in place": (in_place, lambda n: (floats(n, 6),)), "halving": (halving, lambda n: (floats(n, 6),)),
+    "largest": (largest, lambda n: (floats(n, 6),)), "until": (until, lambda n: (floats(n, 6),)), "pairs": (pairs, lambda n: (floats(n, 6),)),
+    "moving": (moving, lambda n: (floats(n, 6),)),
     "two axes": (lambda net, x: F.sum(F.softmax(x, axis=1) ** 2), lambda n: (floats(n, n + 2),)),
 }
 

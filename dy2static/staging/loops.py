@@ -14,6 +14,7 @@ from ..runtime.dy import Undefined
 from ..symbolic.kinds import name_at, number_kind
 from ..symbolic.lists import Contents, GrownSlot, ListSlot, flags_of, is_list, known_length, truth_of
 from ..symbolic.rollback import WHOLE, Snapshot
+from ..symbolic.sizes import without_sizes
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from ..world.aborts import CaptureAborted
 from ..world.regions import close, free_values
@@ -54,6 +55,7 @@ class Loops:
         What the body changes becomes state of the loop: found by capturing it until nothing new changes.  Where that
         cannot be carried, because it is of another kind before the loop, the first iteration is taken out of it.
         """
+        state = tuple(map(without_sizes, state))
         side = self.path.side(self.predicate(again), self.capture.builder.nodes)
         if side is not None:
             return dy.while_(test, body, body(*state), names=names) if side else state

@@ -30,11 +30,13 @@ _FOLLOWING = frozenset("""
 
 
 def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
-    """The type of a result that is known without a trial: of parts of an array, of a range; None for others.
+    """The type of a result that is known without a trial: of parts of an array, of what is written, of a range; None for others.
 
     types: of the operands; the `Dim` for one that is a size.
     """
     args, kwargs = template
+    if getattr(function, "__name__", "") in ("_write", "_write_checked"):
+        return types[args[0].index]
     if function is not operator.getitem and function is not np.arange:
         return None
     filled = fill(args, [t if isinstance(t, Dim) else Value(t) for t in types])

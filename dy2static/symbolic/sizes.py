@@ -202,7 +202,8 @@ def infer_sized(infer: Callable, function: Callable, template: Any, operands: Se
     types = [new.capture.dimensions.get(v, v.type) for v in operands]
     exact = result_of(function, template, types) if _symbols(types) else None
     names: Dict[str, Dim] = {}
-    types = [_named(t, names) for t in types]
+    if exact is None:
+        types = [_named(t, names) for t in types]
     symbols = sorted(_symbols(types))
     trials = _bindings(set(symbols)) or [{}]
     tried = [infer(function, template, [bound(t, bindings) for t in types]) for bindings in trials]

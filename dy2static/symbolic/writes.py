@@ -296,6 +296,8 @@ class ArrayWrites:
 
     def _shared(self, made: _Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""
+        if made.function is operator.getitem and _selects_a_view(made.args[1]):
+            return {frozenset((id(made.args[0]),))}
         found = set()
         arrays = [made.array, *operands, *(self._root(x)[0] for x in operands)]
         trials = few_trials([made.args, made.kwargs], [x.type for x in arrays])
@@ -469,6 +471,14 @@ def arrays_in(item: Any) -> List[SymbolicArray]:
     if type(item) is slice:
         item = [item.start, item.stop, item.step]
     return [array for part in item for array in arrays_in(part)] if isinstance(item, (tuple, list)) else []
+
+
+def _selects_a_view(index: Any) -> bool:
+    """Whether an index is of slices and whole numbers only, one slice at least."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(type(entry) is slice for entry in entries) and all(
+        entry is None or entry is Ellipsis or type(entry) in (slice, int, SymbolicScalar) or isinstance(entry, Dim)
+        for entry in entries)
 
 
 def _sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> Any:
