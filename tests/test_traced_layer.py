@@ -367,3 +367,13 @@ def test_another_process_needs_no_model(tmp_path):
     subprocess.run([sys.executable, "-c", text], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(root)})
     found = np.load(tmp_path / "found.npz")
     same([found["arr_0"], found["arr_1"]], [expected["left"], expected["right"][1]])
+
+
+def test_names_of_an_input_spec(tmp_path):
+    """`save` keeps them, and an executor feeds by them."""
+    dy2static.save(lambda x, y: x * 2 + y, tmp_path / "m", [InputSpec([None, 2], name="image"), InputSpec([None, 2])])
+    program, names, targets = load_inference_model(tmp_path / "m")
+    assert names == ["image", "y"]
+    ones = np.ones((3, 2), np.float32)
+    found, = Executor().run(program, feed={"image": ones, "y": ones}, fetch_list=targets)
+    np.testing.assert_array_equal(found, 3 * ones)

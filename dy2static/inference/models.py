@@ -58,7 +58,7 @@ class Part(Subject):
         """As `Subject.outcomes`; without the rest."""
         found, missing = super().outcomes(input_spec)
         found = [outcome for outcome in found if (outcome.train, outcome.enable_backprop) in self.modes]
-        self.arguments = tuple([self._names[k] for k in self._fed])
+        self.arguments, self.feeds = tuple([self._names[k] for k in self._fed]), {}
         return [restricted(outcome, self._names, self._fed, self._fetched) for outcome in found], missing
 
 
@@ -87,7 +87,7 @@ def load_inference_model(path: Union[str, os.PathLike], executor: Any = None) ->
     outcome = next((found for found in outcomes if found.train is train and not found.enable_backprop), None)
     if outcome is None:
         raise LoadError(f"{path} has no program without gradients")
-    program = Interface(outcome, ("self", *layer.function.arguments)).program(layer, 1, train=train, program=layer)
+    program = Interface(outcome, ("self", *layer.function.feeds)).program(layer, 1, train=train, program=layer)
     return program, program.feed_names, program.fetch_targets
 
 

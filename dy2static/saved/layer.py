@@ -32,14 +32,15 @@ class Missing:
 class SavedFunction(StaticFunction):
     """The function of a loaded model: its programs are those of the file, compiled when they are first needed.
 
-    It takes the layer and the arguments.  arguments: the names of these.
+    It takes the layer and the arguments.  arguments: the names of these.  feeds: as an ``input_spec`` named them.
     """
 
     def __init__(self, name: str, arguments: Sequence[str], outcomes: Sequence[Outcome], missing: Sequence[Missing],
-                 options: Options = DEFAULTS):
+                 options: Options = DEFAULTS, feeds: Sequence[str] = ()):
         super().__init__(_no_python, options, SavedDispatcher(outcomes, missing, options))
         self.__qualname__ = self.__name__ = name
         self.arguments, self.outcomes, self.missing = tuple(arguments), tuple(outcomes), tuple(missing)
+        self.feeds = tuple(feeds)
 
     @property
     def code(self) -> str:

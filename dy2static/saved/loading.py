@@ -71,7 +71,10 @@ def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options
     def function(said: Dict[str, Any]) -> SavedFunction:
         arguments = [need(word, str, "the name of an argument") for word in entry(said, "arguments", list)]
         outcomes = [ProgramIn(program, graphs, paths, arrays).outcome(guard) for program in entry(said, "programs", list)]
-        return SavedFunction(entry(said, "name", str), arguments, outcomes, _missing(said), options)
+        feeds = [need(word, str, "the name of an input") for word in entry(said, "feeds", list)]
+        if len(feeds) != len(arguments):
+            raise LoadError("the names of inputs are not those of the arguments")
+        return SavedFunction(entry(said, "name", str), arguments, outcomes, _missing(said), options, feeds)
     layer.__dict__["function"] = function(document)
     methods = entry(document, "methods", dict)
     if root is None:

@@ -82,7 +82,8 @@ def _function(out: ProgramsOut, subject: Subject, input_spec: Optional[Sequence[
             programs.append(said)
     _check(programs, refused, subject.name)
     missing += [Missing(outcome.train, outcome.enable_backprop, _reason(error)) for outcome, error in refused]
-    return {"name": subject.name, "arguments": list(subject.arguments), "programs": programs, "missing": _distinct(missing)}
+    return {"name": subject.name, "arguments": list(subject.arguments), "programs": programs, "missing": _distinct(missing),
+            "feeds": [subject.feeds.get(k, name) for k, name in enumerate(subject.arguments)]}
 
 
 def _check(programs: Sequence[Any], refused: Sequence[Tuple[Outcome, SaveError]], name: str) -> None:

@@ -11,7 +11,7 @@ from ..call_specs import Form, Sharing, examples, forms, normal, sharings, sizes
 from ..capture.free_sizes import FreeSizes, SizeHistory
 from ..dispatch import positional
 from ..errors import Dy2StaticError, SaveError, SignatureError
-from ..input_spec import Axis, free_axes
+from ..input_spec import Axis, InputSpec, free_axes
 from ..ir.dims import SizeNeeded
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from ..world.aborts import CaptureAborted
@@ -31,7 +31,8 @@ _MOST_TRIES = 4
 class Subject:
     """What `save` was given.
 
-    instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
+    instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.  feeds: names that an
+        ``input_spec`` gives to some of them.
     modes: ``chainer.config.train`` and ``enable_backprop`` of what is captured, in this order; training as the first must be there.
     Raises `SignatureError` for what has no function.
     """
@@ -41,11 +42,13 @@ class Subject:
     def __init__(self, target: Any):
         self.instance: Any = None
         self.static: Optional[StaticFunction] = None
+        self.feeds: Dict[int, str] = {}
         self.is_whole = isinstance(target, chainer.Link)        # and not one method of it
         target = target.function_of(target.function) if isinstance(target, TranslatedLayer) else target
         self.saved: Optional[SavedFunction] = target.static if isinstance(target, SavedMethod) else None
         if self.saved is not None:
             self.instance, self.name, self.arguments = target.instance, self.saved.__name__, self.saved.arguments
+            self.feeds = dict(enumerate(self.saved.feeds))
             return
         if isinstance(target, chainer.Link):
             if target._n_local_link_hooks:
@@ -98,6 +101,7 @@ class Subject:
                         described.append(specs)
         if input_spec is not None:
             described = [[normal(spec) for spec in input_spec]]
+            self.feeds = {k: spec.name for k, spec in enumerate(input_spec) if isinstance(spec, InputSpec) and spec.name}
         missing: List[Missing] = []
         for specs in described:
             made, failed = self._captured(specs)
