@@ -2,8 +2,9 @@
 
     python benchmarks/free_sizes.py [--threads 1]
 
-Batches of an MLP and of a small convolutional network: loss and gradients, per call.  First a program for each size is
-measured (``dynamic=False``), then the one for all sizes, both as native code and as NumPy calls, alternately in one process.
+Batches of an MLP and of a small convolutional network, and sequences for an LSTM: loss and gradients, per call.  First a
+program for each size is measured (``dynamic=False``), then the one for all sizes, both as native code and as NumPy calls,
+alternately in one process.
 """
 import argparse
 import os
@@ -44,6 +45,21 @@ class CNN(chainer.Chain):
         return F.softmax_cross_entropy(self.fc(h), t)
 
 
+class Steps(chainer.Chain):
+    """Of one sequence for each sample: as many steps as there are."""
+
+    def __init__(self, units):
+        super().__init__()
+        with self.init_scope():
+            self.lstm, self.fc = L.LSTM(units, units), L.Linear(units, 10)
+
+    def loss(self, x, t):
+        self.lstm.reset_state()
+        for row in F.separate(x):
+            h = self.lstm(row)
+        return F.sum(self.fc(h) ** 2)
+
+
 def step(model, loss, x, t):
     """One call and its gradients."""
     def run():
@@ -69,11 +85,11 @@ def candidates(model, shape, batch):
     return found
 
 
-print(f"{'':<24}{'eager':>10}{'NumPy: one, many sizes':>30}{'C: one, many sizes':>30}")
+print(f"{'':<28}{'eager':>10}{'NumPy: one, many sizes':>30}{'C: one, many sizes':>30}")
 MODELS = (("MLP 16-64-64-10", MLP(16, 64), (16,), 8), ("MLP 784-1000-1000-10", MLP(784, 1000), (784,), 100),
-          ("CNN 16 x 16, batch 32", CNN(), (3, 16, 16), 32))
+          ("CNN 16 x 16, batch 32", CNN(), (3, 16, 16), 32), ("LSTM 64, batch 16, 20 steps", Steps(64), (16, 64), 20))
 for title, model, shape, batch in MODELS:
     functions = candidates(model, shape, batch)
     eager, *rest = timing.seconds_per_call(list(functions.values()), blocks=20)
     pairs = [f"{one * 1e6:9.0f} {many * 1e6:9.0f} ({many / one:.2f})" for one, many in (rest[:2], rest[2:])]
-    print(f"{title:<24}{eager * 1e6:>10.0f}{pairs[0]:>30}{pairs[1]:>30}  µs", flush=True)
+    print(f"{title:<28}{eager * 1e6:>10.0f}{pairs[0]:>30}{pairs[1]:>30}  µs", flush=True)

@@ -1,6 +1,8 @@
 """The table of the zoo: what of each model is lowered, and whether it trains as eagerly.
 
-    python tests/models [PART OF A NAME ...]
+    python tests/models [--sizes] [PART OF A NAME ...]
+
+--sizes: with batches of another size in every step, for which captures are made until the sizes are free.
 """
 import pathlib
 import sys
@@ -9,14 +11,14 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import dy2static  # noqa: E402, F401  (before chainer)
-from models.training import train  # noqa: E402
+from models.training import train, train_with_sizes  # noqa: E402
 from models.zoo import ZOO  # noqa: E402
 
 HEAD = f"{'model':<45} {'nodes':>6} {'lowered':>8} {'opaque':>7} {'host':>5} {'numpy':>6}  {'FunctionNodes':<14} captures  again"
 
 
-def main(parts):
-    """Train those whose names have one of the parts, or all."""
+def main(parts, sizes=()):
+    """Train those whose names have one of the parts, or all; with batches of these sizes, if there are any."""
     print(HEAD)
     nodes = lowered = failed = 0
     for name, entry in ZOO.items():
@@ -24,7 +26,7 @@ def main(parts):
             continue
         started = time.perf_counter()
         try:
-            report = train(entry)
+            report = train_with_sizes(entry._replace(warm=4), sizes) if sizes else train(entry)
         except Exception as error:
             failed += 1
             print(f"{name:<45} {type(error).__name__}: {error}")
@@ -41,4 +43,4 @@ def main(parts):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main([part for part in sys.argv[1:] if part != "--sizes"], (4, 3, 5, 7, 2, 16) if "--sizes" in sys.argv else ()))
