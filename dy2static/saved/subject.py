@@ -31,8 +31,8 @@ _MOST_TRIES = 4
 class Subject:
     """What `save` was given.
 
-    instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.  feeds: names that an
-        ``input_spec`` gives to some of them.
+    instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
+    feeds: names that an ``input_spec`` gives to some of them.
     modes: ``chainer.config.train`` and ``enable_backprop`` of what is captured, in this order; training as the first must be there.
     Raises `SignatureError` for what has no function.
     """
