@@ -19,7 +19,7 @@ from .elementwise import cast, not_equal, sqrt, square, where
 from .loss import never
 from .movement import reshape
 from .reduction import mean, sum_
-from .rules import canonical_axes, need_dtype
+from .rules import canonical_axes, need_dtype, one_shape
 from .scalar import dimension, scalar_to_tensor
 
 _Gradients = Tuple[Optional[Value], ...]
@@ -67,7 +67,17 @@ def _as(value: Value, like: Value) -> Value:
 # Statistics of the batch ------------------------------------------------------------------------------------------
 
 
-def _batch_norm_infer(x: Tensor, gamma: Tensor, beta: Tensor, **_: Any) -> Tuple[Tensor, ...]:
+def _check(axis: Tuple[int, ...], wholes: Sequence[Tensor], statistics: Sequence[Tensor]) -> None:
+    """Raise ValueError unless ``wholes`` have one shape and ``statistics`` that of the axes that are not reduced."""
+    shape = wholes[0].shape
+    if len(set(axis)) != len(axis) or not all(0 <= i < len(shape) for i in axis):
+        raise ValueError(f"there are no axes {axis} of {len(shape)}")
+    one_shape(*wholes)
+    one_shape(Tensor(tuple([n for i, n in enumerate(shape) if i not in axis]), wholes[0].dtype), *statistics)
+
+
+def _batch_norm_infer(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: Tuple[int, ...], **_: Any) -> Tuple[Tensor, ...]:
+    _check(axis, (x,), (gamma, beta))
     statistic = Tensor(gamma.shape, np.promote_types(x.dtype, gamma.dtype))
     return x, statistic, statistic, statistic
 
@@ -131,9 +141,15 @@ def _one_of(count: Size, dtype: np.dtype) -> Any:
     return 1.0 / scalar_to_tensor(dimension(size=count), dtype=dtype)
 
 
+def _batch_norm_grad_infer(x: Tensor, gamma: Tensor, g: Tensor, mean: Tensor, inv_std: Tensor, *,
+                           axis: Tuple[int, ...]) -> Tuple[Tensor, ...]:
+    _check(axis, (x, g), (gamma, mean, inv_std))
+    return x, gamma, gamma
+
+
 batch_norm_grad: OpDef = declare(
     "batch_norm_grad", "x gamma g mean inv_std", {"axis": (0,)}, kind="reduction",
-    infer=lambda x, gamma, *_, **attrs: (x, gamma, gamma), numpy=_batch_norm_grad, vjp=_batch_norm_grad_vjp,
+    infer=_batch_norm_grad_infer, numpy=_batch_norm_grad, vjp=_batch_norm_grad_vjp,
 )
 
 
@@ -155,10 +171,16 @@ def _fixed_batch_norm_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: V
     return fixed_batch_norm_grad(x, gamma, mean, var, g[0], y[1], y[2], axis=axis)
 
 
+def _fixed_batch_norm_infer(x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, var: Tensor, *, axis: Tuple[int, ...],
+                            **_: Any) -> Tuple[Tensor, ...]:
+    _check(axis, (x,), (gamma, beta, mean, var))
+    return x, var, var
+
+
 #: ``y, inv_std, inv_var``: `x` normalised by a mean and a variance that are given, which have the shape of ``gamma``.
 fixed_batch_norm = declare(
     "fixed_batch_norm", "x gamma beta mean var", {"axis": (0,), "eps": 2e-5}, kind="reduction",
-    infer=lambda x, gamma, beta, mean, var, **attrs: (x, var, var), numpy=_fixed_batch_norm, vjp=_fixed_batch_norm_vjp,
+    infer=_fixed_batch_norm_infer, numpy=_fixed_batch_norm, vjp=_fixed_batch_norm_vjp,
 )
 
 
@@ -173,8 +195,9 @@ def _fixed_batch_norm_grad(x: np.ndarray, gamma: np.ndarray, mean: np.ndarray, v
     return (scale[wide] * g).astype(x.dtype), ggamma, gbeta, -scale * gbeta, gvar
 
 
-def _fixed_batch_norm_grad_infer(x: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, *_: Any,
-                                 **attrs: Any) -> Tuple[Tensor, ...]:
+def _fixed_batch_norm_grad_infer(x: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, g: Tensor, *stds: Tensor,
+                                 axis: Tuple[int, ...]) -> Tuple[Tensor, ...]:
+    _check(axis, (x, g), (gamma, mean, var, *stds))
     return x, Tensor(gamma.shape, np.promote_types(x.dtype, gamma.dtype)), gamma, gamma, gamma
 
 
@@ -222,8 +245,9 @@ def _batch_renorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, running_me
     return y.astype(x.dtype), mean, var, std, r, x_hat, renormalized
 
 
-def _batch_renorm_infer(x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor, running_var: Tensor,
-                        **_: Any) -> Tuple[Tensor, ...]:
+def _batch_renorm_infer(x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor, running_var: Tensor, *,
+                        axis: Tuple[int, ...], **_: Any) -> Tuple[Tensor, ...]:
+    _check(axis, (x,), (gamma, beta, running_mean, running_var))
     r = Tensor(gamma.shape, np.promote_types(gamma.dtype, running_mean.dtype))
     x_hat = Tensor(x.shape, np.promote_types(x.dtype, gamma.dtype))
     return x, gamma, gamma, gamma, r, x_hat, Tensor(x.shape, np.promote_types(x_hat.dtype, r.dtype))
@@ -248,9 +272,14 @@ def _batch_renorm_grad(x: np.ndarray, gamma: np.ndarray, g: np.ndarray, std: np.
     return gx.astype(x.dtype), ggamma, gbeta
 
 
+def _batch_renorm_grad_infer(x: Tensor, gamma: Tensor, g: Tensor, std: Tensor, r: Tensor, x_hat: Tensor, renormalized: Tensor,
+                             *, axis: Tuple[int, ...]) -> Tuple[Tensor, ...]:
+    _check(axis, (x, g, x_hat, renormalized), (gamma, std, r))
+    return x, Tensor(gamma.shape, renormalized.dtype), gamma
+
+
 batch_renorm_grad = declare(
-    "batch_renorm_grad", "x gamma g std r x_hat renormalized", {"axis": (0,)}, kind="reduction",
-    infer=lambda x, gamma, g, std, r, x_hat, renormalized, **attrs: (x, Tensor(gamma.shape, renormalized.dtype), gamma),
+    "batch_renorm_grad", "x gamma g std r x_hat renormalized", {"axis": (0,)}, kind="reduction", infer=_batch_renorm_grad_infer,
     numpy=_batch_renorm_grad, vjp=never,
 )
 
@@ -281,10 +310,16 @@ def _standardize_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value,
     return (parts[0] if len(parts) == 1 else parts[0] + parts[1],)
 
 
+def _standardize_infer(x: Tensor, *, eps: float) -> Tuple[Tensor, ...]:
+    if x.ndim != 2:
+        raise ValueError(f"there are no rows of {x.ndim} axes")
+    return x, Tensor(x.shape[:1], x.dtype)
+
+
 #: ``x_hat, inv_std``: every row with mean 0 and variance 1, and what it was multiplied by.
 standardize = declare(
     "standardize", "x", {"eps": 1e-5}, kind="reduction", numpy=_standardize, vjp=_standardize_vjp,
-    infer=lambda x, *, eps: (x, Tensor(x.shape[:1], x.dtype)),
+    infer=_standardize_infer,
 )
 
 
@@ -300,14 +335,24 @@ def _scale_shift_grad(x: np.ndarray, gamma: np.ndarray, g: np.ndarray) -> Sequen
     return g * gamma[:, None], (g * x).sum(axis=(0, 2)), g.sum(axis=(0, 2))
 
 
+def _scale_shift_grad_infer(x: Tensor, gamma: Tensor, g: Tensor) -> Tuple[Tensor, ...]:
+    _check((0, 2), (x, g), (gamma,))
+    return x, gamma, gamma
+
+
+def _scale_shift_infer(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
+    _check((0, 2), (x,), (gamma, beta))
+    return x
+
+
 scale_shift_grad = declare(
-    "scale_shift_grad", "x gamma g", kind="reduction", infer=lambda x, gamma, g: (x, gamma, gamma), numpy=_scale_shift_grad,
+    "scale_shift_grad", "x gamma g", kind="reduction", infer=_scale_shift_grad_infer, numpy=_scale_shift_grad,
     vjp=_scale_shift_grad_vjp,
 )
 
 #: ``x * gamma + beta`` for three axes, the parameters along the second one.
 scale_shift = declare(
-    "scale_shift", "x gamma beta", kind="reduction", infer=lambda x, gamma, beta: x, inplace_ok=True,
+    "scale_shift", "x gamma beta", kind="reduction", infer=_scale_shift_infer, inplace_ok=True,
     vjp=lambda g, y, x, gamma, beta: scale_shift_grad(x, gamma, g),
     numpy="np.multiply({x}, {gamma}[:, None], out={out})\nnp.add({out}, {beta}[:, None], out={out})",
     samples=(sample((2, 3, 4), (3,), (3,)), sample((1, 1, 1), (1,), (1,)), sample((0, 2, 3), (2,), (2,))),
@@ -364,5 +409,5 @@ local_response = declare(
 
 local_response_grad = declare(
     "local_response_grad", "x y g unit scale", {"n": 5, "alpha": 1e-4, "beta": 0.75}, kind="reduction",
-    infer=lambda x, *_, **attrs: x, numpy=_local_response_grad, vjp=never,
+    infer=lambda *xs, **attrs: one_shape(*xs) or xs[0], numpy=_local_response_grad, vjp=never,
 )
