@@ -61,8 +61,8 @@ def run(folder, how, **environment):
 def test_without_a_compiler(saved, tmp_path):
     """What was compiled ahead of time needs no compiler, the backward included; without it, NumPy computes."""
     folder, expected = saved
-    for how, is_native in (("native", True), ("plain", False)):
-        found = run(folder, how, DY2STATIC_CC="no-such-compiler", DY2STATIC_CACHE_DIR=str(tmp_path / how))
+    for how, threads, is_native in (("native", "1", True), ("native", "2", True), ("plain", "1", False)):
+        found = run(folder, how, DY2STATIC_CC="no-such-compiler", DY2STATIC_CACHE_DIR=str(tmp_path / how), DY2STATIC_THREADS=threads)
         np.testing.assert_allclose(found[0], expected, rtol=1e-6)
         assert found[1] == is_native
 

@@ -28,9 +28,9 @@ def wanted() -> int:
     return int(config.THREADS.value) or min(config.openmp_threads() or cores, cores)
 
 
-def start() -> Optional[compiler.Build]:
-    """The library, which may be on its way; None where there is one thread.  Raises `compiler.NoCompiler`."""
-    return compiler.start(_TEXT, _FLAGS) if wanted() > 1 else None
+def start(anyhow: bool = False) -> Optional[compiler.Build]:
+    """The library, which may be on its way; None where there is one thread, unless ``anyhow``.  Raises `compiler.NoCompiler`."""
+    return compiler.start(_TEXT, _FLAGS) if anyhow or wanted() > 1 else None
 
 
 @functools.lru_cache(maxsize=None)

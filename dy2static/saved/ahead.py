@@ -11,7 +11,7 @@ import chainer
 
 from .. import pipeline
 from ..codegen.differentiate import compile_backward
-from ..native import shipped, store
+from ..native import shipped, store, team
 from ..options import Options
 from . import files
 from .layer import TranslatedLayer
@@ -28,6 +28,7 @@ def compiled(layer: TranslatedLayer) -> Dict[str, bytes]:
     """
     options = Options(backend="c")
     with shipped.recorded() as builds:
+        team.start(anyhow=True)                         # who loads it may have more threads
         for outcome in [outcome for function in (layer.function, *layer.methods.values()) for outcome in function.outcomes]:
             program = pipeline.compile_outcome(dataclasses.replace(outcome, config=dict(chainer.config._local.__dict__)), options)
             if outcome.enable_backprop:
