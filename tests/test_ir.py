@@ -4,11 +4,13 @@ import pytest
 
 from dy2static import ops
 from dy2static.errors import InternalError, Location, RunError, VerifyError
-from dy2static.ir.building import Builder, building, current
-from dy2static.ir.dims import Dim
+from dy2static.ir.building import Builder, building, constant, current
+from dy2static.ir.dims import Dim, maximum
 from dy2static.ir.graph import Graph, Node, Value
 from dy2static.ir.interpret import interpret
+from dy2static.ir.op import OPS
 from dy2static.ir.printer import to_source
+from dy2static.ir.substitute import size_with, with_sizes
 from dy2static.ir.types import Dynamic, List, Never, Scalar, Stack, Tensor, Token, Union, python_scalar, type_of
 from dy2static.ir.verify import verify
 
@@ -339,3 +341,26 @@ def test_names_that_python_has_taken():
     swap = lambda values: tuple(outputs.get(v, v) for v in values)
     nodes = tuple(Node(n.op, swap(n.inputs), swap(n.outputs), n.attrs) for n in graph.nodes)
     assert run_both(Graph(graph.inputs, swap(graph.outputs), nodes), np.full(3, -2, F4)) == (6.0,)
+
+
+def test_with_sizes():
+    """A graph for any size becomes one for a size, or for another free one, in its regions, too."""
+    def graph_of(n):
+        builder = Builder("sized")
+        with building(builder):
+            x = builder.input(Tensor((n, 3), np.float32), "x")
+            test, body = builder.region(), builder.region()
+            for region in (test, body):
+                region.input(Tensor((n, 3), np.float32), "state")
+            with building(test):
+                going = OPS["py_bool"](OPS["less"](OPS["sum"](test.inputs[0]), constant(9, np.float32)))
+            with building(body):
+                doubled = body.inputs[0] + body.inputs[0]
+            looped, = builder.add(OPS["while_"], (x,), {}, (test.build((going,)), body.build((doubled,))))
+            flat = OPS["reshape"](looped, shape=(n * 3,))
+            wide = OPS["concat"](flat, flat, axis=0)
+        return verify(builder.build((wide,)))
+    free = graph_of(Dim("n"))
+    for size in (1, 4, Dim("m") + 2):
+        assert str(verify(with_sizes(free, {"n": size}))) == str(graph_of(size))
+    assert size_with((Dim("n") * 2 + 5) // 3, {"n": 5}) == 5 and size_with(maximum(Dim("n"), Dim("m")), {"n": 7, "m": 2}) == 7
