@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, Mapping, Tuple, Union
 
 import numpy as np
 import safetensors
@@ -23,6 +23,9 @@ from .notation import entry
 VERSION = 1
 _FORMAT = "dy2static model"
 _MANIFEST, _PROGRAMS, _ARRAYS = "manifest.json", "programs.json", "arrays.safetensors"
+
+#: So often a folder is put in its place again that others have put there meanwhile.
+_MOST_TRIES = 100
 
 #: So long are the lines of `programs.json` where they can be.
 _WIDTH = 140
@@ -64,18 +67,36 @@ def _umask() -> int:
 
 
 def _exchange(made: Path, target: Path) -> None:
-    if not target.exists():
-        os.rename(made, target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    os.rename(target, old / target.name)
+    """Put a folder in the place of another, also while others do so: each of them is whole, and the last one stays."""
+    for _ in range(_MOST_TRIES):
+        if _put(made, target):
+            return
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            os.rename(target, old / target.name)
+            try:
+                done = _put(made, target)
+            except BaseException:
+                os.rename(old / target.name, target)
+                raise
+        except FileNotFoundError:                       # somebody else has just moved it
+            continue
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+        if done:
+            return
+    raise SaveError(f"{target} is written by others all the time")
+
+
+def _put(made: Path, target: Path) -> bool:
+    """Whether there was nothing in the place of a folder that got a new name."""
     try:
         os.rename(made, target)
-    except BaseException:
-        os.rename(old / target.name, target)
+    except OSError:
+        if os.path.lexists(target):
+            return False
         raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    return True
 
 
 def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, np.ndarray]]:
@@ -132,14 +153,14 @@ def _no_constant(name: str) -> Any:
 
 def readable(item: Any, indent: int = 0) -> str:
     """JSON with what fits on a line on one line."""
-    flat = json.dumps(item, ensure_ascii=False)
-    if len(flat) + indent <= _WIDTH or not isinstance(item, (dict, list)):
-        return flat
-    inner = " " * (indent + 1)
-    parts: List[str] = []
+    if not isinstance(item, (dict, list)):
+        return json.dumps(item, ensure_ascii=False)
     if isinstance(item, dict):
-        parts = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {readable(value, indent + 1)}" for key, value in item.items()]
+        parts = [f"{json.dumps(key, ensure_ascii=False)}: {readable(value, indent + 1)}" for key, value in item.items()]
     else:
-        parts = [inner + readable(value, indent + 1) for value in item]
+        parts = [readable(value, indent + 1) for value in item]
     opening, closing = "{}" if isinstance(item, dict) else "[]"
-    return f"{opening}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closing}"
+    if sum(map(len, parts)) + 2 * max(len(parts), 1) + indent <= _WIDTH and not any(["\n" in part for part in parts]):
+        return f"{opening}{', '.join(parts)}{closing}"
+    inner = " " * (indent + 1)
+    return f"{opening}\n" + ",\n".join([inner + part for part in parts]) + f"\n{' ' * indent}{closing}"
