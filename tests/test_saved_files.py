@@ -13,6 +13,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
+from native_cases import graph_of
 
 from dy2static import InputSpec, LoadError, load, save
 from dy2static.errors import SaveError
@@ -376,6 +377,23 @@ def test_samples_of_ops_have_attributes_of_their_kinds():
                 if test is not None and not test(value):
                     wrong.append((op.name, name, value))
     assert not wrong
+
+
+#: Ops whose native code trusts the shapes of their operands, and operands that do not belong together.
+MISFITS = (
+    ("batch_norm", [(5, 3), (3,), (4,)], {}), ("batch_norm", [(5, 3), (3,), (3,)], {"axis": (1,)}),
+    ("batch_norm", [(5, 3), (3,), (3,)], {"axis": (0, 7)}), ("batch_norm_grad", [(5, 3), (3,), (4, 3), (3,), (3,)], {}),
+    ("fixed_batch_norm", [(5, 3), (3,), (3,), (3,), (2,)], {}), ("fixed_batch_norm_grad", [(5, 3), *[(3,)] * 3, (9, 3), (3,), (3,)], {}),
+    ("batch_renorm", [(5, 3), (3,), (3,), (1, 3), (3,)], {}), ("standardize", [(2, 3, 1)], {}),
+    ("scale_shift", [(2, 3, 4), (1, 3), (3,)], {}), ("scale_shift_grad", [(2, 3, 4), (3,), (2, 3, 5)], {}),
+    ("soft_labels", [(3, 3), (4, 3), (4, 3)], {}), ("contrast", [(3,), (3,)], {}), ("contrast", [(3, 2), (4,)], {}),
+    ("conv_grad_weight", [(2, 3, 5), (4, 2, 3)], {"size": (3,)}), ("local_response_grad", [(2, 3), *[(2, 4)] * 4], {}))
+
+
+@pytest.mark.parametrize("name, shapes, attributes", MISFITS)
+def test_operands_that_do_not_belong_together(name, shapes, attributes):
+    with pytest.raises(ValueError):
+        graph_of(OPS[name], [np.zeros(shape, np.float32) for shape in shapes], attributes)
 
 
 @pytest.mark.parametrize("name", [

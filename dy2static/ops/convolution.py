@@ -15,7 +15,7 @@ from ..ir.types import Tensor
 from .contraction import matmul
 from .correlation import convolve_images, convolve_locally, convolve_transposed, correlate_with_gradient
 from .movement import reshape, stop_gradient, transpose
-from .rules import need_dtype, one_dtype, sizes
+from .rules import need_dtype, one_dtype, one_shape, sizes
 from .windows import add_patches, take_patches
 
 # Type rules -----------------------------------------------------------------------------------------------------
@@ -110,6 +110,7 @@ conv_transpose: OpDef = declare(
 
 def _grad_weight_infer(x: Tensor, g: Tensor, *, size: Tuple[Any, ...], groups: int, **places: Any) -> Tensor:
     _need_arrays(x, g, len(size))
+    one_shape(Tensor(x.shape[:1], x.dtype), Tensor(g.shape[:1], x.dtype))
     check_windows(x.shape[2:], size, g.shape[2:], **places)
     _parted(g.shape[1], groups)
     return Tensor((g.shape[1], _parted(x.shape[1], groups), *size), x.dtype)

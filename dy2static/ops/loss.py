@@ -85,7 +85,8 @@ def _soft_labels_vjp(g, y, x, log_y, t, *, ignored, eps, cached):
 #: targets that are probabilities.  The gradient is as if those of each row had the sum 1, but for ``ignored``, which are 0;
 #: if not ``cached``, it is computed from what ``x`` holds then.
 soft_labels = declare(
-    "soft_labels", "x log_y t", {"ignored": -1, "eps": None, "cached": True}, kind="reduction", infer=_rows, vjp=_soft_labels_vjp,
+    "soft_labels", "x log_y t", {"ignored": -1, "eps": None, "cached": True}, kind="reduction", vjp=_soft_labels_vjp,
+    infer=lambda x, log_y, t, **attrs: one_shape(x, log_y, t) or _rows(x),
     numpy="{terms}",
     holes=lambda *_, ignored, eps, cached: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
                                     "np.sum({t} * (np.log({t} + {eps}) - {log_y}), axis=1)"},
@@ -107,10 +108,17 @@ def _contrast_vjp(g, y, difference, labels, *, margin):
     return alpha * same * difference + alpha * (1 - same) * rest * -direction, None
 
 
+def _contrast_infer(difference: Tensor, labels: Tensor, *, margin: float) -> Tensor:
+    one_shape(Tensor(difference.shape[:1], labels.dtype), labels)
+    if difference.ndim != 2:
+        raise ValueError(f"there are no rows of {difference.ndim} axes")
+    return Tensor(labels.shape, np.result_type(difference.dtype, labels.dtype))
+
+
 #: Per row half the square of the distance where the label is 1, of what it lacks to ``margin`` where it is 0.
 contrast = declare(
     "contrast", "difference labels", {"margin": 1.0}, kind="reduction", numpy=_contrast, vjp=_contrast_vjp,
-    infer=lambda x, labels, **attrs: Tensor(labels.shape, np.result_type(x.dtype, labels.dtype)),
+    infer=_contrast_infer,
 )
 
 

@@ -168,10 +168,17 @@ logsumexp = declare(
     samples=_REDUCE + (sample((0, 3), axis=1),),
 )
 
+def _bincount_infer(x: Tensor, *, size: Any) -> Tensor:
+    need_dtype(x, "i", "what is counted")
+    if x.ndim != 1:
+        raise ValueError(f"there are {x.ndim} axes, not one")
+    return Tensor((size,), np.dtype(np.intp))
+
+
 #: How often each of the numbers below ``size`` occurs.  A negative number raises.
 bincount = declare(
     "bincount", "x", {"size": 1}, kind="reduction", may_raise=True,
-    infer=lambda x, *, size: need_dtype(x, "i", "what is counted") or Tensor((size,), np.dtype(np.intp)),
+    infer=_bincount_infer,
     numpy="np.bincount({x}, minlength={size})[:{size}]",
     samples=(sample(np.array([1, 0, 3, 1]), size=3), sample(np.array([2]), size=5), sample(np.zeros(0, int), size=2)),
 )
