@@ -11,9 +11,9 @@ import warnings
 import chainer
 import chainer.functions as F
 import chainer.links as L
+import native_cases
 import numpy as np
 import pytest
-from native_cases import graph_of
 
 from dy2static import InputSpec, LoadError, load, save
 from dy2static.errors import SaveError
@@ -393,7 +393,7 @@ MISFITS = (
 @pytest.mark.parametrize("name, shapes, attributes", MISFITS)
 def test_operands_that_do_not_belong_together(name, shapes, attributes):
     with pytest.raises(ValueError):
-        graph_of(OPS[name], [np.zeros(shape, np.float32) for shape in shapes], attributes)
+        native_cases.graph_of(OPS[name], [np.zeros(shape, np.float32) for shape in shapes], attributes)
 
 
 @pytest.mark.parametrize("name", [
