@@ -109,6 +109,22 @@ def sizes_of(sharing: Sharing) -> Iterator[Dict[int, int]]:
             yield {group: 1 if one else group + 2 for group, one in zip(groups, ones)}
 
 
+def larger_sizes_of(sharing: Sharing) -> List[List[Dict[int, int]]]:
+    """Larger numbers for the sizes, from small to large, but for those of first axes; and then for all.
+
+    For images that must not be too small.
+    """
+    first = {group for (_, axis), group in sharing.items() if axis == 0}
+    groups = sorted(set(sharing.values()))
+    ways = (first, set()) if first and len(first) < len(groups) else (set(),) if groups else ()
+    return [[{group: group % 2 + 2 if group in kept else least + k for k, group in enumerate(groups)} for least in _LARGER]
+            for kept in ways]
+
+
+#: What sizes are taken to be at least, one after the other.
+_LARGER = (4, 8, 16, 32, 64, 128, 256)
+
+
 def examples(specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Mapping[int, int]) -> Tuple[Any, ...]:
     """Arguments as the specs describe them, of zeros."""
     counter = itertools.count()

@@ -486,6 +486,20 @@ def test_sizes_of_their_own(tmp_path):
         loaded(array(4, 3), array(5, 3))
 
 
+def test_images_that_must_not_be_too_small(tmp_path):
+    """Where windows have to fit, sizes are free from a power of two on; the batch may be one."""
+    def forward(self, x):
+        h = F.relu(self.conv2(F.max_pooling_2d(F.relu(self.conv(x)), 2)))
+        return self.l1(F.average(h, axis=(2, 3)))
+    model = chain(forward, conv=lambda: L.Convolution2D(2, 4, 5), conv2=lambda: L.Convolution2D(4, 4, 3, pad=1), l1=linear(4, 2))
+    save(model, tmp_path / "m", [InputSpec([None, 2, None, None])])
+    loaded = load(tmp_path / "m")
+    for shape in ((1, 2, 9, 20), (3, 2, 16, 8), (2, 2, 33, 33)):
+        assert_same(run(loaded, loaded, (array(*shape),)), run(model, model, (array(*shape),)))
+    with pytest.raises(SignatureError, match="from8"):
+        loaded(array(2, 2, 6, 6))
+
+
 def test_modes_of_the_layer(tmp_path):
     """``eval()`` and ``train()`` of one layer; until then the configuration decides."""
     model = CASES["mlp"].make()

@@ -1,13 +1,14 @@
 """What is saved: a function and the object it is a method of, and the programs of its calls."""
 from __future__ import annotations
 
+import contextlib
 import types
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import chainer
 
 from .. import pipeline
-from ..call_specs import Form, Sharing, examples, forms, normal, sharings, sizes_of, specs_of
+from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, normal, sharings, sizes_of, specs_of
 from ..capture.free_sizes import FreeSizes, SizeHistory
 from ..dispatch import positional
 from ..errors import Dy2StaticError, SaveError, SignatureError
@@ -139,37 +140,49 @@ class Subject:
     def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
         error: Optional[SaveError] = None
         for sharing in self.sharings(specs):
-            all_free, *with_ones = sizes_of(sharing)
+            sizes, *with_ones = sizes_of(sharing)
+            raised = False
             try:
-                found = self._capture(specs, form, sharing, all_free)
+                found = self._capture(specs, form, sharing, sizes)
             except SaveError as refused:
-                error = refused
-                continue
-            return found + list(self._possible(specs, form, sharing, with_ones)), None
+                error = error or refused
+                larger = self._larger(specs, form, sharing) if isinstance(refused, TooSmall) else None
+                if larger is None:
+                    continue
+                (found, sizes), raised = larger, True
+            for ones in with_ones:
+                with contextlib.suppress(SaveError):    # not all functions take sizes of one
+                    some = {group: 1 if ones[group] == 1 else size for group, size in sizes.items()}
+                    found += self._capture(specs, form, sharing, some, raised)
+            return found, None
         return [], error
 
-    def _possible(self, specs: Sequence[Any], form: Form, sharing: Sharing, every: Sequence[Any]) -> Iterator[Outcome]:
-        """Captures for sizes of one, where a function takes them."""
-        for sizes in every:
+    def _larger(self, specs: Sequence[Any], form: Form, sharing: Sharing) -> Optional[Tuple[List[Outcome], Dict[int, int]]]:
+        """Captures for arrays that are not too small, as small as can be, and their sizes; None where there are none."""
+        for ways in larger_sizes_of(sharing):
             try:
-                yield from self._capture(specs, form, sharing, sizes)
-            except SaveError:
+                self._capture(specs, form, sharing, ways[-1], raised=True)
+            except SaveError:                           # if the largest will not do, none will
                 continue
+            for sizes in ways:
+                with contextlib.suppress(SaveError):
+                    return self._capture(specs, form, sharing, sizes, raised=True), sizes
+        return None
 
     def sharings(self, specs: Sequence[Any]) -> List[Sharing]:
         """Which free sizes may be one, in the order in which that is tried."""
         return sharings(specs)
 
-    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any) -> List[Outcome]:
+    def _capture(self, specs: Sequence[Any], form: Form, sharing: Sharing, sizes: Any, raised: bool = False) -> List[Outcome]:
         """A call, and those that follow in other states of the model; no axis that a spec leaves free is fixed.
 
-        Raises `SaveError`.
+        raised: free axes are at least about as large as they are here.  Raises `SaveError`.
         """
         args = examples(specs, form, sharing, sizes)
         wanted = free_axes(specs, ("self", *self.arguments) if self.instance is not None else self.arguments)
         instance, found = self.instance, []
         while len(found) < _MOST_STATES:
-            outcome, numbers = self._state(args if self.instance is None else (instance, *args), wanted)
+            outcome, numbers = self._state(args if self.instance is None else (instance, *args), wanted, wanted if raised else ())
             found.append(outcome)
             successor = None if self.instance is None else successor_of(outcome, instance, numbers)
             if successor is None:
@@ -177,11 +190,11 @@ class Subject:
             instance, wanted = successor.instance, wanted | successor.free
         return found
 
-    def _state(self, args: Tuple, wanted: Set[Axis]) -> Tuple[Outcome, Dict[str, int]]:
+    def _state(self, args: Tuple, wanted: Set[Axis], raised: Collection[Axis]) -> Tuple[Outcome, Dict[str, int]]:
         """A call in one state of the model, and the sizes that its symbols had."""
         varying: Set[Tuple] = set()
         for _ in range(_MOST_TRIES):
-            sizes = FreeSizes(SizeHistory(), (), False, wanted)
+            sizes = FreeSizes(SizeHistory(), (), False, wanted, raised)
             outcome = self._trace(args, varying, sizes)
             counted = _counted(outcome) - varying
             if not counted:
@@ -195,15 +208,19 @@ class Subject:
                 return pipeline.trace(self.function, args, {}, varying, {}, sizes)
         except CaptureAborted as stop:
             hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
-            raise SaveError(f"{self.name} cannot be saved: {stop.reason}", stop.at, hint) from None
+            raise (TooSmall if sizes.free else SaveError)(f"{self.name} cannot be saved: {stop.reason}", stop.at, hint) from None
         except SizeNeeded as needed:
-            raise SaveError(f"{self.name} cannot be saved for any size: {needed}", error_location(needed),
+            raise TooSmall(f"{self.name} cannot be saved for any size: {needed}", error_location(needed),
                            "give this size in the input_spec") from None
         except Dy2StaticError as error:
             raise SaveError(f"{self.name} cannot be saved: {error.args[0]}", error.at, error.hint) from None
         except Exception as error:                      # of the user's code
             raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {error}",
                            error_location(error), None) from error
+
+
+class TooSmall(SaveError):
+    """What a function does depends on how large an array is: perhaps it is the same for all that are larger."""
 
 
 def _counted(outcome: Outcome) -> Set[Tuple]:
