@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -24,6 +25,8 @@ VERSION = 1
 _FORMAT = "dy2static model"
 _MANIFEST, _PROGRAMS, _ARRAYS = "manifest.json", "programs.json", "arrays.safetensors"
 
+_OCCUPIED = frozenset((errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR))
+
 #: So often a folder is put in its place again that others have put there meanwhile.
 _MOST_TRIES = 100
 
@@ -39,7 +42,7 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
     Raises `SaveError` where there is something else.
     """
     target = Path(path)
-    if target.exists() and not (target / _MANIFEST).is_file() and (not target.is_dir() or any(target.iterdir())):
+    if _is_other(target):
         raise SaveError(f"{target} exists, and is no saved model", hint="choose another name, or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -58,6 +61,17 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
+
+
+def _is_other(target: Path) -> bool:
+    """Whether there is something that is neither a saved model nor an empty folder."""
+    try:
+        names = os.listdir(target)
+    except FileNotFoundError:
+        return os.path.lexists(target)
+    except NotADirectoryError:
+        return True
+    return bool(names) and _MANIFEST not in names
 
 
 def _umask() -> int:
@@ -92,8 +106,8 @@ def _put(made: Path, target: Path) -> bool:
     """Whether there was nothing in the place of a folder that got a new name."""
     try:
         os.rename(made, target)
-    except OSError:
-        if os.path.lexists(target):
+    except OSError as error:
+        if error.errno in _OCCUPIED or os.path.lexists(target):     # it may be gone again by now
             return False
         raise
     return True
