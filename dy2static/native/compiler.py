@@ -188,7 +188,7 @@ class Build:
         try:
             while self._path is None and self._failed is None:
                 if self._process is None:
-                    self._path = store.find(self.key) or shipped.fetch(self._name, self.key)
+                    self._path = store.find(self.key) or shipped.fetch(self._name)
                     if self._path is not None:
                         break
                     if not seconds and len(_running) >= _MOST:

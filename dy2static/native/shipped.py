@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from pathlib import Path
+import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import store
 
 _trusted: Dict[str, bytes] = {}
+_folders: Dict[int, str] = {}       # by process
 _recording: List[Dict[str, Any]] = []
 
 
@@ -41,14 +42,24 @@ def trust(libraries: Mapping[str, bytes]) -> None:
     _trusted.update(libraries)
 
 
-def fetch(name: str, key: str) -> Optional[str]:
-    """A copy of the library of this name, in the store under a key; None where there is none.  Raises OSError."""
+def fetch(name: str) -> Optional[str]:
+    """A file with the library of this name; None where there is none.  Raises OSError.
+
+    It is this process's alone: who has not asked for code of this folder does not find it in the store.
+    """
     if name not in _trusted:
         return None
+    folder = _folders.get(os.getpid()) or _folders.setdefault(os.getpid(), store.temporary_folder())
+    path = os.path.join(folder, f"{name}.so")
+    if not os.path.exists(path):
+        with open(path, "wb") as file:
+            file.write(_trusted[name])
+    return path
 
-    def write(path: str) -> None:
-        Path(path).write_bytes(_trusted[name])
-    return store.fetch(key, write)
+
+def contents_of(name: str) -> Optional[bytes]:
+    """The library of this name, if somebody trusts it."""
+    return _trusted.get(name)
 
 
 @contextlib.contextmanager

@@ -121,6 +121,11 @@ def _temporary(reason: str) -> None:
     """A directory of this process's, from now on in place of the one wanted."""
     wanted = os.path.join(config.cache_home(), "native")
     announce("store", f"compiled programs are not kept on disk: {reason}; name another directory in DY2STATIC_CACHE_DIR")
+    _checked[wanted] = temporary_folder()
+
+
+def temporary_folder() -> str:
+    """A new directory that nobody else can look into, which goes when this process ends."""
     folder, owner = tempfile.mkdtemp(prefix="dy2static-"), os.getpid()
 
     def remove() -> None:
@@ -128,7 +133,7 @@ def _temporary(reason: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)
-    _checked[wanted] = folder
+    return folder
 
 
 def _make_private(folder: str) -> str:

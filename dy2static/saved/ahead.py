@@ -37,7 +37,7 @@ def compiled(layer: TranslatedLayer) -> Dict[str, bytes]:
                     compile_backward(segment, tuple(range(len(segment.plan.targets))), (True,) * outputs, False)
         for build in builds.values():
             build.library()
-    found = {name: store.body(build.key) for name, build in builds.items()}
+    found = {name: store.body(build.key) or shipped.contents_of(name) for name, build in builds.items()}
     return {f"{_FOLDER}{name}.so": contents for name, contents in found.items() if contents is not None}
 
 

@@ -5,7 +5,7 @@ Arrays are names of entries of the file of arrays.  Nothing here makes an object
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping, Tuple
 
 import chainer
 import numpy as np
@@ -238,6 +238,13 @@ def entry(document: Any, name: str, kind: Any, what: str = "the file") -> Any:
     if name not in need(document, dict, what):
         raise LoadError(f"{what} has no {name!r}")
     return need(document[name], kind, f"{name!r} of {what}")
+
+
+def pair_of(said: Any) -> Tuple[Any, Any]:
+    """Two parts of a document.  Raises `LoadError`."""
+    if type(said) is not list or len(said) != 2:
+        raise LoadError(f"{str(said)[:80]} is not a pair")
+    return said[0], said[1]
 
 
 _WORDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}

@@ -17,7 +17,7 @@ from ..world.sources import Guard, Source
 from .expressions import SYMBOL, size_of, text_of
 from .functions import function_of
 from .graphs import GraphsIn
-from .notation import dtype_in, entry, need, value_in
+from .notation import dtype_in, entry, need, pair_of, value_in
 from .paths import path_at
 from .programs_out import MAKERS
 from .state import TYPES
@@ -73,7 +73,7 @@ class ProgramIn:
         return self.values[name]
 
     def _bound(self, pair: Any) -> Tuple[str, Any]:
-        name, said = _pair(pair)
+        name, said = pair_of(pair)
         if type(name) is not str or not _BOUND.fullmatch(name):
             raise LoadError(f"{str(name)[:60]!r} is no name of a function")
         if type(said) is dict and "function" in said:
@@ -105,12 +105,12 @@ class ProgramIn:
             raise LoadError(f"{str(said)[:80]} is not a guard")
         test, path, expected = said
         if test == "expr":
-            text, value = _pair(expected)
+            text, value = pair_of(expected)
             return Guard(None, test, (text_of(text, self.numbers, self.functions), value_in(value, self.arrays)))
         if test == "distinct":
             return Guard(None, test, self._paths(expected))
         if test == "apart":
-            written, others = _pair(expected)
+            written, others = pair_of(expected)
             return Guard(None, test, (self._paths(written), self._paths(others)))
         if type(test) is not str or test not in _TESTS:
             raise LoadError(f"there are no guards {str(test)[:60]!r}")
@@ -133,7 +133,7 @@ class ProgramIn:
     def _end(self, said: Any) -> End:
         decisions = []
         for pair in entry(said, "decisions", list, "an end"):
-            name, side = _pair(pair)
+            name, side = pair_of(pair)
             decisions.append((self._value(name), need(side, bool, "a decision")))
         variables = tuple([self._at(k, self.variables) for k in entry(said, "variables", list, "an end")])
         writes = tuple([self._write(item) for item in entry(said, "writes", list, "an end")])
@@ -149,7 +149,7 @@ class ProgramIn:
                      None if built is None else self._at(built, self.builds))
 
     def _build(self, said: Any) -> Build:
-        kind, parts = _pair(said)
+        kind, parts = pair_of(said)
         if type(kind) is not str or kind not in _BUILDS_IN:
             raise LoadError(f"there are no builds {str(kind)[:60]!r}")
         return Build(kind, _BUILDS_IN[kind](self, parts))
@@ -163,10 +163,10 @@ class ProgramIn:
         return tuple([self._at(k, self.builds) for k in need(numbers, list, "parts")])
 
     def _named_tuple(self, said: Any) -> Tuple:
-        kind, parts = _pair(said)
+        kind, parts = pair_of(said)
         if kind is None:
             return tuple, self._all(parts)
-        name, fields = _pair(kind)
+        name, fields = pair_of(kind)
         if not all(type(word) is str for word in (name, *need(fields, list, "the fields of a tuple"))):
             raise LoadError("a named tuple has no names")
         try:
@@ -186,8 +186,8 @@ class ProgramIn:
         return MAKERS[name], self._all(parts)
 
     def _choice(self, said: Any) -> Tuple:
-        number, pairs = _pair(said)
-        found = [_pair(pair) for pair in need(pairs, list, "a choice")]
+        number, pairs = pair_of(said)
+        found = [pair_of(pair) for pair in need(pairs, list, "a choice")]
         return self._at(number, self.builds), tuple([(need(k, int, "a choice"), self._at(part, self.builds)) for k, part in found])
 
     def _marker(self, said: Any) -> Any:
@@ -208,14 +208,8 @@ def _check_inputs(inputs: Sequence[Input], guards: Sequence[Guard]) -> None:
             raise LoadError(f"nothing says that {item.value} is of the type {type_}")
 
 
-def _pair(said: Any) -> Tuple[Any, Any]:
-    if type(said) is not list or len(said) != 2:
-        raise LoadError(f"{str(said)[:80]} is not a pair")
-    return said[0], said[1]
-
-
 def _number_name(pair: Any) -> str:
-    name, _ = _pair(pair)
+    name, _ = pair_of(pair)
     if type(name) is not str or not (name[:1] == "n" and name[1:].isdecimal() and name.isascii()):
         raise LoadError(f"{str(name)[:60]!r} is no name of a number")
     return name
@@ -237,12 +231,12 @@ def _variable_in(program: ProgramIn, said: Any) -> Tuple:
 
 
 def _array_in(program: ProgramIn, said: Any) -> Tuple:
-    shape, dtype = _pair(said)
+    shape, dtype = pair_of(said)
     return program._shape(shape), dtype_in(dtype)
 
 
 def _range_in(program: ProgramIn, said: Any) -> Tuple:
-    low, high = _pair(said)
+    low, high = pair_of(said)
     return need(low, int, "an index"), need(high, int, "an index")
 
 
@@ -266,6 +260,6 @@ _BUILDS_IN: Dict[str, Callable[[ProgramIn, Any], Tuple]] = {
     "dict": lambda program, said: tuple([program._all(pair) for pair in need(said, list, "a dict")]),
     "choice": ProgramIn._choice,
     "call": ProgramIn._call,
-    "cycle": lambda program, said: (program._marker(_pair(said)[0]), program._at(_pair(said)[1], program.builds)),
+    "cycle": lambda program, said: (program._marker(pair_of(said)[0]), program._at(pair_of(said)[1], program.builds)),
     "again": lambda program, said: (program._marker(said),),
 }

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import collections
 import types
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import chainer
 import numpy as np
 
 from ..errors import LoadError, SaveError
-from .notation import ArraysOut, entry, need, value_in, value_out
+from .notation import ArraysOut, entry, need, pair_of, value_in, value_out
 
 #: Values that have no identity to keep.
 ATOMS = (type(None), bool, int, float, str, np.generic, np.dtype, type(Ellipsis), slice, type(chainer.mixed16))
@@ -213,7 +213,7 @@ class ObjectsIn:
             made.update(value_in(entry(said, "items", list, "a set"), self.arrays))
         elif isinstance(made, dict):
             for pair in entry(said, "items", list, "a dict"):
-                key, part = _pair(pair)
+                key, part = pair_of(pair)
                 made[value_in(key, self.arrays)] = self.reference(part)
         elif isinstance(made, (chainer.Link, State)):
             for key, part in entry(said, "attributes", dict, "an object").items():
@@ -231,7 +231,7 @@ class ObjectsIn:
             self._check_new(made, key)
             made.add_persistent(key, self.reference(part))
         for pair in entry(said, "children", list, "a Link"):
-            key, number = _pair(pair)
+            key, number = pair_of(pair)
             child = _need_kind(self.reference({"object": number}), chainer.Link, "a child")
             if isinstance(made, chainer.ChainList):
                 made.append(child)
@@ -244,12 +244,6 @@ class ObjectsIn:
         """A name of a parameter or child: no attribute that any Link has, which methods of Chainer's rely on."""
         if hasattr(type(made), key) or key in made.__dict__:
             raise LoadError(f"the file sets {key[:60]!r} of a Link")
-
-
-def _pair(said: Any) -> Tuple[Any, Any]:
-    if type(said) is not list or len(said) != 2:
-        raise LoadError(f"{str(said)[:60]} is not a pair")
-    return said[0], said[1]
 
 
 def _need_kind(item: Any, kind: type, what: str) -> Any:
