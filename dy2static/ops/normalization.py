@@ -258,7 +258,7 @@ batch_renorm = declare(
     "batch_renorm", "x gamma beta running_mean running_var", {"axis": (0,), "eps": 2e-5, "rmax": 1.0, "dmax": 0.0},
     kind="reduction", infer=_batch_renorm_infer, numpy=_batch_renorm,
     vjp=lambda g, y, x, gamma, beta, *running, axis, **attrs: (
-        *batch_renorm_grad(x, gamma, g[0], *y[3:], axis=axis), None, None),
+        *(never(g, y, x, gamma, beta) if g[0] is None else batch_renorm_grad(x, gamma, g[0], *y[3:], axis=axis)), None, None),
 )
 
 
