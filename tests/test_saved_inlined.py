@@ -6,7 +6,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from test_save import CASES, Stateful, array, assert_same, chain, linear, run
+from test_save import CASES, Stateful, Translator, array, assert_same, chain, linear, run
 
 from dy2static import FallbackWarning, InputSpec, enable_to_static, load, save, to_static
 
@@ -115,3 +115,18 @@ def test_what_fits_no_program_is_eager(tmp_path):
     with pytest.raises(TypeError, match="no program of the loaded model"):
         double(array(3, 4))
     assert double(array(2, 4)).shape == (2, 3)
+
+
+def test_methods(tmp_path):
+    """Other methods of a loaded model, too; one that is kept by itself is called as it is, eagerly."""
+    model = Translator()
+    model.encode(array(2, 4), 0.5)
+    save(model, tmp_path / "m", [InputSpec([None, 4])])
+    loaded = load(tmp_path / "m")
+    both = to_static(lambda x: loaded.decode(loaded.encode(x, scale=0.5)), strict=True)
+    np.testing.assert_allclose(both(array(2, 4)).array, model.decode(model.encode(array(2, 4), 0.5)).array, rtol=1e-5)
+    assert both.stats()["host_call"] == 0
+    kept = loaded.encode
+    with pytest.warns(FallbackWarning):
+        found = to_static(lambda x: kept(x, 0.5) * 2)(array(2, 4))
+    np.testing.assert_allclose(found.array, 2 * model.encode(array(2, 4), 0.5).array, rtol=1e-5)

@@ -182,6 +182,10 @@ class TranslatedLayer:
         """From now on calls run as with ``chainer.config.train`` False."""
         self.__dict__["mode"] = False
 
+    def in_mode(self) -> Any:
+        """A context in which the configuration is that of this layer."""
+        return contextlib.nullcontext() if self.mode is None else chainer.using_config("train", self.mode)
+
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The `Program` that runs for these arguments."""
         return self.function_of(self.function).program(*args, **kwargs)
@@ -204,8 +208,16 @@ class SavedMethod(BoundStaticFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = self.static.placed(args, kwargs)
-        with contextlib.nullcontext() if self.instance.mode is None else chainer.using_config("train", self.instance.mode):
+        with self.instance.in_mode():
             return self.static(self.instance, *args, **kwargs)
+
+    def captured(self, capture: Any) -> Callable[..., Any]:
+        """As `SavedFunction.captured`."""
+        def call(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = self.static.placed(args, kwargs)
+            with self.instance.in_mode():
+                return self.static.captured(capture)(self.instance, *args, **kwargs)
+        return call
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """As `StaticFunction.program`."""
