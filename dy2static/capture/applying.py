@@ -26,7 +26,7 @@ from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
 from ..world.shadows import ShadowDict, ShadowList
-from ..world.trust import is_library
+from ..world.trust import is_altered, is_library
 from ..world.untouched import is_other
 from .label_counts import count_classes
 from .masks import without_mask
@@ -131,9 +131,13 @@ class Applying:
         return OPS["constant"](value=array), False
 
     def _lower(self, node: chainer.FunctionNode, values: List[Value]) -> Optional[Tuple[Value, ...]]:
-        own = registered(implementation_of(node))
+        implementation = implementation_of(node)
+        own = registered(implementation)
         lowering = lowering_of(node) or own
-        if lowering is None or chainer.is_debug():      # whole, it looks for NaN in each result, and under its own name
+        self.world.rely_on_class(implementation, data=True)
+        if lowering is None or own is None and self._is_altered(implementation):
+            return None
+        if chainer.is_debug():                          # whole, it looks for NaN in each result, and under its own name
             return None
         self.event("staged", name_of(node))
         called = {name: getattr(node, name) for name in CALLED.get(type(node), ())}
@@ -165,6 +169,12 @@ class Applying:
         node.__dict__.update({name: SymbolicArray(self, attribute) for name, attribute in node.__dict__.items()
                               if isinstance(attribute, Value)})
         return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def _is_altered(self, cls: type) -> bool:
+        """Whether a method of a function of Chainer's was replaced by somebody else's."""
+        if cls not in self._altered:
+            self._altered[cls] = is_altered(cls)
+        return self._altered[cls]
 
     def _fill_attributes(self, node: chainer.FunctionNode) -> None:
         """What the lowering left in the node is there for others to read."""
@@ -221,7 +231,8 @@ class Applying:
             self.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
         if holds_sizes(types_):
             return self._sized_types(node, call, operands)
-        if is_library(type(implementation).__module__) and all(isinstance(t, (Tensor, Scalar)) for t in types_):
+        known = is_library(type(implementation).__module__) and not self._is_altered(type(implementation))
+        if known and all(isinstance(t, (Tensor, Scalar)) for t in types_):
             with self.calls.preserved_random_state(), self.calls.outside(), np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
                 try:

@@ -87,6 +87,7 @@ class Calls(Classes, Draws, NumberCalls):
 
     def callee(self, function: Any) -> Callable:
         """What to call for ``function``."""
+        self.capture.world.rely_on_names(function)
         kind = type(function)
         target = function.__func__ if kind is types.MethodType else function
         lowering = registered(target)
@@ -220,6 +221,8 @@ class Calls(Classes, Draws, NumberCalls):
             return functools.partial(self._text, function)
         if function is len:
             return functools.partial(length, self, function)
+        if function is hash:
+            return self._hash
         if function is warnings.warn:
             return functools.partial(_warn, self, function)
         if function in _INSPECTING:
@@ -267,9 +270,18 @@ class Calls(Classes, Draws, NumberCalls):
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
         if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
             self.capture.abort(f"{function.__name__}() of an object that is known at run time only", of_host=True)
+        if function is isinstance and len(args) == 2 and isinstance(args[0], ShadowBase):
+            for cls in args[1] if type(args[1]) is tuple else args[1:]:
+                self.capture.world.is_subclass(kind, cls)
         if kind is ShadowDeque and function is isinstance:
             return self.native(function)(collections.deque(), *args[1:])     # the shadow is a list
         return self.native(function)(*args, **kwargs)
+
+    def _hash(self, item: Any) -> int:
+        """``hash(item)``, which may be that of the very object."""
+        if isinstance(item, ShadowBase) and type(item).__hash__ is object.__hash__:
+            item = self.capture.world.identified(item)
+        return hash(item)
 
     # --- the three ways to call -----------------------------------------------------------------------------------------
 

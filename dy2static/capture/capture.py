@@ -39,6 +39,7 @@ from .few_values import bound_of, value_of
 from .free_sizes import FreeSizes, SizeHistory
 from .gradients import Gradients
 from .host_results import HostResults
+from .imports import Imports
 from .index_ranges import IndexRanges
 from .materialise import Materialiser
 from .staged_functions import ShadowCell, StagedFunctions
@@ -67,6 +68,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.builder = self.root = Builder(name)
         self.world = World(self, varying)
         self.calls = Calls(self)
+        self.imports = Imports(self)
         self.materialiser = Materialiser(self)
         self.gradients = Gradients(self)
         self.array_writes = ArrayWrites(self)
@@ -86,6 +88,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.twins = Twins()
         self.failed: Optional[CaptureAborted] = None
         self.forks = self.decided = 0
+        self._altered: Dict[type, bool] = {}
         self.applied = 0
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}

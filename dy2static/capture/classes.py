@@ -15,8 +15,8 @@ from ..symbolic.rows import ITERATORS, Range, Rows
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable, is_symbolic
 from ..world.collection_shadows import COLLECTIONS
 from ..world.dataclass import initialise
-from ..world.objects import real_class
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet
+from ..world.supers import GuardedSuper
 from ..world.trust import is_converted, is_library_class
 from .number_calls import CONVERSIONS
 
@@ -49,7 +49,7 @@ class Classes:
 
     def _class(self, cls: type) -> Callable:
         if cls is super:
-            return lambda *args: super(*[real_class(a) for a in args[:1]], *args[1:])
+            return functools.partial(GuardedSuper, self.capture.world)
         if cls is type:
             return self._type
         if issubclass(cls, BaseException) and cls.__module__ == "builtins":

@@ -1,8 +1,9 @@
 """Converted functions bound to shadows of their globals, closure cells and defaults."""
 from __future__ import annotations
 
+import dis
 import types
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Set, Tuple
 
 from ..runtime import dy, hooks
 from ..symbolic.rollback import ABSENT, contents_of
@@ -85,7 +86,11 @@ class StagedFunctions:
     def _instantiate(self, function: types.FunctionType) -> types.FunctionType:
         loaded = hooks.convert(function)
         cells = {name: self._cell(cell, name) for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())}
-        made = loaded.instantiate(self._shadow_globals(function.__globals__), cells, dy, function)
+        space = self._shadow_globals(function.__globals__)
+        if isinstance(space, ShadowDict):
+            for name in deleted_globals(function.__code__):
+                space.load(name)                        # Python deletes it past the shadow, which then knows what is missing
+        made = loaded.instantiate(space, cells, dy, function)
         self.calls.staged_codes.add(made.__code__)
         source = self.world.source("const", None, function)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
@@ -107,10 +112,10 @@ class StagedFunctions:
                 known = real
             else:
                 known = ShadowDict(self.world, real, self.world.source("const", None, real))
-                for name in ("__builtins__", "__name__"):       # Python reads these past any subclass of dict
-                    if name in real:
-                        dict.__setitem__(known, name, real[name])
-                        known.loaded[name] = known.original[name] = real[name]
+                own = {"__builtins__": self.imports.builtins, **({"__name__": real["__name__"]} if "__name__" in real else {})}
+                for name, value in own.items():         # Python reads these past any subclass of dict
+                    dict.__setitem__(known, name, value)
+                    known.loaded[name] = known.original[name] = value
                 self.world.containers.append(known)
             self._globals[id(real)] = known
         return known
@@ -144,6 +149,12 @@ class ShadowCell:
             return []
         self.before = now
         return [(self.source, "cell delete" if now is ABSENT else "cell set", None, now)]
+
+
+def deleted_globals(code: types.CodeType) -> Set[str]:
+    """The global names that a function, or one inside it, deletes."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname == "DELETE_GLOBAL"}
+    return found.union(*[deleted_globals(const) for const in code.co_consts if isinstance(const, types.CodeType)])
 
 
 def _is_atom(value: Any) -> bool:

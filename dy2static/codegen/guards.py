@@ -11,6 +11,7 @@ from ..capture.index_ranges import outside
 from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
+from ..runtime import definitions
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..symbolic.writes import overlap
 from ..world.outcome import Outcome
@@ -30,7 +31,8 @@ def fits(expected: Sequence[Tuple[bytes, np.dtype]], *arrays: Any) -> bool:
 
 
 #: Guards that can come before `fits` is asked for the arrays of earlier ones.
-_ANY_ARRAY = frozenset(("type", "is", "eq", "len", "absent", "same", "distinct", "array", "variable"))
+_ANY_ARRAY = frozenset(("type", "is", "eq", "len", "absent", "same", "distinct", "array", "variable",
+                        "definitions"))
 _fits_in_python = fits
 
 
@@ -41,7 +43,7 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
-            "settings_differ": settings_differ, "outside": outside,
+            "settings_differ": settings_differ, "outside": outside, "unchanged": definitions.unchanged,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
@@ -106,6 +108,9 @@ class Guards:
         if test == "apart":
             written, others = [f"({commas([self.path(s) for s in sources])})" for sources in expected]
             return f"{self.constant(overlap, 'overlap')}({written}, {others})"
+        if test == "definitions":
+            known = self.constant(expected.known, "known")
+            return f"not unchanged({known}) and {self.constant(expected, 'definitions')}.changed()"
         if test == "expr":
             if _has_equals_that_differ(expected[1]):
                 return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"

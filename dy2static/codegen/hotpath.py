@@ -13,7 +13,7 @@ from chainer.variable import Parameter, Variable, VariableNode
 
 from ..errors import BackendError
 from ..native import hotpath
-from ..runtime import backprop, node, updating
+from ..runtime import backprop, definitions, node, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
 from . import guards
 
@@ -27,7 +27,7 @@ _unused = [True]            # whoever takes it out replaces the functions: there
 _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
     (vars(node), "make_variable", "make_variable"), (vars(node), "connect", "connect"),
     (vars(backprop), "prepared", "prepared"), (vars(backprop), "finished", "finished"),
-    (vars(updating), "cleared", "cleared"), (vars(guards), "fits", "fits"),
+    (vars(updating), "cleared", "cleared"), (vars(guards), "fits", "fits"), (vars(definitions), "unchanged", "unchanged"),
     (updating.RULES, optimizers.SGD, "updated_by_sgd"), (updating.RULES, optimizers.MomentumSGD, "updated_by_momentum_sgd"),
     (updating.RULES, optimizers.Adam, "updated_by_adam"), (updating.RULES, optimizers.AdamW, "updated_by_adam"),
 )
@@ -69,7 +69,7 @@ def start() -> None:
         space[key] = found[name]
     for call in [reference() for reference in _early]:
         if call is not None:
-            call.__globals__.update({name: found[name] for name in ("make_variable", "connect")})
+            call.__globals__.update({name: found[name] for name in ("make_variable", "connect", "unchanged")})
     _early.clear()
 
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "dy2static_python.h"
 
-extern char PyTuple_Type, PyDict_Type;
+extern char PyTuple_Type, PyDict_Type, PyList_Type;
 extern PyObject *PyObject_GetAttr(PyObject *, PyObject *);
 extern int PyObject_SetAttr(PyObject *, PyObject *, PyObject *);
 extern PyObject *PyObject_GenericGetDict(PyObject *, void *);
@@ -39,6 +39,7 @@ extern int PyObject_RichCompareBool(PyObject *, PyObject *, int);
 extern long PyLong_AsLong(PyObject *);
 extern double PyLong_AsDouble(PyObject *);
 
+#define TAG_OFFSET 384  /* of a class, as in definitions.py */
 #define NONE (&_Py_NoneStruct)
 #define TRUE (&_Py_TrueStruct)
 #define FALSE (&_Py_FalseStruct)
@@ -152,6 +153,25 @@ PyObject *hot_fits(PyObject *self, PyObject *const *args, intptr_t count)
             if (same != 1)
                 return same < 0 ? 0 : truth(0);
         }
+    }
+    return truth(1);
+}
+
+/* unchanged(known): classes, their version tags, views, dicts, keys, values and a token, as `Definitions` keeps them */
+PyObject *hot_unchanged(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    PyObject *const known = args[0];
+    if (count != 1 || !is(known, &PyList_Type) || PyList_Size(known) != 7 || PyList_GetItem(known, 6) != NONE)
+        return dy_bail_out(self, args, count);
+    PyObject *classes = PyList_GetItem(known, 0), *tags = PyList_GetItem(known, 1);
+    for (intptr_t i = PyTuple_Size(classes) - 1; i >= 0; i--)
+        if (*(const uint32_t *)((const char *)PyTuple_GetItem(classes, i) + TAG_OFFSET) != PyLong_AsLong(PyTuple_GetItem(tags, i)))
+            return truth(0);
+    PyObject *spaces = PyList_GetItem(known, 3), *keys = PyList_GetItem(known, 4), *values = PyList_GetItem(known, 5);
+    for (intptr_t i = PyTuple_Size(spaces) - 1; i >= 0; i--) {
+        PyObject *found = PyDict_GetItemWithError(PyTuple_GetItem(spaces, i), PyTuple_GetItem(keys, i));
+        if (found != PyTuple_GetItem(values, i))
+            return found || !PyErr_Occurred() ? truth(0) : 0;
     }
     return truth(1);
 }

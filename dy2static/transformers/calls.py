@@ -12,8 +12,8 @@ from dy2static.transformers.base import Transformer, is_dy
 class Calls(Transformer):
     """Ask ``_dy.call`` what to run in place of what is called.
 
-    Calls of ``_dy`` itself stay, and those of ``super`` but with a class that is named.  Decorators are applied
-    as they are; a call within a decorator expression is a call like any other.
+    Calls of ``_dy`` itself stay, and ``super()`` without arguments.  Decorators are applied as they are; a call within
+    a decorator expression is a call like any other.
 
     Before:  y = self.l1(F.relu(x), *rest, **options)
     After:   y = _dy.call(self.l1)(_dy.call(F.relu)(x), *rest, **options)
@@ -34,7 +34,5 @@ class Calls(Transformer):
 
 
 def _is_super_of_frame(node: gast.Call) -> bool:
-    """Whether this is a ``super()``, or what `SuperCalls` made of one."""
-    if not isinstance(node.func, gast.Name) or node.func.id != "super":
-        return False
-    return not node.args or isinstance(node.args[0], gast.Name) and node.args[0].id == "__class__"
+    """Whether this is a ``super()`` that `SuperCalls` has left alone."""
+    return isinstance(node.func, gast.Name) and node.func.id == "super" and not node.args

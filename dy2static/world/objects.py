@@ -11,7 +11,7 @@ import chainer
 
 from .dataclass import CONSTANTS, frozen_against, initialise, is_generated
 from .own_collections import Namespace, OwnItems, base_of, checked_reads
-from .shadows import _ABSENT, ShadowBase, ShadowDict, attributes_of
+from .shadows import _ABSENT, ShadowBase, ShadowDict, attributes_of, origin_of
 from .slots import SlotsView, slots_of
 from .sources import Source
 from .trust import is_library, is_library_class
@@ -25,9 +25,11 @@ class Objects:
     """The part of a `World` that makes shadows of objects and classes."""
 
     capture: Any
+    real_of: Callable
     _classes: Dict[type, type]
     _checked: Set[type]
     _user_classes: Dict[type, bool]
+    asked: Set[type]                                            # abstract classes of which ``issubclass`` is running
     _plain_readers: Set[type]                                    # classes that are known to read attributes as Python does
 
     def _is_user_class(self, cls: type) -> bool:
@@ -74,16 +76,35 @@ class Objects:
     def check_class(self, cls: type) -> None:
         """Stop if Python would run code of the user's unseen on instances of a class that have no shadows."""
         if cls not in self._checked:
+            self.rely_on_class(cls, data=True)
             found = impurity_of(cls)
             if found:
                 self.capture.abort(f"{found} may do more than compute, and Python runs it as it is, unseen",
                                    hint="a plain class without slots or a built-in base is compiled")
             self._checked.add(cls)
 
+    def rely_on_class(self, cls: type, data: bool = False) -> None:
+        """Guard what Python may run for a class and its metaclass; with ``data``, all their attributes."""
+        self.definitions.add_class(cls, data)
+        if not is_library_class(type(cls)):
+            self.definitions.add_class(type(cls), data=True)
+
+    def is_subclass(self, kind: Any, cls: Any) -> bool:
+        """``issubclass(kind, cls)`` of what these stand for; of abstract classes, the answer is guarded."""
+        kind, cls = real_class(kind), real_class(cls)
+        if cls in type.mro(kind) or not isinstance(cls, abc.ABCMeta) or cls in self.asked:
+            return cls in type.mro(kind)
+        self.asked.add(cls)                             # it asks its subclasses, the classes of shadows among them
+        try:
+            return self.definitions.add_answer(kind, cls)
+        finally:
+            self.asked.discard(cls)
+
     def shadow_class(self, cls: type) -> type:
         """The class of the shadows of instances of ``cls``, which also stands for ``cls`` itself."""
         made = self._classes.get(cls)
         if made is None:
+            self.rely_on_class(cls, data=is_library_class(cls))
             meta = type("ShadowMeta", (ShadowMeta, type(cls)), {}) if type(cls) is not type else ShadowMeta
             body = {"_dy2static_world": self, "_dy2static_class": cls, "__module__": cls.__module__,
                     "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
@@ -105,11 +126,22 @@ class Objects:
                 special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
                 if special and isinstance(function, types.FunctionType):
                     found[name] = function if is_generated(base, function) else self._staged_special(function)
+        if cls.__repr__ is object.__repr__:             # which names the address of the object
+            found["__repr__"] = lambda shadow: object.__repr__(self.identified(shadow))
         hashed = cls.__hash__
         if "__eq__" in found and hashed is not None:
             staged = isinstance(hashed, types.FunctionType) and not is_generated(_owner(cls, "__hash__"), hashed)
             found["__hash__"] = self._staged_special(hashed) if staged else hashed
         return found
+
+    def identified(self, shadow: ShadowBase) -> Any:
+        """The object that a shadow stands for, guarded to be this very one; the shadow, of an object made during the capture."""
+        source = origin_of(shadow)
+        if source is None:
+            return shadow
+        real = self.real_of(shadow)
+        self.guard(source, "is", real)
+        return real
 
     def _staged_special(self, function: types.FunctionType) -> Callable:
         def special(shadow: Any, *args: Any, **kwargs: Any) -> Any:
@@ -163,26 +195,30 @@ class Objects:
                 raise AttributeError(name)
             return value
         if isinstance(found, property):
-            self._guard_class(cls, name, found)
             return self.capture.callee(found.fget)(shadow)
         getter = _lookup(type(found), "__get__")
         if isinstance(getter, types.FunctionType):
-            self._guard_class(cls, name, found)
-            return self.capture.callee(getter)(found, shadow, cls)
+            return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
         return object.__getattribute__(shadow, name)
+
+    def _descriptor(self, cls: type, name: str, found: Any) -> Any:
+        """The shadow of a descriptor of the user's, whose methods read its attributes."""
+        self.rely_on_class(type(found))
+        owner = self.source("const", None, _owner(cls, name))
+        return self.shadow(found, self.source("item", self.source("dict", owner), name))
 
     def _class_attribute(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
         if isinstance(found, types.FunctionType):
-            self._guard_class(cls, name, found)
             return types.MethodType(found, shadow)
         if isinstance(found, classmethod):
-            self._guard_class(cls, name, found)
             owner = self.shadow_class(cls) if self._is_user_class(cls) else cls
             return types.MethodType(found.__func__, owner)
         if isinstance(found, staticmethod):
-            self._guard_class(cls, name, found.__func__)
             return found.__func__
-        if hasattr(type(found), "__get__") and not isinstance(found, type):
+        getter = _lookup(type(found), "__get__")
+        if isinstance(getter, types.FunctionType) and not is_library(getter.__module__ or ""):
+            return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
+        if getter is not _ABSENT and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
         if is_library_class(cls) or name in CONSTANTS:
             return found
@@ -199,7 +235,6 @@ class Objects:
             raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
         if isinstance(own, types.FunctionType) and not is_library(own.__module__ or "") and \
                 not is_generated(_owner(cls, method), own):
-            self._guard_class(cls, method, own)
             self.capture.callee(own)(shadow, name, *value)
             return True
         found = _lookup(cls, name)
@@ -207,13 +242,11 @@ class Objects:
             self._write_slot(attributes_of(shadow), name, *value)
             return True
         if isinstance(found, property) and getattr(found, accessor) is not None:
-            self._guard_class(cls, name, found)
             self.capture.callee(getattr(found, accessor))(shadow, *value)
             return True
         setter = _lookup(type(found), "__set__" if value else "__delete__")
         if isinstance(setter, types.FunctionType) and not is_library(setter.__module__ or ""):
-            self._guard_class(cls, name, found)
-            self.capture.callee(setter)(found, shadow, *value)
+            self.capture.callee(setter)(self._descriptor(cls, name, found), shadow, *value)
             return True
         return False
 
@@ -226,24 +259,12 @@ class Objects:
         else:
             raise AttributeError(name)
 
-    def _guard_class(self, cls: type, name: str, found: Any) -> None:
-        if is_library_class(cls):
-            return
-        source = self.source("attr", self.source("const", None, cls), name)
-        if isinstance(found, classmethod):
-            source, found = self.source("attr", source, "__func__"), found.__func__
-        elif hasattr(type(found), "__get__") and not isinstance(found, (types.FunctionType, property)):
-            # read through the class, a descriptor of the user's would answer
-            source = self.source("item", self.source("dict", self.source("const", None, _owner(cls, name))), name)
-        self.guard(source, "is", found)
-
     def make_instance(self, cls: type, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         """``cls(*args, **kwargs)`` of a user's class, its methods staged."""
         made = _lookup(cls, "__new__")
         if _lookup(cls, "__del__") is not _ABSENT:
             self.capture.abort(f"class {cls.__name__} has a __del__")
         if isinstance(made, staticmethod):
-            self._guard_class(cls, "__new__", made.__func__)
             shadow = self.capture.callee(made.__func__)(self.shadow_class(cls), *args, **kwargs)
             if not isinstance(shadow, cls):
                 return shadow
@@ -254,10 +275,8 @@ class Objects:
             shadow = object.__new__(self.shadow_class(cls))
         init = _lookup(cls, "__init__")
         if is_generated(_owner(cls, "__init__"), init):
-            self._guard_class(cls, "__init__", init)
             initialise(self, _owner(cls, "__init__"), shadow, args, kwargs)
         elif isinstance(init, types.FunctionType):
-            self._guard_class(cls, "__init__", init)
             self.capture.callee(init)(shadow, *args, **kwargs)
         elif (args or kwargs) and not isinstance(made, staticmethod):
             raise TypeError(f"{cls.__name__}() takes no arguments")
@@ -289,15 +308,8 @@ class ShadowMeta(type):
         found = _lookup(real, name)
         if found is _ABSENT:
             return type.__getattribute__(cls, name)
-        if isinstance(found, (types.FunctionType, property)):
-            world._guard_class(real, name, found)
-            return found
         if isinstance(found, classmethod):
-            world._guard_class(real, name, found)
             return types.MethodType(found.__func__, cls)
-        if isinstance(found, staticmethod):
-            world._guard_class(real, name, found.__func__)
-            return found.__func__
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             return type(found).__get__(found, None, real)
         return world.shadow(found, world.source("attr", world.source("const", None, real), name))
@@ -315,11 +327,10 @@ class ShadowMeta(type):
         return cls._dy2static_world.make_instance(cls._dy2static_class, args, kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls._dy2static_class)
+        return cls._dy2static_world.is_subclass(type(instance), cls) or isinstance(instance, cls._dy2static_class)
 
     def __subclasscheck__(cls, other: type) -> bool:
-        # Not ``issubclass``: an ABC would ask all subclasses of the real class, among them this one, for ever.
-        return cls._dy2static_class in type.mro(other)
+        return cls._dy2static_world.is_subclass(other, cls)
 
     def __eq__(cls, other: Any) -> bool:
         return other is cls or other is cls._dy2static_class

@@ -69,7 +69,8 @@ class Guard:
     shape, dtype), "same" (expected: another source), "distinct" (source None; expected: sources whose objects all
     differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell),
     "range" (of an array of ints: the least element there may be, and the first there may not be),
-    "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them).
+    "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them),
+    "definitions" (source None; expected: `Definitions`, of classes and library functions).
     """
 
     source: Optional[Source]
@@ -82,6 +83,8 @@ class Guard:
             return "objects that were different are now one"
         if self.test == "apart":
             return "an array that is written shares memory with another one, or is read-only"
+        if self.test == "definitions":
+            return self.expected.difference() or "a class or a function of a library was replaced"
         if self.test == "expr":
             return f"{self.expected[0]} == {self.expected[1]!r}"
         where = self.source.describe()

@@ -100,3 +100,23 @@ def is_library_class(cls: type) -> bool:
         return False
     found = getattr(sys.modules.get(name), cls.__qualname__.partition(".")[0], None)
     return found is not None or name == "builtins" or not issubclass(cls, chainer.Link)
+
+
+#: The methods of a function that Chainer calls.
+_METHODS = frozenset(("forward", "forward_cpu", "forward_gpu", "backward", "backward_cpu", "backward_gpu", "backward_accumulate",
+                      "check_type_forward", "apply"))
+
+
+def is_altered(cls: type) -> bool:
+    """Whether a method of a function of Chainer's is not one that its class came with."""
+    for base in cls.__mro__:
+        if not is_library_class(base) or base in (chainer.FunctionNode, chainer.Function, object):
+            continue
+        for name, value in vars(base).items():
+            function = getattr(value, "__func__", getattr(value, "fget", value))
+            if not isinstance(function, types.FunctionType):
+                if name in _METHODS:
+                    return True
+            elif not is_library(function.__module__ or ""):
+                return True
+    return False

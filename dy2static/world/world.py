@@ -12,13 +12,15 @@ import chainer
 import numpy as np
 
 from ..lowering.registration import registered
+from ..runtime.definitions import Definitions
 from ..runtime.staticness import is_static_function
 from .aborts import CaptureAborted
 from .collection_shadows import COLLECTIONS
 from .objects import Objects
+from .public_names import foreign_names, names_of, replaced_names
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet
 from .sources import Guard, Source, Sources
-from .trust import is_immutable, is_library
+from .trust import is_immutable, is_library, is_library_class
 
 _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
@@ -27,6 +29,9 @@ _VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
 _WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
+
+#: Methods of Chainer's classes that captures replace for a while.
+_PATCHED = ("_init_impl",)
 
 
 class World(Objects):
@@ -40,6 +45,9 @@ class World(Objects):
         self.capture, self.varying = capture, varying
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
+        self.definitions = Definitions(_PATCHED, (chainer.FunctionNode,))
+        for module, name in replaced_names():
+            self.definitions.add_name(module, name)
         self.sources = Sources()
         self.containers: List[Any] = []
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
@@ -47,6 +55,7 @@ class World(Objects):
         self._origins: Dict[int, Source] = {}
         self._classes: Dict[type, type] = {}
         self._checked: Set[type] = set()
+        self.asked: Set[type] = set()
         self._user_classes: Dict[type, bool] = {}
         self._plain_readers: Set[type] = set()
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
@@ -62,6 +71,11 @@ class World(Objects):
         if key not in self._relied:
             self._relied.add(key)
             self.guards.append(Guard(source, test, expected))
+
+    def rely_on_names(self, function: Any) -> None:
+        """Guard that the names of a library's function, which is about to be called, go on standing for it."""
+        for module, name in names_of(function):
+            self.definitions.add_name(module, name)
 
     def check_fresh(self, value: Any = None) -> None:
         """Stop if this value, just read from an object of the user's, may have been changed by a host call."""
@@ -119,6 +133,8 @@ class World(Objects):
             return maker(self, real, source)
         if isinstance(real, type):
             self.guard(source, "is", real)
+            if not is_library_class(real) and not self._is_user_class(real):
+                self.rely_on_class(real, data=True)
             return self.shadow_class(real) if self._is_user_class(real) else real
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             self.check_class(kind)
@@ -206,6 +222,8 @@ class World(Objects):
     def _module(self, real: types.ModuleType, source: Source) -> types.ModuleType:
         self.guard(source, "is", real)
         if is_library(real.__name__) and real not in _WITH_STATE:
+            for name in foreign_names(real):
+                self.definitions.add_name(real, name)
             return real
         return ShadowModule(real.__name__, self._track(ShadowDict(self, real.__dict__, self.source("dict", source))))
 
@@ -236,6 +254,9 @@ class World(Objects):
                    if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
         if len(objects) > 1:
             self.guard(None, "distinct", tuple(objects))
+        if self.definitions:
+            self.definitions.seal()
+            self.guard(None, "definitions", self.definitions)
 
     def dispose(self) -> None:
         """Leave nothing behind: the shadow classes stop being subclasses of the user's."""

@@ -17,8 +17,9 @@ def f(n):
         def g(self, x):
 
             def then_0(x):
-                x = _dy.and_(_dy.call(super(__class__, self).upper)(), lambda :
-                    _dy.call(super(__class__, self).lower)())
+                x = _dy.and_(_dy.call(_dy.call(super)(__class__, self).
+                    upper)(), lambda : _dy.call(_dy.call(super)(__class__,
+                    self).lower)())
                 return x,
 
             def else_0(x):

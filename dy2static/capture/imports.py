@@ -1,0 +1,33 @@
+"""``import`` in converted functions: modules of the user's are read through shadows, as those imported at file level."""
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import sys
+from typing import Any, Dict, Optional, Sequence
+
+from ..world.shadows import ShadowDict
+
+
+class Imports:
+    """What ``import`` statements do in one capture.  `builtins` are the built-in names of converted functions."""
+
+    def __init__(self, capture: Any):
+        self.capture = capture
+        self.builtins: Dict[str, Any] = {**vars(builtins), "__import__": self._import}
+
+    def _import(self, name: str, names: Optional[dict] = None, local: Any = None, wanted: Optional[Sequence[str]] = (),
+                level: int = 0) -> Any:
+        """As ``__import__``; what is imported already is looked up, and guarded to stay what it is."""
+        space = names.real if isinstance(names, ShadowDict) else names or {}
+        try:
+            full = importlib.util.resolve_name("." * level + name, space.get("__package__")) if level else name
+        except (ImportError, ValueError):               # Python itself says what is wrong with it
+            full = ""
+        module = sys.modules.get(full)
+        if module is None or any(not hasattr(module, item) for item in wanted or ()):
+            self.capture.abort(f"module {full or name} is imported for the first time, or has not all that is imported from it",
+                               again=True, hint="import it at the head of the file")
+        found = vars(builtins)["__import__"](name, space, local, wanted, level)
+        world, key = self.capture.world, full if wanted else full.partition(".")[0]
+        return world.shadow(found, world.source("item", world.source("const", None, sys.modules), key))

@@ -1,0 +1,161 @@
+"""What a program takes for granted of classes and of library functions, and whether it still holds."""
+from __future__ import annotations
+
+import abc
+import ctypes
+import operator
+import sys
+import types
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+_MISSING = object()
+
+#: Where a class object of a 64-bit CPython has its version tag, in bytes.
+TAG_OFFSET = 384
+
+#: Entries of a class that Python writes for itself.
+_BOOKKEEPING = frozenset((
+    "__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__annotate__", "__annotate_func__",
+    "__annotations_cache__", "__slotnames__", "__abstractmethods__", "_abc_impl", "__static_attributes__", "__firstlineno__",
+    "__orig_bases__", "__parameters__", "__type_params__"))
+
+_Contents = Tuple[Tuple[type, Dict[str, Any]], ...]
+
+
+class Definitions:
+    """Classes, names of modules and answers of ``issubclass`` that a program was captured from.
+
+    A capture adds to it; the finished program asks `unchanged` with `known`, and `changed` only where that says no:
+
+        if not unchanged(definitions.known) and definitions.changed(): ...
+
+    CPython gives a class another version tag when an attribute of it or of one of its bases is assigned.  Equal tags
+    therefore mean that nothing was assigned.  Where tags differ, `changed` compares what counts and keeps the new tags.
+    """
+
+    def __init__(self, patched: Tuple[str, ...] = (), ends: Tuple[type, ...] = ()):
+        """patched: names of class attributes that captures replace for a while.  ends: base classes that are not looked at."""
+        self._ignored, self._ends = _BOOKKEEPING.union(patched), (object, *ends)
+        self._classes: Dict[type, Tuple[bool, _Contents]] = {}
+        self._names: Dict[Tuple[int, str], Tuple[str, Dict[str, Any], Any]] = {}
+        self._answers: Dict[Tuple[type, type], bool] = {}
+        #: Classes, their version tags, views of the tags, dicts, keys, values, and the token of `abc`.
+        self.known: List[Any] = []
+
+    def add_class(self, cls: type, data: bool = False) -> None:
+        """Rely on the methods, descriptors and special attributes of a class; with ``data``, on all its attributes."""
+        known = self._classes.get(cls)
+        if known is None or data and not known[0]:
+            self._classes[cls] = data, self._contents(cls, data)
+
+    def add_name(self, module: types.ModuleType, name: str) -> None:
+        """Rely on what a name of a module stands for."""
+        space = vars(module)
+        self._names[id(space), name] = module.__name__, space, space.get(name, _MISSING)
+
+    def add_answer(self, cls: type, base: type) -> bool:
+        """Whether a class counts as a subclass of another one, which ``register`` can change: relied on from here on."""
+        answer = issubclass(cls, base)
+        if not self.known:
+            self._answers[cls, base] = answer
+        return answer
+
+    def __bool__(self) -> bool:
+        return bool(self._classes or self._names or self._answers)
+
+    def seal(self) -> None:
+        """Take down what `unchanged` compares; nothing may be added afterwards."""
+        classes = tuple(self._classes)
+        spaces, keys, values = zip(*[(space, key, value) for (_, key), (_, space, value) in self._names.items()]) \
+            if self._names else ((), (), ())
+        self.known[:] = (classes, tuple(map(_renewed_tag, classes)), tuple(map(_view_of, classes)), spaces, keys, values,
+                         abc.get_cache_token() if self._answers else None)
+
+    def changed(self) -> bool:
+        """Whether anything that counts differs from what it was."""
+        tags, token = tuple(map(_renewed_tag, self.known[0])), abc.get_cache_token()
+        if self.difference() is not None:
+            return True
+        self.known[1] = tags                            # read before the comparison: what is assigned from then on is seen
+        self.known[6] = token if self._answers else None
+        return False
+
+    def difference(self) -> Optional[str]:
+        """What differs, in words; None if nothing does."""
+        return next(self._differences(), None)
+
+    def _differences(self) -> Iterator[str]:
+        for (_, key), (module, space, value) in self._names.items():
+            if space.get(key, _MISSING) is not value:
+                yield f"{module}.{key} was replaced"
+        for cls, (data, before) in self._classes.items():
+            now = self._contents(cls, data)
+            if [base for base, _ in now] != [base for base, _ in before]:
+                yield f"the bases of class {cls.__name__} were replaced"
+                return
+            for (base, known), (_, found) in zip(before, now):
+                for name in [*known, *[name for name in found if name not in known]]:
+                    if found.get(name, _MISSING) is not known.get(name, _MISSING):
+                        yield f"{base.__name__}.{name} was replaced"
+        for (cls, base), answer in self._answers.items():
+            if issubclass(cls, base) is not answer:
+                yield f"class {cls.__name__} was registered with {base.__name__}"
+
+    def _contents(self, cls: type, data: bool) -> _Contents:
+        """The attributes that count, of the class and of each base."""
+        return tuple([(base, {name: value for name, value in vars(base).items()
+                              if name not in self._ignored and (data or _is_code(name, value))})
+                      for base in cls.__mro__ if base not in self._ends])
+
+
+def _is_code(name: str, value: Any) -> bool:
+    """Whether Python may run something for a class attribute: other attributes are guarded where they are read."""
+    return name.startswith("__") and name.endswith("__") or hasattr(type(value), "__get__")
+
+
+def unchanged(known: List[Any]) -> bool:
+    """Whether the version tags, the values of the names and the token are those of `Definitions.known`.
+
+    False also where that cannot be told.  The native function of this name gives the same answers.
+    """
+    _, tags, views, spaces, keys, values, token = known
+    return (tuple([view[0] for view in views]) == tags and all(map(operator.is_, map(dict.get, spaces, keys), values))
+            and (token is None or token == abc.get_cache_token()))
+
+
+def _tag_at(cls: type) -> Any:
+    return ctypes.c_uint32.from_address(id(cls) + TAG_OFFSET)
+
+
+def _tags_work() -> bool:
+    """Whether version tags are where they are expected: that of a class goes when an attribute of its base is assigned."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    base = type("Base", (), {})
+    cls = type("Derived", (base,), {})
+    seen = []
+    for name in ("one", "two"):
+        hasattr(cls, name)                              # a look-up gives a tag to a class that has none
+        seen.append(_tag_at(cls).value)
+        setattr(base, name, None)
+        seen.append(_tag_at(cls).value)
+    return seen[1] == seen[3] == 0 and 0 < seen[0] < seen[2]
+
+
+#: Without version tags, each call compares what counts.
+_HAS_TAGS = _tags_work()
+_UNKNOWN = -1
+
+
+def _view_of(cls: type) -> Any:
+    """What has the version tag of a class, as it is at any time, as its only item."""
+    return memoryview(_tag_at(cls)).cast("B").cast("I") if _HAS_TAGS else (0,)
+
+
+def _renewed_tag(cls: type) -> int:
+    """The version tag of a class; `_UNKNOWN` if it has none."""
+    try:
+        type.__getattribute__(cls, "_dy2static_no_attribute")       # a look-up gives a tag to a class that has none
+    except AttributeError:
+        pass
+    return _view_of(cls)[0] or _UNKNOWN
