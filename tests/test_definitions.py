@@ -243,6 +243,10 @@ def test_descriptors_and_their_classes(restored):
 class Shape(metaclass=abc.ABCMeta):
     """An abstract class."""
 
+    @abc.abstractmethod
+    def area(self):
+        """What others define."""
+
 
 class Meta(type):
     """A metaclass."""
@@ -503,7 +507,7 @@ def test_what_unchanged_sees(function):
     relied = Definitions()
     relied.add_class(cls)
     relied.add_name(module, "name")
-    relied.seal()
+    relied.add_function(iadd)
     assert function(relied.known) is True
     cls.two = 1
     assert function(relied.known) is False and not relied.changed() and function(relied.known) is True
@@ -512,6 +516,10 @@ def test_what_unchanged_sees(function):
     del module.name
     assert function(relied.known) is False and relied.changed()
     module.name = len
+    assert function(relied.known) is True
+    iadd.__defaults__ = (3,)
+    assert function(relied.known) is False and relied.changed()
+    iadd.__defaults__ = None
     assert function(relied.known) is True
     cls.one = outcome_of
     assert function(relied.known) is False and relied.changed() and relied.difference() == "Item.one was replaced"

@@ -93,13 +93,12 @@ class StagedFunctions:
         made = loaded.instantiate(space, cells, dy, function)
         self.calls.staged_codes.add(made.__code__)
         source = self.world.source("const", None, function)
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        if not is_library(function.__module__ or ""):
+            self.world.definitions.add_function(function)
+            if function.__kwdefaults__:                 # a dict, in which items can be set
+                self.world.guard(self.world.source("attr", source, "__kwdefaults__"), "eq", dict(function.__kwdefaults__))
+        for name in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, name)
-            if not is_library(function.__module__ or ""):
-                test = "eq" if type(defaults) is dict else "is"
-                self.world.guard(self.world.source("attr", source, name), test, dict(defaults) if test == "eq" else defaults)
-            if name == "__code__":
-                continue
             if defaults and not all(_is_atom(x) for x in (defaults.values() if isinstance(defaults, dict) else defaults)):
                 shadow = self.world.shadow(defaults, self.world.source("attr", source, name))
                 setattr(made, name, dict(shadow) if isinstance(shadow, dict) else shadow)

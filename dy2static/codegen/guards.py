@@ -1,6 +1,7 @@
 """The guards of a program as lines of code: paths to values, and what must hold at their ends."""
 from __future__ import annotations
 
+import abc
 import itertools
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
@@ -12,6 +13,7 @@ from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..runtime import definitions
+from ..runtime.definitions import Definitions
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..symbolic.writes import overlap
 from ..world.outcome import Outcome
@@ -33,7 +35,7 @@ def fits(expected: Sequence[Tuple[bytes, np.dtype]], *arrays: Any) -> bool:
 #: Guards that can come before `fits` is asked for the arrays of earlier ones.
 _ANY_ARRAY = frozenset(("type", "is", "eq", "len", "absent", "same", "distinct", "array", "variable",
                         "definitions"))
-_fits_in_python = fits
+_fits_in_python, _unchanged_in_python = fits, definitions.unchanged
 
 
 class Guards:
@@ -44,6 +46,7 @@ class Guards:
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": _is_empty, "exact": exact,
             "settings_differ": settings_differ, "outside": outside, "unchanged": definitions.unchanged,
+            "get_cache_token": abc.get_cache_token,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
@@ -109,8 +112,7 @@ class Guards:
             written, others = [f"({commas([self.path(s) for s in sources])})" for sources in expected]
             return f"{self.constant(overlap, 'overlap')}({written}, {others})"
         if test == "definitions":
-            known = self.constant(expected.known, "known")
-            return f"not unchanged({known}) and {self.constant(expected, 'definitions')}.changed()"
+            return f"{self._changes(expected)} and {self.constant(expected, 'definitions')}.changed()"
         if test == "expr":
             if _has_equals_that_differ(expected[1]):
                 return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"
@@ -152,6 +154,22 @@ class Guards:
         self.lines.append(f"{array} = {value}._data[0]")
         inside = self._array_guard(array, shape, dtype, guard.source.parent is None)
         return f"{value}._requires_grad is not {requires_grad} or {value}._layout is not None{f' or {inside}' if inside else ''}"
+
+    def _changes(self, relied: Definitions) -> str:
+        """The condition under which something was assigned that may count: a call of the native function, or written out."""
+        known = relied.known
+        if definitions.unchanged is not _unchanged_in_python:
+            return f"not unchanged({self.constant(known, 'known')})"
+        tags = self.constant(known.tags, "tags")
+        tests = [f"{self.constant(view, 'version')}[0] != {tags}[{i}]" for i, view in enumerate(known.views)]
+        for function, *parts in zip(known.functions, known.codes, known.defaults, known.keyword_defaults):
+            name = self.constant(function, "function")
+            tests += [f"{name}.{part} is not {self.constant(value)}" for part, value in
+                      zip(("__code__", "__defaults__", "__kwdefaults__"), parts)]
+        tests += [f"{self.constant(space, 'module')}.get({key!r}) is not {self.constant(value)}"
+                  for space, key, value in zip(known.spaces, known.keys, known.values)]
+        tests += [f"{self.constant(known.token, 'token')}[0] != get_cache_token()"] if known.token else []
+        return f"({' or '.join(tests)})"
 
     def _array_guard(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool) -> Optional[str]:
         """None where it is left to `_ask_for_arrays`."""

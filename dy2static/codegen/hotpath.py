@@ -69,7 +69,7 @@ def start() -> None:
         space[key] = found[name]
     for call in [reference() for reference in _early]:
         if call is not None:
-            call.__globals__.update({name: found[name] for name in ("make_variable", "connect", "unchanged")})
+            call.__globals__.update({name: found[name] for name in ("make_variable", "connect")})
     _early.clear()
 
 

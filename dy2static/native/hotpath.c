@@ -18,6 +18,9 @@ extern int PyObject_IsTrue(PyObject *);
 extern PyObject *PyType_GenericAlloc(PyObject *, intptr_t);
 extern PyObject *PyUnicode_InternFromString(const char *);
 extern PyObject *PyWeakref_NewRef(PyObject *, PyObject *);
+extern PyObject *PyFunction_GetCode(PyObject *);
+extern PyObject *PyFunction_GetDefaults(PyObject *);
+extern PyObject *PyFunction_GetKwDefaults(PyObject *);
 extern PyObject *PyDict_Copy(PyObject *);
 extern PyObject *PyDict_GetItemWithError(PyObject *, PyObject *);
 extern int PyDict_SetItem(PyObject *, PyObject *, PyObject *);
@@ -136,6 +139,8 @@ static PyObject *array_of(PyObject *variable)
 
 /* ---- arrays */
 
+static PyObject *or_none(PyObject *object) { return object ? object : NONE; }
+
 /* fits(expected, array, ...) */
 PyObject *hot_fits(PyObject *self, PyObject *const *args, intptr_t count)
 {
@@ -157,20 +162,29 @@ PyObject *hot_fits(PyObject *self, PyObject *const *args, intptr_t count)
     return truth(1);
 }
 
-/* unchanged(known): classes, their version tags, views, dicts, keys, values and a token, as `Definitions` keeps them */
+/* unchanged(known): `Known` of definitions.py has the fields */
 PyObject *hot_unchanged(PyObject *self, PyObject *const *args, intptr_t count)
 {
-    PyObject *const known = args[0];
-    if (count != 1 || !is(known, &PyList_Type) || PyList_Size(known) != 7 || PyList_GetItem(known, 6) != NONE)
+    PyObject *known[11];
+    for (int i = 0; i < 11; i++)
+        if (!(known[i] = PyTuple_GetItem(args[0], i)))
+            return 0;
+    PyObject *classes = known[0], *tags = known[1], *functions = known[3], *spaces = known[7], *token = known[10];
+    if (PyList_Size(token))
         return dy_bail_out(self, args, count);
-    PyObject *classes = PyList_GetItem(known, 0), *tags = PyList_GetItem(known, 1);
     for (intptr_t i = PyTuple_Size(classes) - 1; i >= 0; i--)
-        if (*(const uint32_t *)((const char *)PyTuple_GetItem(classes, i) + TAG_OFFSET) != PyLong_AsLong(PyTuple_GetItem(tags, i)))
+        if (*(const uint32_t *)((const char *)PyTuple_GetItem(classes, i) + TAG_OFFSET) != PyLong_AsLong(PyList_GetItem(tags, i)))
             return truth(0);
-    PyObject *spaces = PyList_GetItem(known, 3), *keys = PyList_GetItem(known, 4), *values = PyList_GetItem(known, 5);
+    for (intptr_t i = PyTuple_Size(functions) - 1; i >= 0; i--) {
+        PyObject *function = PyTuple_GetItem(functions, i);
+        if (PyFunction_GetCode(function) != PyTuple_GetItem(known[4], i)
+            || or_none(PyFunction_GetDefaults(function)) != PyTuple_GetItem(known[5], i)
+            || or_none(PyFunction_GetKwDefaults(function)) != PyTuple_GetItem(known[6], i))
+            return truth(0);
+    }
     for (intptr_t i = PyTuple_Size(spaces) - 1; i >= 0; i--) {
-        PyObject *found = PyDict_GetItemWithError(PyTuple_GetItem(spaces, i), PyTuple_GetItem(keys, i));
-        if (found != PyTuple_GetItem(values, i))
+        PyObject *found = PyDict_GetItemWithError(PyTuple_GetItem(spaces, i), PyTuple_GetItem(known[8], i));
+        if (found != PyTuple_GetItem(known[9], i))
             return found || !PyErr_Occurred() ? truth(0) : 0;
     }
     return truth(1);

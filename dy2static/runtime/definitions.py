@@ -1,4 +1,4 @@
-"""What a program takes for granted of classes and of library functions, and whether it still holds."""
+"""What a program takes for granted of classes, functions and names of libraries, and whether it still holds."""
 from __future__ import annotations
 
 import abc
@@ -6,7 +6,7 @@ import ctypes
 import operator
 import sys
 import types
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 _MISSING = object()
 
@@ -22,8 +22,27 @@ _BOOKKEEPING = frozenset((
 _Contents = Tuple[Tuple[type, Dict[str, Any]], ...]
 
 
+class Known(NamedTuple):
+    """What `unchanged` compares: of the classes, their version tags; of functions, code and defaults; names in dicts.
+
+    The native function reads the fields by their places.
+    """
+
+    classes: Tuple[type, ...]
+    tags: List[int]
+    views: Tuple[Any, ...]
+    functions: Tuple[types.FunctionType, ...]
+    codes: Tuple[types.CodeType, ...]
+    defaults: Tuple[Optional[Tuple], ...]
+    keyword_defaults: Tuple[Optional[Dict], ...]
+    spaces: Tuple[Dict[str, Any], ...]
+    keys: Tuple[str, ...]
+    values: Tuple[Any, ...]
+    token: List[Any]
+
+
 class Definitions:
-    """Classes, names of modules and answers of ``issubclass`` that a program was captured from.
+    """Classes, functions, names of modules and answers of ``issubclass`` that a program was captured from.
 
     A capture adds to it; the finished program asks `unchanged` with `known`, and `changed` only where that says no:
 
@@ -37,16 +56,20 @@ class Definitions:
         """patched: names of class attributes that captures replace for a while.  ends: base classes that are not looked at."""
         self._ignored, self._ends = _BOOKKEEPING.union(patched), (object, *ends)
         self._classes: Dict[type, Tuple[bool, _Contents]] = {}
+        self._functions: Dict[types.FunctionType, Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]] = {}
         self._names: Dict[Tuple[int, str], Tuple[str, Dict[str, Any], Any]] = {}
         self._answers: Dict[Tuple[type, type], bool] = {}
-        #: Classes, their version tags, views of the tags, dicts, keys, values, and the token of `abc`.
-        self.known: List[Any] = []
+        self._known: Optional[Known] = None
 
     def add_class(self, cls: type, data: bool = False) -> None:
         """Rely on the methods, descriptors and special attributes of a class; with ``data``, on all its attributes."""
         known = self._classes.get(cls)
         if known is None or data and not known[0]:
             self._classes[cls] = data, self._contents(cls, data)
+
+    def add_function(self, function: types.FunctionType) -> None:
+        """Rely on the code and the defaults of a function, but not on what is in the dict of keyword defaults."""
+        self._functions[function] = _parts_of(function)
 
     def add_name(self, module: types.ModuleType, name: str) -> None:
         """Rely on what a name of a module stands for."""
@@ -56,28 +79,33 @@ class Definitions:
     def add_answer(self, cls: type, base: type) -> bool:
         """Whether a class counts as a subclass of another one, which ``register`` can change: relied on from here on."""
         answer = issubclass(cls, base)
-        if not self.known:
+        if self._known is None:
             self._answers[cls, base] = answer
         return answer
 
     def __bool__(self) -> bool:
-        return bool(self._classes or self._names or self._answers)
+        return bool(self._classes or self._functions or self._names or self._answers)
 
-    def seal(self) -> None:
-        """Take down what `unchanged` compares; nothing may be added afterwards."""
-        classes = tuple(self._classes)
-        spaces, keys, values = zip(*[(space, key, value) for (_, key), (_, space, value) in self._names.items()]) \
-            if self._names else ((), (), ())
-        self.known[:] = (classes, tuple(map(_renewed_tag, classes)), tuple(map(_view_of, classes)), spaces, keys, values,
-                         abc.get_cache_token() if self._answers else None)
+    @property
+    def known(self) -> Known:
+        """What `unchanged` compares.  Whoever asks ends the additions."""
+        if self._known is None:
+            classes, functions, names = tuple(self._classes), tuple(self._functions), tuple(self._names.items())
+            self._known = Known(
+                classes, [_renewed_tag(cls) for cls in classes], tuple(map(_view_of, classes)),
+                functions, *(zip(*self._functions.values()) if functions else ((), (), ())),
+                tuple([space for _, (_, space, _) in names]), tuple([key for (_, key), _ in names]),
+                tuple([value for _, (_, _, value) in names]), [abc.get_cache_token()] if self._answers else [])
+        return self._known
 
     def changed(self) -> bool:
         """Whether anything that counts differs from what it was."""
-        tags, token = tuple(map(_renewed_tag, self.known[0])), abc.get_cache_token()
+        tags, token = [_renewed_tag(cls) for cls in self.known.classes], abc.get_cache_token()
         if self.difference() is not None:
             return True
-        self.known[1] = tags                            # read before the comparison: what is assigned from then on is seen
-        self.known[6] = token if self._answers else None
+        self.known.tags[:] = tags                       # read before the comparison: what is assigned from then on is seen
+        if self._answers:
+            self.known.token[:] = [token]
         return False
 
     def difference(self) -> Optional[str]:
@@ -88,6 +116,9 @@ class Definitions:
         for (_, key), (module, space, value) in self._names.items():
             if space.get(key, _MISSING) is not value:
                 yield f"{module}.{key} was replaced"
+        for function, parts in self._functions.items():
+            if any(map(operator.is_not, _parts_of(function), parts)):
+                yield f"code or defaults of {function.__qualname__} were replaced"
         for cls, (data, before) in self._classes.items():
             now = self._contents(cls, data)
             if [base for base, _ in now] != [base for base, _ in before]:
@@ -108,19 +139,25 @@ class Definitions:
                       for base in cls.__mro__ if base not in self._ends])
 
 
+def _parts_of(function: types.FunctionType) -> Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]:
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
 def _is_code(name: str, value: Any) -> bool:
     """Whether Python may run something for a class attribute: other attributes are guarded where they are read."""
     return name.startswith("__") and name.endswith("__") or hasattr(type(value), "__get__")
 
 
-def unchanged(known: List[Any]) -> bool:
-    """Whether the version tags, the values of the names and the token are those of `Definitions.known`.
+def unchanged(known: Known) -> bool:
+    """Whether everything is as `Definitions.known` says.  False also where that cannot be told.
 
-    False also where that cannot be told.  The native function of this name gives the same answers.
+    The native function of this name gives the same answers.
     """
-    _, tags, views, spaces, keys, values, token = known
-    return (tuple([view[0] for view in views]) == tags and all(map(operator.is_, map(dict.get, spaces, keys), values))
-            and (token is None or token == abc.get_cache_token()))
+    return (all(map(operator.eq, [view[0] for view in known.views], known.tags))
+            and all([f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is keywords for f, code, defaults, keywords
+                     in zip(known.functions, known.codes, known.defaults, known.keyword_defaults)])
+            and all(map(operator.is_, map(dict.get, known.spaces, known.keys), known.values))
+            and known.token in ([], [abc.get_cache_token()]))
 
 
 def _tag_at(cls: type) -> Any:

@@ -255,7 +255,6 @@ class World(Objects):
         if len(objects) > 1:
             self.guard(None, "distinct", tuple(objects))
         if self.definitions:
-            self.definitions.seal()
             self.guard(None, "definitions", self.definitions)
 
     def dispose(self) -> None:
