@@ -40,6 +40,8 @@ RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "none",
                  "what backwards compute again instead of keeping it: `none`, `cheap`, `sublinear`, or how many bytes may be kept")
 CC = Flag("DY2STATIC_CC", "",
           "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
+CC_SECONDS = Flag("DY2STATIC_CC_SECONDS", 120,
+                  "how many seconds the C compiler may take for one text; then it is ended, and programs run on NumPy")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "",
                  "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
 CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, "how many MiB of compiled libraries are kept; those used least recently go")

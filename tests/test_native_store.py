@@ -210,6 +210,13 @@ def test_no_compiler(folder, value):
             compiler.build(TEXT % 50)
 
 
+def test_a_command_that_cannot_be_read(folder):
+    with config.CC.set('gcc "-O2'), pytest.warns(FallbackWarning, match='run on NumPy: DY2STATIC_CC is no command.*gcc "-O2'):
+        assert not compiler.available()
+        with pytest.raises(compiler.NoCompiler, match="No closing quotation"):
+            compiler.build(TEXT % 50)
+
+
 @pytest.mark.parametrize("value, text, message", [
     ("", "int answer(void) { return nothing; }", "refused.*nothing"),
     ("false", TEXT % 51, "refused"),
