@@ -197,6 +197,48 @@ def test_explain_of_a_call_that_falls_back(case, module):
     assert f"this call runs eagerly: {reason}" in report
 
 
+def test_explain_lists_each_function_once(module):
+    user = module("""
+    import functools
+
+    def marked(function):
+        return function
+
+    def wrapping(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            return function(x)
+        return wrapper
+
+    @marked
+    @marked
+    def inner(x):
+        return F.relu(x)
+
+    @marked
+    def f(x):
+        def nested(y):
+            return inner(y)
+        return nested(inner(x))
+
+    @wrapping
+    def g(x):
+        return inner(x)
+    """)
+    report = to_static(user.f).explain(x_())
+    assert [(listing.name, listing.lines[0].text) for listing in report.listings] == [("f", "@marked"), ("inner", "def inner(x):")]
+    report = to_static(user.g).explain(x_())
+    assert [(listing.name, listing.lines[-1].text.strip()) for listing in report.listings] == [
+        ("g", "return function(x)"), ("g", "return inner(x)"), ("inner", "return F.relu(x)")]
+
+
+def test_explain_without_source(module):
+    report = to_static(without_source()).explain(x_())
+    assert report.splitlines() == ["g (<made>, which cannot be read)",
+                                   "this call runs eagerly: the source of g cannot be read: no file '<made>'"]
+    assert report.marks(1) == () and report.reason.startswith("the source of g")
+
+
 def test_explain_changes_nothing(module):
     user = module(EXPLAINED)
     f = to_static(user.f)
