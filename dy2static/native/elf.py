@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import struct
+from typing import Iterator, Tuple
 
-_HEADER, _SEGMENT, _SECTION = "16xHHIQQQIHHHHHH", "IIQQQQQQ", "IIQQQQIIQQ"
+_HEADER, _SEGMENT, _SECTION = "32xQQ6xHHHHH", "8xQ16xQ16x", "4xI16xQQ24x"
 _NOTHING = 8                # the type of sections that have no bytes in the file (SHT_NOBITS)
 
 
@@ -13,16 +14,16 @@ def is_whole(data: bytes) -> bool:
         return True
     order = ">" if data[5:6] == b"\x02" else "<"
     try:
-        _, _, _, _, segments, sections, _, _, segment_size, segment_count, section_size, section_count, _ = \
-            struct.unpack_from(order + _HEADER, data)
-        for k in range(segment_count):
-            _, _, offset, _, _, size, _, _ = struct.unpack_from(order + _SEGMENT, data, segments + k * segment_size)
-            if offset + size > len(data):
-                return False
-        for k in range(section_count):
-            _, kind, _, _, offset, size, _, _, _, _ = struct.unpack_from(order + _SECTION, data, sections + k * section_size)
-            if kind != _NOTHING and offset + size > len(data):
-                return False
+        segments, sections, segment_size, segment_count, section_size, section_count, _ = struct.unpack_from(order + _HEADER, data)
+        ends = [offset + size for offset, size in _rows(order + _SEGMENT, data, segments, segment_size * segment_count)]
+        ends += [offset + size for kind, offset, size in _rows(order + _SECTION, data, sections, section_size * section_count)
+                 if kind != _NOTHING]
     except struct.error:        # the tables themselves are not there
         return False
-    return True
+    return max(ends, default=0) <= len(data)
+
+
+def _rows(layout: str, data: bytes, start: int, size: int) -> Iterator[Tuple[int, ...]]:
+    if start + size > len(data):
+        raise struct.error("no table")
+    return struct.iter_unpack(layout, data[start:start + size])
