@@ -1,4 +1,6 @@
-"""Sets dy2static up in this checkout and runs it.  Needs Python 3.9 or newer with pip, and nothing else.
+"""Sets dy2static up in this checkout and runs it.  Needs Python 3.9 to 3.13 with pip.
+
+For native code it also needs a C compiler (cc, gcc or clang); without one programs run on NumPy.
 
     python3 run.py demo     train a digit classifier, eager and compiled side by side
     python3 run.py test     run the tests
@@ -27,7 +29,7 @@ COMMANDS = {
 }
 OLDEST = (3, 9)
 CHAINER = "chainer==7.8.1"
-BUILD = ("setuptools>=64,<81", "wheel")     # pkg_resources, which Chainer's build imports, is gone from 82
+BUILD = ("setuptools>=64,<81", "wheel")     # newer ones lack pkg_resources, which Chainer's build imports
 NUMPY_1, NUMPY_2 = "numpy==1.26.*", "numpy>=2"
 
 

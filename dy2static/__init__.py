@@ -26,6 +26,7 @@ from dy2static.errors import (  # noqa: E402
     LoadError,
     SaveError,
     SaveWarning,
+    SettingWarning,
 )
 from dy2static.inference.executor import Executor  # noqa: E402
 from dy2static.inference.models import load_inference_model  # noqa: E402
@@ -44,6 +45,6 @@ pipeline.install()
 
 __all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
            "Executor", "FallbackWarning", "InputSpec", "LoadError", "ProgramTranslator", "SaveError", "SaveWarning",
-           "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "ignore_module", "load", "load_inference_model",
-           "not_to_static", "patch_chainer", "register_lowering", "save", "set_code_level", "set_verbosity", "static_code",
-           "static_graph", "to_static"]
+           "SettingWarning", "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "ignore_module",
+           "load", "load_inference_model", "not_to_static", "patch_chainer", "register_lowering", "save",
+           "set_code_level", "set_verbosity", "static_code", "static_graph", "to_static"]

@@ -3,15 +3,16 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import chainer
 
 from . import config
 from .concrete.placement import OPTIONS
+from .conversion import levels_of
 from .dispatch import clear_all, enable
 from .errors import SignatureError
-from .options import Options
+from .options import Options, count, switch
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
 from .saved.layer import TranslatedLayer
 from .static_function import BoundStaticFunction, StaticFunction, entry_point
@@ -47,9 +48,10 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
 
     Raises `SignatureError` for anything else.
     """
-    backend = "c" if backend == "CINN" else backend
-    return _compile(target, Options(strict or full_graph, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
-                                    input_spec=tuple(input_spec or ())))
+    backend = "c" if isinstance(backend, str) and backend == "CINN" else backend
+    strict = switch("strict", strict) or switch("full_graph", full_graph)
+    return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
+                                    input_spec=input_spec or ()))
 
 
 def _compile(target: Any, options: Options) -> Any:
@@ -77,7 +79,11 @@ def _compile(target: Any, options: Options) -> Any:
 
 def not_to_static(function: Callable) -> Callable:
     """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call."""
-    setattr(function, NOT_STATIC, True)
+    try:
+        setattr(function, NOT_STATIC, True)
+    except (AttributeError, TypeError):
+        raise SignatureError(f"not_to_static marks functions of Python, not {function!r}",
+                             hint="what is not written in Python runs on the host in any case") from None
     return function
 
 
@@ -133,17 +139,19 @@ def set_code_level(level: Any = "last", diff: bool = False) -> None:
 
     diff: log what each of them changed.  Functions that are converted already are not logged: see
     `StaticFunction.stages`.
+
+    Raises `SignatureError` for what is no transformer.
     """
-    levels: List[Any] = list(level) if isinstance(level, (list, tuple, set)) else [level]
-    config.CODE_LEVEL.value = ",".join(str(x) for x in [*levels, *(["diff"] if diff and level != "" else [])])
+    levels = levels_of(level)
+    config.CODE_LEVEL.value = ",".join([*levels, *(["diff"] if switch("diff", diff) and levels else [])])
 
 
 def set_verbosity(level: int = 0) -> None:
     """How much is logged: 0 warnings only, 1 captures and misses, 2 conversions, 3 graphs, 4 generated code."""
-    config.VERBOSITY.value = int(level)
+    config.VERBOSITY.value = count("level", level)
 
 
 def enable_to_static(enabled: bool = True) -> None:
     """Turn compilation off or on for the whole process: off, decorated functions run as they were written."""
-    enable(enabled)
+    enable(switch("enabled", enabled))
 

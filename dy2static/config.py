@@ -1,9 +1,73 @@
-"""The environment variables and switches of the package; the only module that reads the environment."""
+"""The environment variables and switches of the package; the only module that reads the environment.
+
+What the environment says wrongly is ignored with a `SettingWarning`: it may be meant for another version, and an import is no
+place to end a program.  What a program asks for wrongly is an error (`options`).
+"""
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
-from typing import Any, ClassVar, Dict, Iterator
+import sys
+import warnings
+from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, NamedTuple
+
+from .errors import SettingWarning
+
+PREFIX = "DY2STATIC_"
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Kind(NamedTuple):
+    """What a setting may be: in words, and what a text stands for (``read`` raises ValueError for another one)."""
+
+    words: str
+    read: Callable[[str], Any]
+
+
+def words(*known: str) -> Kind:
+    """One of these words."""
+    def read(text: str) -> str:
+        return known[known.index(text.strip())]
+    return Kind(f"one of {', '.join(known)}", read)
+
+
+def number(least: int, most: float = float("inf")) -> Kind:
+    """A whole number in these limits."""
+    def read(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise ValueError(text)
+        return int(text)
+    return Kind(f"a whole number from {least} on" if most == float("inf") else f"a whole number from {least} to {most}", read)
+
+
+def _seconds(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise ValueError(text)
+    return float(text)
+
+
+def recompute(option: Any) -> Any:
+    """What ``recompute`` may be, from an option or a text.  Raises ValueError."""
+    if isinstance(option, str) and option.strip().isdigit():
+        option = int(option)
+    if option in ("none", "cheap", "sublinear") or type(option) is int and option >= 0:
+        return option
+    raise ValueError(option)
+
+
+def _warn(message: str) -> None:
+    """A warning at the line that imports the package."""
+    frame, depth = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, "<frozen importlib")):
+        depth += frame.f_code.co_filename.startswith(_OURS)         # those of importlib are not counted
+        frame = frame.f_back
+    warnings.warn(message, SettingWarning, stacklevel=depth)
+
+
+BACKENDS = ("auto", "c", "numpy")
+TEXT, SWITCH, COUNT, SECONDS = Kind("a text", str), number(0, 1), number(0), Kind("a number of seconds", _seconds)
+RECOMPUTES = Kind("none, cheap, sublinear or a number of bytes", recompute)
 
 
 class Flag:
@@ -11,10 +75,20 @@ class Flag:
 
     table: ClassVar[Dict[str, "Flag"]] = {}
 
-    def __init__(self, name: str, default: Any, doc: str):
+    def __init__(self, name: str, default: Any, kind: Kind, doc: str):
         self.name, self.default, self.doc = name, default, doc
-        self.value = type(default)(os.environ.get(name, default))
+        self.value = default
         Flag.table[name] = self
+        text = os.environ.get(name)
+        try:
+            self.value = kind.read(text) if text else default
+        except ValueError:
+            self.ignore(f"{name}={text} is ignored, since it is to be {kind.words}")
+
+    def ignore(self, why: str) -> None:
+        """Say that the default holds, and why."""
+        self.value = self.default
+        _warn(f"{why}; {self.default!r} holds")
 
     @contextlib.contextmanager
     def set(self, value: Any) -> Iterator[None]:
@@ -26,27 +100,47 @@ class Flag:
             self.value = old
 
 
-CODE_LEVEL = Flag("DY2STATIC_CODE_LEVEL", "",
+CODE_LEVEL = Flag("DY2STATIC_CODE_LEVEL", "", TEXT,
                   "log the source after these transformers: `all`, a name, a number, or several with commas; `diff`: what changed")
-VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0,
+VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0, COUNT,
                  "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
-VERIFY = Flag("DY2STATIC_VERIFY", 0, "1 checks every graph after every pass (always on in the tests)")
-ENABLED = Flag("DY2STATIC_ENABLED", 1, "0 runs every decorated function eagerly")
-BACKEND = Flag("DY2STATIC_BACKEND", "auto",
+VERIFY = Flag("DY2STATIC_VERIFY", 0, SWITCH, "1 checks every graph after every pass (always on in the tests)")
+ENABLED = Flag("DY2STATIC_ENABLED", 1, SWITCH, "0 runs every decorated function eagerly")
+BACKEND = Flag("DY2STATIC_BACKEND", "auto", words(*BACKENDS),
                "what programs run on: `numpy`; `c`, native code where there is a C compiler; `auto`, NumPy at first, then C")
-NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, "with `auto`, the calls of a program after which it becomes native code")
-BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, "with `auto`, calls go on with NumPy while the C compiler runs; 0: they wait for it")
-RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "none",
+NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, COUNT, "with `auto`, the calls of a program after which it becomes native code")
+BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, SWITCH,
+                  "with `auto`, calls go on with NumPy while the C compiler runs; 0: they wait for it")
+RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "none", RECOMPUTES,
                  "what backwards compute again instead of keeping it: `none`, `cheap`, `sublinear`, or how many bytes may be kept")
-CC = Flag("DY2STATIC_CC", "",
+CC = Flag("DY2STATIC_CC", "", TEXT,
           "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
-CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "",
+CC_SECONDS = Flag("DY2STATIC_CC_SECONDS", 120, SECONDS,
+                  "how many seconds the C compiler may take for one text; then it is ended, and programs run on NumPy")
+CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,
                  "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
-CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, "how many MiB of compiled libraries are kept; those used least recently go")
-ONEDNN = Flag("DY2STATIC_ONEDNN", "",
+CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, COUNT, "how many MiB of compiled libraries are kept; those used least recently go")
+ONEDNN = Flag("DY2STATIC_ONEDNN", "", TEXT,
               "the file of oneDNN's library; `none`: do without; empty: that of this environment or the system")
-THREADS = Flag("DY2STATIC_THREADS", 0,
+THREADS = Flag("DY2STATIC_THREADS", 0, COUNT,
                "how many threads native programs use; 0: `OMP_NUM_THREADS`, if that is less than there are cores, or one for each")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like another one; empty where none is."""
+    by_lower = {other.lower(): other for other in known}
+    found = difflib.get_close_matches(name.lower(), by_lower, 1)
+    return by_lower[found[0]] if found else ""
+
+
+def _say_unknown() -> None:
+    for name in os.environ:
+        if name.startswith(PREFIX) and name not in Flag.table:
+            other = nearest(name[len(PREFIX):], [known[len(PREFIX):] for known in Flag.table])
+            _warn(f"there is no setting {name}{f'; is it {PREFIX}{other}?' if other else ''}")
+
+
+_say_unknown()
 
 
 def openmp_threads() -> int:

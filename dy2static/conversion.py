@@ -11,6 +11,8 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
 import gast
 
 from . import config, transformers
+from .errors import SignatureError
+from .options import did_you_mean
 from .pyast.loader import LoadedFunction, load
 from .pyast.parser import parse
 from .pyast.printer import unparse
@@ -65,9 +67,37 @@ def convert(function: types.FunctionType) -> LoadedFunction:
     return conversion_of(function).loaded
 
 
-def wanted_levels() -> Tuple[str, ...]:
-    """What `set_code_level` asked for, as names or numbers in lower case."""
-    return tuple(part.strip().lower() for part in str(config.CODE_LEVEL.value).split(",") if part.strip())
+def levels_of(given: Any) -> Tuple[str, ...]:
+    """What was asked for: names of transformers and numbers in lower case, ``all``, ``last``, ``diff``.
+
+    given: one, several in a list, or a text of several with commas.
+    Raises `SignatureError` for what is no transformer.
+    """
+    names = [transformer.__name__ for transformer in transformers.PIPELINE]
+    known = {name.lower() for name in (*names, *_LEVELS)} | {str(k) for k in range(1, len(names) + 1)}
+    several = given if isinstance(given, (list, tuple, set)) else str(given).split(",")
+    asked = [str(level).strip() for level in several if str(level).strip()]
+    for level in asked:
+        if level.lower() not in known:
+            is_number = level.lstrip("-").isdigit()
+            raise SignatureError(f"{level} is no transformer: there are {', '.join(names)}, numbers from 1 to {len(names)}, "
+                                 f"and {' and '.join(_LEVELS[:2])}",
+                                 hint='"last" is the source that is compiled' if is_number else
+                                      did_you_mean(level, (*names, *_LEVELS)))
+    return tuple([level.lower() for level in asked])
+
+
+_LEVELS = ("all", "last", "diff")
+
+
+def _check_environment() -> None:
+    try:
+        levels_of(config.CODE_LEVEL.value)
+    except SignatureError as error:
+        config.CODE_LEVEL.ignore(f"{config.CODE_LEVEL.name} is ignored: {error.args[0]}")
+
+
+_check_environment()
 
 
 class Stage(NamedTuple):
@@ -109,7 +139,7 @@ def stages_of(function: types.FunctionType) -> List[Stage]:
 
 
 def _log_after(function: types.FunctionType) -> Any:
-    levels = wanted_levels()
+    levels = levels_of(config.CODE_LEVEL.value)
     if not levels:
         return lambda transformer, tree: None
     diff = "diff" in levels

@@ -131,6 +131,10 @@ class FallbackWarning(UserWarning):
     """A decorated function runs eagerly; the text names the line and the reason."""
 
 
+class SettingWarning(UserWarning):
+    """An environment variable of ours is none, or has a value that it cannot have; the text names it, and what holds instead."""
+
+
 class SaveWarning(UserWarning):
     """A model is saved without one of its modes; the text says which, and why."""
 

@@ -126,8 +126,8 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
     if depends:
         shown.append("\n".join(["made for calls with", *(f"    {text}" for text in depends[:_MOST_SHOWN]),
                                 *([f"    and {len(depends) - _MOST_SHOWN} more"] if len(depends) > _MOST_SHOWN else [])]))
-    made = Explanation("\n".join([shown[1].split("\n", 1)[0], shown[0], shown[1].split("\n", 1)[1], *shown[2:]]
-                                 if listings else shown))
+    title, *lines = shown[1].split("\n", 1)             # without lines where there is no source
+    made = Explanation("\n".join([title, head, *lines, *shown[2:]]))
     made.listings, made.counts, made.depends = tuple(listings), dict(counts), depends
     made.reason, made.at, made.hint = (None, None, None) if stop is None else (stop.reason, stop.at, stop.hint)
     return made
@@ -150,7 +150,7 @@ def _texts(function: Any, coverage: Coverage) -> Iterator[Tuple[str, str, int, s
     own: Any = None
     try:
         source = fetch(function)
-        own = source.file, source.first_line
+        own = source.file, source.node.lineno           # what is converted begins behind the decorators
         yield function.__qualname__, source.file, source.first_line, source.text
     except Dy2StaticError:
         yield function.__qualname__, function.__code__.co_filename, function.__code__.co_firstlineno, ""
@@ -203,7 +203,8 @@ _SILENT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass, ast.Gl
 
 
 def _text(listing: Listing) -> str:
-    found = [f"{listing.name} ({listing.file}:{listing.lines[0].number if listing.lines else 0})"]
+    place = f"{listing.file}:{listing.lines[0].number}" if listing.lines else f"{listing.file}, which cannot be read"
+    found = [f"{listing.name} ({place})"]
     for line in listing.lines:
         marks = "; ".join(map(str, line.marks))
         found.append(f"{line.number:5d} {line.text:<60} {'| ' + marks if marks else ''}".rstrip())

@@ -25,7 +25,11 @@ class InputSpec:
         if not all(n is None or isinstance(n, (int, np.integer)) and n >= -1 for n in shape):
             raise SignatureError(f"the shape of an InputSpec holds sizes and None, not {tuple(shape)}")
         self.shape = tuple(None if n is None or n == -1 else int(n) for n in shape)
-        self.dtype, self.name, self.stop_gradient = np.dtype(dtype), name, bool(stop_gradient)
+        try:
+            self.dtype = np.dtype(dtype)
+        except TypeError as error:
+            raise SignatureError(f"the dtype of an InputSpec is one of NumPy's, or its name, not {dtype!r}") from error
+        self.name, self.stop_gradient = name, bool(stop_gradient)
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: Optional[str] = None) -> "InputSpec":

@@ -1,8 +1,11 @@
 """What a function was compiled with: the options of `to_static`, checked once."""
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Iterable, Optional, Tuple, Union
+
+import numpy as np
 
 from . import config
 from .errors import SignatureError
@@ -29,14 +32,20 @@ class Options:
     input_spec: Tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.rng not in ("eager", "fast"):
-            raise SignatureError(f'rng is "eager" or "fast", not {self.rng!r}')
-        if self.backend not in (None, "auto", "c", "numpy"):
-            raise SignatureError(f'backend is "auto", "c" or "numpy", not {self.backend!r}')
+        made = {
+            "strict": switch("strict", self.strict), "dynamic": switch("dynamic", self.dynamic),
+            "cache_limit": count("cache_limit", self.cache_limit, 1),
+            "cache_bytes": None if self.cache_bytes is None else count("cache_bytes", self.cache_bytes),
+            "check": count("check", self.check), "verbosity": count("verbosity", self.verbosity),
+            "rng": word("rng", self.rng, ("eager", "fast")),
+            "backend": None if self.backend is None else word("backend", self.backend, config.BACKENDS),
+            "recompute": None if self.recompute is None else _recompute(self.recompute),
+            "input_spec": _specs(self.input_spec),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
         if self.check and self.rng == "fast":
             raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
-        if self.recompute is not None:
-            object.__setattr__(self, "recompute", _recompute(self.recompute))
 
     @property
     def backend_now(self) -> str:
@@ -54,12 +63,52 @@ class Options:
         return max(self.verbosity, config.VERBOSITY.value)
 
 
-def _recompute(option: Any) -> Recompute:
-    if isinstance(option, str) and option.isdigit():
-        option = int(option)
-    if option in ("none", "cheap", "sublinear") or type(option) is int and option >= 0:
-        return option
-    raise SignatureError(f'recompute is "none", "cheap", "sublinear" or a number of bytes, not {option!r}')
+def switch(name: str, given: Any) -> bool:
+    """What was given for something that is on or off.  Raises `SignatureError` for anything but True, False, 1 and 0."""
+    if isinstance(given, (int, np.bool_, np.integer)) and given in (0, 1):
+        return bool(given)
+    raise SignatureError(f"{name} is True or False, not {given!r}")
+
+
+def count(name: str, given: Any, least: int = 0) -> int:
+    """What was given for a whole number that is not less than ``least``.  Raises `SignatureError`."""
+    try:
+        found = operator.index(given)
+    except TypeError:
+        found = least - 1
+    if found < least:
+        raise SignatureError(f"{name} is a whole number, at least {least}, not {given!r}")
+    return found
+
+
+def word(name: str, given: Any, known: Iterable[str]) -> str:
+    """What was given for one of some words.  Raises `SignatureError`."""
+    known = tuple(known)
+    if isinstance(given, str) and given in known:
+        return given
+    *others, last = [f'"{each}"' for each in known]
+    raise SignatureError(f"{name} is {', '.join(others)} or {last}, not {given!r}", hint=did_you_mean(given, known))
+
+
+def did_you_mean(given: Any, known: Iterable[str]) -> Optional[str]:
+    """A hint at the known word that is most like what was given; None where none is."""
+    other = config.nearest(given, known) if isinstance(given, str) else ""
+    return f'"{other}"?' if other else None
+
+
+def _recompute(given: Any) -> Recompute:
+    try:
+        option: Recompute = config.recompute(given)
+    except ValueError:
+        raise SignatureError(f'recompute is "none", "cheap", "sublinear" or a number of bytes, not {given!r}',
+                             hint=did_you_mean(given, ("none", "cheap", "sublinear"))) from None
+    return option
+
+
+def _specs(given: Any) -> Tuple[Any, ...]:
+    if given is None or isinstance(given, (list, tuple)):
+        return tuple(given or ())
+    raise SignatureError(f"input_spec is a list of InputSpecs, one for each argument, not {given!r}")
 
 
 #: What there is if nothing is asked for; the same on NumPy.

@@ -11,7 +11,7 @@ import chainer
 
 from .concrete.concrete_program import ConcretePrograms
 from .concrete.placement import Places, put_back
-from .conversion import conversion_of, stages_of
+from .conversion import conversion_of, levels_of, stages_of
 from .dispatch import Dispatcher
 from .errors import SignatureError
 from .explain import Explanation
@@ -76,7 +76,7 @@ class StaticFunction(StaticCallable, ConcretePrograms):
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
         """The source after each transformer that ``level`` names (as in `set_code_level`), or what each changed."""
-        levels = [str(x).lower() for x in (level if isinstance(level, (list, tuple, set)) else [level])]
+        levels = levels_of(level)
         wanted = [stage for stage in stages_of(self.python_function) if stage.is_wanted(levels)]
         return "\n\n".join(f"# {stage.number} {stage.name}\n{stage.text(diff).strip()}" for stage in wanted) + "\n"
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import chainer
 from chainer.graph_optimizations import static_graph_utilities
 
-from .options import DEFAULTS, Options
+from .options import DEFAULTS, Options, switch
 from .runtime.program import Program
 from .static_function import StaticFunction
 
@@ -144,6 +144,8 @@ def static_graph(function: Optional[Callable] = None, *, force_test_define_by_ru
     Off while ``chainer.config.use_static_graph`` is False.
     """
     checked = Options(verbosity=verbosity_level, **options)
+    force_test_define_by_run = switch("force_test_define_by_run", force_test_define_by_run)
+    minimize_cache_size = switch("minimize_cache_size", minimize_cache_size)
 
     def decorate(method: Callable) -> StaticGraph:
         return StaticGraph(getattr(method, "python_function", method), checked, force_test_define_by_run, minimize_cache_size)

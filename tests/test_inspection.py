@@ -18,6 +18,8 @@ import pytest
 
 import dy2static
 from dy2static import config, not_to_static, to_static, transformers
+from dy2static.errors import SignatureError
+from dy2static.options import Options
 
 NAMES = [transformer.__name__ for transformer in transformers.PIPELINE]
 HEADER = "import chainer\nimport chainer.functions as F\nfrom dy2static import *\n"
@@ -195,6 +197,48 @@ def test_explain_of_a_call_that_falls_back(case, module):
     assert f"this call runs eagerly: {reason}" in report
 
 
+def test_explain_lists_each_function_once(module):
+    user = module("""
+    import functools
+
+    def marked(function):
+        return function
+
+    def wrapping(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            return function(x)
+        return wrapper
+
+    @marked
+    @marked
+    def inner(x):
+        return F.relu(x)
+
+    @marked
+    def f(x):
+        def nested(y):
+            return inner(y)
+        return nested(inner(x))
+
+    @wrapping
+    def g(x):
+        return inner(x)
+    """)
+    report = to_static(user.f).explain(x_())
+    assert [(listing.name, listing.lines[0].text) for listing in report.listings] == [("f", "@marked"), ("inner", "def inner(x):")]
+    report = to_static(user.g).explain(x_())
+    assert [(listing.name, listing.lines[-1].text.strip()) for listing in report.listings] == [
+        ("g", "return function(x)"), ("g", "return inner(x)"), ("inner", "return F.relu(x)")]
+
+
+def test_explain_without_source(module):
+    report = to_static(without_source()).explain(x_())
+    assert report.splitlines() == ["g (<made>, which cannot be read)",
+                                   "this call runs eagerly: the source of g cannot be read: no file '<made>'"]
+    assert report.marks(1) == () and report.reason.startswith("the source of g")
+
+
 def test_explain_changes_nothing(module):
     user = module(EXPLAINED)
     f = to_static(user.f)
@@ -351,7 +395,7 @@ ENVIRONMENT = {
 
 #: Those of native code and of memory, and the files of tests that set them.
 ELSEWHERE = {"BACKGROUND": "test_native_background.py", "RECOMPUTE": "test_memory_recompute.py",
-             "CC": "test_native_programs.py", "CACHE_DIR": "test_native_store.py",
+             "CC": "test_native_programs.py", "CC_SECONDS": "test_native_background.py", "CACHE_DIR": "test_native_store.py",
              "CACHE_MB": "test_native_store.py", "ONEDNN": "test_native_products.py", "THREADS": "test_native_team.py"}
 
 
@@ -371,6 +415,73 @@ def test_environment_variables(setting, tmp_path):
     assert ran.stdout.strip() == counts
     assert [text for text in expected if text not in ran.stderr] == []
     assert bool(ran.stderr) == bool(expected)
+
+
+WRONG = {
+    "DY2STATIC_BACKEND=zzz": "DY2STATIC_BACKEND=zzz is ignored, since it is to be one of auto, c, numpy; 'auto' holds",
+    "DY2STATIC_CACHE_MB=much": "DY2STATIC_CACHE_MB=much is ignored, since it is to be a whole number from 0 on; 256 holds",
+    "DY2STATIC_THREADS=-1": "DY2STATIC_THREADS=-1 is ignored, since it is to be a whole number from 0 on; 0 holds",
+    "DY2STATIC_ENABLED=yes": "DY2STATIC_ENABLED=yes is ignored, since it is to be a whole number from 0 to 1; 1 holds",
+    "DY2STATIC_CC_SECONDS=0": "DY2STATIC_CC_SECONDS=0 is ignored, since it is to be a number of seconds; 120 holds",
+    "DY2STATIC_RECOMPUTE=some": "DY2STATIC_RECOMPUTE=some is ignored, since it is to be none, cheap, sublinear or a number of bytes",
+    "DY2STATIC_CODE_LEVEL=IfEls": "DY2STATIC_CODE_LEVEL is ignored: IfEls is no transformer",
+    "DY2STATIC_CODELEVEL=all": "there is no setting DY2STATIC_CODELEVEL; is it DY2STATIC_CODE_LEVEL?",
+    "DY2STATIC_QQQQ=1": "there is no setting DY2STATIC_QQQQ\n",
+}
+
+
+def test_wrong_variables(tmp_path):
+    """Each is named in one warning at the import, which goes on with the default; an empty one is none."""
+    path = tmp_path / "user.py"
+    path.write_text("import os\nimport dy2static\nfrom dy2static import config\n"
+                    "print(all(flag.value == flag.default for flag in config.Flag.table.values()))\n")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("DY2STATIC_")}
+    ran = subprocess.run([sys.executable, str(path)], env={
+        **clean, "PYTHONPATH": ROOT, **dict(setting.split("=") for setting in WRONG), "DY2STATIC_VERBOSITY": ""},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=True)
+    assert ran.stdout == "True\n"
+    assert [text for text in WRONG.values() if f"user.py:2: SettingWarning: {text}" not in ran.stderr] == []
+    assert ran.stderr.count("SettingWarning") == len(WRONG)
+
+
+REFUSED_OPTIONS = {
+    "check is a whole number, at least 0, not 'yes'": lambda: to_static(scaled, check="yes"),
+    "cache_limit is a whole number, at least 1, not -1": lambda: to_static(scaled, cache_limit=-1),
+    "cache_bytes is a whole number, at least 0, not '1G'": lambda: to_static(scaled, cache_bytes="1G"),
+    "strict is True or False, not 'no'": lambda: to_static(scaled, strict="no"),
+    "full_graph is True or False, not 2": lambda: to_static(scaled, full_graph=2),
+    "dynamic is True or False, not None": lambda: to_static(scaled, dynamic=None),
+    'backend is "auto", "c" or "numpy", not \'numpi\'\n  hint: "numpy"?': lambda: to_static(scaled, backend="numpi"),
+    'rng is "eager" or "fast", not \'Fast\'\n  hint: "fast"?': lambda: to_static(scaled, rng="Fast"),
+    "not 'chaep'\n  hint: \"cheap\"?": lambda: to_static(scaled, recompute="chaep"),
+    "input_spec is a list of InputSpecs": lambda: to_static(scaled, input_spec=dy2static.InputSpec([3])),
+    "the dtype of an InputSpec is one of NumPy's": lambda: dy2static.InputSpec([3], "flot"),
+    "Bogus is no transformer: there are Unsupported, ": lambda: dy2static.set_code_level("Bogus"),
+    'hint: "IfElse"?': lambda: dy2static.set_code_level(["Calls", "ifels"]),
+    'hint: "last" is the source that is compiled': lambda: dy2static.set_code_level(100),
+    "Loop is no transformer": lambda: to_static(scaled).stages("Loop"),
+    "level is a whole number, at least 0, not 'loud'": lambda: dy2static.set_verbosity("loud"),
+    "enabled is True or False, not 'no'": lambda: dy2static.enable_to_static("no"),
+    "not_to_static marks functions of Python": lambda: dy2static.not_to_static(len),
+    "native is True or False, not 'yes'": lambda: dy2static.load("nowhere", native="yes"),
+    "native is True or False, not 3": lambda: dy2static.save(scaled, "nowhere", native=3),
+    "minimize_cache_size is True or False, not 'a'": lambda: dy2static.static_graph(minimize_cache_size="a"),
+    "verbosity is a whole number, at least 0, not -1": lambda: dy2static.static_graph(verbosity_level=-1),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED_OPTIONS)
+def test_options_that_there_are_not(said):
+    level = config.CODE_LEVEL.value
+    with pytest.raises(SignatureError) as caught:
+        REFUSED_OPTIONS[said]()
+    assert said in str(caught.value)
+    assert config.CODE_LEVEL.value == level
+
+
+def test_options_that_come_from_numpy():
+    f = to_static(scaled, strict=np.bool_(True), cache_limit=np.int64(2), check=np.int32(0), recompute="4096")
+    assert f.dispatcher.options == Options(strict=True, cache_limit=2, recompute=4096)
 
 
 def test_every_variable_is_tested():

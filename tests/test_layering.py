@@ -49,7 +49,7 @@ NEVER = {
 ONE_DOOR_IMPORTS = {
     "inspect": {"pyast/source.py"},
     "safetensors": {"saved/files.py"},
-    "subprocess": {"native/compiler.py", "compat/doctor.py"},
+    "subprocess": {"native/process.py", "compat/doctor.py"},
 }
 
 # what one place alone may read or call

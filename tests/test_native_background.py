@@ -1,5 +1,7 @@
 """Programs that become native code while calls go on: what the user waits for, and what becomes of the compiler."""
+import glob
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -128,12 +130,54 @@ def test_a_compiler_that_fails(value):
     check(step(compiled))
 
 
-def test_a_compiler_that_hangs(gate, monkeypatch):
-    monkeypatch.setattr(compiler, "SECONDS", 0.2)
-    compiled = to_static(loss_of, strict=True, backend="auto")
-    with pytest.warns(FallbackWarning, match="takes more than"):
+@pytest.mark.parametrize("backend", ["auto", "c"])
+def test_a_compiler_that_hangs(gate, backend, monkeypatch):
+    """It is ended, waited for once, and that is said once."""
+    compiled, other = (to_static(function, strict=True, backend=backend) for function in (loss_of, lambda x, w: loss_of(x, w) * 1))
+    with config.CC_SECONDS.set(0.3), pytest.warns(FallbackWarning, match="takes more than 0.3 seconds") as caught:
         until(lambda: [check(step(compiled)), compiled.dispatcher.programs[0].hot is None][-1])
-    assert not compiler._running
+        assert not compiler._running
+        monkeypatch.setattr(compiler.Compiler, "start", None)       # no other is
+        until(lambda: [check(step(other)), other.dispatcher.programs[0].hot is None][-1])
+    assert len(caught) == 1
+
+
+def test_one_text_that_takes_long(gate):
+    """The compiler has made others: it is asked again."""
+    gate.touch()
+    assert compiler.build("int answer(void) { return 1; }").handle.answer() == 1
+    gate.unlink()
+    with config.CC_SECONDS.set(0.1), pytest.raises(compiler.BuildFailed, match="takes more than.*\n.*DY2STATIC_CC_SECONDS"):
+        compiler.build("int answer(void) { return 2; }")
+    gate.touch()
+    assert compiler.build("int answer(void) { return 2; }").handle.answer() == 2
+
+
+def members(group):
+    """The processes of a group that still run."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as file:
+                state, _, its = file.read().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        found += [path] if int(its) == group and state != "Z" else []
+    return found
+
+
+def test_a_compiler_that_does_not_listen(tmp_path):
+    """All that it has started ends."""
+    script = tmp_path / "deaf-cc"
+    script.write_text("#!/bin/sh\ntrap '' TERM\nsleep 1000 &\nsleep 1000\n")
+    script.chmod(0o755)
+    with config.CC.set(str(script)), config.CC_SECONDS.set(0.2):
+        building = compiler.start("int answer(void) { return 1; }")
+        group = building._process.pid
+        until(lambda: len(members(group)) >= 5)         # a shell, its watch, the compiler, and two of its own
+        with pytest.raises(compiler.BuildFailed, match="takes more than"):
+            building.library()
+    until(lambda: not members(group), 2)
 
 
 def test_a_child_makes_its_own(gate):
@@ -177,13 +221,48 @@ def test_the_end_of_a_process(gate, tmp_path, end):
                    "DY2STATIC_NATIVE_AFTER": "1", "DY2STATIC_BACKEND": "auto", "DY2STATIC_BACKGROUND": "1"}
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(ENDING.format(end=end)))
-    done = subprocess.run([sys.executable, str(path)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60)
-    pids = list(map(int, done.stdout.split()))
-    assert len(pids) == 1, done.stderr
-    with pytest.raises(ProcessLookupError):
-        os.kill(pids[0], 0)
-    assert not os.listdir(tmp_path / "cache" / "native")
+    with open(tmp_path / "said", "w+") as said:
+        subprocess.run([sys.executable, "-W", "always::ResourceWarning", str(path)], env=environment, stdout=said,
+                       stderr=subprocess.STDOUT, timeout=60)
+        said.seek(0)
+        words = said.read()
+    group, = [int(word) for word in words.splitlines() if word.isdigit()]
+    until(lambda: not members(group), 2)
+    until(lambda: not os.listdir(tmp_path / "cache" / "native"), 2)
+    assert "ResourceWarning" not in words, words
+
+
+ENDS = {
+    "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "_exit": lambda: os._exit(0),
+    "exec": lambda: os.execv("/bin/sleep", ["sleep", "3"]),
+    "a child lives on": lambda: os._exit(0) if os.fork() else time.sleep(3),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_an_end_at_which_python_does_nothing(gate, end):
+    theirs, ours = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(theirs)
+            group = compiler.start("int answer(void) { return 1; }")._process.pid
+            until(lambda: len(members(group)) >= 3)
+            os.write(ours, str(group).encode())
+            os.close(ours)
+            end()
+        finally:
+            os._exit(1)
+    os.close(ours)
+    with open(theirs) as said:
+        group = int(said.read())
+    until(lambda: not members(group), 2)
+    assert not os.listdir(store.directory())
+    if end is ENDS["exec"]:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def test_an_interrupt_is_not_for_the_compiler(gate):

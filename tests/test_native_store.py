@@ -10,7 +10,7 @@ import pytest
 
 from dy2static import config
 from dy2static.errors import FallbackWarning
-from dy2static.native import announce, compiler, store
+from dy2static.native import announce, compiler, library, store
 
 TEXT = "int answer(void) { return %d; }"
 
@@ -96,6 +96,54 @@ def test_a_damaged_file_is_made_again(folder, compilations, damage):
     made = len(compilations)
     assert answer(2) == 2 and len(compilations) == made + 1
     assert store._is_sound(str(path))
+
+
+def cut_off_at(path, size):
+    """A part of a library, with the checksum of the whole file that it is not."""
+    path.write_bytes(path.read_bytes()[:-store._FOOTER][:size])
+    body = path.read_bytes()
+    path.write_bytes(body + store._MARK + store._checksum(str(path), body))
+    path.chmod(0o700)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.999])
+def test_a_part_with_a_checksum_is_made_again(folder, compilations, share):
+    """To load it would end the process."""
+    answer(3)
+    path, = libraries(folder)
+    whole = path.read_bytes()
+    path.unlink()
+    path.write_bytes(whole)
+    cut_off_at(path, int(share * (len(whole) - store._FOOTER)))
+    if 0.05 < share < 0.99:                             # else there is no header, or all but the end of what nobody loads
+        with pytest.raises(OSError, match="cut off"):
+            library.load(str(path))
+    compiler._built.clear()
+    made = len(compilations)
+    assert answer(3) == 3 and len(compilations) == made + 1
+
+
+def test_a_compiler_that_writes_a_part(folder, tmp_path):
+    """As where the disk is full: it is not signed."""
+    script = tmp_path / "half-cc"
+    script.write_text(f"""#!/bin/sh
+        {compiler.compiler().command[0]} "$@" || exit 1
+        while [ "$1" != -o ]; do shift; done
+        head -c 9000 "$2" > "$2.half" && mv "$2.half" "$2"
+    """)
+    script.chmod(0o755)
+    with config.CC.set(str(script)), pytest.raises(compiler.BuildFailed, match="cannot be used.*cut off"):
+        answer(4)
+    assert not list(folder.iterdir())
+
+
+def test_a_pipe_in_the_store(folder):
+    answer(5)
+    path, = libraries(folder)
+    path.unlink()
+    os.mkfifo(path, 0o700)
+    compiler._built.clear()
+    assert answer(5) == 5 and path.is_file()
 
 
 def open_to_others(folder):
@@ -207,6 +255,13 @@ def test_no_compiler(folder, value):
             warnings.simplefilter("error")
             assert not compiler.available()             # said once
         with pytest.raises(compiler.NoCompiler, match="DY2STATIC_CC"):
+            compiler.build(TEXT % 50)
+
+
+def test_a_command_that_cannot_be_read(folder):
+    with config.CC.set('gcc "-O2'), pytest.warns(FallbackWarning, match='run on NumPy: DY2STATIC_CC is no command.*gcc "-O2'):
+        assert not compiler.available()
+        with pytest.raises(compiler.NoCompiler, match="No closing quotation"):
             compiler.build(TEXT % 50)
 
 

@@ -449,3 +449,29 @@ def test_no_warnings_of_the_compiler(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert rebuilt(namespace["f"])(2) == "\\d"
+
+
+def test_attributes_that_libraries_hang_on_nodes():
+    """`executing`, by which IPython shows tracebacks, gives each node a parent: also contexts, which all trees share."""
+    tree = ast.parse("def g(x, y):\n    x[0] = y.z + -y if x and not y else y < x\n    del x[0]")
+    shared = []
+    try:
+        for node in ast.walk(tree):
+            for child in ast.iter_child_nodes(node):
+                child.parent = node
+                shared += [] if child._attributes else [child]
+        text = "def f(a, b):\n    a[0] = b.c + -b if a and not b else b < a\n    del a[0]"
+        assert "parent" in vars(ast.parse("a[0] + 1").body[0].value.op)     # shared indeed
+        read = parser.parse_text(text)
+        assert not any(hasattr(node, "parent") for node in gast.walk(read))
+        assert "+" in unparse(templates.expression("left + right", read, left=read.args.args[0], right=read.args.args[1]))
+
+        def fresh(x):
+            return [-x * 2 if x and not x == 3 else x]
+
+        tree = transformers.apply(transformers.PIPELINE, parser.parse(fresh))
+        assert loader.load(tree, fresh).instantiate(globals(), {}, dy, fresh)(2) == [-4]
+        assert "x == 3" in unparse(tree)
+    finally:
+        for node in shared:
+            vars(node).pop("parent", None)

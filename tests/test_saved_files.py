@@ -72,7 +72,7 @@ def forged(saved, tmp_path):
     def write(document, **manifest):
         text = json.dumps(document).encode()
         said = json.loads((saved / "manifest.json").read_text())
-        said["sha256"]["programs.json"] = hashlib.sha256(text).hexdigest()
+        said["sha256"]["programs.json"], said["bytes"]["programs.json"] = hashlib.sha256(text).hexdigest(), len(text)
         (tmp_path / "programs.json").write_bytes(text)
         (tmp_path / "arrays.safetensors").write_bytes((saved / "arrays.safetensors").read_bytes())
         (tmp_path / "manifest.json").write_text(json.dumps({**said, **manifest}))
@@ -119,6 +119,74 @@ def test_missing(saved, tmp_path, name):
 def test_other_contents(saved, tmp_path, name, text):
     with pytest.raises(LoadError):
         load(damaged(saved, tmp_path, name, lambda data: text))
+
+
+def a_link_to_a_device(path, other):
+    path.symlink_to("/dev/zero")
+
+
+def a_link_to_a_file(path, other):
+    path.symlink_to(other)
+
+
+def a_link_to_nothing(path, other):
+    path.symlink_to("nothing")
+
+
+def a_pipe(path, other):
+    os.mkfifo(path)
+
+
+def a_folder(path, other):
+    path.mkdir()
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("put", [a_link_to_a_device, a_link_to_a_file, a_link_to_nothing, a_pipe, a_folder])
+def test_no_files(saved, tmp_path, name, put):
+    """Nothing is read of them, and nobody waits for them."""
+    put(damaged(saved, tmp_path, name, lambda data: None) / name, saved / name)
+    with pytest.raises(LoadError, match=f"{name} is no file of the model"):
+        load(tmp_path)
+    with pytest.raises(LoadError, match=f"{name} is no file of the model"):
+        load(tmp_path, native=True)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_sizes_before_contents(saved, tmp_path, name):
+    """A file of another size is refused before it is read: this one has 50 GB, which the disk does not."""
+    with open(damaged(saved, tmp_path, name, lambda data: data) / name, "r+b") as file:
+        file.truncate(50 << 30)
+    with pytest.raises(LoadError, match="damaged" if name == "arrays.safetensors" else "too long"):
+        load(tmp_path)
+
+
+def test_what_does_not_fit_into_memory(saved, tmp_path, monkeypatch):
+    """The manifest may say so much, too; models that were saved without sizes are read as ever."""
+    manifest = json.loads((saved / "manifest.json").read_text())
+    damaged(saved, tmp_path, "", lambda data: data)
+    for sizes in ({"bytes": {**manifest["bytes"], "arrays.safetensors": 1 << 60}}, {"bytes": {}}):
+        (tmp_path / "manifest.json").write_text(json.dumps({**manifest, **sizes}))
+        if not sizes["bytes"]:
+            load(tmp_path)
+        with open(tmp_path / "arrays.safetensors", "r+b") as file:
+            file.truncate(1 << 42)
+        with pytest.raises(LoadError, match="does not fit into memory" if not sizes["bytes"] else "damaged"):
+            load(tmp_path)
+        (tmp_path / "arrays.safetensors").write_bytes((saved / "arrays.safetensors").read_bytes())
+    (tmp_path / "manifest.json").write_text(json.dumps({key: value for key, value in manifest.items() if key != "bytes"}))
+    loaded = load(tmp_path)
+    monkeypatch.setitem(files._LONGEST, "programs.json", 1000)
+    with pytest.raises(LoadError, match="too long"):
+        load(tmp_path)
+    with pytest.raises(SaveError, match="too large to be loaded"):
+        save(loaded, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_link_to_the_folder(saved, tmp_path):
+    (tmp_path / "latest").symlink_to(saved)
+    load(tmp_path / "latest")
 
 
 def test_nothing_there(tmp_path):

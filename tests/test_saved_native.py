@@ -1,6 +1,7 @@
 """Native code beside a saved model: made when it is saved, used where it fits and where somebody asks for it."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -79,7 +80,7 @@ def test_made_again_where_it_does_not_fit(saved, tmp_path):
     for k, name in enumerate([name for name in manifest["sha256"] if name.startswith("native/")]):
         other = f"native/{k:064x}.so"
         (copy / other).write_bytes((folder / name).read_bytes())
-        manifest["sha256"][other] = manifest["sha256"].pop(name)
+        manifest["sha256"][other], manifest["bytes"][other] = manifest["sha256"].pop(name), manifest["bytes"].pop(name)
     (copy / "manifest.json").write_text(json.dumps(manifest))
     found = run(copy, "native", DY2STATIC_CACHE_DIR=str(tmp_path / "cache"))
     np.testing.assert_allclose(found[0], expected, rtol=1e-6)
@@ -102,3 +103,14 @@ def test_damaged_code_is_refused(saved, tmp_path):
         load(folder)
     finally:
         library.write_bytes(before)
+
+
+def test_code_elsewhere_is_refused(saved, tmp_path):
+    """A library is a file of the model; so is the folder that it is in."""
+    folder, _ = saved
+    shutil.copytree(folder, tmp_path / "m")
+    os.rename(tmp_path / "m" / "native", tmp_path / "native")
+    (tmp_path / "m" / "native").symlink_to(tmp_path / "native")
+    with pytest.raises(LoadError, match="native is no folder of the model"):
+        load(tmp_path / "m", native=True)
+    load(tmp_path / "m")

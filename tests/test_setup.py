@@ -3,6 +3,7 @@ import configparser
 import os
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,39 @@ def test_one_chainer():
 
 def test_one_oldest_python():
     assert setup_cfg()["options"]["python_requires"] == ">=%d.%d" % RUN["OLDEST"]
+
+
+def test_the_readme_names_what_is_needed():
+    """One bound of setuptools everywhere, a C compiler, and no extras with nothing behind them."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    bounds = set(re.findall(r"setuptools(?: older than |[^\n]*?<)(\d+)", "\n".join([readme, *RUN["BUILD"]])))
+    assert bounds == {"81"}
+    assert "C compiler" in readme and "C compiler" in RUN["__doc__"]
+    assert set(setup_cfg()["options.extras_require"]) == {"test", "examples", "dev"}
+
+
+@pytest.mark.skipif(not hasattr(sys, "stdlib_module_names"), reason="Python 3.9 does not know its library")
+def test_the_examples_need_what_the_readme_installs():
+    paths = list((ROOT / "examples").rglob("*.py"))
+    imported = {name for path in paths for name in re.findall(r"^(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.M)}
+    others = imported - sys.stdlib_module_names - {path.stem for path in paths} - {"dy2static", "chainer", "numpy"}
+    extra = setup_cfg()["options.extras_require"]["examples"].split()
+    assert others == {"sklearn"} and "scikit-learn" in extra
+    assert '".[examples]"' in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+FIGURES = {"MLP 16": "W2", "MLP 784": "W1", "language model": "W4", "small VGG": "W5", "transformer": "W11", "damped Newton": "W7"}
+
+
+@pytest.mark.parametrize("row", FIGURES)
+def test_the_readme_has_the_figures_of_the_page(row):
+    """About: those of the page are measured again now and then."""
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split("begin: speedups")[1].split("<!-- end")[0]
+    cells, = re.findall(rf"^\| {row}.* \| (.*?) \| (.*?) \| (.*?) ?\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    for kind, cell in zip(("infer", "grad", "train"), cells):
+        if cell:
+            ratio, = re.findall(rf"^\| {FIGURES[row]}\.{kind} \| .*? \| .*? \| ([\d.]+) ", page, re.M)
+            assert float(cell) == pytest.approx(float(ratio), rel=0.25), kind
 
 
 def test_the_readme_gives_the_commands_that_run_py_has():

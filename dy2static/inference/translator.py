@@ -42,7 +42,7 @@ class ProgramTranslator:
 
     def enable(self, enable_to_static: bool) -> None:
         """As `enable_to_static`: off, decorated functions run as they were written."""
-        api.enable_to_static(bool(enable_to_static))
+        api.enable_to_static(enable_to_static)
 
     def get_func(self, dygraph_func: Callable) -> Any:
         """The compiled function: called, it gives results, not a program."""

@@ -8,19 +8,17 @@ import os
 import platform
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .. import config
 from ..errors import BackendError
 from . import library, shipped, store
 from .announce import announce
+from .process import Process
 
 INCLUDE = Path(__file__).parent / "include"
 
@@ -31,7 +29,6 @@ FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-e
          "-fopenmp-simd", "-fPIC", "-shared", "-w",
          # what is Python's is found when the library is loaded; only Apple's linker has to be told
          *(("-Wl,-undefined,dynamic_lookup",) if sys.platform == "darwin" else ()))
-SECONDS = 120               # longer than any text of ours takes; a compiler that hangs must not hang the user
 _MOST = max(2, os.cpu_count() or 1)     # compilers at a time, besides those that are waited for
 _GLANCE = 0.002             # between two looks at a compiler that is waited for
 
@@ -40,6 +37,8 @@ _CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "fl
 _built: Dict[str, "Build"] = {}
 _running: List["Build"] = []         # whose compilers run
 _queued: List["Build"] = []          # which come next
+_worked: Set["Compiler"] = set()     # those that have made something
+_hung: Set["Compiler"] = set()       # those that had time and made nothing: they are not waited for again
 
 
 class NoCompiler(BackendError):
@@ -60,25 +59,24 @@ class Compiler(NamedTuple):
     command: Tuple[str, ...]
     identity: str
 
-    def start(self, source: str, output: str, flags: Tuple[str, ...] = FLAGS) -> "subprocess.Popen[bytes]":
-        """A process that writes a shared object; what it says is in its ``said``.  Raises OSError."""
-        command = [*self.command, *flags, "-I", str(INCLUDE), "-x", "c", "-", "-o", output, "-lm"]
-        with tempfile.TemporaryFile() as text:          # a pipe would have to be filled while the compiler reads it
-            text.write(source.encode())
-            text.seek(0)
-            said = tempfile.TemporaryFile()
-            # a session of its own: what interrupts the user's program is not meant for the compiler
-            process = subprocess.Popen(command, stdin=text, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
-        process.said = said                             # type: ignore[attr-defined]
-        return process
+    def start(self, source: str, output: str, flags: Tuple[str, ...] = FLAGS) -> Process:
+        """A process that writes a shared object.  Raises OSError."""
+        return Process([*self.command, *flags, "-I", str(INCLUDE), "-x", "c", "-", "-o", output, "-lm"], source, output)
 
 
 def compiler() -> Compiler:
     """The compiler of ``DY2STATIC_CC``, or else the first of cc, gcc, clang.  Raises `NoCompiler`."""
-    found = _find(str(config.CC.value))
+    wanted = str(config.CC.value)
+    try:
+        found = _find(wanted)
+    except ValueError as reason:
+        raise NoCompiler(f"DY2STATIC_CC is no command of a shell: {wanted} ({reason})",
+                         hint="quote it as in a shell, or leave it empty") from None
     if found is None:
-        wanted = config.CC.value or "cc, gcc or clang"
-        raise NoCompiler(f"there is no C compiler ({wanted})", hint="install one, or name it in DY2STATIC_CC")
+        raise NoCompiler(f"there is no C compiler ({wanted or 'cc, gcc or clang'})",
+                         hint="install one, or name it in DY2STATIC_CC")
+    if found in _hung:
+        raise NoCompiler(_took_too_long(found), hint=_MORE_TIME)
     return found
 
 
@@ -89,7 +87,8 @@ def available() -> bool:
     except NoCompiler as reason:
         if shipped.are_there():
             return True
-        announce("compiler", f"programs run on NumPy: {reason.args[0]}; {reason.hint}")
+        # of one that takes too long, that is said when it has
+        announce("build" if reason.hint == _MORE_TIME else "compiler", f"programs run on NumPy: {reason.args[0]}; {reason.hint}")
         return False
     return True
 
@@ -139,14 +138,14 @@ class Build:
     def _forget(self) -> None:
         """Nothing is on its way in this process."""
         self._owner, self._lock = os.getpid(), threading.RLock()
-        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._process: Optional[Process] = None
         self._draft: Optional[store.Draft] = None
         self._until = 0.0
 
     def _leave_to_parent(self) -> None:
         """This process was forked while a compiler ran, which is not its child."""
         if self._process is not None:
-            self._process.returncode = 0
+            self._process.leave()
         self._over()
         self._forget()
 
@@ -168,7 +167,7 @@ class Build:
         self.ready()
         while self.made is None:
             with self._lock:
-                done = self._advance(SECONDS)
+                done = self._advance(float(config.CC_SECONDS.value))
                 if self._failed is not None:
                     _built.pop(self.key, None)  # the next one tries again
                     raise self._failed
@@ -203,6 +202,9 @@ class Build:
 
     def _begin(self) -> None:
         """Start a compiler."""
+        if self._maker in _hung:
+            self._failed = BuildFailed(_took_too_long(self._maker), hint=_MORE_TIME)
+            return
         self._draft = store.Draft(self.key)
         try:
             self._process = self._maker.start(self._source, self._draft.path, self._flags)
@@ -210,7 +212,7 @@ class Build:
             self._draft.discard()
             self._failed = BuildFailed(f"{shlex.join(self._maker.command)} does not run: {reason}")
             return
-        self._until = time.monotonic() + SECONDS
+        self._until = time.monotonic() + float(config.CC_SECONDS.value)
         _running.append(self)
 
     def _finish(self, seconds: float) -> bool:
@@ -218,44 +220,35 @@ class Build:
         process, draft = self._process, self._draft
         assert process is not None and draft is not None
         until = min(self._until, time.monotonic() + seconds)
-        while process.poll() is None:
+        while not process.is_over():
             if time.monotonic() >= self._until:
                 self.stop()
-                self._failed = BuildFailed(f"{shlex.join(self._maker.command)} takes more than {SECONDS} seconds")
+                self._failed = BuildFailed(_took_too_long(self._maker), hint=_MORE_TIME)
+                if self._maker not in _worked:
+                    _hung.add(self._maker)
                 return True
             if time.monotonic() >= until:
                 return False
             time.sleep(_GLANCE)                 # Popen.wait looks every 50 ms only
-        said = process.said                     # type: ignore[attr-defined]
-        said.seek(0)
-        words = said.read(2000).decode(errors="replace")
-        said.close()
+        status, words = process.result()
         self._over()
-        if process.returncode:
+        if status:
             draft.discard()
             self._failed = BuildFailed(f"{shlex.join(self._maker.command)} refused the text:\n{words}")
         else:
+            _worked.add(self._maker)
             self._path = draft.publish()
         if _queued:
             _queued.pop(0).ready()
         return True
 
     def stop(self) -> None:
-        """Let go of a compiler that runs; it takes its temporary files with it."""
+        """End the compiler, where one runs for this process."""
         process, draft = self._process, self._draft
-        if process is None or draft is None or self._owner != os.getpid():
-            return
-        for signal_ in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(process.pid, signal_)
-                process.wait(1)
-                break
-            except ProcessLookupError:
-                break
-            except subprocess.TimeoutExpired:
-                continue
-        self._over()
-        draft.discard()
+        if process is not None and draft is not None and self._owner == os.getpid():
+            process.stop()
+            self._over()
+            draft.discard()
 
     def _over(self) -> None:
         """The compiler is no more."""
@@ -267,8 +260,16 @@ class Build:
         return BuildFailed(f"what {shlex.join(self._maker.command)} made cannot be used: {reason}")
 
 
+def _took_too_long(maker: Compiler) -> str:
+    return f"{shlex.join(maker.command)} takes more than {config.CC_SECONDS.value} seconds"
+
+
+_MORE_TIME = "DY2STATIC_CC_SECONDS is how long it may take"
+
+
 @atexit.register
 def _stop() -> None:
+    _queued.clear()
     for making in list(_running):
         making.stop()
 

@@ -7,6 +7,7 @@ calls without an intermediary (METH_FASTCALL: 30 ns, where a call by ctypes take
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import itertools
 import sys
@@ -16,6 +17,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import numpy as np
 
 from ..errors import BackendError
+from .elf import is_whole
 
 HEADER = "dy2static_python.h"
 _METH_FASTCALL = 0x80
@@ -70,6 +72,9 @@ CALLED: Dict[str, Callable[[], Any]] = {}
 
 def load(path: str) -> Library:
     """Load a shared object.  Raises OSError, and `NotSupported` where it has wrappers that cannot be called here."""
+    with open(path, "rb") as file:
+        if not is_whole(file.read()):
+            raise OSError(errno.EIO, "the file is cut off", path)
     return Library(path)
 
 

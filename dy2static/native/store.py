@@ -7,6 +7,7 @@ when it is complete, and two that make the same one make equal ones.
 from __future__ import annotations
 
 import atexit
+import errno
 import hashlib
 import os
 import shutil
@@ -17,6 +18,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from .. import config
 from .announce import announce
+from .elf import is_whole
 
 _MARK = b"dy2static"
 _FOOTER = len(_MARK) + hashlib.sha256().digest_size
@@ -81,21 +83,29 @@ class Draft:
         os.close(handle)
 
     def publish(self) -> Optional[str]:
-        """Where the library is from now on; None where it cannot stay there: then it is to be made again."""
+        """Where the library is from now on; None where it cannot stay there: then it is to be made again.
+
+        Raises OSError for a file that is not complete: with a checksum it would be taken for sound.
+        """
         path = os.path.join(self._folder, self._key + ".so")
         try:
             with open(self.path, "rb") as file:
                 body = file.read()
-            with open(self.path, "ab") as file:         # what follows the last section is nobody's to the loader
-                file.write(_MARK + _checksum(path, body))
-            os.chmod(self.path, 0o700)
-            os.replace(self.path, path)
+            complete = is_whole(body)
+            if complete:
+                with open(self.path, "ab") as file:     # what follows the last section is nobody's to the loader
+                    file.write(_MARK + _checksum(path, body))
+                os.chmod(self.path, 0o700)
+                os.replace(self.path, path)
         except OSError as reason:
             self.discard()
             if self._folder != os.path.join(config.cache_home(), "native"):
                 raise
             _temporary(str(reason))
             return None
+        if not complete:
+            self.discard()
+            raise OSError(errno.EIO, "the file is cut off", self.path)
         if self._key.startswith("0"):           # one in sixteen: looking at all files takes longer than loading one
             shrink(self._folder, path)
         return path
@@ -159,14 +169,19 @@ def _make_private(folder: str) -> str:
 def _is_sound(path: str) -> bool:
     """Whether a file is the user's own and what was once written."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             seen = os.fstat(file.fileno())
-            content = file.read()
+            content = file.read() if stat.S_ISREG(seen.st_mode) else b""
     except OSError:
         return False
     body, footer = content[:-_FOOTER], content[-_FOOTER:]
     return (seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
-            and footer == _MARK + _checksum(path, body))
+            and footer == _MARK + _checksum(path, body) and is_whole(body))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, also where it is a pipe that nobody writes to."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _checksum(path: str, body: bytes) -> bytes:

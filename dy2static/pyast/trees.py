@@ -31,6 +31,7 @@ class _Kind(NamedTuple):
 
     kind: Any
     bit: int
+    taken: Tuple[str, ...]  # fields and attributes; libraries hang more on nodes, also on those that all trees share
     added: Tuple[str, ...]  # fields that Python's nodes do not have
     named: bool  # whether it names variables
 
@@ -64,9 +65,12 @@ class Reader:
         line = old.get("lineno")
         if line is not None and origin is not None:
             origin = Location(self.file, line, self._column(line, old["col_offset"]), self.function)
-        kind, bit, added, named = self._KINDS.get(cls) or self._kind(cls)
+        kind, bit, taken, added, named = self._KINDS.get(cls) or self._kind(cls)
         made: Dict[str, Any] = {}
-        for name, value in old.items():
+        for name in taken:
+            if name not in old:
+                continue
+            value = old[name]
             if value.__class__ is list:
                 items = []
                 for item in value:
@@ -104,7 +108,7 @@ class Reader:
         if named:
             self.names.update(identifiers(new))
             self.bound.update(identifiers(new))
-        if not made.keys() - _MARKS:
+        if not taken:
             self._shared[cls] = new
         return new
 
@@ -114,7 +118,8 @@ class Reader:
             raise UnsupportedSyntaxError(f"{cls.__name__} is newer than what can be compiled")
         bit = BITS[kind] | (BINDS if kind in _BINDING else 0)
         added = tuple(name for name in kind._fields if name not in cls._fields and cls is not ast.arg)
-        found = self._KINDS[cls] = _Kind(kind, bit, added, kind in _NAMING)
+        taken = (*cls._fields, *cls._attributes)
+        found = self._KINDS[cls] = _Kind(kind, bit, taken, added, kind in _NAMING)
         return found
 
     def _column(self, line: int, offset: int) -> int:
@@ -124,7 +129,6 @@ class Reader:
 
 
 _PARAM, _STORE = gast.Param(), ast.Store()
-_MARKS = frozenset(("origin", "holds"))
 _NAMING = (
     *(gast.Global, gast.Nonlocal, gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef, gast.Import, gast.ImportFrom),
     *(gast.MatchAs, gast.MatchStar, gast.MatchMapping),

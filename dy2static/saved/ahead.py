@@ -43,6 +43,5 @@ def compiled(layer: TranslatedLayer) -> Dict[str, bytes]:
 
 def trust(path: Union[str, os.PathLike], manifest: Dict[str, Any]) -> None:
     """Let the native code beside a model be used.  Raises `LoadError` where it is damaged."""
-    sums = entry(manifest, "sha256", dict, "the manifest")
-    names = {name: _NAME.fullmatch(name) for name in sums}
-    shipped.trust({match[1]: files.contents(Path(path), name, sums) for name, match in names.items() if match is not None})
+    names = {name: _NAME.fullmatch(name) for name in entry(manifest, "sha256", dict, "the manifest")}
+    shipped.trust({match[1]: files.contents(Path(path), name, manifest) for name, match in names.items() if match is not None})

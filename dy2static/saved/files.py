@@ -1,6 +1,6 @@
 """The files of a saved model: a folder with a manifest, the programs as JSON, and the arrays; written whole or not at all.
 
-`manifest.json` has the version of the format and a checksum of every other file; it is read first.
+`manifest.json` has the version of the format, and the checksum and the size of every other file; it is read first.
 """
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
-from pathlib import Path
-from typing import Any, Dict, Mapping, Tuple, Union
+from pathlib import Path, PurePath
+from typing import Any, Callable, Dict, Mapping, Tuple, Union
 
 import numpy as np
 import safetensors
@@ -26,6 +27,12 @@ _FORMAT = "dy2static model"
 _MANIFEST, _PROGRAMS, _ARRAYS = "manifest.json", "programs.json", "arrays.safetensors"
 
 _OCCUPIED = frozenset((errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR))
+
+#: Files that are longer are none of ours: what they say would take ten times as much memory.
+_LONGEST = {_MANIFEST: 2**24, _PROGRAMS: 2**29}
+
+#: Never wait for what is no file, and never follow a link out of the folder.
+_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
 #: So often a folder is put in its place again that others have put there meanwhile.
 _MOST_TRIES = 100
@@ -54,9 +61,14 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
             (made / name).parent.mkdir(parents=True, exist_ok=True)
             (made / name).write_bytes(contents)
         os.chmod(made / _ARRAYS, 0o666 & ~_umask())
-        sums = {name: _checksum((made / name).read_bytes()) for name in (_PROGRAMS, _ARRAYS, *other)}
-        manifest = {"format": _FORMAT, "version": VERSION, **about, "sha256": sums}
+        names = (_PROGRAMS, _ARRAYS, *other)
+        manifest = {"format": _FORMAT, "version": VERSION, **about,
+                    "sha256": {name: _checksum((made / name).read_bytes()) for name in names},
+                    "bytes": {name: (made / name).stat().st_size for name in names}}
         (made / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        for name, most in _LONGEST.items():
+            if (made / name).stat().st_size > most:
+                raise SaveError(f"{target} would be too large to be loaded: more than {most} bytes in {name}")
         _exchange(made, target)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
@@ -119,32 +131,67 @@ def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any],
     Raises FileNotFoundError where there is none, and `LoadError` for a version that is not known and for damaged files.
     """
     folder = Path(path)
-    if not (folder / _MANIFEST).is_file():
+    if not os.path.lexists(folder / _MANIFEST):
         raise FileNotFoundError(f"{folder} is no saved model: it has no {_MANIFEST}")
-    manifest = _document((folder / _MANIFEST).read_bytes(), _MANIFEST)
+    try:
+        return _read(folder)
+    except MemoryError:
+        raise LoadError(f"{folder} does not fit into memory") from None
+
+
+def _read(folder: Path) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, np.ndarray]]:
+    manifest = _document(_bytes_of(folder, _MANIFEST), _MANIFEST)
     if manifest.get("format") != _FORMAT:
         raise LoadError(f"{folder / _MANIFEST} is not of a saved model")
     if type(manifest.get("version")) is not int or manifest["version"] != VERSION:
         raise LoadError(f"{folder} is of version {str(manifest.get('version'))[:40]} of the format; this is dy2static "
                         f"with version {VERSION}", hint="load it with the dy2static that saved it, and save it again")
-    sums = entry(manifest, "sha256", dict, "the manifest")
-    document = _document(contents(folder, _PROGRAMS, sums), _PROGRAMS)
+    document = _document(contents(folder, _PROGRAMS, manifest), _PROGRAMS)
     try:
-        arrays = safetensors.numpy.load(contents(folder, _ARRAYS, sums))
+        arrays = safetensors.numpy.load(contents(folder, _ARRAYS, manifest))
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise LoadError(f"{_ARRAYS} cannot be read: {error}") from None
     return manifest, document, arrays
 
 
-def contents(folder: Path, name: str, sums: Mapping[str, Any]) -> bytes:
-    """One file of a model, whose checksum is right.  Raises `LoadError`."""
-    try:
-        found = (folder / name).read_bytes()
-    except OSError as error:
-        raise LoadError(f"{folder / name} cannot be read: {error.strerror}") from None
+def contents(folder: Path, name: str, manifest: Mapping[str, Any]) -> bytes:
+    """One file of a model, whose size and checksum are those of the manifest.  Raises `LoadError`."""
+    sums = entry(manifest, "sha256", dict, "the manifest")
+    sizes = entry(manifest, "bytes", dict, "the manifest") if "bytes" in manifest else {}     # of models that were saved before
+    found = _bytes_of(folder, name, sizes.get(name))
     if _checksum(found) != sums.get(name):
-        raise LoadError(f"{folder / name} is damaged: it is not the file that was saved", hint="copy or save the model again")
+        raise _damaged(folder / name)
     return found
+
+
+def _bytes_of(folder: Path, name: str, size: Any = None) -> bytes:
+    """What is in a regular file of the folder, which is read only if it has the right size.  Raises `LoadError`."""
+    path = folder / name
+    try:
+        _check_kind(path, os.lstat(path).st_mode, stat.S_ISREG)         # to open a device may already do something
+        for parent in list(PurePath(name).parents)[:-1]:
+            _check_kind(folder / parent, os.lstat(folder / parent).st_mode, stat.S_ISDIR)
+        with open(os.open(path, _FLAGS), "rb") as file:
+            seen = os.fstat(file.fileno())
+            _check_kind(path, seen.st_mode, stat.S_ISREG)               # it may be another one by now
+            if seen.st_size > _LONGEST.get(name, seen.st_size):
+                raise LoadError(f"{path} is too long: {seen.st_size} bytes")
+            if size is not None and seen.st_size != size:
+                raise _damaged(path)
+            return file.read(seen.st_size)
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _check_kind(path: Path, mode: int, is_right: Callable[[int], bool]) -> None:
+    if not is_right(mode):
+        what = "file" if is_right is stat.S_ISREG else "folder"
+        raise LoadError(f"{path} is no {what} of the model, but a link, a device or the like",
+                        hint="copy the model with what its links lead to (cp -rL)")
+
+
+def _damaged(path: Path) -> LoadError:
+    return LoadError(f"{path} is damaged: it is not the file that was saved", hint="copy or save the model again")
 
 
 def _checksum(data: bytes) -> str:

@@ -8,7 +8,7 @@ import chainer
 import numpy as np
 
 from ..errors import LoadError
-from ..options import Options
+from ..options import Options, switch
 from ..world.sources import Guard
 from . import files
 from .ahead import trust
@@ -34,11 +34,13 @@ def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native
     Raises FileNotFoundError where there is no saved model, and `LoadError` for one of an unknown version, for damaged files, and
     for files that say what no saved model says.
     """
+    native = switch("native", native)
+    options = Options(backend=backend or ("c" if native else None))
     manifest, document, arrays = files.read(path)
     if native:
         trust(path, manifest)
     try:
-        return layer_of(document, arrays, Options(backend=backend or ("c" if native else None)))
+        return layer_of(document, arrays, options)
     except RecursionError:
         raise LoadError(f"{path} is nested too deeply") from None
     except LoadError:

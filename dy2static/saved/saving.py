@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import chainer
 
 from ..errors import SaveError, SaveWarning
-from ..options import DEFAULTS
+from ..options import DEFAULTS, switch
 from ..runtime.collection import uncollected
 from ..world.locations import caller_depth
 from ..world.outcome import Outcome
@@ -40,7 +40,7 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
     Raises `SaveError` for what cannot be put into a file: code of the user's that runs on the host, functions that stay whole,
     and objects of classes of the user's that are given in or back.  Where only training cannot be saved, there is a `SaveWarning`.
     """
-    save_subject(Subject(target), path, input_spec, native)
+    save_subject(Subject(target), path, input_spec, switch("native", native))
 
 
 @uncollected()
