@@ -107,6 +107,8 @@ class Guards:
             written, others = [f"({commas([self.path(s) for s in sources])})" for sources in expected]
             return f"{self.constant(overlap, 'overlap')}({written}, {others})"
         if test == "expr":
+            if expected[1] is True:
+                return f"not {expected[0]}"
             if _has_equals_that_differ(expected[1]):
                 return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"
             return f"{expected[0]} != {self.constant(expected[1])}"
