@@ -56,6 +56,8 @@ class NumberChecks:
 
         What is written into an array keeps its dtype: such a write is left to NumPy.
         """
+        if dtype.kind == "O":
+            self.capture.abort("a number is too large for the integers of NumPy")
         if hasattr(function, "in_place"):
             return write_by_numpy
         for i, value in enumerate(operands):
@@ -82,7 +84,8 @@ class NumberChecks:
         if count == _MOST_SURPRISES or interval.low is None or interval.high is None:
             self.capture.abort("the dtype of what NumPy gives depends on how large a number is that only the run knows", _HINT)
         checked, = self.capture.builder.add(within, (value,), {
-            "low": interval.low, "high": interval.high, "finite": interval.finite, "place": f"{place}#{count}"}, name=value.name)
+            "least": interval.low, "greatest": interval.high, "finite": interval.finite, "place": f"{place}#{count}"},
+            name=value.name)
         if value in self.capture.known:
             self.capture.known[checked] = self.capture.known[value]
         return checked

@@ -10,9 +10,9 @@ from .observed import Surprise
 SEEN: Dict[str, Any] = {}
 
 
-def check_within(number: Any, low: Any, high: Any, finite: bool, place: str) -> Any:
+def check_within(number: Any, least: Any, greatest: Any, finite: bool, place: str) -> Any:
     """The number.  Raises `Surprise` for one that is outside."""
-    if low <= number <= high or not finite and number - number != 0:
+    if least <= number <= greatest or not finite and number - number != 0:
         return number
     SEEN[place] = number.item() if hasattr(number, "item") else number
     raise Surprise(f"the dtype of what NumPy gives at {place.partition('#')[0]} depends on how large a number is",
@@ -30,10 +30,10 @@ class Reliance:
         return self.place in SEEN
 
 
-#: A number, or an array of no dimensions, as it is, which is not less than ``low`` and not more than ``high``.
+#: A number, or an array of no dimensions, as it is, which is from ``least`` to ``greatest``.
 #: finite: no infinity or NaN.  place: in the user's code.
 within = declare(
-    "within", "x", {"low": 0, "high": 0, "finite": True, "place": ""}, kind="scalar", infer=lambda x, **_: x,
-    numpy="check_within({x}, {low}, {high}, {finite}, {place})", calls=(check_within,),
-    samples=(sample(3, low=-128, high=127), sample(2.5, low=-65000.0, high=65000.0, finite=False)),
+    "within", "x", {"least": 0, "greatest": 0, "finite": True, "place": ""}, kind="scalar", infer=lambda x, **_: x,
+    numpy="check_within({x}, {least}, {greatest}, {finite}, {place})", calls=(check_within,),
+    samples=(sample(3, least=-128, greatest=127), sample(2.5, least=-65000.0, greatest=65000.0, finite=False)),
 )

@@ -197,7 +197,8 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
     """What `stand_ins.infer` gives, and the sizes that only the run knows: (symbol, result, axis).
 
     Where sizes of operands are not known, those of results are learned from how they follow them, if there is a rule for that.
-    types: of the operands; the `Dim` for one that is a size.  new: the `NewSizes` of the call, which gives a size for one that contents decide.
+    types: of the operands; the `Dim` for one that is a size.
+    new: the `NewSizes` of the call, which gives a size for one that contents decide.
     """
     exact = result_of(function, template, types) if _symbols(types) else None
     names: Dict[str, Dim] = {}

@@ -207,8 +207,6 @@ class ArrayWrites:
         new: Any = None
         if function in IN_PLACE and (type(args[0]) is not SymbolicArray or args[0].dtype == old.dtype):
             new = self.capture.numpy_call(IN_PLACE[function], (old, args[0]), {})
-            if type(new) is SymbolicArray and new.dtype != old.dtype and np.can_cast(new.dtype, old.dtype, "same_kind"):
-                new = self.capture.numpy_call(("method", "astype"), (new, old.dtype), {})   # a number made it wider
         elif function is operator.setitem and (args[0] is Ellipsis or type(args[0]) is slice and args[0] == slice(None)) \
                 and type(args[1]) is SymbolicArray and args[1].type == old.type:
             new = self.capture.numpy_call(("method", "copy"), (args[1],), {})

@@ -118,11 +118,11 @@ def _within(node: Node, operands: Sequence[str], result: str) -> List[str]:
     """Python says what follows for a number outside."""
     (x,), dtype, attrs = operands, node.outputs[0].dtype, node.attrs
     if dtype.kind == "f":
-        inside = f"({x} >= {attrs['low']!r} && {x} <= {attrs['high']!r})"
+        inside = f"({x} >= {attrs['least']!r} && {x} <= {attrs['greatest']!r})"
         return [f"if (!({inside}{'' if attrs['finite'] else f' || !isfinite({x})'})) goto bail;", *_define(node, result, x)]
     limits = np.iinfo(dtype)
     ends = [f"{x} {sign} ({c_type(dtype)}){number}{'ULL' if number > 0 else 'LL'}" for sign, number, matters in
-            (("<", attrs["low"], attrs["low"] > limits.min), (">", attrs["high"], attrs["high"] < limits.max)) if matters]
+            (("<", attrs["least"], attrs["least"] > limits.min), (">", attrs["greatest"], attrs["greatest"] < limits.max)) if matters]
     return [*([f"if ({' || '.join(ends)}) goto bail;"] if ends else []), *_define(node, result, x)]
 
 
