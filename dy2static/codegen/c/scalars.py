@@ -121,8 +121,8 @@ def _within(node: Node, operands: Sequence[str], result: str) -> List[str]:
         inside = f"({x} >= {attrs['least']!r} && {x} <= {attrs['greatest']!r})"
         return [f"if (!({inside}{'' if attrs['finite'] else f' || !isfinite({x})'})) goto bail;", *_define(node, result, x)]
     limits = np.iinfo(dtype)
-    ends = [f"{x} {sign} ({c_type(dtype)}){number}{'ULL' if number > 0 else 'LL'}" for sign, number, matters in
-            (("<", attrs["least"], attrs["least"] > limits.min), (">", attrs["greatest"], attrs["greatest"] < limits.max)) if matters]
+    wanted = (("<", attrs["least"], attrs["least"] > limits.min), (">", attrs["greatest"], attrs["greatest"] < limits.max))
+    ends = [f"{x} {sign} ({c_type(dtype)}){number}{'ULL' if number > 0 else 'LL'}" for sign, number, matters in wanted if matters]
     return [*([f"if ({' || '.join(ends)}) goto bail;"] if ends else []), *_define(node, result, x)]
 
 
