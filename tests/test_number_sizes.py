@@ -224,3 +224,29 @@ def test_random_sessions():
             numbers = [float(n) * 10.0 ** random.randint(-3, 32) for n in numbers]
         found, _ = differences(function, [(array, n) for n in (*numbers, *numbers[:3])], backend="numpy")
         assert found == []
+
+
+def test_loaded_models_check_numbers_and_go_on(tmp_path):
+    def scaled(a, s, n):
+        return a * s.item() + n
+
+    compiled = to_static(scaled, backend="numpy")
+    array = np.ones(2, "float32")
+    for n in (1, 2, 3):
+        compiled(array, np.array(0.5), n)
+    dy2static.save(compiled, tmp_path / "scaled")
+    loaded = dy2static.load(tmp_path / "scaled")
+    assert outcome(loaded, array, np.array(0.5), 7) == outcome(scaled, array, np.array(0.5), 7)
+    if BY_VALUE:
+        for number, n in ((1e39, 7), (0.5, 70000)):
+            with pytest.raises(dy2static.errors.Dy2StaticError):
+                loaded(array, np.array(number), n)
+    assert outcome(loaded, array, np.array(0.25), 9) == outcome(scaled, array, np.array(0.25), 9)
+
+
+def test_functions_that_stay_whole_get_numbers_as_they_are():
+    def clipped(x, s):
+        return F.clip(x, -1e30, s.item()).array, F.clip(x, -1e30, float(s) * 2).array
+
+    calls = [(chainer.Variable(np.ones(2, "f")), np.array(n)) for n in (0.5, 1.5, 70000.0, 1e39, 2.5)]
+    assert differences(clipped, calls, backend="numpy")[0] == []

@@ -7,7 +7,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import Tensor
 from ..lowering.within import SEEN, within
-from ..symbolic.number_ranges import Interval, NumberLike, examine, kind_of
+from ..symbolic.number_ranges import Interval, NumberLike, examine, interval_of, kind_of
 from ..symbolic.writes import write_by_numpy
 from ..world.locations import user_location
 
@@ -50,6 +50,18 @@ class NumberChecks:
             elif not _is_size_within(types[i], interval):
                 operands[i] = self._checked(value, interval, self._place(name, i, operands))
         return types, found.wide
+
+    def hold_all(self, operands: List[Value]) -> None:
+        """Guard that numbers among the inputs, which go into code that is not known, are about as large as in this call."""
+        for value in operands:
+            kind = kind_of(value.type)
+            if kind is not None and value in self.texts:
+                text, number = self.texts[value]
+                self.capture.guard_expression(interval_of(kind, number).condition(text), True)
+
+    def like(self, value: Value) -> Any:
+        """The type of an operand; of a number among the inputs, with what it is like."""
+        return NumberLike(value.type, self.texts[value][1]) if value in self.texts else value.type
 
     def widen(self, function: Callable[..., Any], operands: List[Value], types: List[Any], dtype: Any) -> Callable[..., Any]:
         """Let the arrays that are compared have the dtype in which NumPy compares them; the function to be called.

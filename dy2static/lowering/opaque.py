@@ -271,7 +271,7 @@ def relied_on(graph: Graph) -> List[Any]:
             found[id(call.flatten)] = call.flatten
         elif node.op is host_call and isinstance(call.function, Untouched):
             found[id(call.function)] = call.function
-        elif node.op is within:
+        elif node.op is within and node.attrs["place"]:
             found[node.attrs["place"]] = Reliance(node.attrs["place"])
     return list(found.values())
 

@@ -14,8 +14,9 @@ def check_within(number: Any, least: Any, greatest: Any, finite: bool, place: st
     """The number.  Raises `Surprise` for one that is outside."""
     if least <= number <= greatest or not finite and number - number != 0:
         return number
-    SEEN[place] = number.item() if hasattr(number, "item") else number
-    raise Surprise(f"the dtype of what NumPy gives at {place.partition('#')[0]} depends on how large a number is",
+    if place:
+        SEEN[place] = number.item() if hasattr(number, "item") else number
+    raise Surprise(f"the dtype of what NumPy gives depends on how large a number is, which is {number!r} here",
                    hint="what this call has changed before stays changed; later calls know such numbers, or run eagerly")
 
 
@@ -31,7 +32,7 @@ class Reliance:
 
 
 #: A number, or an array of no dimensions, as it is, which is from ``least`` to ``greatest``.
-#: finite: no infinity or NaN.  place: in the user's code.
+#: finite: no infinity or NaN.  place: in the user's code; empty in a loaded model, for which no capture can follow: its call raises.
 within = declare(
     "within", "x", {"least": 0, "greatest": 0, "finite": True, "place": ""}, kind="scalar", infer=lambda x, **_: x,
     numpy="check_within({x}, {least}, {greatest}, {finite}, {place})", calls=(check_within,),

@@ -112,7 +112,7 @@ KINDS: Dict[str, Test] = {
     "extent": lambda value: isinstance(value, Dim) and SYMBOL.fullmatch(str(value)) is not None,
     "extents": _tuple_of(_is_extent), "given": _text("[<>]*"), "groups": _is_positive,
     "index": _index, "keywords": _tuple_of(_is_setting),
-    **dict.fromkeys(("message", "place"), _text(r"(?s).*")), "op": _text("[<>=!]=|[<>]"),
+    "message": _text(r"(?s).*"), "op": _text("[<>=!]=|[<>]"),
     "pad": _or_none(_sizes), "ratio": _tuple_of(_or_none(_is_int)),
     "refuse": _or_none(_is_a(EmptyCall)), "size": _either(_is_size, _sizes), "types": _tuple_of(_is_type),
     "width": _tuple_of(_is_of(2, _sizes)),
