@@ -36,14 +36,15 @@ class NumberChecks:
         types = [self.capture.dimensions.get(v, v.type) for v in operands]
         if not any(kind_of(v.type) for v in operands):
             return types, None
-        likes = [self._like(v, name, i, operands) if kind_of(v.type) else v.type for i, v in enumerate(operands)]
+        likes = [self._like(v, name, i, operands) if kind_of(v.type) and not isinstance(t, Dim) else v.type
+                 for i, (v, t) in enumerate(zip(operands, types))]
         found = examine(function, template, likes)
         if found is None:
             return types, None
         for i, (value, interval) in enumerate(zip(list(operands), found.intervals)):
-            if isinstance(likes[i], NumberLike) and not isinstance(types[i], Dim):
+            if isinstance(likes[i], NumberLike):
                 types[i] = likes[i]
-            if interval is None:
+            if interval is None or value in self.capture.known:
                 continue
             if value in self.texts:
                 self.capture.guard_expression(interval.condition(self.texts[value][0]), True)
@@ -93,13 +94,13 @@ class NumberChecks:
 
     def _checked(self, value: Value, interval: Interval, place: str) -> Value:
         count = sum(f"{place}#{i}" in SEEN for i in range(_MOST_SURPRISES))
-        if count == _MOST_SURPRISES or interval.low is None or interval.high is None:
+        if count == _MOST_SURPRISES or count and value in self.capture.dimensions or interval.low is None or interval.high is None:
             self.capture.abort("the dtype of what NumPy gives depends on how large a number is that only the run knows", _HINT)
         checked, = self.capture.builder.add(within, (value,), {
             "least": interval.low, "greatest": interval.high, "finite": interval.finite, "place": f"{place}#{count}"},
             name=value.name)
-        if value in self.capture.known:
-            self.capture.known[checked] = self.capture.known[value]
+        if value in self.capture.dimensions:
+            self.capture.dimensions[checked] = self.capture.dimensions[value]
         return checked
 
 

@@ -32,7 +32,7 @@ class Reliance:
 
 
 #: A number, or an array of no dimensions, as it is, which is from ``least`` to ``greatest``.
-#: finite: no infinity or NaN.  place: in the user's code; empty in a loaded model, for which no capture can follow: its call raises.
+#: finite: no infinity or NaN.  place: in the user's code; empty in a loaded model: its call raises, as no capture can follow.
 within = declare(
     "within", "x", {"least": 0, "greatest": 0, "finite": True, "place": ""}, kind="scalar", infer=lambda x, **_: x,
     numpy="check_within({x}, {least}, {greatest}, {finite}, {place})", calls=(check_within,),

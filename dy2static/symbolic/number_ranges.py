@@ -98,8 +98,8 @@ def class_of(kind: str, number: Any) -> Optional[int]:
 def interval_of(kind: str, number: Any) -> Interval:
     """The class that the number is in, what lies beyond all, or infinities and NaN."""
     known = class_of(kind, number)
-    if known is not None:
-        return Interval(*_CLASSES[kind][known])
+    if known is not None:                               # NumPy takes infinities and NaN for small numbers
+        return Interval(*_CLASSES[kind][known], known != _SMALL["f"] or kind != "f")
     if kind == "f":
         return Interval(None, None, False)
     return Interval(2 ** 64, None) if number > 0 else Interval(None, -2 ** 63 - 1)
@@ -240,7 +240,7 @@ def examine(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequ
 
     types: of the operands; `NumberLike` for a number in whose class the call is captured.
     """
-    plain = [t.type if isinstance(t, NumberLike) else t for t in types]
+    plain = [_plain(t) for t in types]
     kinds = [kind_of(t) for t in plain]
     if not any(kinds) or not _CHOOSES_BY_VALUE and "i" not in kinds:
         return None
@@ -255,21 +255,33 @@ def examine(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequ
 
 
 def _every_class(types: Sequence[Any], kinds: Sequence[Optional[str]]) -> Found:
-    """Where nothing is known of a function, a number that it gets stays in its class."""
-    return Found(tuple([interval_of(kind, t.number) if kind and isinstance(t, NumberLike) else None
+    """Where nothing is known of a function, a number that meets an array in it stays in its class."""
+    plain = [_plain(t) for t in types]
+    meets = _CHOOSES_BY_VALUE and any(isinstance(t, Tensor) and t.shape for t in plain)
+    return Found(tuple([interval_of(kind, _number(t)) if kind and (meets or isinstance(t, NumberLike)) else None
                         for kind, t in zip(kinds, types)]), None)
+
+
+def _plain(type_: Any) -> Any:
+    return type_.type if isinstance(type_, NumberLike) else type_
+
+
+def _number(type_: Any) -> Any:
+    return type_.number if isinstance(type_, NumberLike) else 1
 
 
 def _compared(trial: _Trial, types: Sequence[Any], plain: Sequence[Any], kinds: Sequence[Optional[str]]) -> Found:
     here = [t.stand_in(0, 0) if isinstance(t, NumberLike) else _small(t) for t in types]
     near = [_small(t) for t in plain]
     wanted, intervals = trial.gives(here), []           # type: Any, List[Optional[Interval]]
+    if isinstance(wanted, type):                        # it fails on arrays of one element
+        return _every_class(types, kinds)
     for i, (type_, kind) in enumerate(zip(plain, kinds)):
         if kind is None:
             intervals.append(None)
             continue
         alone = [*near[:i], here[i], *near[i + 1:]]
-        number = types[i].number if isinstance(types[i], NumberLike) else 1
+        number = _number(types[i])
 
         def same(x: Any, alone: List[Any] = alone, i: int = i) -> bool:
             return trial.gives([*alone[:i], x, *alone[i + 1:]]) == wanted
