@@ -21,6 +21,7 @@ from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
 from ..symbolic import stand_ins
 from ..symbolic.choices import Choice
 from ..symbolic.new_sizes import may_be_empty
+from ..symbolic.number_ranges import kind_of
 from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds_sizes, tried_with
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
@@ -213,6 +214,7 @@ class Applying:
                 self.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
         hidden = {name: self.template(value, operands) for name, value in holder.__dict__.items()
                   if self.materialiser.holds_symbolic(value)}
+        self.number_checks.hold_all(operands[len(values):])
         # The copy must not hold anything symbolic: the program outlives the capture.
         for name in hidden:
             holder.__dict__[name] = None
@@ -241,7 +243,8 @@ class Applying:
                     fillings = stand_ins.FILLINGS[1:] if varies else ()
                     others = {self._types_with(call, operands, filling) for filling in fillings}
                     if others <= {found, None}:
-                        call.observed = found if None in others else None           # the run will tell
+                        by_number = any(kind_of(t) for t in types_[len(call.requires):])
+                        call.observed = found if None in others or by_number else None      # the run will tell
                         return found
                     reason = f"the shape of what {name_of(node)} gives depends on the contents of an array"
                 except Exception as error:      # whatever a function raises on contents that are none of its own
@@ -305,7 +308,7 @@ class Applying:
         known = self.known.get(value)
         if self._trial and value in self.dimensions:
             return bound(self.dimensions[value], self._trial)
-        return stand_ins.stand_in(bound(value.type, self._trial), filling) if known is None else np.array(known)
+        return stand_ins.stand_in(bound(self.number_checks.like(value), self._trial), filling) if known is None else np.array(known)
 
     def changed_config(self) -> Dict[str, Any]:
         """Entries of ``chainer.config`` that differ from those at the start of the call."""

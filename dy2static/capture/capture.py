@@ -42,6 +42,7 @@ from .host_results import HostResults
 from .imports import Imports
 from .index_ranges import IndexRanges
 from .materialise import Materialiser
+from .number_checks import NumberChecks
 from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
 
@@ -78,6 +79,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.entries = ConfigEntries(self.world)
         self.inputs: List[Input] = []
         self.index_ranges = IndexRanges(self)
+        self.number_checks = NumberChecks(self)
         self.variables: List[EscapingVariable] = []
         self.events: List[Event] = []
         self.bound: List[Tuple[str, Any]] = []
@@ -260,11 +262,12 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.named.append((text, source))
         return SymbolicScalar(self, kind, text, real)
 
-    def number_input(self, text: str, kind: str) -> Value:
-        """An expression over numbers as a value of the graph."""
+    def number_input(self, text: str, kind: str, hint: Any) -> Value:
+        """An expression over numbers as a value of the graph.  hint: what it is in this call."""
         if text not in self._numbers:
             value = self.root.input(python_scalar(kind), "number")
             self._numbers[text] = value
+            self.number_checks.texts[value] = text, hint
             self.inputs.append(Input("number", value, text=text))
         return self._numbers[text]
 
@@ -319,9 +322,12 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         twin = None if key is None else self.twins.number(key, self.builder)
         if twin is not None:
             return self.wrap(twin)
+        types, wide = self.number_checks.hold(function, name, template, operands)
+        if wide is not None:
+            function = self.number_checks.widen(function, operands, types, wide)
         sizes = NewSizes(self, name, operands)
         try:
-            structure, found, extents = infer_sized(stand_ins.infer, function, template, operands, sizes)
+            structure, found, extents = infer_sized(stand_ins.infer, function, template, types, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self.abort(f"numpy {name}: {error}")
         if any(isinstance(t, Dynamic) for t in found):

@@ -114,6 +114,8 @@ class Guards:
         if test == "definitions":
             return f"{self._changes(expected)} and {self.constant(expected, 'definitions')}.changed()"
         if test == "expr":
+            if expected[1] is True:
+                return f"not {expected[0]}"
             if _has_equals_that_differ(expected[1]):
                 return f"exact({expected[0]}) != {self.constant(exact(expected[1]))}"
             return f"{expected[0]} != {self.constant(expected[1])}"

@@ -19,6 +19,7 @@ from ..ir.op import declare
 from ..ir.types import Dynamic, Tensor, python_scalar, type_of
 from .host import fill, host_call
 from .observed import Observed, Surprise, Untouched
+from .within import Reliance, within
 
 
 class Tape(NamedTuple):
@@ -259,7 +260,7 @@ opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaqu
 
 def relied_on(graph: Graph) -> List[Any]:
     """The applications and host calls of which a run of the graph may see that they do something else than was relied on."""
-    found: Dict[int, Any] = {}
+    found: Dict[Any, Any] = {}
     for node in graph.walk():
         call = node.attrs.get("call")
         if node.op is opaque and call.observed is not None:
@@ -270,6 +271,8 @@ def relied_on(graph: Graph) -> List[Any]:
             found[id(call.flatten)] = call.flatten
         elif node.op is host_call and isinstance(call.function, Untouched):
             found[id(call.function)] = call.function
+        elif node.op is within and node.attrs["place"]:
+            found[node.attrs["place"]] = Reliance(node.attrs["place"])
     return list(found.values())
 
 

@@ -95,9 +95,9 @@ def _is_setting(value: Any) -> bool:
 
 #: By the names of attributes.
 KINDS: Dict[str, Test] = {
-    **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "cached", "closed"), _is_flag),
+    **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "cached", "closed", "finite"), _is_flag),
     **dict.fromkeys(("slope", "alpha", "beta", "exponent", "cap", "base", "low", "high", "delta", "margin", "k", "n", "scale",
-                     "rmax", "dmax", "fill", "ignored", "value"), _is_number),
+                     "rmax", "dmax", "fill", "ignored", "value", "least", "greatest"), _is_number),
     **dict.fromkeys(("start", "stop", "step"), _either(_is_number, _is_size)),
     **dict.fromkeys(("x_min", "x_max", "eps", "order"), _or_none(_is_number)),
     **dict.fromkeys(("by", "reads", "tag", "offset", "count"), _is_int),
@@ -113,7 +113,7 @@ KINDS: Dict[str, Test] = {
     "extents": _tuple_of(_is_extent), "given": _text("[<>]*"), "groups": _is_positive,
     "index": _index, "keywords": _tuple_of(_is_setting),
     "message": _text(r"(?s).*"), "op": _text("[<>=!]=|[<>]"),
-    "pad": _or_none(_sizes), "ratio": _tuple_of(_or_none(_is_int)),
+    "pad": _or_none(_sizes), "place": _text(""), "ratio": _tuple_of(_or_none(_is_int)),
     "refuse": _or_none(_is_a(EmptyCall)), "size": _either(_is_size, _sizes), "types": _tuple_of(_is_type),
     "width": _tuple_of(_is_of(2, _sizes)),
 }

@@ -42,6 +42,9 @@ def _lists(node: ast.expr, text: str) -> Any:
         return [_UNARY[type(node.op)], _lists(node.operand, text)]
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
         return [_COMPARED[type(node.ops[0])], _lists(node.left, text), _lists(node.comparators[0], text)]
+    if isinstance(node, ast.Compare) and len(node.ops) == 2 and all(type(op) in _COMPARED for op in node.ops):
+        ends = [node.left, *node.comparators]           # of an interval
+        return ["&", *[[_COMPARED[type(op)], _lists(a, text), _lists(b, text)] for op, a, b in zip(node.ops, ends, ends[1:])]]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         return ["call", node.func.id, *[_lists(argument, text) for argument in node.args]]
     raise SaveError(f"the expression {text} cannot be written into a file")

@@ -105,7 +105,7 @@ def _own() -> Iterator[Tuple[str, Any]]:
 _OWN = {
     "attempts": (), "expressions": ("real_power", "_negative_power"), "label_counts": ("_class_counts",), "masks": ("_rows",),
     "number_calls": ("_item_of_extreme", "_sorted_by"), "texts": ("_format", "_join"),
-    "raising": ("check", "check_bound", "raise_again"), "writes": ("_write", "_write_checked", "_itself", "_one"),
+    "raising": ("check", "check_bound", "raise_again"), "writes": ("_write", "_write_checked", "write_by_numpy", "_itself", "_one"),
     "effects": ("_store_item", "_delete_item", "_extend", "_assign", "_assign_deque", "_assign_set", "_store_cell",
                 "_delete_cell", "_write_array", "flat", "_one", "_none")}
 

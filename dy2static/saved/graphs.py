@@ -79,7 +79,7 @@ def _node_out(node: Node, arrays: ArraysOut, places: Places) -> Dict[str, Any]:
                             "gives": [[v.name, type_out(v.type)] for v in node.outputs]}
     try:
         attributes = {name: _attribute_out(value, arrays) for name, value in node.attrs.items()
-                      if not _is_default(value, node.op.attrs.get(name))}
+                      if not _is_default(value, node.op.attrs.get(name)) and name != "place"}      # which tells captures
     except SaveError as error:
         raise SaveError(error.args[0], node.loc, error.hint) from None
     if attributes:

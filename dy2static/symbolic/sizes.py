@@ -192,14 +192,14 @@ def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[
             node.__dict__.update(own)
 
 
-def infer_sized(infer: Callable, function: Callable, template: Any, operands: Sequence[Any], new: Any) \
+def infer_sized(infer: Callable, function: Callable, template: Any, types: Sequence[Any], new: Any) \
         -> Tuple[Any, Tuple[Any, ...], Tuple[Tuple[str, int, int], ...]]:
     """What `stand_ins.infer` gives, and the sizes that only the run knows: (symbol, result, axis).
 
     Where sizes of operands are not known, those of results are learned from how they follow them, if there is a rule for that.
+    types: of the operands; the `Dim` for one that is a size.
     new: the `NewSizes` of the call, which gives a size for one that contents decide.
     """
-    types = [new.capture.dimensions.get(v, v.type) for v in operands]
     exact = result_of(function, template, types) if _symbols(types) else None
     names: Dict[str, Dim] = {}
     if exact is None:

@@ -108,6 +108,8 @@ def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
     In the first two, integers are 0, a valid index, and floats make regular matrices.  In the others, integers and truths
     differ within an array, arrays of floats hold zeros, and numbers differ by their ``place`` among the operands.
     """
+    if hasattr(type_, "stand_in"):
+        return type_.stand_in(filling, place)           # a number of which more is known
     dtype = np.dtype(type_.dtype)
     odd = filling >= 2
     if isinstance(type_, Tensor) and odd and type_.shape:

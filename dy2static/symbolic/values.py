@@ -194,7 +194,7 @@ class SymbolicScalar:
     def truth(self) -> Value:
         """What in the graph has the truth of the number, and is the number in most cases: see `Staging.truths`."""
         if self._value is None:
-            self._value = self.capture.number_input(self.text, self.kind)
+            self._value = self.capture.number_input(self.text, self.kind, self.hint)
         return self._value
 
     @property

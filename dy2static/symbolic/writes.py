@@ -437,6 +437,11 @@ def _write_checked(*args: Any) -> np.ndarray:
     return _write(*args)
 
 
+def write_by_numpy(*args: Any) -> np.ndarray:
+    """The same, for what NumPy computes in a wider dtype than that of the array: no other code does."""
+    return _write(*args)
+
+
 #: What generated code calls instead where the contents are its own and nobody reads them as they were.
 _write.in_place = _write_checked.in_place = _write_into         # type: ignore[attr-defined]
 

@@ -53,12 +53,12 @@ def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Va
         return item_at(*fill(call.args, inputs))
     rule = rule_for(call, function)
     if rule is not None:
-        operands = inputs if hasattr(call.function, "in_place") or isinstance(function, type) else _as_arrays(inputs)
+        operands = inputs if hasattr(call.function, "in_place") or isinstance(function, type) else _as_arrays(inputs, wanted)
         try:
             return rule(wanted, *fill(call.args, operands), **fill(call.kwargs, operands))
         except TypeError:                                      # arguments that the rule does not know
             return None
-    operands = _as_arrays(inputs)
+    operands = _as_arrays(inputs, wanted)
     args = tuple(constant(x) if isinstance(x, np.generic) else x for x in fill(call.args, operands))
     return lower_numpy(function, args, fill(call.kwargs, operands), wanted)
 
@@ -109,10 +109,15 @@ def _key(function: Any) -> Any:
     return function
 
 
-def _as_arrays(values: Sequence[Value]) -> List[Value]:
-    """The operands with numbers as arrays: Python's take the dtype of the first array, if they are of its kind or less."""
+def _as_arrays(values: Sequence[Value], wanted: Tensor) -> List[Value]:
+    """The operands with numbers as arrays: Python's take the dtype of the result, or of the first array where they are compared.
+
+    They stay numbers where they are of a greater kind than that.
+    """
     arrays = [_as_array(v) for v in values]
     dtype = next((v.dtype for v in arrays if isinstance(v.type, Tensor)), None)
+    if dtype is not None and wanted.dtype.kind in "iuf" and np.can_cast(dtype, wanted.dtype):
+        dtype = wanted.dtype
     kinds = {"py_int": "iuf", "py_float": "f"}
     return [scalar_to_tensor(v, dtype=dtype) if dtype is not None and isinstance(v.type, Scalar)
             and dtype.kind in kinds.get(v.type.kind, "") else v for v in arrays]

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Sequence
 
+import numpy as np
+
 from ...ir.c_forms import c_type
 from ...ir.graph import Node, Value
 from ...ir.types import List as ListType
@@ -112,6 +114,18 @@ def _to_array(node: Node, operands: Sequence[str], result: str) -> List[str]:
     return lines
 
 
+def _within(node: Node, operands: Sequence[str], result: str) -> List[str]:
+    """Python says what follows for a number outside."""
+    (x,), dtype, attrs = operands, node.outputs[0].dtype, node.attrs
+    if dtype.kind == "f":
+        inside = f"({x} >= {attrs['least']!r} && {x} <= {attrs['greatest']!r})"
+        return [f"if (!({inside}{'' if attrs['finite'] else f' || !isfinite({x})'})) goto bail;", *_define(node, result, x)]
+    limits = np.iinfo(dtype)
+    wanted = (("<", attrs["least"], attrs["least"] > limits.min), (">", attrs["greatest"], attrs["greatest"] < limits.max))
+    ends = [f"{x} {sign} ({c_type(dtype)}){number}{'ULL' if number > 0 else 'LL'}" for sign, number, matters in wanted if matters]
+    return [*([f"if ({' || '.join(ends)}) goto bail;"] if ends else []), *_define(node, result, x)]
+
+
 def _define(node: Node, result: str, text: str) -> List[str]:
     return [f"const {scalar_type(node.outputs[0].type)} {result} = {text};"]
 
@@ -127,10 +141,10 @@ SCALARS: Dict[str, _Rule] = {
     "py_bool": lambda node, operands, result: _define(node, result, f"({operands[0]}) != 0"),
     "py_int": _to_int, "py_float": lambda node, operands, result: _define(node, result, f"(double)({operands[0]})"),
     "item": _item, "tensor_to_scalar": lambda node, operands, result: _define(node, result, operands[0]),
-    "scalar_to_tensor": _to_array}
+    "scalar_to_tensor": _to_array, "within": _within}
 
 #: Those that also take NumPy's scalars and arrays of one element; the others take Python's own numbers.
-CONVERSIONS = frozenset(("py_bool", "py_int", "py_float", "item", "scalar_to_tensor", "tensor_to_scalar"))
+CONVERSIONS = frozenset(("py_bool", "py_int", "py_float", "item", "scalar_to_tensor", "tensor_to_scalar", "within"))
 
 
 def has_scalar_form(node: Node) -> bool:
