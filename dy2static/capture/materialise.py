@@ -18,7 +18,16 @@ from ..runtime.staticness import is_static_function
 from ..symbolic.choices import LEAF, NEW
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
-from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
+from ..symbolic.values import (
+    ArrayMethod,
+    BoundHostMethod,
+    Maybe,
+    SymbolicArray,
+    SymbolicObject,
+    SymbolicScalar,
+    SymbolicVariable,
+    is_symbolic,
+)
 from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
@@ -196,6 +205,8 @@ class Materialiser:
     def _is_constant(self, item: Any) -> bool:
         if isinstance(item, types.BuiltinFunctionType) and isinstance(item.__self__, _WITH_CONTENTS):
             return False
+        if type(item) is ArrayMethod:
+            self.capture.abort(f"the method {item.__name__!r} of an array leaves the compiled function", hint="call it inside")
         return (isinstance(item, _ATOMS) and not is_symbolic(item)
                 or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
                 or is_static_function(item) or callable(item) and is_library(type(item).__module__)
@@ -230,6 +241,8 @@ class Materialiser:
                 self._chosen_array(item)
         if kind is SymbolicObject:
             return Build("value", (item.value,))
+        if kind is BoundHostMethod:
+            item.refuse()
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
             return Build("source", (source,)) if source is not None else self._variable(item)

@@ -1,7 +1,7 @@
 """Builtins and functions of ``math`` on numbers that only the run knows: conversions, extremes, order, arithmetic."""
 from __future__ import annotations
 
-import functools
+from functools import reduce
 from typing import Any, Callable, Iterable, List, Optional
 
 from ..ir.dims import Dim, maximum, minimum
@@ -58,7 +58,7 @@ class NumberCalls:
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
         sizes = [] if kwargs else list(map(self.capture.size_of, items))
         if None not in sizes and any(isinstance(n, Dim) for n in sizes):
-            size = functools.reduce(maximum if function is max else minimum, sizes)
+            size = reduce(maximum if function is max else minimum, sizes)
             return Size(self.capture, size) if isinstance(size, Dim) else size
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
             return self.capture.numpy_call(function, tuple(items), {})

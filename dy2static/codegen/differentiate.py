@@ -1,8 +1,8 @@
 """The FunctionNodes of a program and their backward programs, made when they are first needed."""
 from __future__ import annotations
 
-import copy
 import functools
+from copy import copy
 from dataclasses import replace
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -76,7 +76,7 @@ class SegmentPlan:
 
     def made_for(self, native: bool, profile: Any) -> "SegmentPlan":
         """The plan for a backward of that kind."""
-        plan = copy.copy(self)
+        plan = copy(self)
         plan.native, plan.profile = native, profile
         return plan
 

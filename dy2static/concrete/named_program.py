@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import operator
+from functools import reduce
 from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import chainer
@@ -27,7 +27,7 @@ class Target(NamedTuple):
     def of(self, result: Any) -> Any:
         """This part of a result.  Raises `SignatureError` where there is none."""
         try:
-            return functools.reduce(operator.getitem, self.path, result)
+            return reduce(operator.getitem, self.path, result)
         except (LookupError, TypeError):
             raise SignatureError(f"there is no {self.name} in this result, which is unlike earlier ones") from None
 

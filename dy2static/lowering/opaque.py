@@ -5,8 +5,8 @@ Gradients of any order run Chainer's own backward on that tape, so an opaque fun
 from __future__ import annotations
 
 import contextlib
-import copy
 import weakref
+from copy import copy
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
@@ -177,9 +177,9 @@ _BOOKKEEPING = frozenset(("inputs", "outputs", "rank", "stack", "lazy_grad_sum",
 
 def copy_node(node: chainer.FunctionNode) -> chainer.FunctionNode:
     """A copy of a node that was not applied yet; for an old-style Function, of both its parts."""
-    made = copy.copy(node)
+    made = copy(node)
     if isinstance(node, FunctionAdapter):
-        function = copy.copy(node.function)
+        function = copy(node.function)
         made._function, made._weak_function = function, None
         function._node, function._owned_node = weakref.ref(made), None
     return made

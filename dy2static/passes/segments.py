@@ -1,9 +1,9 @@
 """Where one differentiable op would change gradients: the cuts between FunctionNodes."""
 from __future__ import annotations
 
-import functools
 import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Collection, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from ..ir.graph import Graph, Node, Value
@@ -50,7 +50,7 @@ def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -
     tokens = _tokens(graph, active, targets)
     groups: Dict[int, List[Node]] = {}
     for node in graph.nodes:
-        group = functools.reduce(operator.or_, [tokens.get(v, 0) for v in node.outputs], 0)
+        group = reduce(operator.or_, [tokens.get(v, 0) for v in node.outputs], 0)
         if group:
             groups.setdefault(group, []).append(node)
     parts = [part for group, nodes in groups.items()

@@ -1,9 +1,9 @@
 """Gradients inside a graph that is still being built: `chainer.grad` and `backward` of the user's own code."""
 from __future__ import annotations
 
-import functools
 import operator
 from dataclasses import replace
+from functools import reduce
 from typing import Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ..ir.building import Builder, infer
@@ -97,7 +97,7 @@ def required_of_each(nodes: Sequence[Node], sources: Sequence[Value], wanted: Co
             continue
         alike = node.op.name not in BY_OPERAND
         # which outputs are marked does not depend on the operand that is, or is asked for each source
-        for bits in ([functools.reduce(operator.or_, [bits for _, bits in reaching])] if alike else
+        for bits in ([reduce(operator.or_, [bits for _, bits in reaching])] if alike else
                      [1 << k for k in range(len(sources)) if any(bits >> k & 1 for _, bits in reaching)]):
             for value in _marked_by(node, {v for v, found in reaching if found & bits}, certainly):
                 marks[value] = marks.get(value, 0) | bits

@@ -153,9 +153,9 @@ def unchanged(known: Known) -> bool:
 
     The native function of this name gives the same answers.
     """
-    return (all(map(operator.eq, [view[0] for view in known.views], known.tags))
-            and all([f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is keywords for f, code, defaults, keywords
-                     in zip(known.functions, known.codes, known.defaults, known.keyword_defaults)])
+    parts = zip(known.codes, known.defaults, known.keyword_defaults)
+    return ([view[0] for view in known.views] == known.tags
+            and not any([any(map(operator.is_not, _parts_of(f), expected)) for f, expected in zip(known.functions, parts)])
             and all(map(operator.is_, map(dict.get, known.spaces, known.keys), known.values))
             and known.token in ([], [abc.get_cache_token()]))
 

@@ -1,7 +1,7 @@
 """Which object a Variable is, where that depends on decisions: a number in the graph, and what the numbers mean."""
 from __future__ import annotations
 
-import functools
+from functools import reduce
 from typing import Any, Dict, NamedTuple, Sequence, Tuple, Union
 
 from ..ir.graph import Value
@@ -63,12 +63,12 @@ class Choices:
         number, among = variable.__dict__["choice"]
         found = [capture.builder.add(OPS["py_compare"], (number, _constant(capture, k)), {"op": "=="}, name="requires")[0]
                  for k, known in among.items() if (k in (NEW, LEAF) if known is None else known.requires_grad)]
-        return functools.reduce(lambda a, b: capture.builder.add(OPS["py_or"], (a, b), {}, name="requires")[0], found)
+        return reduce(lambda a, b: capture.builder.add(OPS["py_or"], (a, b), {}, name="requires")[0], found)
 
     def result(self, capture: Any, variables: Sequence[SymbolicVariable]) -> Choice:
         """Of what is computed from these: new if one of them requires a gradient, else detached."""
         add, required = capture.builder.add, [self.requires_grad(capture, v) for v in variables]
-        some = functools.reduce(lambda a, b: add(OPS["py_or"], (a, b), {}, name="requires")[0], required)
+        some = reduce(lambda a, b: add(OPS["py_or"], (a, b), {}, name="requires")[0], required)
         none = add(OPS["py_int"], add(OPS["py_not"], (some,), {}, name="detached"), {}, name="which")[0]
         return Choice(none, {NEW: None, DETACHED: None})
 

@@ -315,16 +315,17 @@ class BoundHostMethod:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_dy2static")):
             raise AttributeError(name)
-        self._contents()
+        self.refuse()
 
-    def _contents(self, *_: Any) -> Any:
+    def refuse(self, *_: Any) -> Any:
+        """Stop the capture: Python needs to know what the attribute is."""
         self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read", of_host=True)
 
-    __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = _contents
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _contents
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = _contents
-    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = _contents
-    __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __matmul__ = __rmatmul__ = _contents
+    __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = refuse
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = refuse
+    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = refuse
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __matmul__ = __rmatmul__ = refuse
     __hash__ = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import enum
+import sys
 import types
 from typing import Any, Callable, Dict, Set, Tuple
 
@@ -192,7 +193,7 @@ class Objects:
         if type(found) is types.MemberDescriptorType and isinstance(attributes_of(shadow), ShadowDict):
             value = attributes_of(shadow).get(name, _ABSENT)
             if value is _ABSENT:
-                raise AttributeError(name)
+                raise AttributeError(name if sys.version_info < (3, 10) else f"{cls.__name__!r} object has no attribute {name!r}")
             return value
         if isinstance(found, property):
             return self.capture.callee(found.fget)(shadow)
@@ -298,13 +299,21 @@ _NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "
                          "__set_name__", "__get__", "__set__", "__delete__"))
 
 
+#: What a class tells of itself: that of a shadow is no part of it.
+_OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__"))
+
+
 class ShadowMeta(type):
     """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
 
     def __getattribute__(cls, name: str) -> Any:
-        if name.startswith(("__", "_dy2static")) or name == "mro":
+        if name.startswith(("__", "_dy2static")) and name not in _OF_CLASSES or name == "mro":
             return type.__getattribute__(cls, name)
         real, world = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_world")
+        if name == "__dict__":
+            return world.shadow(real.__dict__, world.source("dict", world.source("const", None, real)))
+        if name in _OF_CLASSES:
+            return tuple([world.shadow_class(base) if world._is_user_class(base) else base for base in getattr(real, name)])
         found = _lookup(real, name)
         if found is _ABSENT:
             return type.__getattribute__(cls, name)

@@ -343,7 +343,10 @@ class ShadowModule(types.ModuleType):
         try:
             return attributes[name]
         except KeyError:
-            raise AttributeError(f"module {attributes.real.get('__name__')!r} has no attribute {name!r}") from None
+            fallback = attributes.get("__getattr__")
+        if fallback is None:
+            raise AttributeError(f"module {attributes.real.get('__name__')!r} has no attribute {name!r}")
+        return attributes.world.capture.callee(fallback)(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__getattribute__(self, "_dy2static_attributes")[name] = value

@@ -21,7 +21,7 @@ class GuardedSuper(super):
         if start is None or name.startswith("__"):
             return read(name)
         world, passed = object.__getattribute__(self, "_dy2static_world"), []
-        bases = iter(start.__mro__)
+        bases = iter(type.mro(start))
         while next(bases) is not cls:                   # not by equality: the class of a shadow equals the real one
             pass
         for base in bases:
