@@ -27,6 +27,7 @@ from ..runtime.frames import warn
 from ..runtime.staticness import StaticCallable
 from ..symbolic import patches, stand_ins
 from ..symbolic.lists import FUNCTIONS, StagedList, length
+from ..symbolic.texts import is_unknown_error
 from ..symbolic.values import (
     ArrayMethod,
     BoundHostMethod,
@@ -209,7 +210,7 @@ class Calls(Classes, Draws, NumberCalls):
             found: Any = args[0]
         else:
             found = (*args, *kwargs.values())
-        if any(is_symbolic(x) and not (type(x) is SymbolicScalar and x.text is not None) for x in found):
+        if any(is_symbolic(x) and not (type(x) is SymbolicScalar and x.text is not None) or is_unknown_error(x) for x in found):
             return self.capture.host_call(function, args, kwargs)
         return function(*args, **kwargs)
 

@@ -1,6 +1,7 @@
 """One symbolic run: user code is called on shadows; what it does to symbolic values becomes a graph."""
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -86,6 +87,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.twins = Twins()
         self.failed: Optional[CaptureAborted] = None
         self.forks = self.decided = 0
+        self.handling = sys.exc_info()[1]
         self.applied = 0
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}

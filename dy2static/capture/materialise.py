@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import operator
 import random
 import types
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
+from ..staging.raising import can_be_made, parts_of
 from ..symbolic.choices import LEAF, NEW
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
@@ -47,8 +49,11 @@ class Materialiser:
         self._open: Dict[int, object] = {}
         self._in_itself: set = set()
         self.handed: Dict[int, Any] = {}
+        self._errors: Dict[int, Tuple[Exception, Any, Value]] = {}
         self.functions: Optional[MadeFunctions] = None
         self.storing = False                            # whether what is handed over is stored, not an argument
+        self.takes_errors = False                       # whether the host call looks at no more of exceptions than their text
+        self._once = False                              # whether an object may be handed over once only
 
     # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
 
@@ -126,6 +131,8 @@ class Materialiser:
         if kind in (list, dict):
             if id(item) in self.built:
                 self.capture.abort("an object that is made here is handed to two host calls")
+            if self._once and id(item) in self.handed:
+                self.capture.abort(f"a {kind.__name__} that is made here is in two places when an exception is raised")
             self.handed.setdefault(id(item), (item, _contents(item)))
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
@@ -139,11 +146,32 @@ class Materialiser:
                 return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, (types.FunctionType, types.MethodType)):
             return self._real_function(item)
+        if isinstance(item, Exception) and self.takes_errors and can_be_made(item):
+            return self._hole(self._error(item), operands)
         if isinstance(item, ShadowBase) or not self._is_constant(item):
             # what the first call makes and keeps, as a default dict does, is there in the next
             self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call",
                                again=self.storing)
         return real_class(item)
+
+    def _error(self, error: Exception) -> Value:
+        """An exception that was raised here, for the host calls of the block that caught it."""
+        known = self._errors.get(id(error))
+        if known is None:
+            value = self.capture.made_error(parts_of(error))
+            self._errors[id(error)] = known = error, self.capture.builder, value
+        elif known[1] is not self.capture.builder:
+            self.capture.abort(f"a {type(error).__name__} that is raised here is used under two decisions on array values")
+        return known[2]
+
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[None]:
+        """The function ends here with an exception: what is handed over may still change on the other ways through it."""
+        before, self.handed, self._once = self.handed, {}, True
+        try:
+            yield
+        finally:
+            self.handed, self._once = before, False
 
     def _check_known(self, item: StagedList) -> None:
         if item.symbolic is not None and (item.symbolic.kind == "variable"):

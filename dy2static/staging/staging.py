@@ -23,7 +23,7 @@ from .forks import Path, common, number_of
 from .items import item
 from .joining import Branch, Decided, Joins
 from .loops import Loops
-from .raising import can_be_made, check, check_bound, is_raised, parts_of, raise_again
+from .raising import can_be_made, check_bound, is_raised, parts_of, raise_again
 
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32
@@ -127,14 +127,10 @@ class Staging(Joins, Loops):
         return test.now() if type(test) is SymbolicArray else test.truth
 
     def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
-        """``assert`` on a symbolic test: checked by the host at every run."""
-        if self.capture.is_protected():                 # the error is raised now, on one way through the function
-            if not test:
-                raise AssertionError(*(() if message is None else (message(),)))
-            return
-        text = None if message is None else message()
-        self.capture.store_writes()
-        self.capture.host_call(check, (self.truth(test), text), {}, (), None, name="assert")
+        """``assert`` on a symbolic test: a decision one side of which raises."""
+        def fail() -> None:
+            raise AssertionError(*(() if message is None else (message(),)))
+        self.cond(test, lambda: (), fail, (), (), () if message is None else (message,))
 
     def read(self, maybe: "Maybe") -> Any:
         """The value of a name that may be unbound; the host checks at every run that it is bound."""
@@ -217,8 +213,9 @@ class Staging(Joins, Loops):
                                of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
-        self.capture.store_writes()
-        self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")
+        with self.capture.materialiser.ending():
+            self.capture.store_writes()
+            self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")
         made = self.capture.builder.nodes[-1]
         made.attrs["call"].within = None        # it stands where the exception was raised, not where that was noticed
         self.capture.builder.nodes[-1] = replace(made, loc=error_location(error))
