@@ -228,12 +228,12 @@ class Effects:
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         record = self.escaping(variable)
-        if record.early is None:
+        if not record.early:
             call = host.StateCall(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable")
             with self._outside():
-                record.early, = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
-                                                 name="variable")
-        return record.early
+                record.early = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
+                                                name="variable")
+        return record.early[0]
 
 
 #: What entries of ``chainer.config`` are.
