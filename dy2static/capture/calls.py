@@ -68,6 +68,9 @@ _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicSc
 #: Chainer's methods, by those of ours that stand in their places.
 _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
 
+#: Functions that use the state of NumPy's generator as a whole, and say nothing of its methods they are.
+_STATES = (np.random.seed, np.random.get_state, np.random.set_state)
+
 #: Functions that answer yes or no, as the world is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
 
@@ -233,6 +236,8 @@ class Calls(Classes, Draws, NumberCalls):
             return functools.partial(self._of_truths, function)
         if function is sorted:
             return functools.partial(self._sorted, function)
+        if any(function is other for other in _STATES):
+            return functools.partial(self._draw, function, np.random.RandomState)
         if function in _CLOCKS:
             return lambda *args, **kwargs: self.capture.host_call(
                 function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")

@@ -9,6 +9,7 @@ import chainer
 import numpy as np
 from chainer.backends import intel64
 
+from ..errors import Location
 from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -30,6 +31,7 @@ from ..world.outcome import End, EscapingVariable, Event, Input, Outcome
 from ..world.settings import ConfigEntries
 from ..world.shadows import ShadowDict, ShadowList
 from ..world.sources import Source
+from ..world.wording import called_around, in_users_words
 from ..world.world import World
 from .applying import Applying
 from .attempts import DECIDABLE, Attempt, attempted, raise_first
@@ -171,14 +173,18 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if self.failed is not None:
             raise self.failed
 
-    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False, **kind: Any) -> Any:
+    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False,
+              at: Optional[Location] = None, **kind: Any) -> Any:
         """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``.
 
         of_host: because of a host call, of which more may be known when it has been observed.
         """
         if self.failed is None:
             self.unknown.needed = of_host
-            self.failed = CaptureAborted(reason, user_location(), hint, **kind)
+            called = called_around()
+            if called is not None and not kind:
+                reason, hint = f"`{called}` is called inside the compiled function", f"call `{called}` outside of it"
+            self.failed = CaptureAborted(reason, at or user_location(), hint, **kind)
             decision = getattr(because, "__dict__", {}).get("decision")
             if decision is not None and self.staging.path.is_on(decision[0]):
                 self.failed.fork = decision
@@ -296,14 +302,14 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         asked = function
         name, function = _callable(function)
         if name in stand_ins.REFUSED:
-            self.abort(f"numpy {name} on an array of the graph")
+            self.abort(f"{_shown(asked, name)} is called on an array of the graph")
         if name in ("shape", "ndim", "size") and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray:
             return getattr(args[0], name)
         if name in stand_ins.OF_TYPES:
             try:
                 return stand_ins.of_types(function, args, kwargs)
             except ValueError as error:
-                self.abort(f"numpy {name}: {error}")
+                self._abort_typing(_shown(asked, name), error)
         if function in _CONVERSIONS and len(args) == 1 and not kwargs and self._is_plain_number(args[0], function):
             key = function, self.twins.first(args[0].value)
             found = self.twins.number(key, self.builder)
@@ -322,9 +328,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         try:
             structure, found, extents = infer_sized(stand_ins.infer, function, template, operands, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
-            self.abort(f"numpy {name}: {error}")
+            self._abort_typing(_shown(asked, name), error)
         if any(isinstance(t, Dynamic) for t in found):
-            self.abort(f"numpy {name} gives an object")
+            self.abort(f"{_shown(asked, name)} gives objects")
         types_ = [v.type for v in operands]
         may_fail = type(function) is not Attempt and (
             bool(extents) or stand_ins.may_raise(function, name, types_) or
@@ -351,6 +357,13 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         results = [self.wrap(v) for v in outputs]
         self.array_writes.called(function, args, kwargs, results, structure is stand_ins.LEAF)
         return stand_ins.unflatten(structure, results)
+
+    def _abort_typing(self, shown: str, error: Exception) -> Any:
+        """Stop because what a call gives cannot be learned from trials on made-up contents."""
+        if error.args == (stand_ins.DEPENDS,):
+            self.abort(f"{stand_ins.DEPENDS}: {shown}")
+        self.abort(f"{shown} is tried on made-up contents first and fails there "
+                   f"({type(error).__name__}: {in_users_words(str(error))})")
 
     def _lowered_numpy(self, function: Any, call: host.Call, operands: List[Value], found: Sequence[Any]) -> Optional[Value]:
         """The result of a call of NumPy as ops, if there are such; what they give is differentiated no further.
@@ -396,3 +409,13 @@ def _callable(function: Any) -> Tuple[str, Callable]:
         kind, name = function
         return name, stand_ins.Method(name) if kind == "method" else stand_ins.Attribute(name)
     return getattr(function, "__name__", type(function).__name__), function
+
+
+def _shown(function: Any, name: str) -> str:
+    """What the user wrote to call a function of NumPy's."""
+    if isinstance(function, tuple):
+        return f"`.{name}{'()' if function[0] == 'method' else ''}` of an array"
+    if name.startswith("_"):
+        return "the assignment to items of an array"
+    module = getattr(function, "__module__", None) or ("numpy" if isinstance(function, np.ufunc) else "")
+    return f"`np.{'linalg.' if module == 'numpy.linalg' else ''}{name}`" if module.startswith("numpy") else f"`{name}`"

@@ -49,10 +49,10 @@ class Effects:
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name, _why(function, name))
         if sys.exc_info()[1] is not self.handling and (not trusted or _shows_traceback(name, kwargs)):
-            self.abort(f"{name} is called while an exception is handled, and may look at that",
+            self.abort(f"`{name}` is called while an exception is handled, and may look at that",
                        hint="call it after the `except` block, with `str(error)`")
         operands: List[Value] = []
-        self.materialiser.takes_errors = trusted
+        self.materialiser.takes_errors, self.materialiser.receiver = trusted, name
         self.array_writes.harmless = trusted and type(function) is not BoundHostMethod and \
             getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
         try:
@@ -111,13 +111,13 @@ class Effects:
         is_users = not is_library(getattr(code, "__module__", None) or "") or \
             isinstance(function, types.MethodType) and not is_immutable(function.__self__)
         if is_users and any(self.materialiser.holds_new_container(item) for item in given):
-            self.abort(f"a list or dict that is made here is given to {name}, which may change or keep it")
+            self.abort(f"a list or dict that is made here is given to `{name}`, which may change or keep it")
         if is_users or any(map(self.materialiser.exposes, given)):
             self.world.stale = name
         if isinstance(function, types.FunctionType):
             for cell in writable_cells(function):
                 if id(cell) in self._cells:
-                    self.abort(f"{name} changes a closure variable that is used here")
+                    self.abort(f"`{name}` changes a closure variable that is used here")
         for item in given if is_users else ():
             if isinstance(item, SymbolicVariable) and (not untouched or item._data[0].memory is not None):
                 item.__dict__["exposed"] = name
@@ -129,7 +129,7 @@ class Effects:
     def store_writes(self, may_fail: bool = True) -> None:
         """Put pending writes into the program here, before something that could look, or fail."""
         if may_fail and self.is_protected():
-            self.abort("something that may fail at run time stands inside a `try` or `with`")
+            self.abort("something that may fail at run time stands inside a `try` or `with`", hint="move it out of that block")
         if self.builder is not self.root:
             self._store_outside()
         self._store(self._changes())
@@ -192,7 +192,8 @@ class Effects:
             self.abort("a Variable that is made here leaves the compiled function with an attribute")
         if key not in self._escaping:
             if self.staging.depth and not self._is_made_outside(variable.value):
-                self.abort("a Variable leaves the compiled function from inside a decision on array values")
+                self.abort("a Variable that is made in a loop or decision on array values is stored or shown there",
+                           hint="store it behind the loop or decision, or show its array (`x.array`)")
             record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
             self._escaping[key] = variable, record
             self.variables.append(record)

@@ -123,7 +123,7 @@ class Staging(Joins, Loops):
     def predicate(self, test: Any) -> Value:
         """The value of the graph that decides."""
         if type(test) is SymbolicArray and test.size != 1:
-            self.capture.abort("the truth of an array with more than one element")
+            self.capture.abort("the truth of an array with more than one element is asked", hint="write `.any()` or `.all()`")
         return test.now() if type(test) is SymbolicArray else test.truth
 
     def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
@@ -209,10 +209,11 @@ class Staging(Joins, Loops):
                                "by a number that is known (`if depth == 0`)", final=True)
         if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
             # what was refused is a stand-in, not what it stands for
-            self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation",
+            self.capture.abort("what a call gives that is not compiled, or an object of another library, enters a computation",
                                of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
-            self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
+            self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again",
+                               at=error_location(error))
         with self.capture.materialiser.ending():
             self.capture.store_writes()
             self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")

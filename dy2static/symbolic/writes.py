@@ -35,7 +35,7 @@ _VIEWING = frozenset(("Reshape", "Transpose", "BroadcastTo", "ExpandDims", "Sque
                       "Cast", "Identity", "Copy", "Flip", "FlipLR", "FlipUD", "Rollaxis", "Moveaxis", "Diagonal", "SumTo",
                       "AsStrided", "Contiguous", "Dropout"))
 
-_SHARED = "an array is changed in place that a decision, a list, a Variable or a host call may still hold"
+_SHARED = "an array is changed in place that a decision, a list, a Variable or a call that is not compiled may still hold"
 
 
 class Memory:
