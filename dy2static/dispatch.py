@@ -225,8 +225,9 @@ class Dispatcher:
             return
         self._warned.add(reason)
         at = at or definition(self.function)
-        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason} ({at}: {at.text().strip()}); "
-                      f"{hint or hint_for(reason)}", FallbackWarning, stacklevel=caller_depth())
+        place = f" ({at}: {at.text().strip()})" if at is not None else ""
+        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}; {hint or hint_for(reason)}",
+                      FallbackWarning, stacklevel=caller_depth())
 
     def _error(self, reason: str, at: Optional[Location], hint: Optional[str]) -> CaptureError:
         return CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at or definition(self.function),

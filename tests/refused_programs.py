@@ -2,7 +2,6 @@
 
 A program takes one Variable of shape (2, 3).  Its refused line ends in ``# <-``, where it is known.
 """
-import collections
 import logging
 import random
 import sys
@@ -53,11 +52,6 @@ model, box, log = Net(), Box(n=1), logging.getLogger("refused")
 optimizer = chainer.optimizers.SGD(0.1).setup(model)
 log.addHandler(logging.NullHandler())
 log.propagate = False
-
-
-@not_to_static
-def later(x):
-    return {"loss": float(np.sum(x.array))}
 
 
 @not_to_static
@@ -163,19 +157,9 @@ def shuffled(x):
     return x[:, order[0]]
 
 
-def saved(x):
-    chainer.serializers.save_npz("/dev/null", box.__dict__["model"] if "model" in vars(box) else model)
-    return x * box.n  # <-
-
-
 def scope(x):
     with chainer.Reporter().scope({}):
         chainer.report({"x": F.sum(x)})  # <-
-    return x
-
-
-def debugger(x):
-    breakpoint()  # <-
     return x
 
 
@@ -241,28 +225,20 @@ def histogram(x):
     return np.histogram(x.array, bins="auto")[0]  # <-
 
 
-def complex_numbers(x):
-    return x, np.fft.fft(x.array)[0] * 1j  # <-
-
-
-def objects(x):
-    return x, np.array([x.array, None], dtype=object)  # <-
-
-
 # --- decisions and loops ----------------------------------------------------------------------------------------------
 
 
 def kinds_in_loop(x):
     s = 0
-    while float(x.array.sum()) < 100:
+    while float(x.array.sum()) < 100:  # <-
         x = x + 1
-        s = (s, 1)  # <-
+        s = (s, 1)
     return x, s
 
 
 def range_kept(x):
     r = range(int(abs(x.array.sum())))
-    return x, r  # <-
+    return x, r
 
 
 def tuple_in_loop(x):
@@ -321,11 +297,6 @@ def grows_in_two(x):
 
 
 # --- the host ---------------------------------------------------------------------------------------------------------
-
-
-def result_decides(x):
-    found = later(x)
-    return x * found["loss"]  # <-
 
 
 def state_after(x):
@@ -400,12 +371,6 @@ def closing(x):
     return x * made.n
 
 
-def moved_to_front(x):
-    kept = collections.OrderedDict(a=1, b=2)
-    kept.move_to_end("a", last=False)
-    return x, kept
-
-
 def config_for_good(x):
     chainer.config.train = False
     return x
@@ -417,8 +382,8 @@ def numpy_errors(x):
 
 
 def with_write(x):
-    with np.errstate(all="raise"):
-        y = x.array / x.array.sum()  # <-
+    with np.errstate(all="raise"):  # <-
+        y = x.array / x.array.sum()
     return x * y
 
 
@@ -426,7 +391,3 @@ def forget(x):
     return F.forget(lambda v: model(v) * 2, x)  # <-
 
 
-def mask_after(x):
-    f = F.Dropout(0.5) if hasattr(F, "Dropout") else chainer.functions.noise.dropout.Dropout(0.5)
-    y, = f.apply((x,))
-    return y, f.mask  # <-

@@ -9,7 +9,6 @@ import chainer
 import numpy as np
 from chainer.backends import intel64
 
-from ..errors import Location
 from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -25,7 +24,7 @@ from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
 from ..symbolic.writes import ArrayWrites
 from ..world.aborts import CaptureAborted
-from ..world.locations import user_location
+from ..world.locations import error_location, user_location
 from ..world.naming import identifier, readable
 from ..world.outcome import End, EscapingVariable, Event, Input, Outcome
 from ..world.settings import ConfigEntries
@@ -173,8 +172,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         if self.failed is not None:
             raise self.failed
 
-    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False,
-              at: Optional[Location] = None, **kind: Any) -> Any:
+    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False, **kind: Any) -> Any:
         """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``.
 
         of_host: because of a host call, of which more may be known when it has been observed.
@@ -184,7 +182,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             called = called_around()
             if called is not None and not kind:
                 reason, hint = f"`{called}` is called inside the compiled function", f"call `{called}` outside of it"
-            self.failed = CaptureAborted(reason, at or user_location(), hint, **kind)
+            raised = sys.exc_info()[1]
+            at = user_location() or (None if raised in (None, self.handling) else error_location(raised))
+            self.failed = CaptureAborted(reason, at, hint, **kind)
             decision = getattr(because, "__dict__", {}).get("decision")
             if decision is not None and self.staging.path.is_on(decision[0]):
                 self.failed.fork = decision

@@ -48,7 +48,7 @@ class Effects:
             self._store(self.array_writes.changes())
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name, _why(function, name))
-        if sys.exc_info()[1] is not self.handling and (not trusted or _shows_traceback(name, kwargs)):
+        if sys.exc_info()[1] is not self.handling and _may_look_at_exceptions(function, name, kwargs, trusted):
             self.abort(f"`{name}` is called while an exception is handled, and may look at that",
                        hint="call it after the `except` block, with `str(error)`")
         operands: List[Value] = []
@@ -303,9 +303,16 @@ def _none(result: Any) -> List[Any]:
     return []
 
 
-def _shows_traceback(name: str, kwargs: Mapping[str, Any]) -> bool:
-    """Whether a harmless call, which may be one of logging, prints the exception that is being handled."""
-    return name == "exception" or kwargs.get("exc_info") not in (None, False)
+#: Modules whose functions and methods do not look at the exception that is being handled, but for logging when it is told to.
+_NOT_LOOKING = frozenset(("builtins", "chainer", "datetime", "io", "_io", "json", "logging", "numpy", "os", "posix", "time"))
+
+
+def _may_look_at_exceptions(function: Any, name: str, kwargs: Mapping[str, Any], trusted: bool) -> bool:
+    """Whether a call may look at the exception that is being handled, of which runs know nothing."""
+    if name == "exception" or kwargs.get("exc_info") not in (None, False):
+        return True
+    home = type(function.owner.real) if type(function) is BoundHostMethod else function
+    return not trusted and (getattr(home, "__module__", None) or "").partition(".")[0] not in _NOT_LOOKING
 
 
 def _why(function: Any, name: str) -> str:

@@ -212,8 +212,7 @@ class Staging(Joins, Loops):
             self.capture.abort("what a call gives that is not compiled, or an object of another library, enters a computation",
                                of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
-            self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again",
-                               at=error_location(error))
+            self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         with self.capture.materialiser.ending():
             self.capture.store_writes()
             self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")

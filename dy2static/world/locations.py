@@ -53,13 +53,14 @@ def error_location(error: BaseException) -> Optional[Location]:
     return _place([*reversed(steps), *around])
 
 
-def definition(function: types.FunctionType) -> Location:
-    """Where a function begins: its ``def`` line, below its decorators."""
+def definition(function: types.FunctionType) -> Optional[Location]:
+    """Where a function begins: its ``def`` line, below its decorators; None where its text cannot be read."""
     code = function.__code__
     line = code.co_firstlineno
     while linecache.getline(code.co_filename, line).lstrip().startswith("@"):
         line += 1
-    return Location(code.co_filename, line, 0, function.__qualname__)
+    place = Location(code.co_filename, line, 0, function.__qualname__)
+    return place if place.text() else None
 
 
 def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:

@@ -17,6 +17,9 @@ _AROUND = tuple(os.path.join(os.path.dirname(os.path.abspath(chainer.__file__)),
 
 #: Ways out, by words of the reason; the first that fits is given where nothing better is known.
 _HINTS = (
+    ("please report it", "set DY2STATIC_VERBOSITY=4 for what to report"),
+    ("its guards do not hold", "please report it"),
+    ("hooks are registered", "call it without them"),
     ("with a gradient", "take its gradient outside of the compiled function"),
     ("inside the compiled function", "do it outside of the compiled function"),
     ("leaves the compiled function", "return and store Variables, arrays, numbers, and lists, dicts and plain objects of them"),
