@@ -147,7 +147,7 @@ def parameter_made(x):
 
 
 def seed(x):
-    np.random.seed(0)  # <-
+    random.seed(0)  # <-
     return F.dropout(x)
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from dy2static import FallbackWarning, to_static
 
-
 log = logging.getLogger("checks")
 
 

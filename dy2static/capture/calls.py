@@ -68,7 +68,7 @@ _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicSc
 #: Chainer's methods, by those of ours that stand in their places.
 _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
 
-#: Functions that use the state of NumPy's generator as a whole, and say nothing of its methods they are.
+#: Functions of the whole state of NumPy's generator, which are no methods of it.
 _STATES = (np.random.seed, np.random.get_state, np.random.set_state)
 
 #: Functions that answer yes or no, as the world is when they are called.
@@ -237,7 +237,7 @@ class Calls(Classes, Draws, NumberCalls):
         if function is sorted:
             return functools.partial(self._sorted, function)
         if any(function is other for other in _STATES):
-            return functools.partial(self._draw, function, np.random.RandomState)
+            return self.host(function)
         if function in _CLOCKS:
             return lambda *args, **kwargs: self.capture.host_call(
                 function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")
