@@ -192,7 +192,7 @@ class Dispatcher:
 
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
-        reason = f"the symbolic run raised {type(error).__name__}: {error}"
+        reason = f"compiling it raised {type(error).__name__}: {error}"
         if "SymbolicObject" in reason or "BoundHostMethod" in reason:
             reason = "what a call gives that is not compiled, or an object of another library, enters a computation"
         reason = in_users_words(reason)

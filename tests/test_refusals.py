@@ -69,7 +69,7 @@ GOLDEN = {
     "to_cpu": "`.to_cpu()` of a Variable is used inside the compiled function; do it outside of the compiled function",
     "listed": "a `range` whose length array values decide is used other than in a `for` statement; write `for i in range(n)` where it "
               "is used, or `np.arange(n)` for an array of its numbers",
-    "windows": "the assignment to items of an array is tried on made-up contents first and fails there (ValueError: could not "
+    "windows": "writing into an array is tried on made-up contents first and fails there (ValueError: could not "
                "broadcast input array from shape (2,5) into shape (2,4)); keep it out of the compiled function if it works on yours",
     "intersect": "the shape or type of the result depends on the contents of an array: `np.intersect1d`; compute it outside of the "
                  "compiled function, or with a function that gives one shape",

@@ -416,6 +416,6 @@ def _shown(function: Any, name: str) -> str:
     if isinstance(function, tuple):
         return f"`.{name}{'()' if function[0] == 'method' else ''}` of an array"
     if name.startswith("_"):
-        return "the assignment to items of an array"
+        return "writing into an array"
     module = getattr(function, "__module__", None) or ("numpy" if isinstance(function, np.ufunc) else "")
     return f"`np.{'linalg.' if module == 'numpy.linalg' else ''}{name}`" if module.startswith("numpy") else f"`{name}`"

@@ -88,7 +88,7 @@ class Effects:
         """How a host call is made, with the entries of ``chainer.config`` that are set around it in the function."""
         entries = self.changed_config()
         if any(value is not chainer.mixed16 and not isinstance(value, _SETTINGS) for value in entries.values()):
-            self.abort("an entry of chainer.config that is no plain value is set around a call that runs on the host")
+            self.abort("an entry of chainer.config that is no plain value is set around a call that is not compiled")
 
         def call(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
             with using_configs(entries):

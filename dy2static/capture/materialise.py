@@ -100,7 +100,7 @@ class Materialiser:
             owner = self._hole(self.capture.object_value(self._source_of(item.__self__)), operands)
             return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, ShadowBase):
-            self.capture.abort("an object of the user's is an operand of a library function")
+            self.capture.abort(f"an object of type {type_name(item)} is given to a function of a library")
         return real_class(item)
 
     def _hole(self, value: Value, operands: List[Value]) -> Hole:

@@ -102,7 +102,7 @@ def common(first: Sequence[Node], other: Sequence[Node], start: int, end: int, c
     return names
 
 
-_DIFFERS = "a part of the function does something else when it is captured again"
+_DIFFERS = "a part of the function does something else when it is looked at again, for a decision on array values"
 
 
 class Leaf(NamedTuple):

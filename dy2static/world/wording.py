@@ -17,9 +17,12 @@ _AROUND = tuple(os.path.join(os.path.dirname(os.path.abspath(chainer.__file__)),
 
 #: Ways out, by words of the reason; the first that fits is given where nothing better is known.
 _HINTS = (
+    ("compiling it raised", "an eager call does not raise it: keep this line out of the compiled function"),
     ("please report it", "set DY2STATIC_VERBOSITY=4 for what to report"),
     ("its guards do not hold", "please report it"),
     ("hooks are registered", "call it without them"),
+    ("known at run time only", "decide by it outside of the compiled function, or return it"),
+    ("unchained", "unchain it before that, or outside of the compiled function"),
     ("with a gradient", "take its gradient outside of the compiled function"),
     ("inside the compiled function", "do it outside of the compiled function"),
     ("leaves the compiled function", "return and store Variables, arrays, numbers, and lists, dicts and plain objects of them"),
@@ -32,7 +35,6 @@ _HINTS = (
     ("loop on array values", "let what the loop changes have one kind, shape and dtype from the start"),
     ("a list whose length depends on array values", "use `append`, `pop()`, items, `for`, `F.stack` and `F.concat` only"),
     ("on array values", "let both sides of the decision do alike, or decide outside of the compiled function"),
-    ("known at run time only", "decide by it outside of the compiled function, or return it"),
     ("depends on the contents of an array", "compute it outside of the compiled function, or with a function that gives one shape"),
     ("random", "draw with `np.random` and `chainer.functions`, and set seeds outside of the compiled function"),
     ("class ", "use a plain class that is defined outside of the compiled function"),
