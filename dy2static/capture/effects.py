@@ -230,7 +230,7 @@ class Effects:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         record = self.escaping(variable)
         if not record.early:
-            call = host.StateCall(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable")
+            call = host.StateCall(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable", single=True)
             with self._outside():
                 record.early = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
                                                 name="variable")
