@@ -41,8 +41,9 @@ from .runtime.warming import WarmingCall
 from .symbolic.observe import observing
 from .world.aborts import CaptureAborted
 from .world.debuggers import is_debugging
-from .world.locations import caller_depth, error_location
+from .world.locations import caller_depth, definition, error_location
 from .world.untouched import untouched_globals
+from .world.wording import hint_for, in_users_words
 
 log = logging.getLogger("dy2static")
 
@@ -191,9 +192,10 @@ class Dispatcher:
 
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
-        reason = f"the symbolic run raised {type(error).__name__}: {error}"
+        reason = f"compiling it raised {type(error).__name__}: {error}"
         if "SymbolicObject" in reason or "BoundHostMethod" in reason:
-            reason = "the result of a host call, or an object that only the host can use, enters a computation"
+            reason = "what a call gives that is not compiled, or an object of another library, enters a computation"
+        reason = in_users_words(reason)
         self.refused[signature], self._errors[signature] = reason, (reason, error_location(error), None)
         self.fallbacks += 1
         self._warn(reason, error_location(error), None, error)
@@ -222,12 +224,14 @@ class Dispatcher:
         if reason in self._warned:
             return
         self._warned.add(reason)
+        at = at or definition(self.function)
         place = f" ({at}: {at.text().strip()})" if at is not None else ""
-        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}"
-                      + (f"; {hint}" if hint else ""), FallbackWarning, stacklevel=caller_depth())
+        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}; {hint or hint_for(reason)}",
+                      FallbackWarning, stacklevel=caller_depth())
 
     def _error(self, reason: str, at: Optional[Location], hint: Optional[str]) -> CaptureError:
-        return CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at, hint)
+        return CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at or definition(self.function),
+                            hint or hint_for(reason))
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
@@ -356,8 +360,8 @@ class Dispatcher:
                 return self._compile(args, kwargs, self._look_again(args, kwargs)[1])
         except CaptureAborted as stop:
             failed = stop
-        raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}", failed.at,
-                           failed.hint)
+        raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}",
+                           failed.at or definition(self.function), failed.hint)
 
     def profile(self, program: Optional[Program] = None) -> Profile:
         """A profile of the calls that one program serves, or of all."""

@@ -15,6 +15,7 @@ from .errors import Dy2StaticError, Location
 from .pyast.source import fetch
 from .world.aborts import CaptureAborted
 from .world.locations import is_user_file
+from .world.wording import in_users_words
 
 
 class Mark(NamedTuple):
@@ -215,4 +216,4 @@ def stopped_by(error: Exception, at: Optional[Location]) -> CaptureAborted:
     """An error of the symbolic run as the reason why a call runs eagerly."""
     if isinstance(error, Dy2StaticError):
         return CaptureAborted(error.args[0], error.at, error.hint)
-    return CaptureAborted(f"the symbolic run raised {type(error).__name__}: {' '.join(str(error).split())}", at)
+    return CaptureAborted(f"compiling it raised {type(error).__name__}: {in_users_words(' '.join(str(error).split()))}", at)

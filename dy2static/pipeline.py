@@ -61,7 +61,7 @@ def compile_outcome(outcome: Outcome, options: Options = ON_NUMPY) -> Program:
         return program
 
 
-_UNKNOWN = "the result of a host call, or an object that only the host can use, enters a computation"
+_UNKNOWN = "what a call gives that is not compiled, or an object of another library, enters a computation"
 
 
 def _program(outcome: Outcome, nodes: Differentiation, native: bool, profile: Optional[Profile] = None) -> Program:

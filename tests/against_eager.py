@@ -244,7 +244,7 @@ def check(make, calls, rounds=2, backward=True, compiled=None, **options):
 def _is_ours(reason):
     """Whether a call fell back because of what looks like a mistake in the compiler."""
     kinds = ("AttributeError", "NameError", "AssertionError", "UnboundLocalError", "RecursionError")
-    return reason.startswith(tuple(f"the symbolic run raised {kind}" for kind in kinds)) or "unhashable" in reason
+    return reason.startswith(tuple(f"compiling it raised {kind}" for kind in kinds)) or "unhashable" in reason
 
 
 def programs(namespace):

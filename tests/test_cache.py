@@ -279,7 +279,7 @@ def test_reasons_of_misses():
     refused = to_static(lambda x: x.flat[0])
     with pytest.warns(FallbackWarning):
         refused(x), refused(x)
-    assert [miss.result for miss in refused.explain_misses()] == ["runs eagerly: `.flat` of an array"]
+    assert [miss.result for miss in refused.explain_misses()] == ["runs eagerly: `.flat` of an array is used inside the compiled function"]
     assert refused.cache_info().misses == 2
     static.clear_cache()
     assert not static.explain_misses()

@@ -105,3 +105,15 @@ def test_generators_of_the_user():
         np.testing.assert_array_equal(a.array, b.array)
         assert i == j and states() == ends()
     assert compiled.stats()["captures"] <= 2
+
+
+def test_a_seed_inside_is_set_in_every_call():
+    def f(x):
+        np.random.seed(3)
+        return F.dropout(x), np.random.rand(2)
+    compiled = to_static(f, strict=True)
+    for _ in range(3):
+        x = chainer.Variable(np.ones(6, "f"))
+        (y, drawn), after = f(x), np.random.rand()
+        (z, again), later = compiled(x), np.random.rand()
+        assert (y.array == z.array).all() and (drawn == again).all() and after == later

@@ -27,6 +27,7 @@ from ..runtime.frames import warn
 from ..runtime.staticness import StaticCallable
 from ..symbolic import patches, stand_ins
 from ..symbolic.lists import FUNCTIONS, StagedList, length
+from ..symbolic.texts import is_unknown_error
 from ..symbolic.values import (
     ArrayMethod,
     BoundHostMethod,
@@ -66,6 +67,9 @@ _OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicSc
 
 #: Chainer's methods, by those of ours that stand in their places.
 _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
+
+#: Functions of the whole state of NumPy's generator, which are no methods of it.
+_STATES = (np.random.seed, np.random.get_state, np.random.set_state)
 
 #: Functions that answer yes or no, as the world is when they are called.
 _ASKING = (os.path.exists, os.path.isfile, os.path.isdir)
@@ -210,7 +214,7 @@ class Calls(Classes, Draws, NumberCalls):
             found: Any = args[0]
         else:
             found = (*args, *kwargs.values())
-        if any(is_symbolic(x) and not (type(x) is SymbolicScalar and x.text is not None) for x in found):
+        if any(is_symbolic(x) and not (type(x) is SymbolicScalar and x.text is not None) or is_unknown_error(x) for x in found):
             return self.capture.host_call(function, args, kwargs)
         return function(*args, **kwargs)
 
@@ -235,6 +239,8 @@ class Calls(Classes, Draws, NumberCalls):
             return functools.partial(self._of_truths, function)
         if function is sorted:
             return functools.partial(self._sorted, function)
+        if any(function is other for other in _STATES):
+            return self.host(function)
         if function in _CLOCKS:
             return lambda *args, **kwargs: self.capture.host_call(
                 function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")

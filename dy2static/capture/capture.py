@@ -1,6 +1,7 @@
 """One symbolic run: user code is called on shadows; what it does to symbolic values becomes a graph."""
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -23,12 +24,13 @@ from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray, SymbolicObject, SymbolicParameter, SymbolicScalar, SymbolicVariable
 from ..symbolic.writes import ArrayWrites
 from ..world.aborts import CaptureAborted
-from ..world.locations import user_location
+from ..world.locations import error_location, user_location
 from ..world.naming import identifier, readable
 from ..world.outcome import End, EscapingVariable, Event, Input, Outcome
 from ..world.settings import ConfigEntries
 from ..world.shadows import ShadowDict, ShadowList
 from ..world.sources import Source
+from ..world.wording import called_around, in_users_words
 from ..world.world import World
 from .applying import Applying
 from .attempts import DECIDABLE, Attempt, attempted, raise_first
@@ -91,6 +93,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.failed: Optional[CaptureAborted] = None
         self.forks = self.decided = 0
         self._altered: Dict[type, bool] = {}
+        self.handling = sys.exc_info()[1]
         self.applied = 0
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self._cells: Dict[int, "ShadowCell"] = {}
@@ -181,7 +184,12 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         """
         if self.failed is None:
             self.unknown.needed = of_host
-            self.failed = CaptureAborted(reason, user_location(), hint, **kind)
+            called = called_around()
+            if called is not None and not kind:
+                reason, hint = f"`{called}` is called inside the compiled function", f"call `{called}` outside of it"
+            raised = sys.exc_info()[1]
+            at = user_location() or (None if raised in (None, self.handling) else error_location(raised))
+            self.failed = CaptureAborted(reason, at, hint, **kind)
             decision = getattr(because, "__dict__", {}).get("decision")
             if decision is not None and self.staging.path.is_on(decision[0]):
                 self.failed.fork = decision
@@ -300,14 +308,14 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         asked = function
         name, function = _callable(function)
         if name in stand_ins.REFUSED:
-            self.abort(f"numpy {name} on an array of the graph")
+            self.abort(f"{_shown(asked, name)} is called on an array of the graph")
         if name in ("shape", "ndim", "size") and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray:
             return getattr(args[0], name)
         if name in stand_ins.OF_TYPES:
             try:
                 return stand_ins.of_types(function, args, kwargs)
             except ValueError as error:
-                self.abort(f"numpy {name}: {error}")
+                self._abort_typing(_shown(asked, name), error)
         if function in _CONVERSIONS and len(args) == 1 and not kwargs and self._is_plain_number(args[0], function):
             key = function, self.twins.first(args[0].value)
             found = self.twins.number(key, self.builder)
@@ -329,9 +337,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         try:
             structure, found, extents = infer_sized(stand_ins.infer, function, template, types, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
-            self.abort(f"numpy {name}: {error}")
+            self._abort_typing(_shown(asked, name), error)
         if any(isinstance(t, Dynamic) for t in found):
-            self.abort(f"numpy {name} gives an object")
+            self.abort(f"{_shown(asked, name)} gives objects")
         types_ = [v.type for v in operands]
         may_fail = type(function) is not Attempt and (
             bool(extents) or stand_ins.may_raise(function, name, types_) or
@@ -358,6 +366,13 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         results = [self.wrap(v) for v in outputs]
         self.array_writes.called(function, args, kwargs, results, structure is stand_ins.LEAF)
         return stand_ins.unflatten(structure, results)
+
+    def _abort_typing(self, shown: str, error: Exception) -> Any:
+        """Stop because what a call gives cannot be learned from trials on made-up contents."""
+        if error.args == (stand_ins.DEPENDS,):
+            self.abort(f"{stand_ins.DEPENDS}: {shown}")
+        self.abort(f"{shown} is tried on made-up contents first and fails there "
+                   f"({type(error).__name__}: {in_users_words(str(error))})")
 
     def _lowered_numpy(self, function: Any, call: host.Call, operands: List[Value], found: Sequence[Any]) -> Optional[Value]:
         """The result of a call of NumPy as ops, if there are such; what they give is differentiated no further.
@@ -403,3 +418,13 @@ def _callable(function: Any) -> Tuple[str, Callable]:
         kind, name = function
         return name, stand_ins.Method(name) if kind == "method" else stand_ins.Attribute(name)
     return getattr(function, "__name__", type(function).__name__), function
+
+
+def _shown(function: Any, name: str) -> str:
+    """What the user wrote to call a function of NumPy's."""
+    if isinstance(function, tuple):
+        return f"`.{name}{'()' if function[0] == 'method' else ''}` of an array"
+    if name.startswith("_"):
+        return "writing into an array"
+    module = getattr(function, "__module__", None) or ("numpy" if isinstance(function, np.ufunc) else "")
+    return f"`np.{'linalg.' if module == 'numpy.linalg' else ''}{name}`" if module.startswith("numpy") else f"`{name}`"

@@ -29,9 +29,9 @@ class Draws:
         """A draw from one of the two global generators: typed by the same draw from another one."""
         name = function.name if type(function) is BoundHostMethod else function.__name__
         if name in ("bit_generator", "spawn", "seed", "set_state", "setstate", "get_state", "getstate"):
-            self.capture.abort(f"the state of the random generator is used ({name})")
+            self.capture.abort(f"`random.{name}` uses the state of the random generator as a whole")
         if name == "shuffle":
-            self.capture.abort("a sequence is shuffled in place")
+            self.capture.abort("`random.shuffle` puts a sequence into another order in place", hint="use `np.random.permutation`")
         if name in ("choice", "choices", "sample") and generator is random.Random and args and \
                 not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
             self.capture.abort(f"random.{name} from items that are not of one type")
@@ -42,12 +42,13 @@ class Draws:
                 tried = [(sizes, [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
                                   for filling in stand_ins.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
-            self.capture.abort(f"random {name}: {error}")
+            self.capture.abort(f"`random.{name}` is tried on made-up contents first and fails there "
+                               f"({type(error).__name__}: {error})")
         each = [[tuple(map(type_of, leaves)) for _, leaves in trials] for _, trials in tried]
         found = None if any(types != trials[0] for trials in each for types in trials) else \
             fitted_types([(sizes, trials[0]) for (sizes, _), trials in zip(tried, each)])
         if found is None:
-            self.capture.abort(f"random {name}: the shape of the result depends on the contents of an array")
+            self.capture.abort(f"the shape of what `random.{name}` gives depends on the contents of an array")
         structure = tried[0][1][0][0]
         return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
 

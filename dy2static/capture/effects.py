@@ -1,9 +1,11 @@
 """What a call does besides computing: host calls, writes to objects, Variables that leave it; in the order of effects."""
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 import types
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -17,6 +19,7 @@ from ..lowering.opaque import using_configs
 from ..runtime.frames import caller_at, warn
 from ..runtime.node import make_variable, store_gradient
 from ..runtime.staticness import NOT_STATIC
+from ..staging.raising import make_error
 from ..symbolic import stand_ins
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable
 from ..world.collection_shadows import ShadowDeque
@@ -45,13 +48,17 @@ class Effects:
             self._store(self.array_writes.changes())
         name = name or getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
         self.event("host", name, _why(function, name))
+        if sys.exc_info()[1] is not self.handling and _may_look_at_exceptions(function, name, kwargs, trusted):
+            self.abort(f"`{name}` is called while an exception is handled, and may look at that",
+                       hint="call it after the `except` block, with `str(error)`")
         operands: List[Value] = []
+        self.materialiser.takes_errors, self.materialiser.receiver = trusted, name
         self.array_writes.harmless = trusted and type(function) is not BoundHostMethod and \
             getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
         try:
             template = (self.materialiser.hand_over(tuple(args), operands), self.materialiser.hand_over(dict(kwargs), operands))
         finally:
-            self.array_writes.harmless = False
+            self.array_writes.harmless = self.materialiser.takes_errors = False
         target = self.materialiser.hand_over(function, operands)
         seen = untouched = None
         if not trusted:
@@ -72,11 +79,16 @@ class Effects:
                 self._check_untouched(item, untouched)
         return stand_ins.unflatten(structure, [self.wrap(v) for v in outputs])
 
+    def made_error(self, parts: Tuple) -> Value:
+        """An exception of these parts as a value of the graph."""
+        self.host_call(make_error, parts, {}, (Dynamic(),), name="error")
+        return self.builder.nodes[-1].outputs[0]
+
     def _under_config(self, within: Any) -> Any:
         """How a host call is made, with the entries of ``chainer.config`` that are set around it in the function."""
         entries = self.changed_config()
         if any(value is not chainer.mixed16 and not isinstance(value, _SETTINGS) for value in entries.values()):
-            self.abort("an entry of chainer.config that is no plain value is set around a call that runs on the host")
+            self.abort("an entry of chainer.config that is no plain value is set around a call that is not compiled")
 
         def call(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
             with using_configs(entries):
@@ -99,13 +111,13 @@ class Effects:
         is_users = not is_library(getattr(code, "__module__", None) or "") or \
             isinstance(function, types.MethodType) and not is_immutable(function.__self__)
         if is_users and any(self.materialiser.holds_new_container(item) for item in given):
-            self.abort(f"a list or dict that is made here is given to {name}, which may change or keep it")
+            self.abort(f"a list or dict that is made here is given to `{name}`, which may change or keep it")
         if is_users or any(map(self.materialiser.exposes, given)):
             self.world.stale = name
         if isinstance(function, types.FunctionType):
             for cell in writable_cells(function):
                 if id(cell) in self._cells:
-                    self.abort(f"{name} changes a closure variable that is used here")
+                    self.abort(f"`{name}` changes a closure variable that is used here")
         for item in given if is_users else ():
             if isinstance(item, SymbolicVariable) and (not untouched or item._data[0].memory is not None):
                 item.__dict__["exposed"] = name
@@ -117,7 +129,7 @@ class Effects:
     def store_writes(self, may_fail: bool = True) -> None:
         """Put pending writes into the program here, before something that could look, or fail."""
         if may_fail and self.is_protected():
-            self.abort("something that may fail at run time stands inside a `try` or `with`")
+            self.abort("something that may fail at run time stands inside a `try` or `with`", hint="move it out of that block")
         if self.builder is not self.root:
             self._store_outside()
         self._store(self._changes())
@@ -130,14 +142,20 @@ class Effects:
 
     def _store_outside(self) -> None:
         """Append before the decision what was appended before it: every way through it shall see that, and only once."""
+        with self._outside():
+            for container in self.world.containers:
+                items = container.appended_outside() if isinstance(container, ShadowList) else ()
+                if items:
+                    self._store([(container.source, _NAMES[type(container)] + "extend", None, items)])
+
+    @contextlib.contextmanager
+    def _outside(self) -> Iterator[None]:
+        """Nodes made inside stand before the outermost decision."""
         inner, depth = self.builder, self.staging.depth
         self.builder, self.staging.depth = self.root, 0
         try:
             with building(self.root):
-                for container in self.world.containers:
-                    items = container.appended_outside() if isinstance(container, ShadowList) else ()
-                    if items:
-                        self._store([(container.source, _NAMES[type(container)] + "extend", None, items)])
+                yield
         finally:
             self.builder, self.staging.depth = inner, depth
 
@@ -173,12 +191,17 @@ class Effects:
         if "volatile" in variable.__dict__:
             self.abort("a Variable that is made here leaves the compiled function with an attribute")
         if key not in self._escaping:
-            if self.staging.depth:
-                self.abort("a Variable leaves the compiled function from inside a decision on array values")
+            if self.staging.depth and not self._is_made_outside(variable.value):
+                self.abort("a Variable that is made in a loop or decision on array values is stored or shown there",
+                           hint="store it behind the loop or decision, or show its array (`x.array`)")
             record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
             self._escaping[key] = variable, record
             self.variables.append(record)
         return self._escaping[key][1]
+
+    def _is_made_outside(self, value: Value) -> bool:
+        """Whether a value was there before the outermost decision that is being captured."""
+        return value in self.root.inputs or any(value in node.outputs for node in reversed(self.root.nodes))
 
     def _check_decided(self) -> None:
         """Refuse results whose identity with each other depends on a decision."""
@@ -206,11 +229,12 @@ class Effects:
     def early_variable(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         record = self.escaping(variable)
-        if record.early is None:
-            call = host.StateCall(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable")
-            record.early, = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
-                                             name="variable")
-        return record.early
+        if not record.early:
+            call = host.StateCall(make_variable, (host.Hole(0), record.requires_grad), {}, _one, "make_variable", single=True)
+            with self._outside():
+                record.early = self.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
+                                                name="variable")
+        return record.early[0]
 
 
 #: What entries of ``chainer.config`` are.
@@ -277,6 +301,18 @@ def _one(result: Any) -> List[Any]:
 
 def _none(result: Any) -> List[Any]:
     return []
+
+
+#: Modules whose functions and methods do not look at the exception that is being handled, but for logging when it is told to.
+_NOT_LOOKING = frozenset(("builtins", "chainer", "datetime", "io", "_io", "json", "logging", "numpy", "os", "posix", "time"))
+
+
+def _may_look_at_exceptions(function: Any, name: str, kwargs: Mapping[str, Any], trusted: bool) -> bool:
+    """Whether a call may look at the exception that is being handled, of which runs know nothing."""
+    if name == "exception" or kwargs.get("exc_info") not in (None, False):
+        return True
+    home = type(function.owner.real) if type(function) is BoundHostMethod else function
+    return not trusted and (getattr(home, "__module__", None) or "").partition(".")[0] not in _NOT_LOOKING
 
 
 def _why(function: Any, name: str) -> str:

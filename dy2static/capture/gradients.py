@@ -320,7 +320,7 @@ class Gradients(KeptGradients):
         """Let no gradient through to what a Variable was computed from."""
         capture, value, nodes = self.capture, variable.value, self.capture.builder.nodes
         if capture.is_escaping(variable):
-            capture.abort("a Variable that a host call has seen is unchained")
+            capture.abort("a Variable is unchained after a call that is not compiled, or a `raise`, could see it")
         place = next((i for i, node in enumerate(nodes) if value in node.outputs), None)
         if place is None or "origins" in variable.__dict__:
             capture.abort("a Variable is unchained that a decision on array values decides on, or inside of one",

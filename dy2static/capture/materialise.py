@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import operator
 import random
 import types
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
+from ..staging.raising import can_be_made, parts_of
 from ..symbolic.choices import LEAF, NEW
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
@@ -32,6 +34,7 @@ from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
 from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
 from ..world.trust import is_immutable, is_library, is_library_class
+from ..world.wording import type_name
 from .made_functions import MadeFunctions
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), np.dtype, range,
@@ -56,8 +59,12 @@ class Materialiser:
         self._open: Dict[int, object] = {}
         self._in_itself: set = set()
         self.handed: Dict[int, Any] = {}
+        self._errors: Dict[int, Tuple[Exception, Any, Value]] = {}
         self.functions: Optional[MadeFunctions] = None
         self.storing = False                            # whether what is handed over is stored, not an argument
+        self.takes_errors = False                       # whether the host call looks at no more of exceptions than their text
+        self.receiver = ""                              # the call that it is handed over to
+        self._once = False                              # whether an object may be handed over once only
 
     # --- templates: operands of numpy, opaque and host calls ----------------------------------------------------------
 
@@ -87,7 +94,7 @@ class Materialiser:
         if type(item) is SymbolicScalar or type(item) is SymbolicObject:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):
-            self.capture.abort("a Variable is an operand of NumPy")
+            self.capture.abort("a Variable is an operand of NumPy", hint="give NumPy its `.array`")
         if type(item) in (list, StagedList) or isinstance(item, ShadowList):
             return [self.template(part, operands) for part in item]
         if type(item) is dict or isinstance(item, ShadowDict):
@@ -102,7 +109,7 @@ class Materialiser:
             owner = self._hole(self.capture.object_value(self._source_of(item.__self__)), operands)
             return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, ShadowBase):
-            self.capture.abort("an object of the user's is an operand of a library function")
+            self.capture.abort(f"an object of type {type_name(item)} is given to a function of a library")
         return real_class(item)
 
     def _hole(self, value: Value, operands: List[Value]) -> Hole:
@@ -121,7 +128,7 @@ class Materialiser:
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
             if "choice" in item.__dict__:
-                self.capture.abort("a host call gets a Variable that depends on a decision on array values", because=item)
+                self._refuse("a Variable that depends on a decision on array values", because=item)
             value = self.capture.early_variable(item) if source is None else self.capture.object_value(source)
             return self._hole(value, operands)
         if kind is BoundHostMethod:
@@ -134,7 +141,9 @@ class Materialiser:
             kind = list
         if kind in (list, dict):
             if id(item) in self.built:
-                self.capture.abort("an object that is made here is handed to two host calls")
+                self.capture.abort("an object that is made here is given to two calls that are not compiled")
+            if self._once and id(item) in self.handed:
+                self.capture.abort(f"a {kind.__name__} that is made here is in two places when an exception is raised")
             self.handed.setdefault(id(item), (item, _contents(item)))
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
@@ -148,11 +157,37 @@ class Materialiser:
                 return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, (types.FunctionType, types.MethodType)):
             return self._real_function(item)
+        if isinstance(item, Exception) and self.takes_errors and can_be_made(item):
+            return self._hole(self._error(item), operands)
         if isinstance(item, ShadowBase) or not self._is_constant(item):
             # what the first call makes and keeps, as a default dict does, is there in the next
-            self.capture.abort(f"an object of type {type(item).__name__} that is made here is handed to a host call",
-                               again=self.storing)
+            self._refuse(f"an object of type {type_name(item)} that is made here", again=self.storing)
         return real_class(item)
+
+    def _refuse(self, what: str, **kind: Any) -> Any:
+        """Stop because the host cannot be given something."""
+        if self.storing:
+            self.capture.abort(f"{what} is stored before a call that is not compiled, or a `raise`", **kind)
+        self.capture.abort(f"{what} is given to `{self.receiver}`, which is not compiled", **kind)
+
+    def _error(self, error: Exception) -> Value:
+        """An exception that was raised here, for the host calls of the block that caught it."""
+        known = self._errors.get(id(error))
+        if known is None:
+            value = self.capture.made_error(parts_of(error))
+            self._errors[id(error)] = known = error, self.capture.builder, value
+        elif known[1] is not self.capture.builder:
+            self.capture.abort(f"a {type(error).__name__} that is raised here is used under two decisions on array values")
+        return known[2]
+
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[None]:
+        """The function ends here with an exception: what is handed over may still change on the other ways through it."""
+        before, self.handed, self._once = self.handed, {}, True
+        try:
+            yield
+        finally:
+            self.handed, self._once = before, False
 
     def _check_known(self, item: StagedList) -> None:
         if item.symbolic is not None and (item.symbolic.kind == "variable"):
@@ -170,7 +205,7 @@ class Materialiser:
         for item, contents in self.handed.values():
             now = _contents(item)
             if len(now) != len(contents) or any(a is not b for a, b in zip(now, contents)):
-                self.capture.abort(f"a {type(item).__name__} that a host call was given, or an object kept, is changed later")
+                self.capture.abort(f"a {type_name(item)} that is stored, or given to a call that is not compiled, is changed later")
 
     def holds_new_container(self, item: Any) -> bool:
         """Whether the item is, or holds, a list, dict or set that was made during the capture."""
@@ -222,7 +257,7 @@ class Materialiser:
                 return real
             self.capture.abort(f"the function {function.__name__}, which is made here, leaves the compiled function")
         if isinstance(function, types.MethodType) and is_symbolic(function.__self__):
-            self.capture.abort("a method of a symbolic value leaves the compiled function")
+            self.capture.abort("a method of a Variable or array leaves the compiled function")
         return function
 
     # --- builds: the result and the writes ----------------------------------------------------------------------------
@@ -294,13 +329,13 @@ class Materialiser:
             self._in_itself.add(id(item))
             return Build("again", (self._open[id(item)],))
         if id(item) in self.handed:
-            self.capture.abort("an object that was made here and handed to a host call leaves the compiled function")
+            self.capture.abort("an object that was made here and given to a call that is not compiled leaves the compiled function")
         self._open[id(item)] = object()
         made = self._parts(item)
         name = self._open.pop(id(item))
         if id(item) in self._in_itself:
             if made.kind not in ("list", "dict", "object"):
-                self.capture.abort(f"a {type(item).__name__} that contains itself leaves the compiled function")
+                self.capture.abort(f"a {type_name(item)} that contains itself leaves the compiled function")
             made = Build("cycle", (name, made))
         self.built[id(item)] = (item, made)
         return made
@@ -329,7 +364,7 @@ class Materialiser:
             pairs = tuple([(name, self.build(part)) for name, part in attributes_of(item).items()])
             return Build("object", (kind._dy2static_class, pairs))
         made = self._other(item)
-        return made or self.capture.abort(f"an object of type {kind.__name__} that is made here leaves the compiled function")
+        return made or self.capture.abort(f"an object of type {type_name(item)} that is made here leaves the compiled function")
 
     def _other(self, item: Any) -> Optional[Build]:
         """How to make containers of `collections`, and instances of the user's classes with slots or such a base."""

@@ -117,7 +117,7 @@ class Entry(Guards):
         if relied_on(self.outcome.graph) and not has_effects(self.outcome.graph):
             self.lines += ["except Surprise:", "    return MISS"]
         self.lines.append("except BaseException as error:")
-        if any(record.early is not None and record.connected for record in self.outcome.variables):
+        if any(record.early and record.connected for record in self.outcome.variables):
             plan = self.constant(self._salvage_plan(), "salvage_plan")
             lease = "lease" if arena == "lease.arena" else "None"
             self.lines.append(f"    salvage(error, locals(), {plan}, {lease})")
@@ -141,14 +141,12 @@ class Entry(Guards):
             outputs = []
             for output in use.outputs:
                 if output[0] == "hidden":
-                    outputs.append((output[2], None, output[:2]))
+                    outputs.append((output[2], (), output[:2]))
                 else:
                     record = records[output[1]]
-                    early = None if record.early is None else position[record.early]
-                    outputs.append((position[record.value], early, output))
+                    outputs.append((position[record.value], tuple([position[v] for v in record.early]), output))
             segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
-        nowhere = [position[records[k].early] for k in range(len(records))
-                   if records[k].early is not None and self._belongs_nowhere(k)]
+        nowhere = [position[v] for k in range(len(records)) if self._belongs_nowhere(k) for v in records[k].early]
         return SalvagePlan(self.forward.__code__, self.results, tuple(segments), tuple(nowhere))
 
     def _variables(self, end: End) -> None:
@@ -161,8 +159,7 @@ class Entry(Guards):
             self.variable_names[id(records[k])] = f"v{k}"
             text = self.values[records[k].value]
             made = f"make_variable({text}, {records[k].requires_grad})"
-            if records[k].early is not None:
-                early = self.values[records[k].early]
+            for early in [self.values[v] for v in records[k].early]:
                 made = early if len(self.outcome.ends) == 1 else f"{early} if {early} is not None else {made}"
             self.lines.append(f"v{k} = {made}{f' if {text} is not None else None' if ('variable', k) in optional else ''}")
         for use in uses:

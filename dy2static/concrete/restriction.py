@@ -167,7 +167,7 @@ def _part(build: Build, path: Tuple) -> Build:
 def _used(end: End) -> Tuple:
     """The Variables that are given back, stored, or known to the host."""
     built = {id(part.parts[0]) for whole in end.builds for part in walk(whole) if part.kind == "variable"}
-    return tuple([record for record in end.variables if id(record) in built or record.early is not None])
+    return tuple([record for record in end.variables if id(record) in built or record.early])
 
 
 def _restricted_graph(graph: Graph, ends: Sequence[End]) -> Graph:

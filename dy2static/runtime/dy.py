@@ -260,7 +260,7 @@ def item(container: Any, index: Any) -> Any:
 
 def format_(value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
-    if type(value) in symbolic_types:
+    if type(value) in symbolic_types or isinstance(value, Exception):
         result = _staged("format_", value, spec, conversion)
         if result is not NotImplemented:
             return result
@@ -288,7 +288,8 @@ def fstring(*parts: Any) -> Any:
 
 def percent(template: str, values: Any) -> Any:
     """``template % values``."""
-    if any(type(part) in symbolic_types for part in (values if type(values) is tuple else (values,))):
+    given = values if type(values) is tuple else (values,)
+    if any(type(part) in symbolic_types or isinstance(part, Exception) for part in given):
         result = _staged("percent", template, values)
         if result is not NotImplemented:
             return result

@@ -12,13 +12,13 @@ from .segment import ArenaLease, Segment
 class SegmentWiring(NamedTuple):
     """One segment, its parts as ("name", local of the entry), ("node", local), ("result", index), ("made", key).
 
-    outputs: (index of the array, index of the Variable or None, key) per output of the segment.
+    outputs: (index of the array, indexes of the Variable, key) per output of the segment.
     """
 
     segment: Segment
     inputs: Tuple[Tuple[str, Any], ...]
     held: Tuple[Tuple[str, Any], ...]
-    outputs: Tuple[Tuple[int, Optional[int], Any], ...]
+    outputs: Tuple[Tuple[int, Tuple[int, ...], Any], ...]
 
 
 class SalvagePlan(NamedTuple):
@@ -51,7 +51,7 @@ def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, l
         entering = [value(part) for part in inputs]
         variables: List[Any] = []
         for array, early, key in outputs:
-            variable = results[early] if early is not None else None
+            variable = next((results[k] for k in early if results[k] is not None), None)
             if variable is None and results[array] is not None:
                 variable = make_variable(results[array], True)
             made[key] = variable

@@ -145,7 +145,7 @@ class _Call:
             return "gives numbers that only the run knows"
         requires = {record.requires_grad for record in outcome.variables}
         connected = {record.connected for record in outcome.variables} <= {outcome.enable_backprop}
-        if len(requires) > 1 or not connected or any(record.early is not None for record in outcome.variables):
+        if len(requires) > 1 or not connected or any(record.early for record in outcome.variables):
             return "gives Variables of different kinds"
         if requires == {False} and any(getattr(self.at(item.source), "requires_grad", False) for item in outcome.inputs):
             return "gives Variables that it cuts off"

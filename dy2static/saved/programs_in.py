@@ -95,7 +95,8 @@ class ProgramIn:
         return Input(kind, value, path_at(said.get("path"), self.paths), requires_grad=requires_grad)
 
     def _variable(self, said: Any) -> EscapingVariable:
-        early = None if need(said, dict, "a Variable").get("early") is None else self._value(said["early"])
+        seen = need(said, dict, "a Variable").get("early") or []
+        early = tuple([self._value(v) for v in ([seen] if type(seen) is str else need(seen, list, "early"))])
         value, requires_grad, connected = [entry(said, *part, "a Variable") for part in
                                            (("value", str), ("requires_grad", bool), ("connected", bool))]
         return EscapingVariable(self._value(value), requires_grad, connected, early)

@@ -84,9 +84,8 @@ class _ProgramOut:
         return self.names[value]
 
     def _variable(self, record: EscapingVariable) -> Dict[str, Any]:
-        early = None if record.early is None else self._value(record.early)
         return {"value": self._value(record.value), "requires_grad": record.requires_grad, "connected": record.connected,
-                "early": early}
+                "early": [self._value(v) for v in record.early]}
 
     # --- guards -----------------------------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def common(first: Sequence[Node], other: Sequence[Node], start: int, end: int, c
     return names
 
 
-_DIFFERS = "a part of the function does something else when it is captured again"
+_DIFFERS = "a part of the function does something else when it is looked at again, for a decision on array values"
 
 
 class Leaf(NamedTuple):
@@ -145,10 +145,9 @@ class Forks:
         shared: Dict[Value, EscapingVariable] = {}
         for record in [record for end in ends for record in end.variables]:
             known = shared.setdefault(record.value, record)
-            early = {v for v in (known.early, record.early) if v is not None}
-            if (known.requires_grad, known.connected) != (record.requires_grad, record.connected) or len(early) > 1:
+            if (known.requires_grad, known.connected) != (record.requires_grad, record.connected):
                 self.capture.abort("whether a Variable requires a gradient depends on a decision on array values")
-            known.early = known.early or record.early
+            known.early = tuple(dict.fromkeys([*known.early, *record.early]))
         return tuple([renamed(end, {}, shared=shared) for end in ends])
 
     def _explore(self, sides: Dict[int, bool]) -> Tree:
@@ -246,7 +245,7 @@ class _Side:
         self.ends, self.chunks = ends, [[]]      # type: ignore[var-annotated]
         self.outside: Dict[Value, Value] = {}
         leaving = {r.value for end in ends for r in end.variables if r.requires_grad}
-        reached, cuts = set(leaving), {r.early for end in ends for r in end.variables if r.early is not None}
+        reached, cuts = set(leaving), {v for end in ends for r in end.variables for v in r.early}
         for node in reversed(nodes):
             if not reached.isdisjoint(node.outputs):
                 reached.update(node.inputs)
@@ -282,7 +281,8 @@ def renamed(end: End, names: Mapping[Value, Value], decisions: Tuple[Tuple[Value
 
     def record(old: EscapingVariable) -> EscapingVariable:
         if id(old) not in records:
-            new = EscapingVariable(value(old.value), old.requires_grad, old.connected, value(old.early))
+            new = EscapingVariable(value(old.value), old.requires_grad, old.connected,
+                                   tuple([value(v) for v in old.early]))
             records[id(old)] = shared.get(new.value, new)
         return records[id(old)]
 

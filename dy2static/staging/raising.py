@@ -52,11 +52,6 @@ def raise_again(*parts: Any) -> None:
     raise make_error(*parts)
 
 
-def check(test: Any, message: Any) -> None:
-    if not test:
-        raise AssertionError if message is None else AssertionError(message)
-
-
 def check_bound(bound: bool, name: str) -> None:
     if not bound:
         read(Undefined(name))

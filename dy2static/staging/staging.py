@@ -23,7 +23,7 @@ from .forks import Path, common, number_of
 from .items import item
 from .joining import Branch, Decided, Joins
 from .loops import Loops
-from .raising import can_be_made, check, check_bound, is_raised, parts_of, raise_again
+from .raising import can_be_made, check_bound, is_raised, parts_of, raise_again
 
 #: So often a block of a function is captured anew because a decision in it cannot be joined.
 _MOST_FORKS = 32
@@ -123,18 +123,14 @@ class Staging(Joins, Loops):
     def predicate(self, test: Any) -> Value:
         """The value of the graph that decides."""
         if type(test) is SymbolicArray and test.size != 1:
-            self.capture.abort("the truth of an array with more than one element")
+            self.capture.abort("the truth of an array with more than one element is asked", hint="write `.any()` or `.all()`")
         return test.now() if type(test) is SymbolicArray else test.truth
 
     def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
-        """``assert`` on a symbolic test: checked by the host at every run."""
-        if self.capture.is_protected():                 # the error is raised now, on one way through the function
-            if not test:
-                raise AssertionError(*(() if message is None else (message(),)))
-            return
-        text = None if message is None else message()
-        self.capture.store_writes()
-        self.capture.host_call(check, (self.truth(test), text), {}, (), None, name="assert")
+        """``assert`` on a symbolic test: a decision one side of which raises."""
+        def fail() -> None:
+            raise AssertionError(*(() if message is None else (message(),)))
+        self.cond(test, lambda: (), fail, (), (), () if message is None else (message,))
 
     def read(self, maybe: "Maybe") -> Any:
         """The value of a name that may be unbound; the host checks at every run that it is bound."""
@@ -213,12 +209,13 @@ class Staging(Joins, Loops):
                                "by a number that is known (`if depth == 0`)", final=True)
         if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
             # what was refused is a stand-in, not what it stands for
-            self.capture.abort("the result of a host call, or an object that only the host can use, enters a computation",
+            self.capture.abort("what a call gives that is not compiled, or an object of another library, enters a computation",
                                of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
-        self.capture.store_writes()
-        self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")
+        with self.capture.materialiser.ending():
+            self.capture.store_writes()
+            self.capture.host_call(raise_again, parts_of(error), {}, (), None, name="raise")
         made = self.capture.builder.nodes[-1]
         made.attrs["call"].within = None        # it stands where the exception was raised, not where that was noticed
         self.capture.builder.nodes[-1] = replace(made, loc=error_location(error))

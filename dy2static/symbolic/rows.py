@@ -20,6 +20,7 @@ class Parts:
     capture: Any
     length: Any
     name = "a sequence of a length that is not known"
+    hint = "go over it in a `for` statement only"
     is_iterator = is_used = False
 
     def begin(self) -> "Parts":
@@ -30,7 +31,7 @@ class Parts:
         return self
 
     def _refuse(self, *_: Any) -> Any:
-        return self.capture.abort(f"{self.name} is used other than in a `for` statement")
+        return self.capture.abort(f"{self.name} is used other than in a `for` statement", hint=self.hint)
 
     __iter__ = __len__ = __contains__ = __bool__ = __reversed__ = __repr__ = __eq__ = __add__ = __radd__ = __next__ = _refuse
     __hash__ = None  # type: ignore[assignment]
@@ -39,13 +40,14 @@ class Parts:
 class Range(Parts):
     """``range`` whose bounds only the run knows."""
 
-    name = "a `range` that depends on array values"
+    name = "a `range` whose length array values decide"
+    hint = "write `for i in range(n)` where it is used, or `np.arange(n)` for an array of its numbers"
 
     def __init__(self, capture: Any, *bounds: Any):
         self.capture = capture
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
         if type(step) is not int or step == 0 or any(number_kind(x) not in ("py_int", "py_bool") for x in (start, stop)):
-            capture.abort("`range` of these depends on array values")
+            capture.abort("`range` of these bounds depends on array values")
         self.start, self.stop, self.step = start, stop, step
 
     @property

@@ -172,7 +172,7 @@ def of_types(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     found = [function(*typed(args, made), **typed(kwargs, made))
              for made in [lambda type_, filling=filling: stand_in(type_, filling) for filling in FILLINGS]]
     if any(other != found[0] for other in found):
-        raise ValueError(_DEPENDS)
+        raise ValueError(DEPENDS)
     return found[0]
 
 
@@ -186,9 +186,9 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     """
     name = getattr(function, "__name__", "")
     if name in _BY_CONTENTS or "scimath" in (getattr(function, "__module__", None) or ""):
-        raise ValueError(_DEPENDS)
+        raise ValueError(DEPENDS)
     if name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
-        raise ValueError(_DEPENDS)
+        raise ValueError(DEPENDS)
     found: List[Any] = []
     for filling in FILLINGS if types else FILLINGS[:1]:
         values = [t if type(t) is int else identity(t) if name == "cholesky" else stand_in(t, filling, place)
@@ -209,11 +209,12 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
             raise ValueError("the result is a matrix, or an array of another class")
         found.append((structure, tuple(map(type_of, leaves))))
     if any(len(other[1]) != len(found[0][1]) for other in found):
-        raise ValueError(_DEPENDS)
+        raise ValueError(DEPENDS)
     return found
 
 
-_DEPENDS = "the shape or type of the result depends on the contents of an array"
+#: Why the result of a call cannot be told before it is made.
+DEPENDS = "the shape or type of the result depends on the contents of an array"
 
 #: What these give depends on contents in ways that a few trials need not show: common elements, complex eigenvalues.
 _BY_CONTENTS = frozenset(("intersect1d", "setdiff1d", "setxor1d", "union1d", "eig", "eigvals", "roots", "poly", "real_if_close",

@@ -5,7 +5,7 @@ import operator
 from typing import Any, Callable, Dict, Tuple
 
 from ..ir.types import Dynamic
-from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
+from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 
 _TEXT = (Dynamic(),)
 _CONVERSIONS = {"r": repr, "s": str, "a": ascii}
@@ -19,12 +19,17 @@ def _join(*parts: str) -> str:
     return "".join(parts)
 
 
+def is_unknown_error(value: Any) -> bool:
+    """Whether a value is an exception whose text is known at run time only."""
+    return isinstance(value, Exception) and any(is_symbolic(part) for part in value.args)
+
+
 def _is_unknown(capture: Any, value: Any) -> bool:
     """Whether the text of a value is known at run time only."""
     if type(value) is SymbolicScalar:
         return value.text is None
     return type(value) in (SymbolicArray, SymbolicObject) and getattr(value, "value", None) not in capture.known or \
-        isinstance(value, SymbolicVariable)
+        isinstance(value, SymbolicVariable) or is_unknown_error(value)
 
 
 def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> Any:

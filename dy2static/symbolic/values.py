@@ -123,7 +123,7 @@ class SymbolicArray:
     def __getattr__(self, name: str) -> Any:
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
             if not name.startswith("__") and hasattr(np.ndarray, name):
-                self.capture.abort(f"`.{name}` of an array")
+                self.capture.abort(f"`.{name}` of an array is used inside the compiled function")
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         if callable(getattr(np.ndarray, name)):
             return ArrayMethod(self, name)
@@ -292,7 +292,7 @@ class SymbolicObject:
     def describe(self) -> str:
         """What it is, for messages."""
         if self.real is SymbolicObject.Missing:
-            return "the result of a call that runs on the host"
+            return "the result of a call that is not compiled"
         return f"an object of type {type(self.real).__name__}"
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
@@ -329,6 +329,14 @@ class BoundHostMethod:
     __hash__ = None
 
 
+def _outside(what: str) -> Callable:
+    """A method of Variables that is there outside of compiled functions only."""
+    def use(self: "SymbolicVariable", *_: Any, **__: Any) -> Any:
+        shown = f"the {what}" if what in ("copy", "text") else f"`.{what}`"
+        self.capture.abort(f"{shown} of a Variable is used inside the compiled function")
+    return use
+
+
 class SymbolicVariable(chainer.Variable):
     """A Variable of a graph.  ``_data[0]`` is its `SymbolicArray`, so shape, dtype and ``array`` work as they are."""
 
@@ -355,9 +363,6 @@ class SymbolicVariable(chainer.Variable):
         else:
             self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
 
-    def _outside(self, *_: Any, **__: Any) -> Any:
-        self.capture.abort("the gradient or graph of a Variable is used inside the compiled function")
-
     def backward(self, retain_grad: bool = False, enable_double_backprop: bool = False, loss_scale: Any = None) -> None:
         self.capture.gradients.backward(self, retain_grad, enable_double_backprop, loss_scale)
 
@@ -370,24 +375,18 @@ class SymbolicVariable(chainer.Variable):
     def unchain_backward(self) -> None:
         self.capture.gradients.unchain_backward(self)
 
-    zerograd = addgrad = copydata = retain_data = _outside
-    set_creator = set_creator_node = to_device = to_cpu = to_gpu = to_chx = from_chx = debug_print = _outside
+    zerograd, addgrad, copydata, retain_data = map(_outside, ("zerograd()", "addgrad()", "copydata()", "retain_data()"))
+    set_creator, set_creator_node = map(_outside, ("set_creator()", "set_creator_node()"))
+    to_device, to_cpu, to_gpu = map(_outside, ("to_device()", "to_cpu()", "to_gpu()"))
+    to_chx, from_chx, debug_print = map(_outside, ("to_chx()", "from_chx()", "debug_print()"))
     grad = property(lambda self: self.capture.gradients.array(self))
     grad_var = property(lambda self: self.capture.gradients.get(self))
-    node = property(_outside)
-    _node = property(_outside)
+    node = _node = property(_outside("node"))
     creator = creator_node = property(lambda self: self.capture.gradients.creator(self))
-    rank = property(_outside)
-    label = property(_outside)
-    name = property(_outside, _outside)
-    initializer = property(_outside, _outside)
-    update_rule = property(_outside, _outside)
-
-    def __reduce__(self) -> Any:
-        return self._outside()
-
-    __copy__ = __deepcopy__ = __str__ = __repr__ = _outside
-    __format__ = _outside
+    rank, label = map(property, map(_outside, ("rank", "label")))
+    name, initializer, update_rule = [property(use, use) for use in map(_outside, ("name", "initializer", "update_rule"))]
+    __copy__ = __deepcopy__ = __reduce__ = _outside("copy")
+    __str__ = __repr__ = __format__ = _outside("text")
 
 
 class SymbolicParameter(SymbolicVariable, chainer.Parameter):

@@ -35,7 +35,7 @@ _VIEWING = frozenset(("Reshape", "Transpose", "BroadcastTo", "ExpandDims", "Sque
                       "Cast", "Identity", "Copy", "Flip", "FlipLR", "FlipUD", "Rollaxis", "Moveaxis", "Diagonal", "SumTo",
                       "AsStrided", "Contiguous", "Dropout"))
 
-_SHARED = "an array is changed in place that a decision, a list, a Variable or a host call may still hold"
+_SHARED = "an array is changed in place that a decision, a list, a Variable or a call that is not compiled may still hold"
 
 
 class Memory:
@@ -172,7 +172,7 @@ class ArrayWrites:
             return NotImplemented
         target = out[0] if type(out) is tuple and len(out) == 1 else out
         if type(target) is not SymbolicArray:
-            return self.capture.abort(f"numpy {name} writes into `out`")
+            return self.capture.abort(f"`np.{name}` writes into `out`")
         rest = {key: item for key, item in kwargs.items() if key != "out"}
         self.write(target, Into(_Method(name) if is_method else function), args, rest)
         return target

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Optional, Tuple
 
 from ..errors import Location
+from .wording import hint_for
 
 
 class CaptureAborted(BaseException):
@@ -19,7 +20,8 @@ class CaptureAborted(BaseException):
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
                  observe: Any = None, final: bool = False, sizes: Tuple[str, ...] = ()):
         super().__init__(reason)
-        self.reason, self.at, self.hint, self.again, self.observe = reason, at, hint, again, observe
+        self.reason, self.at, self.hint = reason, at, hint or hint_for(reason)
+        self.again, self.observe = again, observe
         self.final = final or again
         self.fork: Any = None
         self.sizes = sizes

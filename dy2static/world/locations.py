@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import os
 import sys
 import sysconfig
+import types
 from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 import chainer
@@ -12,16 +14,16 @@ import numpy
 
 from ..errors import Location
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"]) + os.sep
 _LIBRARIES = tuple(os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (chainer, numpy))
 
 
 #: The code that runs blocks of a converted function, as functions of their own.
-_STAGING = (os.path.join(_OURS, "runtime", "dy.py"), os.path.join(_OURS, "staging") + os.sep)
+_STAGING = (os.path.join(OURS, "runtime", "dy.py"), os.path.join(OURS, "staging") + os.sep)
 
 #: Where a capture begins: what is on the stack above is not part of the program.
-_START = os.path.join(_OURS, "pipeline.py")
+_START = os.path.join(OURS, "pipeline.py")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -29,7 +31,7 @@ def is_user_file(file: str) -> bool:
     """Whether a file is neither ours nor a library's."""
     if file.startswith("<"):
         return file.startswith("<ipython") or file.startswith("<doctest")
-    if file.startswith(_OURS) or file.startswith(_LIBRARIES):
+    if file.startswith(OURS) or file.startswith(_LIBRARIES):
         return False
     return not file.startswith(_STDLIB) or "site-packages" in file
 
@@ -49,6 +51,16 @@ def error_location(error: BaseException) -> Optional[Location]:
         return _place(reversed(steps[start + 1:]))
     around = _outwards(steps[0][0].f_back) if _is_captured(steps[0][0]) else ()
     return _place([*reversed(steps), *around])
+
+
+def definition(function: types.FunctionType) -> Optional[Location]:
+    """Where a function begins: its ``def`` line, below its decorators; None where its text cannot be read."""
+    code = function.__code__
+    line = code.co_firstlineno
+    while linecache.getline(code.co_filename, line).lstrip().startswith("@"):
+        line += 1
+    place = Location(code.co_filename, line, 0, function.__qualname__)
+    return place if place.text() else None
 
 
 def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:
@@ -100,7 +112,7 @@ def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]
 def caller_depth() -> int:
     """The ``stacklevel`` at which a warning of ours names the line that called us."""
     depth, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
         depth, frame = depth + 1, frame.f_back
     return depth
 

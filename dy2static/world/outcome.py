@@ -24,13 +24,14 @@ class Input:
 class EscapingVariable:
     """A Variable made during the capture that the user can get hold of.
 
-    value: its array.  connected: it has a creator.  early: the Variable itself, where a host call has seen it.
+    value: its array.  connected: it has a creator.  early: the Variable itself, where host calls have seen it, for each way
+    through the function; a run makes at most one of them.
     """
 
     value: Value
     requires_grad: bool
     connected: bool
-    early: Optional[Value] = None
+    early: Tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +87,7 @@ class End:
         found: Dict[Value, None] = {}
         for record in self.variables:
             found[record.value] = None
-            if record.early is not None:
-                found[record.early] = None
+            found.update(dict.fromkeys(record.early))
         for build in [part for whole in self.builds for part in walk(whole)]:
             if build.kind == "value":
                 found[build.parts[0]] = None

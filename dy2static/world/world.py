@@ -80,7 +80,7 @@ class World(Objects):
     def check_fresh(self, value: Any = None) -> None:
         """Stop if this value, just read from an object of the user's, may have been changed by a host call."""
         if self.stale is not None and not isinstance(value, _NAMED) and not is_static_function(value):
-            self.capture.abort(f"state is read after {self.stale}, which runs on the host and may have changed it",
+            self.capture.abort(f"state is read after `{self.stale}`, which is not compiled and may have changed it",
                                hint="read what is needed before that call")
 
     # --- shadows ------------------------------------------------------------------------------------------------

@@ -1,0 +1,79 @@
+"""What refusals say: the user's words for what our stand-ins are, what the user called, and a way out."""
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any, Optional
+
+import chainer
+
+from .locations import OURS, is_user_file
+
+#: Files and folders of Chainer's with what belongs around a compiled function, not into it.
+_AROUND = tuple(os.path.join(os.path.dirname(os.path.abspath(chainer.__file__)), name) for name in (
+    "optimizer.py", "optimizers", "optimizer_hooks", "training", "dataset", "datasets", "iterators", "serializer.py", "serializers",
+    "device_resident.py", "gradient_check.py", "backprop_utils.py"))
+
+#: Ways out, by words of the reason; the first that fits is given where nothing better is known.
+_HINTS = (
+    ("compiling it raised", "an eager call does not raise it: keep this line out of the compiled function"),
+    ("please report it", "set DY2STATIC_VERBOSITY=4 for what to report"),
+    ("its guards do not hold", "please report it"),
+    ("hooks are registered", "call it without them"),
+    ("known at run time only", "decide by it outside of the compiled function, or return it"),
+    ("unchained", "unchain it before that, or outside of the compiled function"),
+    ("with a gradient", "take its gradient outside of the compiled function"),
+    ("inside the compiled function", "do it outside of the compiled function"),
+    ("leaves the compiled function", "return and store Variables, arrays, numbers, and lists, dicts and plain objects of them"),
+    ("when an exception is raised", "raise before it is stored, or store a copy"),
+    ("raised under a decision", "raise a new exception of a built-in class, without `from`"),
+    ("made-up", "keep it out of the compiled function if it works on yours"),
+    ("in place", "compute a new array instead"),
+    ("is changed later", "change it before it is given away or stored, or give away a copy"),
+    ("not compiled", "give it Variables, arrays and numbers, or what was there before the call"),
+    ("loop on array values", "let what the loop changes have one kind, shape and dtype from the start"),
+    ("a list whose length depends on array values", "use `append`, `pop()`, items, `for`, `F.stack` and `F.concat` only"),
+    ("on array values", "let both sides of the decision do alike, or decide outside of the compiled function"),
+    ("depends on the contents of an array", "compute it outside of the compiled function, or with a function that gives one shape"),
+    ("random", "draw with `np.random` and `chainer.functions`, and set seeds outside of the compiled function"),
+    ("class ", "use a plain class that is defined outside of the compiled function"),
+    ("gradient", "take it outside of the compiled function"),
+)
+_DEFAULT = "keep it out of the compiled function"
+
+#: What our classes stand for.
+_WORDS = {"SymbolicArray": "ndarray", "SymbolicVariable": "Variable", "SymbolicParameter": "Parameter", "SymbolicScalar": "number",
+          "SymbolicObject": "object", "BoundHostMethod": "method", "StagedList": "list", "ShadowList": "list", "ShadowDict": "dict",
+          "ShadowSet": "set", "ShadowModule": "module", "ShadowDeque": "deque", "Size": "int", "Range": "range"}
+_NAMES = re.compile(r"(?:dy2static\.[\w.]+\.)?\b(" + "|".join(_WORDS) + r")\b")
+
+
+def hint_for(reason: str) -> str:
+    """A way out, where the one who refused gave none."""
+    return next((hint for words, hint in _HINTS if words in reason), _DEFAULT)
+
+
+def in_users_words(text: str) -> str:
+    """The text of an exception without names of ours."""
+    return _NAMES.sub(lambda found: _WORDS[found.group(1)], text)
+
+
+def type_name(item: Any) -> str:
+    """The name of the user's type that an object has or stands for."""
+    cls = getattr(type(item), "_dy2static_class", type(item))
+    if cls.__module__.startswith("dy2static."):
+        cls = next((base for base in cls.__mro__[:-1] if not base.__module__.startswith("dy2static.")), cls)
+    return _WORDS.get(cls.__name__, cls.__name__)
+
+
+def called_around() -> Optional[str]:
+    """The function that the user's running line called, if it is one of Chainer's that belong around a compiled function."""
+    frame, called = sys._getframe(1), None
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if not frame.f_code.co_filename.startswith(OURS):
+            called = frame.f_code
+        frame = frame.f_back
+    if called is None or not called.co_filename.startswith(_AROUND):
+        return None
+    return called.co_name
