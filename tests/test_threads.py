@@ -1,10 +1,12 @@
 """Threads: programs are re-entrant, captures belong to one thread, and other threads see Chainer unchanged."""
+import sys
 import threading
 
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
+import pytest
 from against_eager import array, variable
 
 from dy2static import to_static
@@ -180,3 +182,111 @@ def test_steps_of_eight_models_at_once():
         for one, other in zip(trained(Model(), k), trained(Net(), k)):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
     in_threads(work, count=8)
+
+
+# --- numbers that calls read and write ------------------------------------------------------------------------------------------
+
+TOTAL = 0
+
+
+class Counts(chainer.Chain):
+    """A model that counts its calls in many places."""
+
+    def __init__(self):
+        super().__init__()
+        self.n, self.sum, self.named, self.listed = 0, 0.0, {"n": 0}, [7, 0]
+        with self.init_scope():
+            self.l = L.Linear(64, 64, initialW=array(64, 64))
+        count = 0
+
+        def add():
+            nonlocal count
+            count += 1
+            return count
+        self.add = add
+
+    def attribute(self, x):
+        self.n += 1
+        return F.tanh(self.l(x)), self.n
+
+    def several(self, x):
+        self.n += 1
+        self.sum = self.sum + 0.5
+        self.named["n"] += 1
+        self.listed[1] += 1
+        self.add()
+        return F.tanh(self.l(x))
+
+    def computed_with(self, x):
+        self.n += 1
+        return F.tanh(self.l(x)) * self.n
+
+    def decided_by(self, x):
+        self.n += 1
+        return F.tanh(self.l(x)) if self.n % 3 else x
+
+    def from_arrays(self, x):
+        self.sum += float(F.sum(F.tanh(self.l(x)) * 0 + 1).array) / x.size
+        return self.sum
+
+    def of_the_module(self, x):
+        global TOTAL
+        TOTAL += 1
+        return F.tanh(self.l(x))
+
+    def drawing(self, x):
+        self.n += 1
+        return F.dropout(F.tanh(self.l(x)))
+
+
+COUNTERS = {
+    "attribute": lambda model: [model.n],
+    "several": lambda model: [model.n, model.sum * 2, model.named["n"], model.listed[1], model.add() - 1],
+    "computed_with": lambda model: [model.n],
+    "decided_by": lambda model: [model.n],
+    "from_arrays": lambda model: [round(model.sum)],
+    "of_the_module": lambda model: [TOTAL],
+    "drawing": lambda model: [model.n]}
+
+
+@pytest.mark.parametrize("name, backend", [*((name, "numpy") for name in COUNTERS), ("attribute", "c"), ("from_arrays", "c")])
+def test_no_count_is_lost(name, backend):
+    """Of calls that other threads come between, with the captures among them."""
+    global TOTAL
+    TOTAL, model, x = 0, Counts(), array(8, 64)
+    static = to_static(getattr(Counts, name), backend=backend)
+    first = 3 if name == "drawing" else 0               # what draws cannot begin again
+    for _ in range(first):
+        static(model, x)
+    seen = []
+
+    def work(k):
+        seen.extend(static(model, x) for _ in range(50))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        in_threads(work)
+    finally:
+        sys.setswitchinterval(before)
+    assert COUNTERS[name](model) == [300 + first] * len(COUNTERS[name](model))
+    assert not static.dispatcher.refused
+    if name == "attribute":
+        assert sorted(n for _, n in seen) == list(range(1, 301))
+
+
+def test_a_call_does_not_begin_again_for_ever():
+    """One that takes long ends, though others change what it has read all the time."""
+    model, x = Counts(), array(8, 64)
+    static = to_static(Counts.computed_with, backend="numpy")
+    for _ in range(3):
+        static(model, x)
+    entry = static.program(model, x).call.__globals__
+    forward, calls = entry["forward"], []
+
+    def slow(*operands):
+        calls.append(model.n)
+        model.__dict__["n"] += 1000                     # what another thread would do
+        return forward(*operands)
+    entry["forward"] = slow
+    static(model, x)
+    assert len(calls) < 20 and model.n == calls[-1] + 1001
