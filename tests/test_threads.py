@@ -7,8 +7,9 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from against_eager import array, variable
+from against_eager import array, check, variable
 
+import dy2static
 from dy2static import to_static
 
 
@@ -272,6 +273,25 @@ def test_no_count_is_lost(name, backend):
     assert not static.dispatcher.refused
     if name == "attribute":
         assert sorted(n for _, n in seen) == list(range(1, 301))
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_what_the_call_itself_changes_is_not_read_again(changes):
+    """A number that was written before a call of unknown code, which may change it, too."""
+    def make(compile):
+        model = Counts()
+
+        def look(x):
+            model.__dict__["n"] += 10 * changes
+
+        def count(x):
+            before = model.n
+            model.n += 1
+            dy2static.not_to_static(look)(x)
+            model.n = before + 2
+            return F.tanh(x)
+        return compile(count), model
+    check(make, [lambda: (variable(2, 3),)] * 4)
 
 
 def test_a_call_does_not_begin_again_for_ever():

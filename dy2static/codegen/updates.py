@@ -33,7 +33,7 @@ def updates(entry: Any, end: End) -> List[str]:
     written = [place for write in end.writes for place in [_place(write, places)] if place in entry.numbers or place in known]
     if not written:
         return []
-    begins_again, reads_again = not _has_effects(outcome.graph), not _runs_code_of_users(outcome.graph)
+    begins_again, reads_again = not _has_effects(outcome.graph), not _changes_state(outcome.graph)
     checks, reads = [], []
     for source in dict.fromkeys(written):
         text, before = entry.step(source), entry.names[source]
@@ -66,11 +66,7 @@ def _has_effects(graph: Graph) -> bool:
     return any(node.op.effect and node.op is not host.checked_call for node in graph.walk())
 
 
-def _runs_code_of_users(graph: Graph) -> bool:
-    """Whether a run may have changed any object, in the order in which the function says."""
-    return any(node.op is opaque and node.attrs["call"].written is None or node.op is host.host_call and _is_unknown(
-        node.attrs["call"]) for node in graph.walk())
-
-
-def _is_unknown(call: host.Call) -> bool:
-    return not isinstance(call, host.StateCall) and not any(call.function is harmless for harmless in HARMLESS)
+def _changes_state(graph: Graph) -> bool:
+    """Whether a run may have changed any object by then: code of the user's, or what was written before that."""
+    return any(node.op is opaque and node.attrs["call"].written is None or node.op is host.host_call and not any(
+        node.attrs["call"].function is harmless for harmless in HARMLESS) for node in graph.walk())
