@@ -11,8 +11,8 @@ from ..lowering.opaque import opaque
 from ..world.outcome import End, Outcome, Write
 from ..world.sources import Source
 
-#: So often a call begins again: one that takes long must end, too, among others that change what it has read.
-MOST_TRIES = 8
+#: So often a call begins again: among others that change what it has read all the time it must end, too, and not take long.
+MOST_TRIES = 4
 
 #: Writes to a place that a path can lead to, and how the last step of such a path is called.
 _STEPS = {"set": "item", "list set": "item", "cell set": "cell"}
