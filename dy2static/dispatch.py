@@ -54,6 +54,9 @@ TIMING_HOOKS = (chainer.function_hooks.TimerHook, chainer.function_hooks.CUDAPro
 #: So often a capture may be put off to the next call (parameters not initialised, results not seen yet).
 _MOST_TRIES = 4
 
+#: So often a call looks for a program again because another thread changes what the guards look at.
+_MOST_CHANGES = 16
+
 #: After this many different signatures that cannot be captured, a function runs eagerly without trying.
 _MOST_REFUSALS = 16
 
@@ -138,13 +141,14 @@ class Dispatcher:
                 return result
         return self.miss(args, kwargs)
 
-    def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], look: bool = True) -> Any:
+    def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], tries: int = 0) -> Any:
         # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
         reason = ""
         try:
             with self._lock:
                 found, reason = self._look_again(args, kwargs)
-                known = look and found is not None      # another thread made it, or a list changed while this one looked
+                # another thread made it, or a list changed while this one looked
+                known = found is not None and (tries == 0 or _was_changed(tries))
                 program = found if known else self._compile(args, kwargs, reason)
         except (UnsupportedSyntaxError, SourceNotFoundError) as error:
             failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
@@ -157,19 +161,20 @@ class Dispatcher:
         except (CaptureAborted, Exception) as error:
             failed = error
         else:
-            result = self._run(program, signature, args, kwargs, known)
-            return result if result is not MISS else self._capture_and_run(signature, args, kwargs, look=False)
+            result = self._run(program, signature, args, kwargs, known, tries)
+            return result if result is not MISS else self._capture_and_run(signature, args, kwargs, tries + 1)
         if isinstance(failed, CaptureAborted):
             return self._stopped(failed, signature, args, kwargs, reason)
         # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
         self.cache.note(Miss("", reason, f"runs eagerly: it raised {type(failed).__name__}"))
         return self._eager_after(failed, signature, args, kwargs)
 
-    def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], known: bool) -> Any:
+    def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], known: bool,
+             tries: int) -> Any:
         # before the call, which may change what the guards look at
         why = self._why_missed(args, kwargs) if self.reuse.is_at_its_last(signature) else ""
         result = self.cache.call_of(program)(args, kwargs)
-        if known:
+        if known or result is MISS and _was_changed(tries):
             return result
         if result is MISS:
             self.cache.forget(program)
@@ -414,6 +419,11 @@ class Dispatcher:
         self.sizes.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._errors, self._warned):
             learned.clear()
+
+
+def _was_changed(tries: int) -> bool:
+    """Whether another thread may have changed, after a program was found or made, what its guards look at."""
+    return tries < _MOST_CHANGES and threading.active_count() > 1
 
 
 def positional(function: types.FunctionType) -> Tuple[str, ...]:

@@ -1,12 +1,16 @@
 """Threads: programs are re-entrant, captures belong to one thread, and other threads see Chainer unchanged."""
+import functools
+import sys
 import threading
 
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
-from against_eager import array, variable
+import pytest
+from against_eager import array, check, variable
 
+import dy2static
 from dy2static import to_static
 
 
@@ -180,3 +184,152 @@ def test_steps_of_eight_models_at_once():
         for one, other in zip(trained(Model(), k), trained(Net(), k)):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
     in_threads(work, count=8)
+
+
+# --- numbers that calls read and write ------------------------------------------------------------------------------------------
+
+TOTAL = 0
+
+
+class Counts(chainer.Chain):
+    """A model that counts its calls in many places."""
+
+    def __init__(self):
+        super().__init__()
+        self.n, self.sum, self.named, self.listed = 0, 0.0, {"n": 0}, [7, 0]
+        with self.init_scope():
+            self.l = L.Linear(64, 64, initialW=array(64, 64))
+        count = 0
+
+        def add():
+            nonlocal count
+            count += 1
+            return count
+        self.add = add
+
+    def attribute(self, x):
+        self.n += 1
+        return F.tanh(self.l(x)), self.n
+
+    def several(self, x):
+        self.n += 1
+        self.sum = self.sum + 0.5
+        self.named["n"] += 1
+        self.listed[1] += 1
+        self.add()
+        return F.tanh(self.l(x))
+
+    # What changes here enters a computation, or decides: the call begins again.
+
+    def computed_with(self, x):
+        self.n += 1
+        return F.tanh(self.l(x)) * self.n
+
+    def decided_by(self, x):
+        self.n += 1
+        return F.tanh(self.l(x)) if self.n % 3 else x
+
+    def from_arrays(self, x):
+        self.sum += float(F.sum(F.tanh(self.l(x)) * 0 + 1).array) / x.size
+        return self.sum
+
+    def of_the_module(self, x):
+        global TOTAL
+        TOTAL += 1
+        return F.tanh(self.l(x))
+
+    def drawing(self, x):
+        self.n += 1
+        return F.dropout(F.tanh(self.l(x)))
+
+
+COUNTERS = {
+    "attribute": lambda model: [model.n],
+    "several": lambda model: [model.n, model.sum * 2, model.named["n"], model.listed[1], model.add() - 1],
+    "of_the_module": lambda model: [TOTAL],
+    "drawing": lambda model: [model.n]}
+
+
+@pytest.mark.parametrize("name, backend", [*((name, "numpy") for name in COUNTERS), ("attribute", "c")])
+def test_no_count_is_lost(name, backend):
+    """Of calls that other threads come between, with the captures among them."""
+    global TOTAL
+    TOTAL, model, x = 0, Counts(), array(8, 64)
+    static = to_static(getattr(Counts, name), backend=backend)
+    first = 3 if name == "drawing" else 0               # what draws cannot begin again
+    for _ in range(first):
+        static(model, x)
+    seen = []
+
+    def work(k):
+        seen.extend(static(model, x) for _ in range(50))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        in_threads(work)
+    finally:
+        sys.setswitchinterval(before)
+    assert COUNTERS[name](model) == [300 + first] * len(COUNTERS[name](model))
+    assert not static.dispatcher.refused
+    if name == "attribute":
+        assert sorted(n for _, n in seen) == list(range(1, 301))
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_what_the_call_itself_changes_is_not_read_again(changes):
+    """A number that was written before a call of unknown code, which may change it, too."""
+    def make(compile):
+        model = Counts()
+
+        def look(x):
+            model.__dict__["n"] += 10 * changes
+
+        def count(x):
+            before = model.n
+            model.n += 1
+            dy2static.not_to_static(look)(x)
+            model.n = before + 2
+            return F.tanh(x)
+        return compile(count), model
+    check(make, [lambda: (variable(2, 3),)] * 4)
+
+
+class Meanwhile:
+    """A model, and calls in the middle of which another thread changes it."""
+
+    def __init__(self, name):
+        self.model, self.x, self.left, self.calls = Counts(), array(8, 64), 0, 0
+        self.static = to_static(getattr(Counts, name), backend="numpy")
+        for _ in range(9):
+            self.static(self.model, self.x)
+        for program in self.static.dispatcher.programs:
+            entry = program.call.__globals__
+            entry["forward"] = functools.partial(self._forward, entry["forward"])
+
+    def _forward(self, forward, *operands):
+        self.calls += 1
+        if self.left:
+            self.left -= 1
+            self.model.__dict__["n"] += 300
+            self.model.__dict__["sum"] += 300.0
+        return forward(*operands)
+
+    def call(self, changes):
+        """How often the call begins; as many changes as that come in between."""
+        self.left, self.calls = changes, 0
+        self.static(self.model, self.x)
+        return self.calls
+
+
+@pytest.mark.parametrize("name", ["computed_with", "decided_by", "from_arrays"])
+def test_a_call_begins_again_where_a_number_was_used(name):
+    meanwhile = Meanwhile(name)
+    assert meanwhile.call(1) == 2
+    found = meanwhile.model.sum if name == "from_arrays" else meanwhile.model.n
+    assert round(found) == 310
+
+
+def test_a_call_does_not_begin_again_for_ever():
+    """One that takes long ends, though others change what it has read all the time."""
+    meanwhile = Meanwhile("computed_with")
+    assert meanwhile.call(1000) < 20 and meanwhile.model.n == 10 + 300 * (1000 - meanwhile.left)

@@ -285,7 +285,8 @@ def _assign_deque(container: Any, key: Any, value: Any) -> None:
 #: Of containers whose kinds of changes have names of their own.
 _NAMES = {ShadowList: "list ", ShadowSet: "set ", ShadowDeque: "deque "}
 
-_STORES = {"set": _store_item, "delete": _delete_item, "list extend": _extend, "list assign": _assign,
+_STORES = {"set": _store_item, "delete": _delete_item, "list set": _store_item, "list extend": _extend,
+           "list assign": _assign,
            "deque extend": _extend, "deque assign": _assign_deque,
            "set assign": _assign_set, "cell set": _store_cell, "cell delete": _delete_cell,
            "gradient": store_gradient, "array": _write_array}

@@ -76,13 +76,14 @@ class Guards:
             text = self.constant(source.key, "real")
             self.names[source] = text
             return text
-        text = self._step(source)
+        text = self.step(source)
         name = self.numbers.get(source) or f"{_hint(source)}_{source.number}"
         self.lines.append(f"{name} = {text}")
         self.names[source] = name
         return name
 
-    def _step(self, source: Source) -> str:
+    def step(self, source: Source) -> str:
+        """Text that reads the value at the end of a path from the one before it."""
         if source.kind == "arg":
             return f"args[{source.key}]"
         if source.kind == "kwarg":

@@ -19,6 +19,7 @@ from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
 from ..world.outcome import Build, End, Outcome, Write, walk
 from .guards import Guards, commas
+from .updates import MOST_TRIES, updates
 
 _serial = itertools.count()
 
@@ -71,7 +72,7 @@ class Entry(Guards):
             tests = " and ".join([f"{'' if side else 'not '}{self.values[v]}" for v, side in end.decisions])
             inner = self._end(end)
             body += inner if end is self.outcome.ends[-1] else [f"if {tests}:"] + [f"    {line}" for line in inner]
-        return "def call(args, kwargs):\n" + "".join(f"    {line}\n" for line in body)
+        return f"def call(args, kwargs, tries={MOST_TRIES}):\n" + "".join(f"    {line}\n" for line in body)
 
     def _end(self, end: End) -> List[str]:
         """The lines of one end: its Variables, its writes and its result."""
@@ -79,6 +80,7 @@ class Entry(Guards):
         if end.result is None:
             return ["raise AssertionError"]
         self._variables(end)
+        self.lines += updates(self, end)
         self._writes(end)
         result = self.expression(end.result)
         return [*self.lines, f"return {result}"]
@@ -237,8 +239,9 @@ class Entry(Guards):
     def _write(self, write: Write) -> str:
         container, key = self.path(write.container), self.constant(write.key)
         value = None if write.built is None else self.expression(write.built)
-        # a way through a decision may have stored it already: see `effects._delete_item`
-        return {"set": f"{container}[{key}] = {value}", "delete": f"if {key} in {container}: del {container}[{key}]",
+        item = f"{container}[{key}] = {value}"
+        # a way through a decision may have deleted it already: see `effects._delete_item`
+        return {"set": item, "list set": item, "delete": f"if {key} in {container}: del {container}[{key}]",
                 "list extend": f"{container}.extend({value})", "list assign": f"{container}[:] = {value}",
                 "deque extend": f"{container}.extend({value})",
                 "deque assign": f"{container}.clear(); {container}.extend({value})",

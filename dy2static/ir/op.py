@@ -39,6 +39,7 @@ class OpDef:
         ValueError for operands the op does not take.  Shapes are in `Dim` arithmetic.
     vjp: ``vjp(g, y, *xs, **attrs)`` gives one gradient `Value`, or None, per operand, built from other ops.  With
         several outputs ``g`` (entries may be None) and ``y`` are tuples.  None: not differentiable.
+    asks_present: its ``vjp`` also takes ``present``: per output, whether its gradient is there, which may be a bool `Value`.
     numpy: the NumPy meaning, as text or as a callable ``numpy(*arrays, **attrs)``.  Text has holes: ``{operand}``
         (of ``*xs``, ``{xs}``: the names with commas, ``{xs_0}`` the first), ``{attr}``, ``{T}`` (dtype of the result)
         and ``{out}``.  With ``{out}`` it is one statement per line that fills an array made before (of several outputs
@@ -68,6 +69,7 @@ class OpDef:
     kind: str
     infer: Callable[..., Any]
     vjp: Optional[Callable[..., Any]] = None
+    asks_present: bool = False
     numpy: Union[str, Callable[..., Any], None] = None
     c: Union[str, Callable[..., Optional[str]], None] = None
     calls: Tuple[Callable[..., Any], ...] = ()

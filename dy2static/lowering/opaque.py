@@ -202,23 +202,25 @@ def _run(*operands: Any, call: OpaqueCall, types: Tuple) -> List[Any]:
     return call(*operands)
 
 
-def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Value, call: OpaqueCall,
-                types: Tuple) -> Tuple[Optional[Value], ...]:
+def _opaque_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], *operands: Value, call: OpaqueCall, types: Tuple,
+                present: Sequence[Any]) -> Tuple[Optional[Value], ...]:
     count = len(call.requires)
-    return _emit_vjp(call, g[:-1], y[-1], operands[:count], call.connected, call.reads,
+    return _emit_vjp(call, g[:-1], present, y[-1], operands[:count], call.connected, call.reads,
                      call.written is None) + (None,) * (len(operands) - count)
 
 
-def _emit_vjp(call: OpaqueCall, g: Sequence[Optional[Value]], tape: Value, inputs: Sequence[Value], connected: Sequence[bool],
-              reads: Optional[Tuple[Reads, ...]], asks: bool) -> Tuple[Any, ...]:
+def _emit_vjp(call: OpaqueCall, g: Sequence[Optional[Value]], present: Sequence[Any], tape: Value, inputs: Sequence[Value],
+              connected: Sequence[bool], reads: Optional[Tuple[Reads, ...]], asks: bool) -> Tuple[Any, ...]:
     """The gradients of the inputs.  asks: each with the bool that says whether there is one, which only the run knows."""
     given = tuple(i for i, gradient in enumerate(g) if gradient is not None)
     targets = tuple(i for i, used in enumerate(connected) if used)
     if not targets or not given:
         return (None,) * len(inputs)
     wanted = [inputs[i] for i in targets]
-    results = tape_vjp(tape, *[g[i] for i in given], *wanted, call=call, given=given, targets=targets,
-                       types=tuple(Tensor(x.shape, x.dtype) for x in wanted), asks=asks,
+    uncertain = tuple(k for k, i in enumerate(given) if isinstance(present[i], Value))
+    asks = asks or bool(uncertain)
+    results = tape_vjp(tape, *[g[i] for i in given], *wanted, *[present[given[k]] for k in uncertain], call=call, given=given,
+                       targets=targets, uncertain=uncertain, types=tuple(Tensor(x.shape, x.dtype) for x in wanted), asks=asks,
                        reads=None if reads is None else tuple(_places(reads[i], given, targets) for i in targets))
     count = len(targets)
     gradients: Dict[int, Any] = dict(zip(targets, zip(results[:count], results[count + 1:]) if asks else results))
@@ -231,32 +233,41 @@ def _places(reads: Reads, given: Tuple[int, ...], targets: Tuple[int, ...]) -> T
                  + [k for k, i in enumerate(targets, len(given)) if i in reads.inputs])
 
 
-def _run_vjp(tape: Tape, *arrays: Any, call: OpaqueCall, given: Tuple, targets: Tuple, types: Tuple, asks: bool,
-             reads: Any, again: Optional[bool]) -> List[Any]:
+def _run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets: Tuple, uncertain: Tuple, types: Tuple,
+             asks: bool, reads: Any, again: Optional[bool]) -> List[Any]:
     again = bool(chainer.config.enable_backprop) if again is None else again
     changes = isinstance(call.node, FunctionAdapter)    # a backward of the old style may work in place, as that of hinge does
-    gradients = tuple([chainer.Variable(array.copy() if changes else array) for array in arrays[:len(given)]])
+    gradients = tuple([chainer.Variable(array.copy() if changes else array) for array in operands[:len(given)]])
     wanted = tuple([tape.inputs[i] for i in targets])
-    pairs = [(tape.outputs[i], g) for i, g in zip(given, gradients) if tape.outputs[i] is not None]
+    absent = {given[k] for k, there in zip(uncertain, operands[len(given) + len(targets):]) if not there}
+    arriving: Dict[Any, List[chainer.Variable]] = {}    # by node: `chainer.grad` takes one gradient for each
+    for i, gradient in zip(given, gradients):
+        if i not in absent and tape.outputs[i] is not None:
+            arriving.setdefault(tape.outputs[i].node, []).append(gradient)
     found = [None] * len(wanted)
-    if pairs:
-        found = chainer.grad([y for y, _ in pairs], list(wanted), [g for _, g in pairs], enable_double_backprop=again)
+    if arriving:
+        with chainer.using_config("enable_backprop", again):
+            sums = [parts[0] if len(parts) == 1 else chainer.functions.add(*parts) for parts in arriving.values()]
+        found = chainer.grad([y.get_variable() for y in arriving], list(wanted), sums, enable_double_backprop=again)
     results = [np.zeros(x.shape, x.dtype) if gx is None else gx.array for gx, x in zip(found, wanted)]
     return results + [Tape(wanted + gradients, tuple([gx for gx in found]))] + ([gx is not None for gx in found] if asks else [])
 
 
 def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, call: OpaqueCall, given: Tuple,
-                targets: Tuple, types: Tuple, asks: bool, reads: Any, again: Optional[bool]) -> Tuple[Any, ...]:
-    count, size, end = len(given), len(operands), len(types)
+                targets: Tuple, uncertain: Tuple, types: Tuple, asks: bool, reads: Any, again: Optional[bool],
+                present: Sequence[Any]) -> Tuple[Any, ...]:
+    count, end = len(given), len(types)
+    size = count + end
     read = range(size) if reads is None else {k for gradient, places in zip(g, reads) if gradient is not None for k in places}
     order = [*range(count, size), *range(count)]            # the inputs of the tape that a run of this makes
-    found = _emit_vjp(call, g[:end], y[end], [operands[k] for k in order], [k in read for k in order], None, reads is None)
-    return (None,) + found[size - count:] + found[:size - count]
+    found = _emit_vjp(call, g[:end], present, y[end], [operands[k] for k in order], [k in read for k in order], None,
+                      reads is None)
+    return (None,) + found[size - count:] + found[:size - count] + (None,) * len(uncertain)
 
 
 #: ``*operands``: the input arrays, then arrays hidden in attributes.  Outputs: the arrays, then the tape.
 opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaque", infer=_types, numpy=_run,
-                 vjp=_opaque_vjp, effect=True)
+                 vjp=_opaque_vjp, asks_present=True, effect=True)
 
 def relied_on(graph: Graph) -> List[Any]:
     """The applications and host calls of which a run of the graph may see that they do something else than was relied on."""
@@ -289,10 +300,12 @@ def _gradient_types(*_: Any, types: Tuple, asks: bool, **__: Any) -> Tuple:
     return types + (Dynamic(),) + (python_scalar("py_bool"),) * (len(types) * asks)
 
 
-#: The vector-Jacobian product of what a tape holds.  Outputs: the gradients of ``targets`` (zeros for None), then their own
-#: tape; asks: then, per gradient, whether it is there.
+#: The vector-Jacobian product of what a tape holds.  Operands behind the tape: the gradients of the outputs in ``given``, the
+#: inputs in ``targets``, bools that say whether the gradients at the places ``uncertain`` of ``given`` are there (if not, they
+#: are zeros, and Chainer's backward is not to see them).  Outputs: the gradients of ``targets`` (zeros for None), then their
+#: own tape; asks: then, per gradient, whether it is there.
 #: reads: per gradient, which of the operands behind the tape it is computed from; None where that is not known.
 #: again: whether it can be differentiated again; None: if the run asks for that.
-tape_vjp = declare("tape_vjp", "tape *operands", {"call": None, "given": (), "targets": (), "types": (), "asks": False,
-                                                  "reads": None, "again": None}, kind="opaque",
-                   infer=_gradient_types, numpy=_run_vjp, vjp=_vjp_of_vjp)
+tape_vjp = declare("tape_vjp", "tape *operands",
+                   {"call": None, "given": (), "targets": (), "uncertain": (), "types": (), "asks": False, "reads": None,
+                    "again": None}, kind="opaque", infer=_gradient_types, numpy=_run_vjp, vjp=_vjp_of_vjp, asks_present=True)

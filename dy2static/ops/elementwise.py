@@ -214,6 +214,15 @@ def _softplus_vjp(g, y, x, *, beta):
     return ((1.0 - 1.0 / (1.0 + exp(x * beta))) * g,)
 
 
+def softplus_as_chainer(x: Any, beta: float, out: np.ndarray) -> None:
+    """``log(1 + exp(beta * x)) / beta`` in the steps of Chainer, which warn where its own do; ``out`` may be ``x``."""
+    np.multiply(x, beta, out=out)
+    positive = np.fmax(out, 0)
+    np.negative(np.fabs(out, out=out), out=out)
+    np.log1p(np.exp(out, out=out), out=out)
+    np.multiply(np.add(positive, out, out=out), 1.0 / beta, out=out)
+
+
 def _softplus_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
     if result.dtype.kind != "f":
         return None
@@ -224,10 +233,8 @@ def _softplus_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any])
 softplus = declare(
     "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
     vjp=_softplus_vjp,
-    numpy="np.multiply({x}, {beta}, out={out})\nnp.logaddexp({out}, 0, out={out})\n"
-          "np.multiply({out}, {inverse}, out={out})",
+    numpy="softplus_as_chainer({x}, {beta}, {out})", calls=(softplus_as_chainer,),
     c=_softplus_c,
-    holes=lambda x, *, beta: {"inverse": repr(1.0 / beta)},
     samples=_ONE + (sample((3,), beta=2.0),),
 )
 

@@ -23,8 +23,13 @@ def _function(name: str, vjp: Callable[..., Any], low: float = -0.9, high: float
         samples=tuple(sample(shape, low=low, high=high) for shape in shapes))
 
 
-arcsin = _function("arcsin", lambda g, y, x: (1.0 / sqrt(1.0 - square(x)) * g,))
-arccos = _function("arccos", lambda g, y, x: (-(1.0 / sqrt(1.0 - square(x))) * g,))
+def _one_by(x):
+    """As `np.reciprocal`, which NumPy's warnings name."""
+    return power_const(x, exponent=-1)
+
+
+arcsin = _function("arcsin", lambda g, y, x: (_one_by(sqrt(1.0 - square(x))) * g,))
+arccos = _function("arccos", lambda g, y, x: (-_one_by(sqrt(1.0 - square(x))) * g,))
 arctan = _function("arctan", lambda g, y, x: (1.0 / (square(x) + 1.0) * g,))
 arctanh = _function("arctanh", lambda g, y, x: (1.0 / (1.0 - power_const(x, exponent=2)) * g,))
 sinh: OpDef = _function("sinh", lambda g, y, x: (cosh(x) * g,))

@@ -91,10 +91,13 @@ def _pull_back(node: Node, found: Tuple[Optional[Cotangent], ...]) -> List[Optio
     present: Activity = False
     for part in found:
         present = present if part is None else either(present, part.present)
+    attrs = dict(node.attrs)
+    if node.op.asks_present:
+        attrs["present"] = tuple(part is not None and part.present for part in found)
     if len(node.outputs) == 1:
-        gradients = node.op.vjp(values[0], node.outputs[0], *node.inputs, **node.attrs)
+        gradients = node.op.vjp(values[0], node.outputs[0], *node.inputs, **attrs)
     else:
-        gradients = node.op.vjp(values, node.outputs, *node.inputs, **node.attrs)
+        gradients = node.op.vjp(values, node.outputs, *node.inputs, **attrs)
     if len(gradients) != len(node.inputs):
         raise InternalError(f"vjp of {node.op.name}: {len(gradients)} gradients, {len(node.inputs)} operands", node.loc)
     return [None if gradient is None else Cotangent(gradient, present) if isinstance(gradient, Value) else

@@ -244,8 +244,8 @@ def _write_array(container: Any, key: Any, value: Any) -> None:
 
 
 _WRITES: Dict[str, Callable[[Any, Any, Any], None]] = {
-    "set": _set, "delete": _delete, "list extend": lambda container, key, value: container.extend(value), "list assign": _assign,
-    "array": _write_array}
+    "set": _set, "delete": _delete, "list set": _set, "list extend": lambda container, key, value: container.extend(value),
+    "list assign": _assign, "array": _write_array}
 
 _BUILDS: Dict[str, Callable[[_Call, Tuple], Any]] = {
     "const": lambda call, parts: parts[0],

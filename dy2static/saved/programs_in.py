@@ -28,8 +28,8 @@ _BOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_[0-9]+")
 #: Where the functions are that they call.
 _OF_NUMBERS = ("math.", "builtins.", "operator.", "dy2static.")
 
-_WRITES = frozenset(("set", "delete", "list extend", "list assign", "deque extend", "deque assign", "set assign", "cell set",
-                     "cell delete", "array", "gradient"))
+_WRITES = frozenset(("set", "delete", "list set", "list extend", "list assign", "deque extend", "deque assign", "set assign",
+                     "cell set", "cell delete", "array", "gradient"))
 
 
 class ProgramIn:

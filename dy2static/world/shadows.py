@@ -249,12 +249,15 @@ class ShadowList(list):
         return self.world.shadow(known, self.world.source("len", self.source)) + (list.__len__(self) - known)
 
     def changes(self) -> Iterator[Tuple[str, Any, Any]]:
-        """("extend", None, items) or ("assign", None, items) since the last call."""
+        """("extend", None, items), ("set", index, item) for one item, or ("assign", None, items) since the last call."""
         items = list.copy(self)
         known = self.before
-        if len(items) >= len(known) and all(a is b for a, b in zip(items, known)):
+        differ = [k for k, (a, b) in enumerate(zip(items, known)) if a is not b] if len(items) >= len(known) else [-1]
+        if not differ:
             if len(items) > len(known):
                 yield "extend", None, items[len(known):]
+        elif len(differ) == 1 and len(items) == len(known):
+            yield "set", differ[0], items[differ[0]]
         else:
             yield "assign", None, items
         self.before = items

@@ -485,6 +485,8 @@ def _merge(node: Node, name: str, part: str) -> str:
 
 
 def _finish(node: Node, name: str) -> str:
+    if node.op.name == "sum" and node.outputs[0].dtype.name in _SUFFIXES:
+        return f"summed_{_SUFFIXES[node.outputs[0].dtype.name]}({name})"
     return f"(nan_{name} ? NAN : {name})" if _sees_nan(node) else name
 
 

@@ -591,6 +591,10 @@ D2S_RARE void d2s_raise_divide(void) { volatile double zero = 0, y = 1 / zero; (
 D2S_RARE void d2s_raise_overflow(void) { volatile double big = DBL_MAX, y = big * big; (void)y; }
 D2S_RARE void d2s_raise_invalid(void) { volatile double zero = 0, y = zero / zero; (void)y; }
 
+/* A sum.  Whether NumPy warns of infinities of both signs in one that is NaN depends on the order in which it adds: it decides. */
+D2S_FUNCTION float summed_f32(float y) { if (__builtin_expect(y != y, 0)) d2s_raise_invalid(); return y; }
+D2S_FUNCTION double summed_f64(double y) { if (__builtin_expect(y != y, 0)) d2s_raise_invalid(); return y; }
+
 #define D2S_INT_POWER(T, s, NEGATIVE) \
     D2S_FUNCTION T power_##s(T a, T b) { \
         T y = 1; \

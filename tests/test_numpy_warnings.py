@@ -1,0 +1,103 @@
+"""NumPy's warnings about values that are not finite or at the ends of the range: those that eager gives, forward and backward."""
+import re
+import warnings
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import variable
+
+from dy2static import FallbackWarning, to_static
+
+NAN, INF = np.nan, np.inf
+
+#: What stands among ordinary numbers; huge and tiny ones are those of float32.
+VALUES = {"NaN": [NAN], "infinity": [INF], "minus infinity": [-INF], "both": [INF, -INF], "all": [NAN, INF, -INF],
+          "apart": [INF, NAN, 1, 2, -INF, 3], "zero": [0.0, -0.0], "huge": [3e38, -3e38], "tiny": [1e-38, 1e-42, -1e-42],
+          "one": [1.0, -1.0], "large": [200.0, -200.0, 89.0], "negative": [-3.0, -0.5]}
+
+ELEMENTWISE = ("absolute exp log sqrt rsqrt square tanh sigmoid sin cos tan arcsin arccos arctan sinh cosh log10 log2 log1p expm1 "
+               "erf erfc softplus relu relu6 leaky_relu elu selu hard_sigmoid floor ceil sign crelu").split()
+
+REDUCTIONS = {
+    "sum": F.sum, "mean": F.mean, "sum of rows": lambda x: F.sum(x, axis=1), "mean of columns": lambda x: F.mean(x, axis=0),
+    "max": lambda x: F.max(x, axis=1), "prod": lambda x: F.prod(x, axis=0), "softmax": F.softmax, "log_softmax": F.log_softmax,
+    "logsumexp": lambda x: F.logsumexp(x, axis=1), "cumsum": lambda x: F.cumsum(x, axis=1), "normalize": F.normalize}
+
+ARITHMETIC = {
+    "quotient": lambda x: x / (x * 0.5), "difference": lambda x: x - x * 2, "second power": lambda x: x ** 2, "cube": lambda x: x ** 3,
+    "root": lambda x: x ** 0.5, "power": lambda x: 2 ** x, "maximum": lambda x: F.maximum(x, x * 2), "clip": lambda x: F.clip(x, -1.0, 1.0),
+    "where": lambda x: F.where(x.array > 0, x, x * 2), "arctan2": lambda x: F.arctan2(x, x * 2)}
+
+FUNCTIONS = {**{name: getattr(F, name) for name in ELEMENTWISE}, **REDUCTIONS, **ARITHMETIC}
+
+
+def filled(values, shape=(3, 40)):
+    """Ordinary numbers, and these at the start of a row and spread over another."""
+    x = np.full(shape, 0.5, "f")
+    x[1, :len(values)] = values
+    x[2, ::shape[1] // len(values)][:len(values)] = values
+    return x
+
+
+def said(function, x):
+    """The kinds and texts of the warnings of a call, and of its backward."""
+    x, found = chainer.Variable(x), []
+    for step in ("forward", "backward"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if step == "forward":
+                results = function(x)
+            elif results[0].creator is not None:
+                for y in results:
+                    y.grad = np.ones_like(y.array)
+                F.sum(sum([F.sum(y * 1) for y in results])).backward()
+        found.append({(w.category, _alike(str(w.message))) for w in caught if not issubclass(w.category, FallbackWarning)})
+    return found
+
+
+def _alike(text):
+    """NumPy 2 computes `x ** np.float32(2)` with `power`, where NumPy 1 takes the function that is meant."""
+    return re.sub("square|sqrt|reciprocal", "power", text) if np.__version__ >= "2" else text
+
+
+def compare(function, backend, values=VALUES):
+    static = to_static(function, backend=backend)
+    for _ in range(2):
+        said(static, filled([0.5]))
+    for name in values:
+        assert said(static, filled(VALUES[name])) == said(function, filled(VALUES[name])), name
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numpy(name):
+    function = FUNCTIONS[name]
+    compare(lambda x: [function(x)], "numpy")
+
+
+@pytest.mark.parametrize("names", [("sum",), ("mean",), ("sum of rows", "mean of columns"), ("arcsin", "arccos"), ("softplus", "log"),
+                                   ("softmax", "sqrt", "sigmoid"), ("quotient", "exp")])
+def test_native(names):
+    """Where native code meets such values, NumPy computes, and says so."""
+    functions = [FUNCTIONS[name] for name in names]
+    compare(lambda x: [function(x) for function in functions], "c")
+
+
+def test_sums_in_another_order():
+    """Native code adds in another order than NumPy, and meets NaN before the second infinity, or after it."""
+    static, random = to_static(lambda x: (F.sum(x), F.mean(x * 1.5)), backend="c"), np.random.RandomState(0)
+    static(variable(3, 40)), static(variable(3, 40))
+    seen = set()
+    for _ in range(60):
+        x = random.uniform(-1, 1, (3, 40)).astype("f")
+        x[random.randint(3, size=3), random.randint(40, size=3)] = NAN, INF, -INF
+        with warnings.catch_warnings(record=True) as expected:
+            warnings.simplefilter("always")
+            F.sum(chainer.Variable(x)), F.mean(chainer.Variable(x) * 1.5)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            static(chainer.Variable(x))
+        assert {str(w.message) for w in found} == {str(w.message) for w in expected}
+        seen.add(bool(expected))
+    assert seen == {True, False}
