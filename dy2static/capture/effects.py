@@ -39,7 +39,8 @@ class Effects:
         """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
         self.check()
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
-        if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
+        looks = not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values())))
+        if looks:
             self.store_writes(may_fail=not trusted)
         elif not types_ and self.array_writes.is_ahead:
             self._store(self.array_writes.changes())
@@ -56,6 +57,7 @@ class Effects:
         seen = untouched = None
         if not trusted:
             pure = is_pure(function, (*args, *kwargs.values()))
+            looks = not pure
             seen, untouched = self.unknown.seen(function, args, kwargs, name, pure)
             if not pure:
                 self._note_changes(function, args, kwargs, name, untouched)
@@ -64,7 +66,7 @@ class Effects:
         if seen is not None:
             self.array_writes.returned = name
             flatten, structure, types_ = seen, structure_of(seen.kind), types_of(seen.kind)
-        call = host.Call(target, template[0], template[1], flatten, name, within=within)
+        call = host.Call(target, template[0], template[1], flatten, name, within=within, looks=looks)
         attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
         outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
         for item in (*args, *kwargs.values()) if untouched and not pure else ():
