@@ -65,7 +65,8 @@ class _Search:
                 cell = _overwrite(held, node.attrs["call"].name, self.sources[inputs[0]], key)
                 held[cell] = held.get(cell, set()).union(self.records[v] for v in inputs[1:] if v in self.records)
             else:
-                self._seen(inputs)
+                if node.op is not host_call or node.attrs["call"].keeps:
+                    self._seen(inputs)
                 if _looks(node):
                     self._look(held)
         self._seen([outer.get(v, v) for v in graph.outputs] if outer else ())

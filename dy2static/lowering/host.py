@@ -50,16 +50,16 @@ class Call:
     single: the result is one value, not a tuple or list of values.
     within: ``within(function, args, kwargs)`` calls it from frames at the user's lines; None where nobody would look.
     trusted: its results are of the types that the node says.  A file may say anything.
-    looks: it may read, and keep, what objects of the user's hold.
+    looks: it may read, and keep, what objects of the user's hold.  keeps: it may keep Variables that it is given.
     """
 
-    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single", "within", "trusted", "looks")
+    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single", "within", "trusted", "looks", "keeps")
 
     def __init__(self, function: Any, args: Any, kwargs: Any, flatten: Callable[[Any], List[Any]], name: str,
                  single: bool = False, within: Optional[Callable[[Any, Tuple, Dict[str, Any]], Any]] = None,
-                 trusted: bool = True, looks: bool = True):
+                 trusted: bool = True, looks: bool = True, keeps: bool = True):
         self.function, self.args, self.kwargs, self.flatten, self.name = function, args, kwargs, flatten, name
-        self.single, self.within, self.trusted, self.looks = single, within, trusted, looks
+        self.single, self.within, self.trusted, self.looks, self.keeps = single, within, trusted, looks, keeps
 
     def __repr__(self) -> str:
         return self.name

@@ -69,7 +69,8 @@ class Guard:
     shape, dtype), "same" (expected: another source), "distinct" (source None; expected: sources whose objects all
     differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell),
     "range" (of an array of ints: the least element there may be, and the first there may not be),
-    "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them).
+    "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them),
+    "reports" (source None; expected: sources of objects whose reports a reporter of Chainer's own takes, or none).
     """
 
     source: Optional[Source]
@@ -82,6 +83,8 @@ class Guard:
             return "objects that were different are now one"
         if self.test == "apart":
             return "an array that is written shares memory with another one, or is read-only"
+        if self.test == "reports":
+            return "the current reporter is one of the user's, or does not know an object that reports"
         if self.test == "expr":
             return f"{self.expected[0]} == {self.expected[1]!r}"
         where = self.source.describe()
