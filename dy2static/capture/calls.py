@@ -404,6 +404,7 @@ def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
     if calls.reporting != _reporting():
         calls.capture.abort("values are reported under a reporter or scope that is entered inside the compiled function",
                             hint="enter it around the call")
+    calls.capture.reports.note()
     plain = calls.capture.reports.is_plain(*args, **kwargs)
     return calls.capture.host_call(function, args, kwargs, (), None, plainly=plain)
 

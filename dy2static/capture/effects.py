@@ -69,9 +69,9 @@ class Effects:
         if seen is not None:
             self.array_writes.returned = name
             flatten, structure, types_ = seen, structure_of(seen.kind), types_of(seen.kind)
-        call = host.Call(target, template[0], template[1], flatten, name, within=within, looks=looks,
-                         keeps=chainer.config.keep_graph_on_report if plainly else
-                         not any(function is other for other in KEEPING_NOTHING))
+        keeps = chainer.config.keep_graph_on_report if plainly else not any(function is other for other in KEEPING_NOTHING)
+        call = (host.Report if plainly else host.Call)(target, template[0], template[1], flatten, name, within=within,
+                                                       looks=looks, keeps=keeps)
         attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
         outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
         for item in (*args, *kwargs.values()) if untouched and not pure else ():

@@ -32,6 +32,12 @@ class Reports:
         self.capture = capture
         self.observers: Dict[Source, None] = {}
         self.any = False
+        self.observation: Any = None
+
+    def note(self) -> None:
+        """Something is reported: what takes it must not be read in the function itself."""
+        reporters = chainer.reporter._get_reporters()
+        self.observation = reporters[-1].observation if reporters else None
 
     def is_plain(self, values: Any = None, observer: Any = None, *others: Any) -> bool:
         """Whether a report is such a one, which is then relied on."""
@@ -50,6 +56,9 @@ class Reports:
 
     def guard(self) -> None:
         """Let every call look whether its reporter is a plain one, too."""
+        if self.observation is not None and self.capture.world.has_met(self.observation):
+            self.capture.abort("the observation that `chainer.report` stores in is used in the compiled function",
+                               hint="read it after the call")
         if self.any:
             self.capture.world.guard(None, "reports", tuple(self.observers))
 
@@ -87,7 +96,7 @@ _MARK = host.StateCall(_nothing, (), {}, lambda result: [], "reported")
 def _reported(node: Node) -> Optional[Tuple[Optional[Value], Mapping[str, Any]]]:
     """The observer and the values, of a report that may be late."""
     call = node.attrs.get("call")
-    if not isinstance(call, host.Call) or call.function is not chainer.report or call.looks:
+    if not isinstance(call, host.Report):
         return None
     given = dict(zip(("values", "observer"), call.args), **call.kwargs)
     observer = given.get("observer")

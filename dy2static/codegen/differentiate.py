@@ -124,7 +124,7 @@ class PlannedNodes:
     has_control: whether gradients go through branches or loops.
     """
 
-    def __init__(self, outcome: Outcome, graph: Graph, variables: Collection[EscapingVariable], recompute: Recompute,
+    def __init__(self, outcome: Outcome, graph: Graph, variables: Set[EscapingVariable], recompute: Recompute,
                  namer: Builder):
         position = {value: i for i, value in enumerate(outcome.graph.outputs)}
         self.variables = variables

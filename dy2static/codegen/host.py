@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import itertools
 import types
-from typing import Any, Collection, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 import chainer
 
@@ -44,7 +44,7 @@ class Entry(Guards):
     """
 
     def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], rescue: Sequence[SegmentUse],
-                 left: Collection[EscapingVariable], results: Sequence[str], origins: Mapping[int, Any]):
+                 left: Set[EscapingVariable], results: Sequence[str], origins: Mapping[int, Any]):
         super().__init__(outcome)
         self.uses, self.rescue, self.left = uses, rescue, left
         self.results, self.keep_arena = tuple(results), bool(uses or rescue)
@@ -151,12 +151,16 @@ class Entry(Guards):
             segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
         nowhere = [position[records[k].early] for k in range(len(records))
                    if records[k].early is not None and self._belongs_nowhere(k, self.rescue)]
-        return SalvagePlan(self.forward.__code__, self.results, tuple(segments), tuple(nowhere))
+        entering = dict.fromkeys(item for use in self.rescue for item in use.inputs if item[0] == "variable")
+        leaves = [(item, position[record.value], None if record.early is None else position[record.early])
+                  for item in entering for record in [records[item[1]]] if not record.connected]
+        return SalvagePlan(self.forward.__code__, self.results, tuple(segments), tuple(nowhere), tuple(leaves))
 
     def _variables(self, end: End) -> None:
         self.variable_names = {}
         records = self.outcome.variables
-        wanted, uses = self._needed({("variable", k) for k, record in enumerate(records) if record in end.variables and record in self.left})
+        left = self.left.intersection(end.variables)
+        wanted, uses = self._needed({("variable", k) for k, record in enumerate(records) if record in left})
         present = {k for kind, k in wanted if kind == "variable"}
         optional = {("variable", k) for k in present if records[k] not in end.variables}
         for k in sorted(present):

@@ -71,6 +71,12 @@ class Call:
         return self.flatten(function(*fill(self.args, operands), **fill(self.kwargs, operands)))
 
 
+class Report(Call):
+    """``chainer.report`` to a reporter of Chainer's own: it stores values by their names, and cannot fail."""
+
+    __slots__ = ()
+
+
 class StateCall(Call):
     """What no code of the user's asked for: storing what was written, or making a Variable, before a host call looks."""
 
