@@ -397,6 +397,10 @@ _NO_RESULT = frozenset((print, chainer.report, time.sleep, *_LOGGING))
 HARMLESS = tuple(_NO_RESULT | TEXT | frozenset((id,)))
 
 
+#: Of these, those that do not even keep their arguments.
+KEEPING_NOTHING = (print, time.sleep, id, *TEXT)
+
+
 def writable_cells(function: types.FunctionType) -> Tuple[Any, ...]:
     """The closure cells that the code of a function assigns."""
     written = set()
@@ -418,7 +422,9 @@ def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
     if calls.reporting != _reporting():
         calls.capture.abort("values are reported under a reporter or scope that is entered inside the compiled function",
                             hint="enter it around the call")
-    return _host_without_result(calls, function, *args, **kwargs)
+    calls.capture.reports.note()
+    plain = calls.capture.reports.is_plain(*args, **kwargs)
+    return calls.capture.host_call(function, args, kwargs, (), None, plainly=plain)
 
 
 def _reporting() -> Tuple:

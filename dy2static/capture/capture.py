@@ -45,6 +45,7 @@ from .imports import Imports
 from .index_ranges import IndexRanges
 from .materialise import Materialiser
 from .number_checks import NumberChecks
+from .reports import Reports
 from .staged_functions import ShadowCell, StagedFunctions
 from .twins import Twins
 
@@ -77,6 +78,7 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
         self.array_writes = ArrayWrites(self)
         self.staging = Staging(self)
         self.unknown = HostResults(observed)
+        self.reports = Reports(self)
         self.observed, self.start_config = observed, dict(start_config)
         self.entries = ConfigEntries(self.world)
         self.inputs: List[Input] = []
@@ -125,8 +127,9 @@ class Capture(Expressions, Applying, Effects, StagedFunctions):
             self.staging.path = path
             return self._leaf(lambda: self.callee(function)(*shadows, **keywords))
         with building(self.builder):
-            ends = Forks(self, call).ends()
+            ends = self.reports.settle(Forks(self, call).ends())
             world.finish()
+            self.reports.guard()
             self.array_writes.check_apart()
         inputs = {item.value for item in self.inputs}
         outputs = tuple(dict.fromkeys(v for end in ends for v in end.values() if v not in inputs))

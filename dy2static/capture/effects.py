@@ -30,7 +30,7 @@ from ..world.protection import is_protected
 from ..world.shadows import ShadowList, ShadowSet
 from ..world.sources import Source
 from ..world.trust import is_immutable, is_left_alone, is_library
-from .calls import HARMLESS, writable_cells
+from .calls import HARMLESS, KEEPING_NOTHING, writable_cells
 from .host_results import is_pure, structure_of, types_of
 
 
@@ -38,11 +38,15 @@ class Effects:
     """Of a `Capture`: host calls, writes and escaping Variables."""
 
     def host_call(self, function: Any, args: Tuple, kwargs: Mapping[str, Any], types_: Optional[Tuple] = None,
-                  structure: Any = stand_ins.LEAF, name: str = "") -> Any:
-        """Leave a call to the host: it runs at every call of the program, here in the order of effects."""
+                  structure: Any = stand_ins.LEAF, name: str = "", plainly: bool = False) -> Any:
+        """Leave a call to the host: it runs at every call of the program, here in the order of effects.
+
+        plainly: it cannot fail, and neither looks at the objects that it gets nor keeps the Variables: see `Reports`.
+        """
         self.check()
         trusted = types_ is not None or any(function is harmless for harmless in HARMLESS)
-        if not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))):
+        looks = not plainly and (not trusted or any(map(self.materialiser.exposes, (*args, *kwargs.values()))))
+        if looks:
             self.store_writes(may_fail=not trusted)
         elif not types_ and self.array_writes.is_ahead:
             self._store(self.array_writes.changes())
@@ -63,6 +67,7 @@ class Effects:
         seen = untouched = None
         if not trusted:
             pure = is_pure(function, (*args, *kwargs.values()))
+            looks = not pure
             seen, untouched = self.unknown.seen(function, args, kwargs, name, pure)
             if not pure:
                 self._note_changes(function, args, kwargs, name, untouched)
@@ -71,7 +76,9 @@ class Effects:
         if seen is not None:
             self.array_writes.returned = name
             flatten, structure, types_ = seen, structure_of(seen.kind), types_of(seen.kind)
-        call = host.Call(target, template[0], template[1], flatten, name, within=within)
+        keeps = chainer.config.keep_graph_on_report if plainly else not any(function is other for other in KEEPING_NOTHING)
+        call = (host.Report if plainly else host.Call)(target, template[0], template[1], flatten, name, within=within,
+                                                       looks=looks, keeps=keeps)
         attrs = {"call": call, "types": (Dynamic(),) if types_ is None else types_}
         outputs = self.builder.add(host.host_call, tuple(operands), attrs, name=identifier(name))
         for item in (*args, *kwargs.values()) if untouched and not pure else ():
@@ -130,6 +137,7 @@ class Effects:
         """Put pending writes into the program here, before something that could look, or fail."""
         if may_fail and self.is_protected():
             self.abort("something that may fail at run time stands inside a `try` or `with`", hint="move it out of that block")
+        self.reports.mark()
         if self.builder is not self.root:
             self._store_outside()
         self._store(self._changes())

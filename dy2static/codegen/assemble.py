@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..ir.graph import Graph, Value
 from ..lowering.host import StateCall
 from ..runtime.program import Program
 from ..runtime.segment import Segment
 from ..world.outcome import Outcome
-from .differentiate import Differentiation, PlannedSegment, footprint_of, pool_of
+from .differentiate import Differentiation, PlannedNodes, PlannedSegment, footprint_of, pool_of
 from .guards import Guards, compile_diagnosis
 from .host import Entry, SegmentUse, compile_entry
 from .numpy_function import NumpyFunction
@@ -20,9 +20,10 @@ def assemble(outcome: Outcome, nodes: Differentiation, forward: NumpyFunction) -
     graph = nodes.graph
     results = {v: k for k, v in reversed(list(enumerate([*graph.outputs, *nodes.saved])))}
     pool = pool_of(forward)
-    wiring = _Wiring(outcome, graph, nodes, results)
-    uses = [wiring.use(k, planned) for k, planned in enumerate(nodes.segments)]
-    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, forward.results, forward.origins))
+    uses = _Wiring(outcome, graph, nodes.nodes, results).uses()
+    rescue = uses if nodes.rescue is nodes.nodes else _Wiring(outcome, graph, nodes.rescue, results).uses()
+    call, text = compile_entry(Entry(outcome, forward.bind(), pool, uses, rescue, nodes.nodes.variables, forward.results,
+                                     forward.origins))
     counts = {"segments": len(uses), **_counts(outcome.graph), "native": forward.native_nodes}
     size = sum(int(node.attrs["value"].nbytes) for node in graph.walk() if node.op.name == "constant")
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
@@ -60,15 +61,18 @@ class _Diagnosis:
 class _Wiring:
     """Where the inputs, outputs and held values of the segments of one program are."""
 
-    def __init__(self, outcome: Outcome, graph: Graph, nodes: Differentiation, results: Dict[Value, int]):
-        self.outcome, self.results, self.count = outcome, results, len(nodes.segments)
+    def __init__(self, outcome: Outcome, graph: Graph, nodes: PlannedNodes, results: Dict[Value, int]):
+        self.outcome, self.results, self.segments, self.count = outcome, results, nodes.segments, len(nodes.segments)
         position = {value: i for i, value in enumerate(outcome.graph.outputs)}
         self.variable = {position[r.value]: k for k, r in enumerate(outcome.variables)}
         self.leaf = {v: next(k for i, k in self.variable.items() if graph.outputs[i] is v) for v in nodes.leaves}
         self.made: Dict[Tuple[int, int], Tuple] = {}
 
-    def use(self, number: int, planned: PlannedSegment) -> SegmentUse:
-        """The wiring of one segment; earlier ones must have been wired before."""
+    def uses(self) -> List[SegmentUse]:
+        """The wiring of all segments."""
+        return [self._use(k, planned) for k, planned in enumerate(self.segments)]
+
+    def _use(self, number: int, planned: PlannedSegment) -> SegmentUse:
         part, plan = planned.part, planned.plan
         origins = dict(zip(part.graph.inputs, part.inputs))
         outputs = [self._output(number, j, index, part.graph.outputs[j]) for j, index in enumerate(part.outputs)]

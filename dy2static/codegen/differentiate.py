@@ -19,10 +19,11 @@ from ..runtime.collection import uncollected
 from ..runtime.segment import ArenaPool, BackwardProgram, Footprint, Segment
 from ..runtime.warming import Steps, finished
 from ..world.aborts import CaptureAborted
-from ..world.outcome import Outcome
+from ..world.outcome import EscapingVariable, Outcome
 from .backends import Emission
 from .extents import extents_of
 from .numpy_function import NumpyFunction
+from .survivors import survivors
 
 
 class SegmentPlan:
@@ -114,18 +115,65 @@ def _reaching(graph: Graph, active: Set[Value]) -> Set[Value]:
     return found
 
 
+class PlannedNodes:
+    """The FunctionNodes that some of the Variables of a call need.
+
+    variables: those Variables.
+    leaves: values of Variables made inside that the user can get hold of: inputs of nodes, where no gradient passes.
+    segments: in an order in which each only reads from earlier ones.
+    has_control: whether gradients go through branches or loops.
+    """
+
+    def __init__(self, outcome: Outcome, graph: Graph, variables: Set[EscapingVariable], recompute: Recompute,
+                 namer: Builder):
+        position = {value: i for i, value in enumerate(outcome.graph.outputs)}
+        self.variables = variables
+        records = [r for r in outcome.variables if r in variables]
+        escaping = [position[r.value] for r in records if r.connected]
+        self.leaves = tuple(dict.fromkeys(graph.outputs[position[r.value]] for r in records
+                                          if not r.connected and r.requires_grad))
+        inputs = [graph.inputs[i] for i, item in enumerate(outcome.inputs) if item.requires_grad]
+        active = active_values(graph, [*inputs, *self.leaves])
+        self.inside = {v: Value(v.type, namer.fresh(f"{v.name}_inside")) for v in self.leaves}
+        leaves = set(self.leaves)
+        cut = graph.with_(inputs=graph.inputs + self.leaves, nodes=tuple(
+            _renamed(node, self.inside) for node in graph.nodes if not node.outputs or not leaves.issuperset(node.outputs)))
+        parts = passes.segments(cut, escaping, active)
+        if isinstance(recompute, int):
+            recompute //= max(len(parts), 1)
+        fixed = _written(outcome, graph) if recompute != "none" else frozenset()
+        self.segments = [PlannedSegment(part, active, recompute, fixed, namer) for part in parts]
+        self.has_control = any(node.regions and not active.isdisjoint(node.outputs) for node in graph.nodes)
+        if any(k is None and not isinstance(v.type, Tensor) for item in self.segments
+               for k, v in zip(item.part.outputs, item.part.graph.outputs)):
+            raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "
+                                 "which leaves the compiled function, too")
+
+    def saved(self) -> List[Value]:
+        """What the nodes keep or pass on, besides the outputs of the graph."""
+        return [v for item in self.segments for v in (*item.plan.saved, *item.part.graph.outputs, *item.borrowed)]
+
+    def augmented(self, graph: Graph) -> Graph:
+        """The graph with the branches and loops that the segments need."""
+        names = {new: old for old, new in self.inside.items()}
+        new = {names.get(v, v): node for item in self.segments for node in item.plan.graph.nodes if node.regions
+               for v in node.outputs}
+        return graph.with_(nodes=tuple(_renamed(next((new[v] for v in node.outputs if v in new), node), names)
+                                       for node in graph.nodes))
+
+
 class Differentiation(NamedTuple):
     """The FunctionNodes of a program.
 
     graph: the forward, whose branches and loops also give what the gradients read.
-    leaves: values of Variables made inside that the user can get hold of: inputs of nodes, where no gradient passes.
-    segments: in an order in which each only reads from earlier ones.
+    nodes: those of a call that succeeds, for the Variables that are still somebody's then.
+    rescue: those of a call that fails, for all Variables that it may have handed out by then.
     saved: what the forward returns besides its outputs, because a node keeps it or passes it on.
     """
 
     graph: Graph
-    leaves: Tuple[Value, ...]
-    segments: List[PlannedSegment]
+    nodes: PlannedNodes
+    rescue: PlannedNodes
     saved: Tuple[Value, ...]
 
 
@@ -134,27 +182,12 @@ def differentiate(outcome: Outcome, graph: Graph, recompute: Recompute = "none")
 
     recompute: see `passes.Saving`; of several nodes each has a part of a number of bytes.
     """
-    position = {value: i for i, value in enumerate(outcome.graph.outputs)}
-    escaping = [position[r.value] for r in outcome.variables if r.connected]
-    leaves = tuple(dict.fromkeys(graph.outputs[position[r.value]] for r in outcome.variables
-                                 if not r.connected and r.requires_grad))
-    inputs = [graph.inputs[i] for i, item in enumerate(outcome.inputs) if item.requires_grad]
-    active = active_values(graph, [*inputs, *leaves])
-    namer = continue_graph(graph)
-    inside = {v: Value(v.type, namer.fresh(f"{v.name}_inside")) for v in leaves}
-    cut = graph.with_(inputs=graph.inputs + leaves, nodes=tuple(
-        _renamed(node, inside) for node in graph.nodes if not node.outputs or not set(leaves).issuperset(node.outputs)))
-    parts = passes.segments(cut, escaping, active)
-    if isinstance(recompute, int):
-        recompute //= max(len(parts), 1)
-    fixed = _written(outcome, graph) if recompute != "none" else frozenset()
-    planned = [PlannedSegment(part, active, recompute, fixed, namer) for part in parts]
-    if any(k is None and not isinstance(v.type, Tensor) for item in planned
-           for k, v in zip(item.part.outputs, item.part.graph.outputs)):
-        raise CaptureAborted("a gradient that is taken inside goes through a loop on array values that leads to a Variable "
-                             "which leaves the compiled function, too")
-    saved = dict.fromkeys(v for item in planned for v in (*item.plan.saved, *item.part.graph.outputs, *item.borrowed))
-    return Differentiation(_augmented(graph, planned, {new: old for old, new in inside.items()}), leaves, planned, tuple(saved))
+    variables, namer = set(outcome.variables), continue_graph(graph)
+    make = functools.partial(PlannedNodes, outcome, graph, recompute=recompute, namer=namer)
+    left, rescue = survivors(outcome), make(variables=variables)
+    # of branches and loops, the forward keeps one kind of tape
+    nodes = rescue if left == variables or rescue.has_control else make(variables=left)
+    return Differentiation(nodes.augmented(graph), nodes, rescue, tuple(dict.fromkeys(nodes.saved() + rescue.saved())))
 
 
 def _written(outcome: Outcome, graph: Graph) -> Set[Value]:
@@ -169,13 +202,6 @@ def _written(outcome: Outcome, graph: Graph) -> Set[Value]:
 def _renamed(node: Node, names: Mapping[Value, Value]) -> Node:
     """The node with other values for some of its outputs."""
     return replace(node, outputs=tuple(names.get(v, v) for v in node.outputs)) if names.keys() & set(node.outputs) else node
-
-
-def _augmented(graph: Graph, planned: Sequence[PlannedSegment], names: Mapping[Value, Value]) -> Graph:
-    """The graph with the branches and loops that the segments need.  names: the values of the graph for some of theirs."""
-    new = {names.get(v, v): node for item in planned for node in item.plan.graph.nodes if node.regions for v in node.outputs}
-    return graph.with_(nodes=tuple(_renamed(next((new[v] for v in node.outputs if v in new), node), names)
-                                   for node in graph.nodes))
 
 
 @uncollected()

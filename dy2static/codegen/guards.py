@@ -15,6 +15,7 @@ from ..pyast.loader import compile_text
 from ..runtime import definitions
 from ..runtime.definitions import Definitions
 from ..runtime.program import GUARD_ERRORS, MISS
+from ..runtime.reports import reports_plainly
 from ..symbolic.writes import overlap
 from ..world.outcome import Outcome
 from ..world.settings import settings_differ, settings_of
@@ -109,6 +110,8 @@ class Guards:
         if test == "distinct":
             ids = ", ".join(f"id({self.path(s)})" for s in expected)
             return f"len({{{ids}}}) != {len(expected)}"
+        if test == "reports":
+            return f"not {self.constant(reports_plainly, 'reports')}({', '.join([self.path(s) for s in expected])})"
         if test == "apart":
             written, others = [f"({commas([self.path(s) for s in sources])})" for sources in expected]
             return f"{self.constant(overlap, 'overlap')}({written}, {others})"

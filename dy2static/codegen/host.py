@@ -17,7 +17,7 @@ from ..runtime.node import connect_nowhere, connect_some, store_gradient
 from ..runtime.salvage import SalvagePlan, SegmentWiring, salvage
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
-from ..world.outcome import Build, End, Outcome, Write, walk
+from ..world.outcome import Build, End, EscapingVariable, Outcome, Write, walk
 from .guards import Guards, commas
 from .updates import MOST_TRIES, updates
 
@@ -40,13 +40,15 @@ class Entry(Guards):
     """Writes the entry function of one outcome.
 
     forward: the compiled forward, ``forward(arena, *inputs) -> (outputs..., saved...)``; pool: its arenas or None.
+    uses: the segments of a call that succeeds, which leaves the Variables ``left`` behind; rescue: those of one that fails.
     results: what the forward calls each of its results.  origins: the user's place for each of its lines.
     """
 
-    def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], results: Sequence[str],
-                 origins: Mapping[int, Any]):
+    def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], rescue: Sequence[SegmentUse],
+                 left: Set[EscapingVariable], results: Sequence[str], origins: Mapping[int, Any]):
         super().__init__(outcome)
-        self.uses, self.results, self.keep_arena = uses, tuple(results), bool(uses)
+        self.uses, self.rescue, self.left = uses, rescue, left
+        self.results, self.keep_arena = tuple(results), bool(uses or rescue)
         self.forward, self.pool = forward, pool
         self.namespace.update({
             "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": node.make_variable,
@@ -134,7 +136,7 @@ class Entry(Guards):
         position = {value: k for k, value in reversed(list(enumerate(self.outcome.graph.outputs)))}
         records = self.outcome.variables
         segments = []
-        for use in self.uses:
+        for use in self.rescue:
             inputs = [("name", self.path(self.outcome.inputs[item[1]].source)) if item[0] == "input" else
                       ("made", tuple(item)) for item in use.inputs]
             held = [("result", k) if kind == "result" else
@@ -148,13 +150,17 @@ class Entry(Guards):
                     record = records[output[1]]
                     outputs.append((position[record.value], tuple([position[v] for v in record.early]), output))
             segments.append(SegmentWiring(use.segment, tuple(inputs), tuple(held), tuple(outputs)))
-        nowhere = [position[v] for k in range(len(records)) if self._belongs_nowhere(k) for v in records[k].early]
-        return SalvagePlan(self.forward.__code__, self.results, tuple(segments), tuple(nowhere))
+        nowhere = [position[v] for k in range(len(records)) if self._belongs_nowhere(k, self.rescue) for v in records[k].early]
+        entering = dict.fromkeys(item for use in self.rescue for item in use.inputs if item[0] == "variable")
+        leaves = [(item, position[record.value], tuple([position[v] for v in record.early]))
+                  for item in entering for record in [records[item[1]]] if not record.connected]
+        return SalvagePlan(self.forward.__code__, self.results, tuple(segments), tuple(nowhere), tuple(leaves))
 
     def _variables(self, end: End) -> None:
         self.variable_names = {}
         records = self.outcome.variables
-        wanted, uses = self._needed({("variable", k) for k, record in enumerate(records) if record in end.variables})
+        left = self.left.intersection(end.variables)
+        wanted, uses = self._needed({("variable", k) for k, record in enumerate(records) if record in left})
         present = {k for kind, k in wanted if kind == "variable"}
         optional = {("variable", k) for k in present if records[k] not in end.variables}
         for k in sorted(present):
@@ -166,13 +172,13 @@ class Entry(Guards):
             self.lines.append(f"v{k} = {made}{f' if {text} is not None else None' if ('variable', k) in optional else ''}")
         for use in uses:
             self._connect(use, wanted, optional)
-        self.lines += [f"connect_nowhere(v{k})" for k in sorted(present) if self._belongs_nowhere(k)]
+        self.lines += [f"connect_nowhere(v{k})" for k in sorted(present) if self._belongs_nowhere(k, self.uses)]
 
-    def _belongs_nowhere(self, k: int) -> bool:
+    def _belongs_nowhere(self, k: int, uses: Sequence[SegmentUse]) -> bool:
         """Whether an escaping Variable is no leaf though no segment makes it."""
         record = self.outcome.variables[k]
         return record.connected and record.requires_grad and record.value.type.dtype.kind == "f" and not any(
-            output[:2] == ("variable", k) for use in self.uses for output in use.outputs)
+            output[:2] == ("variable", k) for use in uses for output in use.outputs)
 
     def _needed(self, wanted: Set[Tuple]) -> Tuple[Set[Tuple], List[SegmentUse]]:
         """The Variables, also hidden ones, and the segments that these Variables need, themselves included."""

@@ -124,6 +124,8 @@ class _Restriction:
         if test == "apart":
             written, others = map(self._kept, expected)
             return Guard(None, test, (written, others)) if written else None
+        if test == "reports":
+            return Guard(None, test, self._kept(expected))
         if guard.source is None:
             return guard
         if self._is_left_out(guard.source) is not None or test == "same" and self._is_left_out(expected) is not None:

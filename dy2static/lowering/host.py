@@ -50,14 +50,16 @@ class Call:
     single: the result is one value, not a tuple or list of values.
     within: ``within(function, args, kwargs)`` calls it from frames at the user's lines; None where nobody would look.
     trusted: its results are of the types that the node says.  A file may say anything.
+    looks: it may read, and keep, what objects of the user's hold.  keeps: it may keep Variables that it is given.
     """
 
-    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single", "within", "trusted")
+    __slots__ = ("function", "args", "kwargs", "flatten", "name", "single", "within", "trusted", "looks", "keeps")
 
     def __init__(self, function: Any, args: Any, kwargs: Any, flatten: Callable[[Any], List[Any]], name: str,
-                 single: bool = False, within: Optional[Callable[[Any, Tuple, Dict[str, Any]], Any]] = None, trusted: bool = True):
+                 single: bool = False, within: Optional[Callable[[Any, Tuple, Dict[str, Any]], Any]] = None,
+                 trusted: bool = True, looks: bool = True, keeps: bool = True):
         self.function, self.args, self.kwargs, self.flatten, self.name = function, args, kwargs, flatten, name
-        self.single, self.within, self.trusted = single, within, trusted
+        self.single, self.within, self.trusted, self.looks, self.keeps = single, within, trusted, looks, keeps
 
     def __repr__(self) -> str:
         return self.name
@@ -67,6 +69,12 @@ class Call:
         if self.within is not None:
             return self.flatten(self.within(function, fill(self.args, operands), fill(self.kwargs, operands)))
         return self.flatten(function(*fill(self.args, operands), **fill(self.kwargs, operands)))
+
+
+class Report(Call):
+    """``chainer.report`` to a reporter of Chainer's own: it stores values by their names, and cannot fail."""
+
+    __slots__ = ()
 
 
 class StateCall(Call):

@@ -25,12 +25,14 @@ class SalvagePlan(NamedTuple):
     """results: the local of the forward function that holds each result.  segments: in order.
 
     nowhere: indexes of Variables that belong to no segment, and are no leaves.
+    leaves: (key, index of the array, indexes of the Variable) of Variables made inside that segments start from.
     """
 
     code: Any
     results: Tuple[str, ...]
     segments: Tuple[SegmentWiring, ...]
     nowhere: Tuple[int, ...]
+    leaves: Tuple[Tuple[Any, int, Tuple[int, ...]], ...]
 
 
 def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, lease: Optional[ArenaLease]) -> None:
@@ -38,6 +40,10 @@ def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, l
     local = _forward_locals(error, plan.code)
     results = [local.get(name) for name in plan.results]
     made: Dict[Any, Any] = {}
+
+    def variable(array: int, early: Tuple[int, ...]) -> Any:
+        found = next((results[k] for k in early if results[k] is not None), None)
+        return make_variable(results[array], True) if found is None and results[array] is not None else found
 
     def value(part: Tuple[str, Any]) -> Any:
         kind, key = part
@@ -47,15 +53,14 @@ def salvage(error: BaseException, scope: Mapping[str, Any], plan: SalvagePlan, l
             return made.get(key)
         return scope[key]._node if kind == "node" else scope[key]
 
+    for key, array, early in plan.leaves:
+        made[key] = variable(array, early)
     for segment, inputs, held, outputs in plan.segments:
         entering = [value(part) for part in inputs]
         variables: List[Any] = []
         for array, early, key in outputs:
-            variable = next((results[k] for k in early if results[k] is not None), None)
-            if variable is None and results[array] is not None:
-                variable = make_variable(results[array], True)
-            made[key] = variable
-            variables.append(variable)
+            made[key] = variable(array, early)
+            variables.append(made[key])
         if any(v is not None for v in variables):
             parts = tuple([value(part) for part in held])
             for part in parts:

@@ -70,7 +70,8 @@ class Guard:
     differ), "expr" (expected: text over bound numbers, and its value), "unbound" (an empty closure cell),
     "range" (of an array of ints: the least element there may be, and the first there may not be),
     "apart" (source None; expected: sources of arrays that are written, and of others, which share no memory with them),
-    "definitions" (source None; expected: `Definitions`, of classes and library functions).
+    "definitions" (source None; expected: `Definitions`, of classes and library functions),
+    "reports" (source None; expected: sources of objects whose reports a reporter of Chainer's own takes, or none).
     """
 
     source: Optional[Source]
@@ -85,6 +86,8 @@ class Guard:
             return "an array that is written shares memory with another one, or is read-only"
         if self.test == "definitions":
             return self.expected.difference() or "a class or a function of a library was replaced"
+        if self.test == "reports":
+            return "the current reporter is one of the user's, or does not know an object that reports"
         if self.test == "expr":
             return f"{self.expected[0]} == {self.expected[1]!r}"
         where = self.source.describe()

@@ -241,6 +241,11 @@ class World(Objects):
         """The object of the user's that a shadow or a symbolic value stands for."""
         return next(real for real, known, _ in self._memo.values() if known is made)
 
+    def has_met(self, real: Any) -> bool:
+        """Whether there is a shadow or a symbolic value of this object."""
+        known = self._memo.get(id(real))
+        return known is not None and known[0] is real
+
     # --- at the end ---------------------------------------------------------------------------------------------
 
     def finish(self) -> None:

@@ -1,0 +1,155 @@
+"""What a call reports with ``chainer.report``: like what it writes, late, and only what nothing is written over.
+
+That holds where the current reporter is Chainer's own, which is guarded: it keeps copies of Variables, and looks at nothing.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+
+import chainer
+
+from ..ir.graph import Node, Value
+from ..lowering import host
+from ..passes.effects import must_run
+from ..runtime.node import make_variable
+from ..runtime.reports import reports_plainly
+from ..symbolic.values import SymbolicScalar, SymbolicVariable
+from ..world.outcome import End, EscapingVariable, walk
+from ..world.shadows import ShadowBase, origin_of
+from ..world.sources import Source
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class Reports:
+    """The reports of one capture that are certain to do no more than store their values.
+
+    observers: the paths of the objects that report.
+    """
+
+    def __init__(self, capture: Any):
+        self.capture = capture
+        self.observers: Dict[Source, None] = {}
+        self.any = False
+        self.observation: Any = None
+
+    def note(self) -> None:
+        """Something is reported: what takes it must not be read in the function itself."""
+        reporters = chainer.reporter._get_reporters()
+        self.observation = reporters[-1].observation if reporters else None
+
+    def is_plain(self, values: Any = None, observer: Any = None, *others: Any) -> bool:
+        """Whether a report is such a one, which is then relied on."""
+        if others or type(values) is not dict or not all(type(key) is str for key in values) or \
+                not all(map(_is_plain_value, values.values())):
+            return False
+        source = origin_of(observer) if isinstance(observer, ShadowBase) else None
+        if (source is None) is not (observer is None):
+            return False
+        if not reports_plainly(*([] if source is None else [self.capture.world.real_of(observer)])):
+            return False
+        self.any = True
+        if source is not None:
+            self.observers[source] = None
+        return True
+
+    def guard(self) -> None:
+        """Let every call look whether its reporter is a plain one, too."""
+        if self.observation is not None and self.capture.world.has_met(self.observation):
+            self.capture.abort("the observation that `chainer.report` stores in is used in the compiled function",
+                               hint="read it after the call")
+        if self.any:
+            self.capture.world.guard(None, "reports", tuple(self.observers))
+
+    def mark(self) -> None:
+        """What follows in the graph may look, or fail: what is reported before stays before it."""
+        if self.any and self.capture.builder is self.capture.root:
+            self.capture.builder.add(host.host_call, (), {"call": _MARK, "types": ()}, name="reported")
+
+    def settle(self, ends: Tuple[End, ...]) -> Tuple[End, ...]:
+        """Put the reports of the finished graph where they are needed first, and leave out those that are overwritten."""
+        nodes, root = self.capture.root.nodes, self.capture.root
+        if len(ends) == 1:
+            nodes = _late_variables(_late_reports(nodes))
+        made = {v for node in nodes for v in node.outputs}
+        unseen = {r for end in ends for r in end.variables if r.early and len(ends) == 1 and made.isdisjoint(r.early)}
+        for record in unseen:
+            record.early = ()
+        root.nodes = [node for node in nodes if node.attrs.get("call") is not _MARK]
+        return tuple([_without(end, unseen) for end in ends])
+
+
+def _is_plain_value(item: Any) -> bool:
+    if isinstance(item, SymbolicVariable):
+        return "source" not in item.__dict__ and "choice" not in item.__dict__
+    return type(item) is SymbolicScalar or type(item) in _PLAIN
+
+
+def _nothing() -> None:
+    """Does nothing."""
+
+
+_MARK = host.StateCall(_nothing, (), {}, lambda result: [], "reported")
+
+
+def _reported(node: Node) -> Optional[Tuple[Optional[Value], Mapping[str, Any]]]:
+    """The observer and the values, of a report that may be late."""
+    call = node.attrs.get("call")
+    if not isinstance(call, host.Report):
+        return None
+    given = dict(zip(("values", "observer"), call.args), **call.kwargs)
+    observer = given.get("observer")
+    return None if observer is None else node.inputs[observer.index], given["values"]
+
+
+def _late_reports(nodes: List[Node]) -> List[Node]:
+    """The nodes with reports just before what may look or fail, or at the end; of equal ones the last, in the first one's place."""
+    found: List[Node] = []
+    waiting: List[Node] = []
+    for node in nodes:
+        if _reported(node) is not None:
+            if any(_may_clash(known, node) for known in waiting):
+                found += waiting
+                waiting.clear()
+            place = next((i for i, known in enumerate(waiting) if _is_over(known, node)), len(waiting))
+            waiting[place:place + 1] = [node]
+            continue
+        if node.attrs.get("call") is _MARK or node.regions and must_run(node):
+            found += waiting
+            waiting.clear()
+        found.append(node)
+    return found + waiting
+
+
+def _is_over(known: Node, node: Node) -> bool:
+    """Whether a report stores under the names of another one, in the same order."""
+    (other, names), (observer, values) = _reported(known), _reported(node)
+    return other is observer and tuple(names) == tuple(values)
+
+
+def _may_clash(known: Node, node: Node) -> bool:
+    """Whether reports may share some names.  Those of two objects do if these are known by one name, or by parts of it."""
+    (other, names), (observer, values) = _reported(known), _reported(node)
+    if _is_over(known, node):
+        return False
+    return not values.keys().isdisjoint(names) or other is not observer and any("/" in name for name in (*names, *values))
+
+
+def _late_variables(nodes: List[Node]) -> List[Node]:
+    """The nodes with Variables made just before somebody gets them, and those that nobody gets left out."""
+    found: List[Node] = []
+    waiting: Dict[Value, Node] = {}
+    for node in nodes:
+        if getattr(node.attrs.get("call"), "function", None) is make_variable:
+            waiting[node.outputs[0]] = node
+            continue
+        found += [waiting.pop(v) for v in dict.fromkeys(node.inputs) if v in waiting]
+        found.append(node)
+    return found
+
+
+def _without(end: End, unseen: Set[EscapingVariable]) -> End:
+    """The end without Variables that only overwritten reports had."""
+    built = {part.parts[0] for whole in end.builds for part in walk(whole) if part.kind == "variable"}
+    return replace(end, variables=tuple([record for record in end.variables if record in built or record not in unseen]))
