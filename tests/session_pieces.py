@@ -560,7 +560,7 @@ class Table_k:
         return [getattr(self, name, None) for name in self.names]
 table_k = Table_k()
 ---
-r = (table_k.read(), hasattr(table_k, "mid"), sorted(k for k in vars(Table_k) if not k.startswith("__")))
+r = (table_k.read(), hasattr(table_k, "mid"))
 ---
 M.Table_k.low = <<num>>
 M.Table_k.names.append("mid")
@@ -569,6 +569,14 @@ M.table_k.high = <<num>>
 M.Table_k.names = ("high",)
 del M.Table_k.mid
 setattr(M.Table_k, "low", property(lambda self: 4))
+=== class_vars classes
+class Vars_k:
+    low = 1
+---
+r = sorted(k for k in <<vars(Vars_k)|Vars_k.__dict__|dir(Vars_k)>> if not k.startswith("__"))
+---
+M.Vars_k.mid = 3
+del M.Vars_k.low
 === slots classes
 class Slots_k:
     __slots__ = ("v", "w")

@@ -36,6 +36,10 @@ import chainer.links as L
 """
 
 _SMALL = ("0", "1", "2", "3", "-1", "0.5", "2.0", "5")
+_INTS = ("1", "2", "3", "4", "5", "0", "-1"), ("7", "100", "127", "128", "200", "-200", "256", "40000", "70000", "-70000", "2**31", "2**40",
+                                             "2**63", "2**64", "-2**31 - 1", "-129", "16777217", "True")
+_FLOATS = ("0.5", "1.5", "2.0", "3.0", "-1.0", "0.25"), ("0.0", "-0.0", "1e5", "65520.0", "1e39", "-1e39", "1e-46", "1e300", "1e16", "0.1",
+                                                        "float('nan')", "float('inf')", "7.0")
 _WIDE = ("7", "100", "200", "-200", "40000", "70000", "-70000", "2**31", "-2**31 - 1", "2**40", "2**63", "2**64", "1e5", "1e39", "-1e39",
          "1e-46", "1e300", "-0.0", "0.0", "1.0", "3.0", "0.1", "1e16", "2.5", "float('nan')", "float('inf')", "True", "False",
          "np.float32(1.5)", "np.float64(2.5)", "np.int8(3)", "np.int64(70000)", "256", "-129", "65504", "65520.0", "16777217")
@@ -103,16 +107,18 @@ class Session:
     def __init__(self, seed: int, only: Sequence[str] = ()):
         self.seed, self.random = seed, random.Random(seed)
         known = [p for p in PIECES.values() if not only or p.name in only or set(only) & set(p.tags)]
-        count = min(self.random.choice((1, 1, 2, 2, 2, 3, 3, 4)), len(known))
+        count = min(self.random.choice((1, 1, 1, 2, 2, 2, 3)), len(known))
         self.pieces = self.random.sample(known, count)
         self.names = tuple(piece.name for piece in self.pieces)
+        self.style = self.pick(_INTS, _INTS, _FLOATS, (_SMALL, _WIDE))
+        self.width = 0.1                                # how often numbers are out of the ordinary
+        self.moving = self.pick(0.1, 0.4, 0.8)          # how often arguments are new
         self.definitions: Dict[str, List[str]] = {"main": [], "lib": []}
         self.body: List[str] = []
         self.changes: List[Tuple[int, str]] = []
         for number, piece in enumerate(self.pieces):
             self._add(number, piece)
         self.how = self.pick("function", "function", "decorated", "class", "link", "method")
-        self.numbers = [self._number() for _ in range(4)]
         self.texts = ["'a'", "'a'", "'b'", "''", *[f"'batch{i}'" for i in range(3)]]
         self.steps = self._steps()
         results = ", ".join(["h", *[f"r_{i}" for i in range(count)]])
@@ -143,7 +149,8 @@ class Session:
     # --- texts --------------------------------------------------------------------------------------------------------
 
     def _number(self):
-        return self.pick(*_SMALL) if self.chance(0.5) else self.pick(*_WIDE)
+        small, wide = self.style
+        return self.pick(*wide) if self.chance(self.width) else self.pick(*small)
 
     def _value(self, e):
         return self.pick(*_VALUES).format(e=e)
@@ -222,40 +229,52 @@ class Session:
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def _steps(self) -> List[Step]:
-        self.dtype, self.shape, self.array, self.n, self.t = "f", "2, 3", self._array(), self.pick(*self.numbers), self.pick(*self.texts)
-        self.values = self.random.randint(0, 3)
-        steps: List[Step] = [self._call(), self._call()]
-        for _ in range(self.random.randint(4, 10)):
-            if not self.chance(0.45):
-                steps.append(self._call())
-            elif self.chance(0.12) or not self.changes:
-                steps.append(Step("change", self.pick(*_GENERAL)))
-            else:
-                number, change = self.pick(*self.changes)
-                steps.append(Step("change", self._fill(change, number, self.specials[number]), number))
-        return [*steps, self._call(), self._call()]
+        """Calls of a few kinds again and again, with changes between them."""
+        self.n, self.t, self.array, self.values, self.dtype, self.shape = self._number(), "'a'", self._array(), 0, "f", "2, 3"
+        kinds = [self._arguments() for _ in range(self.pick(1, 2, 2, 3))]
+        steps: List[Step] = [self._call(kinds[0]), self._call(self.pick(*kinds))]
+        last = kinds[0]
+        for i in range(self.random.randint(6, 14)):
+            self.width = 0.1 if i < 4 else 0.5
+            if self.chance(0.35):
+                steps.append(self._change())
+                steps += [self._change()] * self.chance(0.3)
+            if self.chance(self.moving):
+                last = self._arguments() if self.chance(self.moving) else self.pick(*kinds)
+            steps.append(self._call(last))
+        return steps
 
-    def _array(self):
+    def _change(self) -> Step:
+        if not self.changes or self.chance(0.1):
+            return Step("change", re.sub(r"_k\b", f"_{self.random.randrange(len(self.names))}", self.pick(*_GENERAL)))
+        number, change = self.pick(*self.changes)
+        return Step("change", self._fill(change, number, self.specials[number]), number)
+
+    def _array(self) -> str:
         dtype = self.pick("b", "b", "B", "h", "i", "l", "e", "f", "f", "d", "?")
         return f"A([1, 0, 1], {dtype!r})" if dtype == "?" else f"A([{self.pick('1, 100, 3', '1, 2, 3', '100, 0, 7')}], {dtype!r})"
 
-    def _call(self) -> Step:
-        if self.chance(0.4):
-            self.n = self.pick(*self.numbers, self._number())
+    def _arguments(self) -> str:
+        """Arguments that differ from the last ones in a thing or two."""
+        self.n = self._number() if self.chance(0.7) else self.n
         if self.chance(0.15):
             self.t = self.pick(*self.texts)
-        if self.chance(0.15):
+        if self.chance(0.1):
             self.array = self._array()
         if self.chance(0.2):
-            self.values = self.random.randint(0, 3)
-        if self.chance(0.08):
-            self.shape = self.pick("2, 3", "1, 3", "3,", "4, 3", "0, 3", "2, 2", "")
+            self.values = self.pick(0, 0, 1, 2, 3)
         if self.chance(0.06):
+            self.shape = self.pick("2, 3", "1, 3", "3,", "4, 3", "0, 3", "2, 2", "")
+        if self.chance(0.05):
             self.dtype = self.pick("f", "f", "d", "e")
-        make = self.pick(*["V"] * 16, "C", "X")
-        order = self.pick(0, 0, 0, 1, 2, 2, -1)
-        within = self.pick(*_WITHIN) if self.chance(0.1) else ""
-        return Step("call", f"{make}(({self.shape}), {self.dtype!r}, {self.values}), {self.n}, {self.t}, {self.array}", -1, order, within)
+        make = self.pick(*["V"] * 24, "C", "X")
+        return f"{make}(({self.shape}), {self.dtype!r}, {self.values}), {self.n}, {self.t}, {self.array}"
+
+    def _call(self, arguments: str) -> Step:
+        order = self.pick(0, 0, 0, 0, 1, 2, 2, 2, -1)
+        within = self.pick(*_WITHIN) if self.chance(0.06) else ""
+        within = re.sub(r"_k\b", f"_{self.random.randrange(len(self.names))}", within)
+        return Step("call", arguments, -1, order, within)
 
 
 class Shown(NamedTuple):
@@ -281,27 +300,23 @@ def replay(main: str, lib: str, how: str, steps: Sequence[Step], backend: str) -
     return found
 
 
-def without_pieces(session: Session, steps: Sequence[Step], backend: str, found) -> Shown:
-    """The session with the pieces that are not needed for a difference taken out of its text."""
-    lines, i = session.main.splitlines(), 0
+def without_lines(session: Session, steps: Sequence[Step], backend: str, found) -> Shown:
+    """The session with the lines that are not needed for a difference taken out of its texts."""
     kept = Shown(session.main, session.lib, session.how, tuple(steps))
-    while i < len(lines):
-        fewer = lines[:i] + lines[i + 1:]
-        shown = kept._replace(main="\n".join(fewer) + "\n")
-        now = _try(shown, backend)
-        if now is not None and now.kind == found.kind and now.number == found.number:
-            lines, kept = fewer, shown
-        else:
-            i += 1
-    lines, i = session.lib.splitlines(), 0
-    while i < len(lines):
-        fewer = lines[:i] + lines[i + 1:]
-        shown = kept._replace(lib="\n".join(fewer) + "\n")
-        now = _try(shown, backend)
-        if now is not None and now.kind == found.kind and now.number == found.number:
-            lines, kept = fewer, shown
-        else:
-            i += 1
+    for module in ("main", "lib"):
+        lines = getattr(kept, module).splitlines()
+        size = max(1, len(lines) // 2)
+        while size:
+            i = 0
+            while i < len(lines):
+                fewer = lines[:i] + lines[i + size:]
+                shown = kept._replace(**{module: "\n".join(fewer) + "\n"})
+                now = _try(shown, backend)
+                if now is not None and now.kind == found.kind and now.number == found.number:
+                    lines, kept = fewer, shown
+                else:
+                    i += size
+            size //= 2
     return kept
 
 
@@ -338,7 +353,7 @@ def look_at(seed: int, backend: str, only: Sequence[str], known: Dict[str, int],
     if known[rough] > most:
         return Report(seed, session.names, found.kind, rough)
     steps, found = session_worlds.reduced(session, backend, found)
-    shown = without_pieces(session, steps, backend, found)
+    shown = without_lines(session, steps, backend, found)
     pieces = [session.names[int(k)] for k in sorted(set(re.findall(r"_(\d)\b", shown.main + shown.lib))) if int(k) < len(session.names)]
     changes = [re.sub(r"_\d+\b", "_k", step.text) for step in steps if step.kind == "change"]
     key = f"{found.kind}: {', '.join(pieces)} / {'; '.join(changes)}"
@@ -353,17 +368,19 @@ def run_all(seeds: Sequence[int], backend: str, only: Sequence[str], most: int, 
     start, left = time.time(), list(seeds)
     while left:
         part, left = left[:chunk], left[chunk:]
-        done, known, counts = _in_child(part, backend, only, most, known)
-        for report in done:
+        counts: Dict[str, int] = {}
+        for report, learned, counts in _in_child(part, backend, only, most, known):
             reports.append(report)
+            known = learned
+            part = part[1:]
             if report.text:
                 print(f"=== seed {report.seed} {report.key}\n{report.text}", flush=True)
         for name, count in counts.items():
             totals[name] = totals.get(name, 0) + count
-        if len(done) < len(part):                       # the child died of the next one
-            reports.append(Report(part[len(done)], (), "died", "died"))
-            print(f"=== seed {part[len(done)]} ends the process", flush=True)
-            left = part[len(done) + 1:] + left
+        if part:                                        # the child died of the next one
+            reports.append(Report(part[0], (), "died", "died"))
+            print(f"=== seed {part[0]} ends the process", flush=True)
+            left = part[1:] + left
     seconds = time.time() - start
     bad = [report for report in reports if report.kind]
     print(f"{len(reports)} sessions, {len(bad)} differ, {len(reports) / seconds:.1f} a second; {totals}")
@@ -378,7 +395,7 @@ def run_all(seeds: Sequence[int], backend: str, only: Sequence[str], most: int, 
 
 
 def _in_child(part: Sequence[int], backend: str, only: Sequence[str], most: int, known: Dict[str, int]):
-    """The reports of as many of some sessions as a child process survived, and what is known and counted then."""
+    """Give the reports of as many of some sessions as a child process survives, with what is known and counted then."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -393,17 +410,13 @@ def _in_child(part: Sequence[int], backend: str, only: Sequence[str], most: int,
                 pipe.flush()
         os._exit(0)
     os.close(writing)
-    done: List[Report] = []
-    counts = {}
     with os.fdopen(reading, "rb") as pipe:
         while True:
             try:
-                report, known, counts = pickle.load(pipe)
+                yield pickle.load(pipe)
             except EOFError:
                 break
-            done.append(report)
     os.waitpid(child, 0)
-    return done, known, counts
 
 
 def main() -> int:

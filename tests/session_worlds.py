@@ -157,6 +157,17 @@ class Process:
     def unpatch(self):
         self.patches.pop().stop()
 
+    @contextlib.contextmanager
+    def unpatched(self):
+        """Have the libraries as they are, for what compares."""
+        for patch in reversed(self.patches):
+            patch.stop()
+        try:
+            yield
+        finally:
+            for patch in self.patches:
+                patch.start()
+
     def make_module(self, name, **values):
         sys.modules[name] = module = types.ModuleType(name)
         module.__dict__.update(values, __file__=f"/sessions/{name}.py")
@@ -312,6 +323,7 @@ class World:
                     error = describe(raised)
                 picture = Picture()
                 seen = picture.of([args, result, *self.roots()])
+                forward = len(warned)
                 if error is None and step.order:
                     try:
                         gradients = differentiate(result, picture.kept, step.order)
@@ -319,9 +331,13 @@ class World:
                         gradients = "raised", describe(raised)
                     if step.order < 0:
                         gradients = gradients, Picture().of([args, result, *self.roots()])
-        said = tuple((w.category.__name__, clean(str(w.message))) for w in warned if not issubclass(w.category, FallbackWarning))
         return {"error": error, "result": seen[1 + 1], "arguments": seen[1], "state": seen[3:], "gradients": gradients,
-                "output": clean(out.getvalue()), "warnings": tuple(sorted(set(said)))}
+                "output": clean(out.getvalue()), "warnings": said(warned[:forward]), "gradient warnings": said(warned[forward:])}
+
+
+def said(warned):
+    """Which warnings there were, but for those that a call runs eagerly."""
+    return frozenset((w.category.__name__, clean(str(w.message))) for w in warned if not issubclass(w.category, FallbackWarning))
 
 
 def describe(error):
@@ -401,6 +417,15 @@ class Picture(against_eager.Picture):
         if issubclass(type(item), chainer.Link):
             found.pop("_device", None)
         return tuple([(name, self.of(value)) for name, value in found.items()])
+
+
+def same_settings(a, b):
+    """Whether two parts of what `Process.settings` gives are equal."""
+    if isinstance(a, dict) and not any(value is not b.get(name, a) for name, value in a.items()) and len(a) == len(b):
+        return True
+    if isinstance(a, tuple) and len(a) == 5:
+        return a[0] == b[0] and np.array_equal(a[1], b[1]) and a[2:] == b[2:]
+    return a == b if isinstance(a, tuple) else Picture().of(a) == Picture().of(b)
 
 
 class Difference:
@@ -486,18 +511,32 @@ def _step(worlds, process, number, step, counts):
         except CaptureAborted as stop:                  # a value of a capture has come out of it
             return Difference(number, "escaped", [str(stop)])
         ends.append(process.settings())
+    with process.unpatched():
+        return _compared(number, step, seen, ends, counts)
+
+
+def _compared(number, step, seen, ends, counts):
     for key, eager in seen[0].items():
         if counts is not None and key == "error":
             counts["calls"] = counts.get("calls", 0) + 1
             counts["raising"] = counts.get("raising", 0) + (eager is not None)
-        lines = against_eager._compare(eager, seen[1][key], key)
+        if "warnings" in key:
+            lines = _compare_warnings(key, eager, seen[1][key])
+        else:
+            lines = against_eager._compare(eager, seen[1][key], key)
         if lines:
             return Difference(number, key, lines)
     if step.kind == "call":
         for i, what in enumerate(("config", "config", "generator", "generator")):
-            if Picture().of(ends[0][i]) != Picture().of(ends[1][i]):
+            if not same_settings(ends[0][i], ends[1][i]):
                 return Difference(number, what, [f"eager {ends[0][i]!r}"[:300], f"compiled {ends[1][i]!r}"[:300]])
     return None
+
+
+def _compare_warnings(key, eager, compiled):
+    """Lines that say which warnings are missing or too many; what nobody asked for need not be computed in a backward."""
+    missing = sorted(eager - compiled) if key == "warnings" else []
+    return [f"missing: {m}" for m in missing] + [f"too many: {m}" for m in sorted(compiled - eager)]
 
 
 def reduced(session, backend, found, keep=lambda a, b: a.kind == b.kind):
