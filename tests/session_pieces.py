@@ -840,7 +840,7 @@ M.tagged_k.scale = <<num>>
 M.tagged_k.__code__ = (lambda x: x * 3).__code__
 M.tagged_k = functools.partial(M.tagged_k)
 del M.tagged_k.scale
-M.tagged_k = F.tanh
+M.tagged_k = lambda x: F.tanh(x) * 2
 === partial closures
 def scaled_k(x, scale=1, shift=0):
     return x * scale + shift
@@ -1185,7 +1185,7 @@ r = np.random.<<rand(2)|randint(0, 5)|permutation(3)>>
 M.ratio_k = <<0.2|0.5|0>>
 !chainer.config.train = <<True|False>>
 !np.random.seed(<<1|2>>)
-=== surroundings surroundings
+=== surroundings outside
 context_k = contextvars.ContextVar("context_k", default=1)
 local_k = threading.local()
 local_k.v = 1
@@ -1198,14 +1198,14 @@ M.context_k.set(<<num>>)
 M.local_k.v = <<num>>
 !np.seterr(divide="<<ignore|warn>>")
 !logging.getLogger("k").setLevel(<<10|20>>)
-=== numpy_errors surroundings
+=== numpy_errors outside
 ---
 r = <<a / 0|np.log(a - 1.0)|h.array * 1e38 * 10|np.sqrt(-np.abs(h.array))|np.divide(h.array, 0 * h.array)>>
 h = h * 2
 ---
 !np.seterr(all="<<ignore|warn|raise>>")
 !np.seterr(divide="<<ignore|warn|raise>>", invalid="<<ignore|warn>>")
-=== file_read surroundings
+=== file_read outside
 def read_k():
     with open(FILE) as file:
         return file.read()
