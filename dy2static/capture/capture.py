@@ -42,6 +42,7 @@ from .host_results import HostResults
 from .index_ranges import IndexRanges
 from .materialise import Materialiser
 from .staged_functions import ShadowCell, StagedFunctions
+from .text_expressions import TextExpressions
 from .twins import Twins
 
 _MOST_NODES = 200_000
@@ -52,10 +53,10 @@ _LAYOUTS = "only NumPy arrays in default layout are compiled; others run eagerly
 _MOST_UNDECIDED = 4_000
 
 
-class Capture(Expressions, Applying, Effects, StagedFunctions):
+class Capture(Expressions, TextExpressions, Applying, Effects, StagedFunctions):
     """The state of one symbolic run.
 
-    varying: paths of numbers that are inputs, not guards.
+    varying: paths of numbers and texts that are inputs, not guards.
     observed: output types of functions that only a real run can tell, by (class, position in the call, input types), and what
         host calls gave, by (code, position, types of arrays and plain values they got).
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.

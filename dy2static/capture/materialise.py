@@ -16,12 +16,13 @@ from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
 from ..symbolic.choices import LEAF, NEW
+from ..symbolic.known_texts import SymbolicText, TextMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
-from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
+from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, as_key, attributes_of
 from ..world.trust import is_immutable, is_library, is_library_class
 from .made_functions import MadeFunctions
 
@@ -73,6 +74,8 @@ class Materialiser:
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
         item = without_sizes(item)
+        if type(item) in (SymbolicText, TextMethod):
+            return item.fix()
         if type(item) is SymbolicArray:
             return self._hole(item.now(), operands)
         if type(item) is SymbolicScalar or type(item) is SymbolicObject:
@@ -82,7 +85,7 @@ class Materialiser:
         if type(item) in (list, StagedList) or isinstance(item, ShadowList):
             return [self.template(part, operands) for part in item]
         if type(item) is dict or isinstance(item, ShadowDict):
-            return {key: self.template(part, operands) for key, part in item.items()}
+            return {as_key(key): self.template(part, operands) for key, part in item.items()}
         if type(item) is tuple:
             return tuple([self.template(part, operands) for part in item])
         if type(item) is slice:
@@ -107,8 +110,10 @@ class Materialiser:
         self.capture.staging.need_exact(item)
         if kind is SymbolicArray:
             return self._hole(self.capture.array_writes.handed(item), operands)
-        if kind is SymbolicScalar or kind is SymbolicObject:
+        if kind in (SymbolicScalar, SymbolicObject, SymbolicText):
             return self._hole(item.value, operands)
+        if kind is TextMethod:
+            return item.fix()
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
             if "choice" in item.__dict__:
@@ -130,7 +135,7 @@ class Materialiser:
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
-            return {key: self.hand_over(part, operands) for key, part in item.items()}
+            return {as_key(key): self.hand_over(part, operands) for key, part in item.items()}
         if isinstance(item, types.MethodType) and item.__self__ in (np.random.mtrand._rand, random.random.__self__):
             return item
         if isinstance(item, types.MethodType):
@@ -225,6 +230,10 @@ class Materialiser:
         if kind is SymbolicScalar:
             self.capture.staging.need_exact(item)
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
+        if kind is SymbolicText:
+            return Build("number", (item.text,))
+        if kind is TextMethod:
+            return Build("const", (item.fix(),))
         if kind is SymbolicArray:
             return self.capture.array_writes.built(item) if item.choice is None or item.memory is not None else \
                 self._chosen_array(item)
@@ -303,7 +312,7 @@ class Materialiser:
             return Build("list", tuple([self.build(part) for part in item]))
         if kind is dict:
             return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in item.items()]))
-        if kind is set and not any(is_symbolic(part) for part in item):
+        if kind is set and not any(is_symbolic(part) and type(part) is not SymbolicText for part in item):
             return Build("set", tuple([self.build(part) for part in item]))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
             return Build("method", (self.build(item.__func__), self.build(item.__self__)))

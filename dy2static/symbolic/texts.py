@@ -5,6 +5,7 @@ import operator
 from typing import Any, Callable, Dict, Tuple
 
 from ..ir.types import Dynamic
+from .known_texts import SymbolicText, is_expression
 from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 
 _TEXT = (Dynamic(),)
@@ -29,6 +30,10 @@ def _is_unknown(capture: Any, value: Any) -> bool:
 
 def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
+    if type(value) is SymbolicText and not spec and conversion in ("", "s"):
+        return value
+    if is_expression(value) and (type(spec) is str or is_expression(spec)):
+        return capture.of_texts(_format, (value, spec, conversion))
     if not _is_unknown(capture, value):
         return NotImplemented
     return capture.host_call(_format, (value, spec, conversion), {}, _TEXT, name="format")
@@ -37,7 +42,7 @@ def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> A
 def fstring(capture: Any, *parts: Any) -> Any:
     """The parts of an f-string as one text."""
     if not any(_is_unknown(capture, part) for part in parts):
-        return NotImplemented
+        return capture.of_texts(_join, parts) if any(map(is_expression, parts)) else NotImplemented
     return capture.host_call(_join, parts, {}, _TEXT, name="fstring")
 
 
@@ -45,7 +50,8 @@ def percent(capture: Any, template: str, values: Any) -> Any:
     """``template % values``."""
     given: Tuple = values if type(values) is tuple else (values,)
     if not any(_is_unknown(capture, value) for value in given):
-        return NotImplemented
+        return capture.of_texts(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \
+            else NotImplemented
     return capture.host_call(operator.mod, (template, values), {}, _TEXT, name="percent")
 
 

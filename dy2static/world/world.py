@@ -13,9 +13,12 @@ import numpy as np
 
 from ..lowering.registration import registered
 from ..runtime.staticness import is_static_function
+from . import reads
 from .aborts import CaptureAborted
 from .collection_shadows import COLLECTIONS
+from .locations import user_location
 from .objects import Objects
+from .reads import key_of
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet
 from .sources import Guard, Source, Sources
 from .trust import is_immutable, is_library
@@ -33,7 +36,7 @@ class World(Objects):
     """Shadows and guards of one capture.
 
     capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and its kin).
-    varying: paths of numbers that have been seen to change: they become inputs instead of guards.
+    varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards.
     """
 
     def __init__(self, capture: Any, varying: Set[Tuple]):
@@ -41,6 +44,7 @@ class World(Objects):
         self.guards: List[Guard] = []
         self._relied: Set[Tuple] = set()
         self.sources = Sources()
+        self.reads = reads.places()
         self.containers: List[Any] = []
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
@@ -62,6 +66,8 @@ class World(Objects):
         if key not in self._relied:
             self._relied.add(key)
             self.guards.append(Guard(source, test, expected))
+            if self.reads is not None:
+                self.reads.setdefault(key_of(self.guards[-1]), user_location())
 
     def check_fresh(self, value: Any = None) -> None:
         """Stop if this value, just read from an object of the user's, may have been changed by a host call."""
@@ -81,6 +87,9 @@ class World(Objects):
                 self.check_class(kind)
             self.guard(source, "is", real)
             return real
+        if kind in (str, bytes) and source.path() in self.varying:
+            self.guard(source, "type", kind)
+            return self.capture.text(source, real)
         if kind in _VALUES or isinstance(real, (np.generic, np.dtype)):
             self.guard(source, "eq", real)
             return real
