@@ -26,7 +26,7 @@ from ..runtime import backprop, updating
 from ..runtime.frames import warn
 from ..runtime.staticness import StaticCallable
 from ..symbolic import patches, stand_ins
-from ..symbolic.known_texts import SymbolicText, TextMethod, fixed, is_expression
+from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod, fixed, is_expression
 from ..symbolic.lists import FUNCTIONS, StagedList, length
 from ..symbolic.values import (
     ArrayMethod,
@@ -63,7 +63,7 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 _WITH_CLOCKS = frozenset(("datetime", "_datetime", "_pydatetime", "pathlib", "pathlib._local", "uuid"))
 
 #: Stand-ins of ours: their methods do the right thing already.
-_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
+_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, TextKeyed, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
 
 #: Chainer's methods, by those of ours that stand in their places.
 _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}

@@ -16,7 +16,7 @@ from ..ir.graph import Value
 from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
 from ..symbolic.choices import LEAF, NEW
-from ..symbolic.known_texts import SymbolicText, TextMethod
+from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import BoundHostMethod, Maybe, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
@@ -128,10 +128,12 @@ class Materialiser:
         if kind is StagedList:
             self._check_known(item)
             kind = list
-        if kind in (list, dict):
+        if kind in (list, dict, TextKeyed):
             if id(item) in self.built:
                 self.capture.abort("an object that is made here is handed to two host calls")
             self.handed.setdefault(id(item), (item, _contents(item)))
+        if kind is TextKeyed:
+            return {self.hand_over(key, operands): self.hand_over(part, operands) for key, part in item.pairs}
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
@@ -172,7 +174,7 @@ class Materialiser:
         """Whether the item is, or holds, a list, dict or set that was made during the capture."""
         if type(item) is tuple:
             return any(map(self.holds_new_container, item))
-        return type(item) in (list, dict, set, StagedList)
+        return type(item) in (list, dict, set, StagedList, TextKeyed)
 
     def exposes(self, item: Any) -> bool:
         """Whether code that gets this object could change an object of the user's that this capture reads."""
@@ -180,8 +182,8 @@ class Materialiser:
             return True
         if type(item) in (tuple, list, StagedList):
             return any(map(self.exposes, item))
-        if type(item) is dict:
-            return any(map(self.exposes, item.values()))
+        if type(item) in (dict, TextKeyed):
+            return any(self.exposes(part) for _, part in _pairs(item))
         if isinstance(item, (types.MethodType, functools.partial)):
             return self.exposes(item.__self__) if isinstance(item, types.MethodType) else True
         return isinstance(item, types.FunctionType) and not is_library(item.__module__ or "")
@@ -310,8 +312,8 @@ class Materialiser:
             return Build("tuple", (kind, tuple([self.build(part) for part in item])))
         if kind is list or kind is StagedList:
             return Build("list", tuple([self.build(part) for part in item]))
-        if kind is dict:
-            return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in item.items()]))
+        if kind in (dict, TextKeyed):
+            return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in _pairs(item)]))
         if kind is set and not any(is_symbolic(part) and type(part) is not SymbolicText for part in item):
             return Build("set", tuple([self.build(part) for part in item]))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
@@ -360,4 +362,9 @@ def make_of(cls: type, base: type, contents: Any, attributes: Dict[str, Any]) ->
 
 def _contents(item: Any) -> Tuple[Any, ...]:
     """What a list or dict holds, flat."""
-    return tuple(item) if isinstance(item, list) else tuple(part for pair in item.items() for part in pair)
+    return tuple(item) if isinstance(item, list) else tuple(part for pair in _pairs(item) for part in pair)
+
+
+def _pairs(item: Any) -> Any:
+    """Keys and values of a dict."""
+    return item.pairs if type(item) is TextKeyed else item.items()

@@ -114,6 +114,44 @@ def _install_operators() -> None:
 _install_operators()
 
 
+class TextKeyed(dict):
+    """A dict that was made with texts as keys which are expressions (``pairs``).
+
+    To store it, give it back and hand it over, the keys need not be known.  Whoever reads it fixes them; it is not changed.
+    """
+
+    def __init__(self, capture: Any, pairs: Tuple[Tuple[Any, Any], ...]):
+        super().__init__()
+        self.capture, self.pairs, self.is_read = capture, pairs, False
+
+    @property
+    def __class__(self) -> type:
+        return dict
+
+    def _known(self) -> dict:
+        if not self.is_read:
+            self.is_read = True
+            dict.update(self, {fixed(key): value for key, value in self.pairs})
+        return dict(dict.items(self))
+
+    def _changed(self, *_: Any, **__: Any) -> Any:
+        self.capture.abort("a dict whose keys are texts that change from call to call is changed")
+
+    __setitem__ = __delitem__ = pop = popitem = setdefault = update = clear = __ior__ = _changed   # type: ignore[assignment]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (self._known(),)
+
+
+def _reader(name: str) -> Callable:
+    return lambda self, *args: getattr(dict, name)(self._known(), *args)
+
+
+for _name in ("__getitem__", "__contains__", "__iter__", "__len__", "__eq__", "__ne__", "__or__", "__ror__", "__reversed__",
+              "__repr__", "keys", "values", "items", "get", "copy"):
+    setattr(TextKeyed, _name, _reader(_name))
+
+
 def fixed(item: Any) -> Any:
     """The item, and if it is a tuple its parts, with the texts and numbers themselves where it has expressions."""
     if type(item) is tuple:

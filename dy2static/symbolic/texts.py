@@ -5,7 +5,7 @@ import operator
 from typing import Any, Callable, Dict, Tuple
 
 from ..ir.types import Dynamic
-from .known_texts import SymbolicText, is_expression
+from .known_texts import SymbolicText, TextKeyed, is_expression
 from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 
 _TEXT = (Dynamic(),)
@@ -55,5 +55,13 @@ def percent(capture: Any, template: str, values: Any) -> Any:
     return capture.host_call(operator.mod, (template, values), {}, _TEXT, name="percent")
 
 
-#: What takes over the functions of `dy` that make texts.
-HANDLERS: Dict[str, Callable[..., Any]] = {"format_": format_, "fstring": fstring, "percent": percent}
+def dict_(capture: Any, *pairs: Tuple[Any, Any]) -> Any:
+    """A dict with keys some of which are expressions that give a text."""
+    constant = [key for key, _ in pairs if type(key) is not SymbolicText]
+    if not all(type(key) in (str, bytes, int, float, bool, type(None)) for key in constant) or len(set(constant)) < len(constant):
+        return NotImplemented
+    return TextKeyed(capture, pairs) if len(constant) < len(pairs) else NotImplemented
+
+
+#: What takes over the functions of `dy` that make texts, and dicts with such keys.
+HANDLERS: Dict[str, Callable[..., Any]] = {"format_": format_, "fstring": fstring, "percent": percent, "dict_": dict_}
