@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import types
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .errors import Location
 from .runtime.program import Program
 from .world.reads import place_of
-from .world.sources import Guard
+from .world.sources import Guard, Source
 
 #: So many changes are told of.
 _MOST_TOLD = 3
@@ -18,7 +19,7 @@ _SIZES = ("pad or sort the arrays so that fewer shapes come, give the sizes that
           "part of the function that has no such array")
 _OBJECTS = "make the object once, outside, and change what it holds"
 _VALUES = "keep what changes in every call out of the function, or where its value decides nothing"
-_GROWING = "keep what grows out of the function, or give the function the part of it that it needs"
+_GROWING = "keep what grows out of the function, or give the function as many items in every call"
 _HINTS = {"array": _SIZES, "variable": _SIZES, "is": _OBJECTS, "type": _OBJECTS, "same": _OBJECTS, "distinct": _OBJECTS,
           "len": _GROWING, "keys": _GROWING, "absent": _GROWING}
 
@@ -78,18 +79,24 @@ def changes_of(function: types.FunctionType, program: Optional[Program], failed:
     """What the program that fits best wanted otherwise, by the lines that read it; else by that of the function."""
     found: Dict[str, Change] = {}
     code = function.__code__
-    for index in failed if program is not None else ():
-        if index < 0:
-            continue
-        guard = program.guards[index]
+    for guard in [] if program is None else [program.guards[index] for index in failed if index >= 0]:
         at = place_of(guard, places) or Location(code.co_filename, code.co_firstlineno, 0, function.__qualname__)
-        found.setdefault(guard.describe(), Change(guard, _named(guard, code), at))
+        found.setdefault(guard.describe(), Change(guard, _named(guard, program, code), at))
     return list(found.values())[:_MOST_TOLD]
 
 
-def _named(guard: Guard, code: types.CodeType) -> str:
+def _named(guard: Guard, program: Program, code: types.CodeType) -> str:
     """The guard in words, with the names of positional arguments."""
-    text, source = guard.describe(), guard.source
+    text = guard.describe()
+    if guard.source is not None:
+        return _with_argument(text, guard.source, code)
+    for name, source in program.outcome.named if guard.test == "expr" else ():
+        path = _with_argument(source.describe(), source, code)
+        text = re.sub(rf"\b{name}\b", lambda _, path=path: path, text)
+    return text
+
+
+def _with_argument(text: str, source: Optional[Source], code: types.CodeType) -> str:
     while source is not None and source.parent is not None:
         source = source.parent
     if source is None or source.kind != "arg" or source.key >= code.co_argcount:
@@ -99,6 +106,9 @@ def _named(guard: Guard, code: types.CodeType) -> str:
 
 def storm_message(name: str, captures: int, useful: int, changes: Sequence[Change], evicted: int) -> str:
     """The warning that captures do not pay, and what can be done."""
+    if not captures:
+        return (f"{name} could not be captured for many different signatures, and not once for another: calls of further ones run "
+                "eagerly now without trying, but for a few; leave it uncompiled, or see explain_misses() for what stops it")
     used = "none of these programs was" if not useful else f"only {useful} of these programs {'was' if useful == 1 else 'were'}"
     what = "; ".join(map(str, changes)) or "something else in every call"
     hint = _HINTS.get(changes[0].guard.test, _VALUES) if changes else _VALUES

@@ -94,21 +94,22 @@ class Dispatcher:
             return self.function(*args, **kwargs)
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
-        signature = coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
+        signature = signature_of(args, kwargs) if self.refused else None
         if signature in self.refused:
             if self.options.strict and signature in self._errors:
                 raise self._error(*self._errors[signature])
             self.cache.missed += 1
             return self._run_eagerly(args, kwargs)
         verdict = self.budget.ask()
+        if verdict is Verdict.EAGER:
+            self.cache.missed += 1
+            return self._run_eagerly(args, kwargs)
+        signature = signature or signature_of(args, kwargs)
         if verdict is Verdict.CAPTURE:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
-        if verdict is Verdict.PAUSE:
-            self.cache.note(Miss("", self._look_again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
-        else:
-            self.cache.missed += 1
+        self.cache.note(Miss("", self._look_again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
         return self._run_eagerly(args, kwargs)
 
     def _run_eagerly(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -117,15 +118,14 @@ class Dispatcher:
 
     def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """Captured for once, after many calls that ran eagerly; the first time, a warning tells what keeps changing."""
-        told, self._told = self._told, True
+        told = self._told or not self.budget.is_hopeless
+        self._told |= not told
         fitting, failed = (None, []) if told else nearest(self._misfits(args, kwargs))
-        captures, unused = self.budget.captures, self.budget.unused()
+        captures = self.budget.captures
         try:
             with contextlib.nullcontext({}) if told else noting_reads() as places:
                 return self._capture_and_run(signature, args, kwargs)
         finally:
-            for program in unused:
-                self.cache.forget(program)
             if not told:
                 changes = changes_of(self.function, fitting, failed, places)
                 message = storm_message(self.function.__qualname__, captures, self.budget.useful, changes, self.cache.evicted)
@@ -341,7 +341,7 @@ class Dispatcher:
 
     def _misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""
-        return [(program, list(program.diagnose(args, kwargs))) for program in self.programs]
+        return [(program, list(program.diagnose(args, kwargs))) for program in list(self.programs)]
 
     def _checked(self, call: CheckedCall) -> None:
         """From now on the program is called as it is."""
@@ -472,6 +472,11 @@ def clear_all() -> None:
     """Let all functions forget what they learned."""
     for dispatcher in list(_dispatchers):
         dispatcher.clear()
+
+
+def signature_of(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple:
+    """Under which a call that cannot be captured is remembered."""
+    return coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
 
 
 def coarse_signature(item: Any, depth: int = 0) -> Any:

@@ -119,7 +119,8 @@ class Classes:
         if rest:
             return type(value, *rest)
         self.capture.staging.need_exact(value)
-        kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range, TextKeyed: dict,
+        kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
+                 TextKeyed: dict,
                  Rows: tuple, SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:

@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import enum
+import sys
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Mapping, Tuple
 
 from .cache import Cache
 from .program import MISS, Program
 
-#: A program costs one unit, and one more for each so many nodes; so does a capture that stops.
-_NODES = 400
+#: A program costs one unit, and one more for each so many nodes; a capture that stops costs one.
+_NODES, _MOST_UNITS = 400, 3
 
 #: So many units a function may owe, if `Cache.limit` is not more than twice as many.
 _CREDIT = 16
@@ -25,6 +26,9 @@ _FIRST_TRIAL = 40
 
 #: So many units may then be spent.
 _TRIAL = 4
+
+#: While captures are paused, a program that no call has used for so many misses goes.
+_PATIENCE = 64
 
 
 class Verdict(enum.Enum):
@@ -54,6 +58,7 @@ class CaptureBudget:
         self.misses, self.spent, self.lent = 0, 0.0, float(max(_CREDIT, self.cache.limit // 2))
         self.captures = self.useful = 0
         self.paused, self._news, self._next = False, False, max(_FIRST_TRIAL, self.cache.limit)
+        self._sweep = sys.maxsize
         self._charges: Dict[Program, "_Paying"] = {}
 
     @property
@@ -61,12 +66,19 @@ class CaptureBudget:
         """How many further misses run eagerly before a capture is tried, unless a program is found to be needed; 0 now."""
         return max(self._next - self.misses, 0) if self.paused else 0
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so much is known against captures that the user is to be told."""
+        return not self.useful or self.misses >= 2 * _FIRST_TRIAL
+
     def ask(self) -> Verdict:
         """What is to become of one more call that found no program."""
         self.misses += 1
-        if self.paused and not self._news and self.misses < self._next:
+        if self.paused and not self._news and self.misses < min(self._next, self._sweep):
             return Verdict.EAGER
         with self._lock:
+            if self.misses >= self._sweep:
+                self._drop_unused()
             was_paused, self._news = self.paused, False
             owed = self._owed()
             self.paused = owed >= self.lent
@@ -76,13 +88,15 @@ class CaptureBudget:
                 self.paused, self.lent = False, owed + _TRIAL
             while self._next <= self.misses:
                 self._next *= 2
+            if self.paused and not was_paused:
+                self._sweep = min(self._sweep, self.misses + _PATIENCE)
             return Verdict.EAGER if was_paused and self.paused else Verdict.PAUSE if self.paused else Verdict.TRIAL
 
     def charge(self, program: Program) -> None:
         """A capture gave this program."""
         self.captures += 1
         with self._lock:
-            self._charges[program] = _Paying(self, 1 + program.counts["nodes"] // _NODES)
+            self._charges[program] = _Paying(self, min(1 + program.counts["nodes"] // _NODES, _MOST_UNITS))
 
     def watched(self, program: Program, call: Callable) -> Callable:
         """What to call for a program until it has paid."""
@@ -107,10 +121,13 @@ class CaptureBudget:
             if paying is not None and not paying.needed:
                 self._note_needed(paying)
 
-    def unused(self) -> List[Program]:
-        """The programs that no call has used but the one they were made for."""
-        with self._lock:
-            return [program for program, paying in self._charges.items() if paying.left >= _USES]
+    def _drop_unused(self) -> None:
+        """Let go of the programs that no call has used but the one they were made for: each is tried before a call runs eagerly."""
+        unused = [(program, paying.born + _PATIENCE) for program, paying in self._charges.items() if paying.left >= _USES]
+        self._sweep = min([end for _, end in unused if end > self.misses], default=sys.maxsize)
+        for program, end in unused:
+            if end <= self.misses:
+                self.cache.forget(program)
 
     def _owed(self) -> float:
         for program, paying in list(self._charges.items()):

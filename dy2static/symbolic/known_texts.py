@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Iterator, Union
+from typing import Any, Callable, Iterator, Tuple, Union
 
 from ..ir.graph import Value
 

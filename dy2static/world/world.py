@@ -66,8 +66,8 @@ class World(Objects):
         if key not in self._relied:
             self._relied.add(key)
             self.guards.append(Guard(source, test, expected))
-            if self.reads is not None:
-                self.reads.setdefault(key_of(self.guards[-1]), user_location())
+            if self.reads is not None and self.reads.get(key_of(self.guards[-1])) is None:
+                self.reads[key_of(self.guards[-1])] = user_location()
 
     def check_fresh(self, value: Any = None) -> None:
         """Stop if this value, just read from an object of the user's, may have been changed by a host call."""
