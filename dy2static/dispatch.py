@@ -15,6 +15,7 @@ import numpy as np
 
 from . import config, pipeline
 from .capture.free_sizes import FreeSizes, SizeHistory
+from .changes import Varying, changes_of, storm_message
 from .check.checked import CheckedCall
 from .errors import (
     CaptureError,
@@ -30,18 +31,19 @@ from .input_spec import Axis, check_arguments, free_axes
 from .ir.dims import SizeNeeded
 from .lowering.opaque import relied_on
 from .options import DEFAULTS, Options
-from .runtime.cache import Cache, Miss, Recent, nearest
+from .runtime.budget import CaptureBudget, Verdict
+from .runtime.cache import Cache, Miss, Recent, nearest, reason_of
 from .runtime.hooks import stage
 from .runtime.node import CompiledFunction
 from .runtime.profile import Profile, TimedCall
 from .runtime.program import MISS, Program
-from .runtime.reuse import Reuse
 from .runtime.segment import Segment
 from .runtime.warming import WarmingCall
 from .symbolic.observe import observing
 from .world.aborts import CaptureAborted
 from .world.debuggers import is_debugging
 from .world.locations import caller_depth, definition, error_location
+from .world.reads import noting_reads
 from .world.untouched import untouched_globals
 from .world.wording import hint_for, in_users_words
 
@@ -56,10 +58,6 @@ _MOST_TRIES = 4
 
 #: So often a call looks for a program again because another thread changes what the guards look at.
 _MOST_CHANGES = 16
-
-#: After this many different signatures that cannot be captured, a function runs eagerly without trying.
-_MOST_REFUSALS = 16
-
 
 #: Entries of ``chainer.config`` that may decide whether a call can be captured.
 _MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
@@ -76,17 +74,18 @@ class Dispatcher:
         self.cache = Cache(options.cache_limit, options.cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
         self.cache.park(not config.ENABLED.value)
-        self.varying: Set[Tuple] = set()
+        self.varying = Varying()
         self.observed: Dict[Tuple, Tuple] = Recent()
         self.refused: Dict[Tuple, str] = {}
         self.postponed: Dict[Tuple, int] = Recent()
         self.sizes = SizeHistory()
         self._wanted = free_axes(options.input_spec, positional(function))
         self.captures = self.fallbacks = 0
-        self.reuse = Reuse()
+        self.budget = CaptureBudget(self.cache)
         self._profile: Optional[Profile] = None
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
+        self._told = False                              # that captures do not pay
         self._lock = threading.RLock()
         _dispatchers.add(self)
 
@@ -99,14 +98,42 @@ class Dispatcher:
             return self.function(*args, **kwargs)
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
-        signature = coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
-        if signature in self.refused or len(self.refused) >= _MOST_REFUSALS:
+        signature = signature_of(args, kwargs) if self.refused else None
+        if signature in self.refused:
             if self.options.strict and signature in self._errors:
                 raise self._error(*self._errors[signature])
-            self.fallbacks += 1
             self.cache.missed += 1
-            return self.function(*args, **kwargs)
-        return self._capture_and_run(signature, args, kwargs)
+            return self._run_eagerly(args, kwargs)
+        verdict = self.budget.ask()
+        if verdict is Verdict.EAGER:
+            self.cache.missed += 1
+            return self._run_eagerly(args, kwargs)
+        signature = signature or signature_of(args, kwargs)
+        if verdict is Verdict.CAPTURE:
+            return self._capture_and_run(signature, args, kwargs)
+        if verdict is Verdict.TRIAL:
+            return self._try_again(signature, args, kwargs)
+        self.cache.note(Miss("", self._look_again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
+        return self._run_eagerly(args, kwargs)
+
+    def _run_eagerly(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        self.fallbacks += 1
+        return self.function(*args, **kwargs)
+
+    def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """Captured for once, after many calls that ran eagerly; the first time, a warning tells what keeps changing."""
+        told = self._told or not self.budget.is_hopeless
+        self._told |= not told
+        fitting, failed = (None, []) if told else nearest(self._misfits(args, kwargs))
+        captures = self.budget.captures
+        try:
+            with contextlib.nullcontext({}) if told else noting_reads() as places:
+                return self._capture_and_run(signature, args, kwargs)
+        finally:
+            if not told:
+                changes = changes_of(self.function, fitting, failed, places)
+                message = storm_message(self.function.__qualname__, captures, self.budget.useful, changes, self.cache.evicted)
+                warnings.warn(message, FallbackWarning, stacklevel=caller_depth())
 
     def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """Timing hooks see the compiled call as one function; any other function hook sees the eager run."""
@@ -150,6 +177,8 @@ class Dispatcher:
                 # another thread made it, or a list changed while this one looked
                 known = found is not None and (tries == 0 or _was_changed(tries))
                 program = found if known else self._compile(args, kwargs, reason)
+                if not known:
+                    self._charge(program, signature)
         except (UnsupportedSyntaxError, SourceNotFoundError) as error:
             failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
         except InternalError as error:
@@ -163,16 +192,25 @@ class Dispatcher:
         else:
             result = self._run(program, signature, args, kwargs, known, tries)
             return result if result is not MISS else self._capture_and_run(signature, args, kwargs, tries + 1)
+        if not self.options.strict:                     # which raises for this call, and shall for others like it
+            self.budget.stopped()
         if isinstance(failed, CaptureAborted):
             return self._stopped(failed, signature, args, kwargs, reason)
         # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
         self.cache.note(Miss("", reason, f"runs eagerly: it raised {type(failed).__name__}"))
         return self._eager_after(failed, signature, args, kwargs)
 
+    def _charge(self, program: Program, signature: Tuple) -> None:
+        """Let the use of a program pay for its capture."""
+        self.budget.charge(program)
+        if not self.options.strict:
+            self.budget.refund(self.postponed.pop(signature, 0))
+        call = self.cache.call_of(program)
+        if type(call) is not CheckedCall:
+            self.cache.replace(call, self._call_of(program))
+
     def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], known: bool,
              tries: int) -> Any:
-        # before the call, which may change what the guards look at
-        why = self._why_missed(args, kwargs) if self.reuse.is_at_its_last(signature) else ""
         result = self.cache.call_of(program)(args, kwargs)
         if known or result is MISS and _was_changed(tries):
             return result
@@ -182,18 +220,8 @@ class Dispatcher:
                 return result                           # the next capture says what this call cannot rely on
             self.refused[signature] = "its guards do not hold for the call they were made from"
             return self._fall_back(args, kwargs, self.refused[signature])
-        if not program.returned and self.reuse.captured(signature, self.cache, program):
-            self.refused[signature] = f"no later call could use what was captured for this one, again and again: {why}"
-            self._warn(self.refused[signature], None, "keep what changes in every call out of the function")
         self.cache.trim()                               # which now also has the working memory of this call
         return result
-
-    def _why_missed(self, args: Tuple, kwargs: Mapping[str, Any]) -> str:
-        """What kept the program before the newest one from being used."""
-        older = next((program for program in self.programs if program is not self.cache.current), None)
-        if older is None:
-            return ""
-        return "; ".join(f"no longer {older.guards[i].describe()}" for i in older.diagnose(args, kwargs) if i >= 0)
 
     def _eager_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
@@ -277,7 +305,21 @@ class Dispatcher:
             self.sizes.add(sizes, fixed, raised)
             return program
 
-    def _captured_with(self, sizes: FreeSizes, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
+    def _captured_with(self, sizes: FreeSizes, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        """A program in which varying texts are inputs; if that cannot be, one for these very texts."""
+        try:
+            return self._captured_once(sizes, args, kwargs)
+        except (CaptureAborted, Exception) as error:    # of any kind: what is not converted wants a text, not what stands for it
+            if not self.varying.texts or getattr(error, "again", False):
+                raise
+            failed = error
+        with self.varying.without_texts():
+            try:
+                return self._captured_once(sizes, args, kwargs)
+            except (CaptureAborted, Exception):         # for another reason
+                raise failed from None
+
+    def _captured_once(self, sizes: FreeSizes, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
         try:
             with untouched_globals():
                 return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.options, sizes)
@@ -285,31 +327,30 @@ class Dispatcher:
             # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
             if tries == 0 or "recursion depth mismatch" not in str(error):
                 raise
-        return self._captured_with(sizes, args, kwargs, tries - 1)
+        return self._captured_once(sizes, args, kwargs, tries - 1)
 
     def _look_again(self, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Optional[Program], str]:
         """The program that fits after all, if there is one; what the nearest wants otherwise.
 
-        Numbers that alone kept a program from being used become inputs of the next one.
+        Numbers and texts that alone kept a program from being used become inputs of the next one.
         """
-        found: Optional[Program] = None
-        misfits: List[Tuple[Program, List[int]]] = []
-        for program in self.programs:
-            failed = list(program.diagnose(args, kwargs))
-            if not failed:
-                found = program
-                continue
-            misfits.append((program, failed))
-            if -1 in failed:
+        misfits = self._misfits(args, kwargs)
+        for program, failed in misfits:
+            if -1 in failed or not failed:
                 continue
             guards = [program.guards[i] for i in failed]
             if self.options.verbosity_now >= 1:
                 log.warning("%s: a program does not fit: %s", self.function.__qualname__,
                             "; ".join(g.describe() for g in guards))
-            numbers = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float)]
-            if len(numbers) == len([g for g in guards if g.test != "expr"]):
-                self.varying.update(g.source.path() for g in numbers)
-        return found, nearest(misfits)
+            values = [g for g in guards if g.test == "eq" and type(g.expected) in (int, float, str, bytes)]
+            if len(values) == len([g for g in guards if g.test != "expr"]):
+                self.varying.note(values)
+        found = [program for program, failed in misfits if not failed]
+        return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
+
+    def _misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
+        """Each program with the indexes of its guards that do not hold."""
+        return [(program, list(program.diagnose(args, kwargs))) for program in list(self.programs)]
 
     def _checked(self, call: CheckedCall) -> None:
         """From now on the program is called as it is."""
@@ -322,7 +363,8 @@ class Dispatcher:
         return call if self._profile is None else self._profile.timed(program, call)
 
     def _plain_call(self, program: Program) -> Callable:
-        return program.call if program.hot is None else WarmingCall(program, config.NATIVE_AFTER.value, self._hot)
+        call = program.call if program.hot is None else WarmingCall(program, config.NATIVE_AFTER.value, self._hot)
+        return self.budget.watched(program, call)
 
     def _hot(self, call: WarmingCall) -> None:
         """The program has been called often: it becomes native code, as soon as that has been made."""
@@ -345,6 +387,7 @@ class Dispatcher:
                 program.hot = None
                 native.profiled = self.profile
                 self.cache.exchange(program, native)
+                self.budget.paid(program)
                 call.program = native
         finally:
             self._lock.release()
@@ -415,7 +458,8 @@ class Dispatcher:
     def clear(self) -> None:
         """Forget everything learned."""
         self.cache.clear()
-        self.reuse.clear()
+        self.budget.clear()
+        self._told = False
         self.sizes.clear()
         for learned in (self.varying, self.observed, self.refused, self.postponed, self._errors, self._warned):
             learned.clear()
@@ -442,6 +486,11 @@ def clear_all() -> None:
     """Let all functions forget what they learned."""
     for dispatcher in list(_dispatchers):
         dispatcher.clear()
+
+
+def signature_of(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple:
+    """Under which a call that cannot be captured is remembered."""
+    return coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
 
 
 def coarse_signature(item: Any, depth: int = 0) -> Any:

@@ -115,7 +115,7 @@ class StaticFunction(StaticCallable, ConcretePrograms):
         """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`."""
         cache = self.dispatcher.cache
         return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallbacks,
-                         cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes)
+                         cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes, self.dispatcher.budget.remaining)
 
     def explain_misses(self) -> List[Miss]:
         """The last calls that no program could take, in order: what they wanted otherwise, and what became of them."""
@@ -149,7 +149,8 @@ class CacheInfo(NamedTuple):
 
     programs, limit: how many there are, and may be.  captures: how many were made.  fallbacks: calls that ran eagerly.
     misses: calls that no program could take (`StaticFunction.explain_misses` has the reasons).  evicted: programs that
-    had to go.  bytes, limit_bytes: about how much memory the programs keep, and may keep together.
+    had to go.  bytes, limit_bytes: about how much memory the programs keep, and may keep together.  paused: so many more calls
+    that find no program run eagerly before one is captured again, because captures have not paid; 0 mostly.
     """
 
     programs: int
@@ -160,6 +161,7 @@ class CacheInfo(NamedTuple):
     evicted: int = 0
     bytes: int = 0
     limit_bytes: Optional[int] = None
+    paused: int = 0
 
 
 class BoundStaticFunction(StaticCallable, ConcretePrograms):

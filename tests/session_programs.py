@@ -20,9 +20,8 @@ import time
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
-import session_worlds  # noqa: E402  (dy2static before Chainer)
-
 import session_pieces  # noqa: E402
+import session_worlds  # noqa: E402  (dy2static before Chainer)
 
 from dy2static import config  # noqa: E402
 

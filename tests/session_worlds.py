@@ -16,13 +16,13 @@ import types
 import warnings
 from unittest import mock
 
-import dy2static  # noqa: F401  (before Chainer)
 import against_eager
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
 
+import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config, to_static
 from dy2static.errors import FallbackWarning
 from dy2static.world.aborts import CaptureAborted

@@ -278,7 +278,8 @@ def test_cache_info_counts_and_limits():
         f(x_(size))
     info = f.cache_info()._asdict()
     assert info.pop("bytes") > 0
-    assert info == {"programs": 2, "limit": 2, "captures": 4, "fallbacks": 0, "misses": 4, "evicted": 2, "limit_bytes": None}
+    assert info == {"programs": 2, "limit": 2, "captures": 4, "fallbacks": 0, "misses": 4, "evicted": 2, "limit_bytes": None,
+                    "paused": 0}
 
 
 def test_clear_cache_forgets_programs():

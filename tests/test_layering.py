@@ -22,7 +22,7 @@ ROWS = (
     ("symbolic",),
     ("staging",),
     ("capture",),
-    ("codegen", "explain", "check"),
+    ("codegen", "explain", "changes", "check"),
     ("pipeline", "call_specs"),
     ("dispatch",),
     ("concrete",),

@@ -26,7 +26,7 @@ from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from ..symbolic.writes import arrays_in
 from ..world.naming import identifier
-from ..world.shadows import ShadowDict, ShadowList
+from ..world.shadows import ShadowDict, ShadowList, as_key
 from ..world.trust import is_altered, is_library
 from ..world.untouched import is_other
 from .label_counts import count_classes
@@ -313,7 +313,7 @@ class Applying:
     def changed_config(self) -> Dict[str, Any]:
         """Entries of ``chainer.config`` that differ from those at the start of the call."""
         now = chainer.config._local.__dict__
-        return {k: v for k, v in now.items() if k not in self.start_config or is_other(v, self.start_config[k])}
+        return {k: as_key(v) for k, v in now.items() if k not in self.start_config or is_other(v, self.start_config[k])}
 
     def _result(self, value: Value, inputs: List[Value], requires_grad: bool, connected: bool) -> SymbolicVariable:
         if requires_grad and not connected and self.differentiates:

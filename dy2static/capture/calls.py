@@ -26,6 +26,7 @@ from ..runtime import backprop, updating
 from ..runtime.frames import warn
 from ..runtime.staticness import StaticCallable
 from ..symbolic import patches, stand_ins
+from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod, fixed, is_expression
 from ..symbolic.lists import FUNCTIONS, StagedList, length
 from ..symbolic.texts import is_unknown_error
 from ..symbolic.values import (
@@ -63,7 +64,7 @@ _DEBUGGERS = frozenset(("pdb", "bdb", "ipdb", "IPython.core.debugger"))
 _WITH_CLOCKS = frozenset(("datetime", "_datetime", "_pydatetime", "pathlib", "pathlib._local", "uuid"))
 
 #: Stand-ins of ours: their methods do the right thing already.
-_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
+_OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, TextKeyed, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
 
 #: Chainer's methods, by those of ours that stand in their places.
 _ORIGINALS = {**backprop.ORIGINALS, **updating.ORIGINALS}
@@ -109,7 +110,7 @@ class Calls(Classes, Draws, NumberCalls):
             return lambda level: self.capture.host_call(function, (level,), {}, (type_of(True),), name="isEnabledFor")
         if kind is BoundHostMethod and type(function.owner.real) in GENERATORS:
             return functools.partial(self._draw, function, GENERATORS[type(function.owner.real)])
-        if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod):
+        if isinstance(function, ShadowMeta) or kind in (SymbolicObject, BoundHostMethod, ArrayMethod, TextMethod):
             return function
         if kind is types.FunctionType:
             return self._function(function)
@@ -214,8 +215,10 @@ class Calls(Classes, Draws, NumberCalls):
             found: Any = args[0]
         else:
             found = (*args, *kwargs.values())
-        if any(is_symbolic(x) and not (type(x) is SymbolicScalar and x.text is not None) or is_unknown_error(x) for x in found):
+        if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) for x in found):
             return self.capture.host_call(function, args, kwargs)
+        if any(map(is_expression, found)):
+            return self.capture.of_texts(function, tuple(map(_as_tuple, args)), kwargs)
         return function(*args, **kwargs)
 
     # --- builtin functions and methods --------------------------------------------------------------------------------
@@ -271,6 +274,8 @@ class Calls(Classes, Draws, NumberCalls):
     def _inspect(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """A question about what kind of object something is: not answered for what only the host knows."""
         kind = type(args[0]) if args else None
+        if kind is SymbolicText and function is not getattr:
+            return function(args[0].hint, *args[1:])
         if args:
             self.capture.staging.need_exact(args[0])
         known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
@@ -311,6 +316,7 @@ class Calls(Classes, Draws, NumberCalls):
                 kwargs = {name: self._called_by_c(x) for name, x in kwargs.items()}
             if function in _CALLING:
                 args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
+            args, kwargs = _without_texts(function, args, kwargs)
             args = tuple([self._argument(x) for x in args])
             kwargs = {name: self._argument(x) for name, x in kwargs.items()}
             if any(type(x) is SymbolicObject for x in args) or any(type(x) is SymbolicObject for x in kwargs.values()):
@@ -367,6 +373,22 @@ class Calls(Classes, Draws, NumberCalls):
     def outside(self) -> Any:
         """Run something with Chainer as it is."""
         return patches.suspended()
+
+
+def _as_tuple(item: Any) -> Any:
+    return tuple(item) if type(item) is list else item
+
+
+def _without_texts(function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
+    """The arguments with the texts themselves for what is not converted, unless it only keeps them."""
+    if not any(type(x) in (SymbolicText, TextMethod) for x in (*args, *kwargs.values())):
+        return args, kwargs
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, (list, collections.deque)) or hasattr(function, "_fields"):
+        return args, kwargs
+    if isinstance(owner, dict) or function is dict:
+        return (*map(fixed, args[:1]), *args[1:]), kwargs           # what comes first is a key
+    return tuple(map(fixed, args)), {name: fixed(item) for name, item in kwargs.items()}
 
 
 class _StagedCodes:

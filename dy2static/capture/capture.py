@@ -47,6 +47,7 @@ from .materialise import Materialiser
 from .number_checks import NumberChecks
 from .reports import Reports
 from .staged_functions import ShadowCell, StagedFunctions
+from .text_expressions import TextExpressions
 from .twins import Twins
 
 _MOST_NODES = 200_000
@@ -57,10 +58,10 @@ _LAYOUTS = "only NumPy arrays in default layout are compiled; others run eagerly
 _MOST_UNDECIDED = 4_000
 
 
-class Capture(Expressions, Applying, Effects, StagedFunctions):
+class Capture(Expressions, TextExpressions, Applying, Effects, StagedFunctions):
     """The state of one symbolic run.
 
-    varying: paths of numbers that are inputs, not guards.
+    varying: paths of numbers and texts that are inputs, not guards.
     observed: output types of functions that only a real run can tell, by (class, position in the call, input types), and what
         host calls gave, by (code, position, types of arrays and plain values they got).
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.

@@ -10,6 +10,7 @@ from typing import Any, Callable
 import chainer
 import numpy as np
 
+from ..symbolic.known_texts import TextKeyed
 from ..symbolic.lists import StagedList
 from ..symbolic.rows import ITERATORS, Range, Rows
 from ..symbolic.values import BoundHostMethod, SymbolicObject, SymbolicVariable, is_symbolic
@@ -119,6 +120,7 @@ class Classes:
             return type(value, *rest)
         self.capture.staging.need_exact(value)
         kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
+                 TextKeyed: dict,
                  Rows: tuple, SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:

@@ -5,11 +5,12 @@ import operator
 from typing import Any, Callable, Tuple
 
 from ..ir.dims import Dim
+from ..symbolic.known_texts import SymbolicText
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import SymbolicScalar
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
-_LONGEST_EXPRESSION = 400
+LONGEST_EXPRESSION = 400
 
 
 def real_power(base: Any, exponent: Any) -> float:
@@ -37,6 +38,8 @@ class Expressions:
         """An operator on numbers at least one of which is symbolic."""
         operands = tuple(map(without_sizes, operands))
         if not all(type(x) in (bool, int, float, SymbolicScalar) for x in operands):
+            if any(type(x) is SymbolicText for x in operands):
+                return NotImplemented                   # which knows how
             if symbol in ("==", "!=") and any(isinstance(x, (type(None), str, bytes, tuple, list, dict)) for x in operands):
                 return symbol == "!="
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
@@ -83,7 +86,7 @@ class Expressions:
         kind = {bool: "py_bool", int: "py_int", float: "py_float"}.get(type(hint))
         if kind is None:
             self.abort(f"a number of type {type(hint).__name__}")
-        if kind == "py_bool" or len(text) > _LONGEST_EXPRESSION:
+        if kind == "py_bool" or len(text) > LONGEST_EXPRESSION:
             self.guard_expression(text, hint)
             return hint
         return SymbolicScalar(self, kind, text, hint)

@@ -18,6 +18,7 @@ from ..lowering.host import Hole, MethodOf
 from ..runtime.staticness import is_static_function
 from ..staging.raising import can_be_made, parts_of
 from ..symbolic.choices import LEAF, NEW
+from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import (
@@ -32,7 +33,7 @@ from ..symbolic.values import (
 )
 from ..world.objects import ShadowMeta, real_class
 from ..world.outcome import Build
-from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, attributes_of
+from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet, as_key, attributes_of
 from ..world.trust import is_immutable, is_library, is_library_class
 from ..world.wording import type_name
 from .made_functions import MadeFunctions
@@ -89,6 +90,8 @@ class Materialiser:
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
         item = without_sizes(item)
+        if type(item) in (SymbolicText, TextMethod):
+            return item.fix()
         if type(item) is SymbolicArray:
             return self._hole(item.now(), operands)
         if type(item) is SymbolicScalar or type(item) is SymbolicObject:
@@ -98,7 +101,7 @@ class Materialiser:
         if type(item) in (list, StagedList) or isinstance(item, ShadowList):
             return [self.template(part, operands) for part in item]
         if type(item) is dict or isinstance(item, ShadowDict):
-            return {key: self.template(part, operands) for key, part in item.items()}
+            return {as_key(key): self.template(part, operands) for key, part in item.items()}
         if type(item) is tuple:
             return tuple([self.template(part, operands) for part in item])
         if type(item) is slice:
@@ -123,8 +126,10 @@ class Materialiser:
         self.capture.staging.need_exact(item)
         if kind is SymbolicArray:
             return self._hole(self.capture.array_writes.handed(item), operands)
-        if kind is SymbolicScalar or kind is SymbolicObject:
+        if kind in (SymbolicScalar, SymbolicObject, SymbolicText):
             return self._hole(item.value, operands)
+        if kind is TextMethod:
+            return item.fix()
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
             if "choice" in item.__dict__:
@@ -139,16 +144,18 @@ class Materialiser:
         if kind is StagedList:
             self._check_known(item)
             kind = list
-        if kind in (list, dict):
+        if kind in (list, dict, TextKeyed):
             if id(item) in self.built:
                 self.capture.abort("an object that is made here is given to two calls that are not compiled")
             if self._once and id(item) in self.handed:
                 self.capture.abort(f"a {kind.__name__} that is made here is in two places when an exception is raised")
             self.handed.setdefault(id(item), (item, _contents(item)))
+        if kind is TextKeyed:
+            return {self.hand_over(key, operands): self.hand_over(part, operands) for key, part in item.pairs}
         if kind is list or kind is tuple:
             return kind([self.hand_over(part, operands) for part in item])
         if kind is dict:
-            return {key: self.hand_over(part, operands) for key, part in item.items()}
+            return {as_key(key): self.hand_over(part, operands) for key, part in item.items()}
         if isinstance(item, types.MethodType) and item.__self__ in (np.random.mtrand._rand, random.random.__self__):
             return item
         if isinstance(item, types.MethodType):
@@ -211,7 +218,7 @@ class Materialiser:
         """Whether the item is, or holds, a list, dict or set that was made during the capture."""
         if type(item) is tuple:
             return any(map(self.holds_new_container, item))
-        return type(item) in (list, dict, set, StagedList)
+        return type(item) in (list, dict, set, StagedList, TextKeyed)
 
     def exposes(self, item: Any) -> bool:
         """Whether code that gets this object could change an object of the user's that this capture reads."""
@@ -219,8 +226,8 @@ class Materialiser:
             return True
         if type(item) in (tuple, list, StagedList):
             return any(map(self.exposes, item))
-        if type(item) is dict:
-            return any(map(self.exposes, item.values()))
+        if type(item) in (dict, TextKeyed):
+            return any(self.exposes(part) for _, part in _pairs(item))
         if isinstance(item, (types.MethodType, functools.partial)):
             return self.exposes(item.__self__) if isinstance(item, types.MethodType) else True
         return isinstance(item, types.FunctionType) and not is_library(item.__module__ or "")
@@ -271,6 +278,10 @@ class Materialiser:
         if kind is SymbolicScalar:
             self.capture.staging.need_exact(item)
             return Build("value", (item.value,)) if item.text is None else Build("number", (item.text,))
+        if kind is SymbolicText:
+            return Build("number", (item.text,))
+        if kind is TextMethod:
+            return Build("const", (item.fix(),))
         if kind is SymbolicArray:
             return self.capture.array_writes.built(item) if item.choice is None or item.memory is not None else \
                 self._chosen_array(item)
@@ -349,9 +360,9 @@ class Materialiser:
             return Build("tuple", (kind, tuple([self.build(part) for part in item])))
         if kind is list or kind is StagedList:
             return Build("list", tuple([self.build(part) for part in item]))
-        if kind is dict:
-            return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in item.items()]))
-        if kind is set and not any(is_symbolic(part) for part in item):
+        if kind in (dict, TextKeyed):
+            return Build("dict", tuple([(self.build(key), self.build(part)) for key, part in _pairs(item)]))
+        if kind is set and not any(is_symbolic(part) and type(part) is not SymbolicText for part in item):
             return Build("set", tuple([self.build(part) for part in item]))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
             return Build("method", (self.build(item.__func__), self.build(item.__self__)))
@@ -399,4 +410,9 @@ def make_of(cls: type, base: type, contents: Any, attributes: Dict[str, Any]) ->
 
 def _contents(item: Any) -> Tuple[Any, ...]:
     """What a list or dict holds, flat."""
-    return tuple(item) if isinstance(item, list) else tuple(part for pair in item.items() for part in pair)
+    return tuple(item) if isinstance(item, list) else tuple(part for pair in _pairs(item) for part in pair)
+
+
+def _pairs(item: Any) -> Any:
+    """Keys and values of a dict."""
+    return item.pairs if type(item) is TextKeyed else item.items()

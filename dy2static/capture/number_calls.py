@@ -5,6 +5,7 @@ from functools import reduce
 from typing import Any, Callable, Iterable, List, Optional
 
 from ..ir.dims import Dim, maximum, minimum
+from ..symbolic.known_texts import SymbolicText
 from ..symbolic.rows import Range
 from ..symbolic.sizes import Size, without_sizes
 from ..symbolic.values import SymbolicArray, SymbolicScalar
@@ -31,6 +32,8 @@ class NumberCalls:
     def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         if cls is int and len(args) == 1 and type(args[0]) is Size:
             return args[0]
+        if any(type(x) is SymbolicText for x in args):
+            return self.capture.of_texts(cls, args, kwargs)
         args = tuple(map(without_sizes, args)) if len(args) == 1 else args
         if len(args) == 1 and type(args[0]) is SymbolicArray:
             return self.capture.numpy_call(cls, args, kwargs)

@@ -9,6 +9,7 @@ from typing import Any, FrozenSet, Iterator
 
 import numpy as np
 
+from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..world.objects import real_class
@@ -92,7 +93,8 @@ def is_plain(item: Any) -> bool:
         return type(item) is StagedList and item.symbolic is not None or all(map(is_plain, item))
     if type(item) is dict:
         return all(map(is_plain, item.values()))
-    return type(item) in (*_CONSTANTS, SymbolicArray, SymbolicScalar) or isinstance(item, (SymbolicVariable, np.generic))
+    return type(item) in (*_CONSTANTS, SymbolicArray, SymbolicScalar, SymbolicText) or \
+        isinstance(item, (SymbolicVariable, np.generic))
 
 
 def _keywords(code: types.CodeType) -> FrozenSet[str]:

@@ -6,6 +6,7 @@ import types
 from typing import Any, Callable, List, Optional, Set, Tuple
 
 from ..runtime import dy, hooks
+from ..symbolic.known_texts import SymbolicText
 from ..symbolic.rollback import ABSENT, contents_of
 from ..symbolic.values import BoundHostMethod, SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable
 from ..world.objects import real_class
@@ -57,7 +58,9 @@ class StagedFunctions:
             return False                                # a number, and what is none
         if first is second:
             return True
-        first, second = [x.fix() if type(x) is SymbolicScalar else real_class(x) for x in (first, second)]
+        if SymbolicText in (type(first), type(second)) and not all(isinstance(x, (str, bytes)) for x in (first, second)):
+            return False
+        first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
         return first is second
 
     def _is_constant(self, number: SymbolicScalar, other: Any) -> Any:

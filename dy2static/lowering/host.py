@@ -34,7 +34,7 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
     if kind is list:
         return [fill(item, operands) for item in template]
     if kind is dict:
-        return {key: fill(item, operands) for key, item in template.items()}
+        return {fill(key, operands) if type(key) is Hole else key: fill(item, operands) for key, item in template.items()}
     if kind is slice:
         return slice(fill(template.start, operands), fill(template.stop, operands), fill(template.step, operands))
     if kind is MethodOf:

@@ -52,7 +52,7 @@ class Cache:
 
     programs, calls: each program, and what to call for it, in the order in which they are tried, newest first, those with free
         sizes last; while it is parked, there are no calls.
-    last: the call used last.  evicted: how many programs had to go.
+    last: the call used last.  evicted: how many programs had to go.  gone: is called with each program that is taken out.
     """
 
     def __init__(self, limit: int, limit_bytes: Optional[int] = None):
@@ -61,6 +61,7 @@ class Cache:
         self.calls: List[Callable] = []
         self.last: Any = None
         self.evicted = self.clock = self.missed = 0
+        self.gone: Callable[[Program], None] = lambda program: None
         self.misses: Deque[Miss] = collections.deque(maxlen=_MOST_REMEMBERED)
         self._stamps: Dict[Callable, _Stamp] = {}
         self._gone: Dict[str, None] = Recent()
@@ -156,6 +157,7 @@ class Cache:
             if program in self.programs:
                 index = self.programs.index(program)
                 del self._stamps[self._every[index]], self.programs[index], self._every[index]
+                self.gone(program)
 
     def note(self, miss: Miss) -> None:
         """Remember a miss."""
@@ -173,12 +175,17 @@ class Cache:
             self.last = None
 
 
-def nearest(failed: List[Tuple[Program, List[int]]]) -> str:
-    """What the program that fits best wanted otherwise.  failed: programs with the indexes of guards that do not hold."""
-    if not failed:
-        return "there was no program yet"
+def nearest(failed: List[Tuple[Program, List[int]]]) -> Tuple[Optional[Program], List[int]]:
+    """The program that fits best, and its guards that do not hold.  failed: programs with the indexes of such guards."""
     # the order of the guards is that of the function: who gets further is nearer
-    program, indexes = max(failed, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1], default=0)))
+    return max(failed, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1], default=0)), default=(None, []))
+
+
+def reason_of(failed: List[Tuple[Program, List[int]]]) -> str:
+    """What the program that fits best wanted otherwise."""
+    program, indexes = nearest(failed)
+    if program is None:
+        return "there was no program yet"
     wanted = [program.guards[i].describe()[:_LONGEST] for i in indexes if i >= 0]
     if -1 in indexes:
         wanted.append("something that is not there any more")

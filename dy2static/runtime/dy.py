@@ -286,6 +286,15 @@ def fstring(*parts: Any) -> Any:
     return "".join(parts)
 
 
+def dict_(*pairs: Tuple[Any, Any]) -> Any:
+    """``{key: value, …}``."""
+    if any(type(key) in symbolic_types for key, _ in pairs):
+        result = _staged("dict_", *pairs)
+        if result is not NotImplemented:
+            return result
+    return {key: value for key, value in pairs}         # noqa: C416 (raises what a display raises)
+
+
 def percent(template: str, values: Any) -> Any:
     """``template % values``."""
     given = values if type(values) is tuple else (values,)

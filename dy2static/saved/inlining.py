@@ -12,8 +12,9 @@ from ..ir.graph import Graph, Value
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
 from ..lowering.registry import lowers
+from ..symbolic.known_texts import fixed
 from ..symbolic.lists import StagedList
-from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
+from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicVariable
 from ..world.outcome import Build, Outcome
 from ..world.shadows import ShadowDict, ShadowList, ShadowSet
 from ..world.sources import Guard, Source
@@ -197,7 +198,7 @@ def _type_fits(call: _Call, guard: Guard) -> bool:
     if guard.source.parent is None and guard.source.key == 0:
         return True                                     # the layer itself
     found = call.at(guard.source)
-    kind = _KINDS.get(type(found)) or (found.python_type if type(found) is SymbolicScalar else type(found))
+    kind = _KINDS.get(type(found)) or (found.python_type if hasattr(type(found), "python_type") else type(found))
     return kind is guard.expected
 
 
@@ -208,7 +209,7 @@ _KINDS = {ShadowList: list, StagedList: list, ShadowDict: dict, ShadowSet: set, 
 
 def _equals(call: _Call, guard: Guard) -> bool:
     found = call.at(guard.source)
-    found = found.fix() if type(found) is SymbolicScalar and found.text is not None else found
+    found = fixed(found)
     return type(found) is type(guard.expected) and bool(found == guard.expected)
 
 

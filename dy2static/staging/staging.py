@@ -11,6 +11,7 @@ from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..runtime import dy
 from ..symbolic.choices import Choices
+from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
 from ..symbolic.rows import PARTS, sequence_of
@@ -267,6 +268,8 @@ def _in(capture: Any, item: Any, container: Any) -> Any:
         return NotImplemented
     if type(container) is SymbolicArray:
         return capture.numpy_call(operator.contains, (container, item), {})
+    if type(item) is SymbolicText and type(container) is item.python_type:
+        return capture.of_texts(operator.contains, (container, item), pattern="({1} in {0})")
     if isinstance(container, (dict, set, frozenset, list, tuple, range)) and symbolic_items(container) is None:
         items = container if type(container) is range else tuple(container)
         unknown = [x for x in (item, *items) if type(x) is SymbolicScalar and x.text is None
@@ -292,4 +295,5 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 }
 
 #: The types that `dy` asks these for.
-SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicObject, SymbolicVariable, Maybe, StagedList, *PARTS))
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicText, SymbolicObject, SymbolicVariable, Maybe, StagedList,
+                            *PARTS))

@@ -16,6 +16,7 @@ from ..ir.types import List as ListType
 from ..ir.types import Tensor, Type, python_scalar
 from ..world.shadows import ShadowList
 from .kinds import describe, number_kind
+from .known_texts import SymbolicText
 from .rows import PARTING, Parts, Rows
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
@@ -288,6 +289,8 @@ def length(calls: Any, function: Callable, value: Any) -> Any:
         return value.array.shape[value.axis] if type(value) is Rows else calls.capture.numpy_call(max, (value.length, 0), {})
     if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
         return value.shape[0]
+    if type(value) is SymbolicText:
+        return calls.capture.of_texts(function, (value,))
     return value.length() if type(value) is ShadowList else function(value)
 
 

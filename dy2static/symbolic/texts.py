@@ -5,6 +5,7 @@ import operator
 from typing import Any, Callable, Dict, Tuple
 
 from ..ir.types import Dynamic
+from .known_texts import SymbolicText, TextKeyed, is_expression
 from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
 
 _TEXT = (Dynamic(),)
@@ -34,6 +35,10 @@ def _is_unknown(capture: Any, value: Any) -> bool:
 
 def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
+    if type(value) is SymbolicText and not spec and conversion in ("", "s"):
+        return value
+    if is_expression(value) and (type(spec) is str or is_expression(spec)):
+        return capture.of_texts(_format, (value, spec, conversion))
     if not _is_unknown(capture, value):
         return NotImplemented
     return capture.host_call(_format, (value, spec, conversion), {}, _TEXT, name="format")
@@ -42,7 +47,7 @@ def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> A
 def fstring(capture: Any, *parts: Any) -> Any:
     """The parts of an f-string as one text."""
     if not any(_is_unknown(capture, part) for part in parts):
-        return NotImplemented
+        return capture.of_texts(_join, parts) if any(map(is_expression, parts)) else NotImplemented
     return capture.host_call(_join, parts, {}, _TEXT, name="fstring")
 
 
@@ -50,9 +55,18 @@ def percent(capture: Any, template: str, values: Any) -> Any:
     """``template % values``."""
     given: Tuple = values if type(values) is tuple else (values,)
     if not any(_is_unknown(capture, value) for value in given):
-        return NotImplemented
+        return capture.of_texts(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \
+            else NotImplemented
     return capture.host_call(operator.mod, (template, values), {}, _TEXT, name="percent")
 
 
-#: What takes over the functions of `dy` that make texts.
-HANDLERS: Dict[str, Callable[..., Any]] = {"format_": format_, "fstring": fstring, "percent": percent}
+def dict_(capture: Any, *pairs: Tuple[Any, Any]) -> Any:
+    """A dict with keys some of which are expressions that give a text."""
+    constant = [key for key, _ in pairs if type(key) is not SymbolicText]
+    if not all(type(key) in (str, bytes, int, float, bool, type(None)) for key in constant) or len(set(constant)) < len(constant):
+        return NotImplemented
+    return TextKeyed(capture, pairs) if len(constant) < len(pairs) else NotImplemented
+
+
+#: What takes over the functions of `dy` that make texts, and dicts with such keys.
+HANDLERS: Dict[str, Callable[..., Any]] = {"format_": format_, "fstring": fstring, "percent": percent, "dict_": dict_}

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.graph import Value
 from ..ir.types import Scalar, Tensor
+from .known_texts import SymbolicText
 from .sizes import Size, sizes
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and_", "or_", "xor")
@@ -26,7 +27,8 @@ _UNREADABLE = frozenset(("ctypes", "base", "flags", "strides", "data", "flat", "
 
 def is_symbolic(value: Any) -> bool:
     """Whether the value stands for something that is known at run time only."""
-    return isinstance(value, (SymbolicArray, SymbolicScalar, SymbolicVariable, SymbolicObject)) or type(value) is Size
+    return isinstance(value, (SymbolicArray, SymbolicScalar, SymbolicVariable, SymbolicObject)) or \
+        type(value) in (Size, SymbolicText)
 
 
 class SymbolicArray:

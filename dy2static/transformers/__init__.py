@@ -16,6 +16,7 @@ from dy2static.transformers.break_continue import BreakContinue
 from dy2static.transformers.calls import Calls
 from dy2static.transformers.comparisons import Comparisons
 from dy2static.transformers.conditional_expressions import ConditionalExpressions
+from dy2static.transformers.dict_displays import DictDisplays
 from dy2static.transformers.early_return import EarlyReturn
 from dy2static.transformers.f_strings import FStrings
 from dy2static.transformers.if_else import IfElse
@@ -38,11 +39,12 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     UnboundNames,  # on plain names: before functions are made that capture them
     Loops,  # this and the next carry out the plan that UnboundNames has made for both
     IfElse,
-    Asserts,  # this and the next four after IfElse, whose blocks settled which names may have no value
+    Asserts,  # this and the next five after IfElse, whose blocks settled which names may have no value
     ConditionalExpressions,
     BooleanOperators,
     Comparisons,
     FStrings,
+    DictDisplays,  # after FStrings, whose texts may be the keys
     ListDisplays,  # on the user's assignments and those of blocks alike
     Subscripts,
     Calls,  # last: whatever calls the others left or moved

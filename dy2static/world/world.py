@@ -14,10 +14,13 @@ import numpy as np
 from ..lowering.registration import registered
 from ..runtime.definitions import Definitions
 from ..runtime.staticness import is_static_function
+from . import reads
 from .aborts import CaptureAborted
 from .collection_shadows import COLLECTIONS
+from .locations import user_location
 from .objects import Objects
 from .public_names import foreign_names, names_of, replaced_names
+from .reads import key_of
 from .shadows import ShadowBase, ShadowDict, ShadowList, ShadowModule, ShadowSet
 from .sources import Guard, Source, Sources
 from .trust import is_immutable, is_library, is_library_class
@@ -38,7 +41,7 @@ class World(Objects):
     """Shadows and guards of one capture.
 
     capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and its kin).
-    varying: paths of numbers that have been seen to change: they become inputs instead of guards.
+    varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards.
     """
 
     def __init__(self, capture: Any, varying: Set[Tuple]):
@@ -49,6 +52,7 @@ class World(Objects):
         for module, name in replaced_names():
             self.definitions.add_name(module, name)
         self.sources = Sources()
+        self.reads = reads.places()
         self.containers: List[Any] = []
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
@@ -71,6 +75,8 @@ class World(Objects):
         if key not in self._relied:
             self._relied.add(key)
             self.guards.append(Guard(source, test, expected))
+            if self.reads is not None and self.reads.get(key_of(self.guards[-1])) is None:
+                self.reads[key_of(self.guards[-1])] = user_location()
 
     def rely_on_names(self, function: Any) -> None:
         """Guard that the names of a library's function, which is about to be called, go on standing for it."""
@@ -95,6 +101,9 @@ class World(Objects):
                 self.check_class(kind)
             self.guard(source, "is", real)
             return real
+        if kind in (str, bytes) and source.path() in self.varying:
+            self.guard(source, "type", kind)
+            return self.capture.text(source, real)
         if kind in _VALUES or isinstance(real, (np.generic, np.dtype)):
             self.guard(source, "eq", real)
             return real

@@ -1,0 +1,173 @@
+"""Whether captures pay: an account per function, of the captures that were made and of the use that calls made of them."""
+from __future__ import annotations
+
+import enum
+import sys
+import threading
+from typing import Any, Callable, Dict, Mapping, Tuple
+
+from .cache import Cache
+from .program import MISS, Program
+
+#: A program costs one unit, and one more for each so many nodes; a capture that stops costs one.
+_NODES, _MOST_UNITS = 400, 3
+
+#: So many units a function may owe, if `Cache.limit` is not more than twice as many.
+_CREDIT = 16
+
+#: A call that comes so many misses after the capture of its program shows that such calls come back.
+_LATER = 8
+
+#: So many calls pay for a program however soon they come.
+_USES = 50
+
+#: A function that owes too much is captured again at this miss, and whenever there have been twice as many.
+_FIRST_TRIAL = 40
+
+#: So many units may then be spent.
+_TRIAL = 4
+
+#: While captures are paused, a program that no call has used for so many misses goes.
+_PATIENCE = 64
+
+
+class Verdict(enum.Enum):
+    """What is to become of a call for which there is no program."""
+
+    CAPTURE = "it is captured"
+    PAUSE = "it runs eagerly, and so do the next ones"
+    EAGER = "it runs eagerly"
+    TRIAL = "it is captured, to see whether that pays by now"
+
+
+class CaptureBudget:
+    """The account of one function.
+
+    misses: how many calls found no program.  spent: units that nothing pays back: captures that stopped, and programs that had
+    to go before they had paid.  Each program of the cache owes its units until a call shows that it is needed again.
+    Everything is counted at misses, and in the first calls of a program (`_Paying`).
+    """
+
+    def __init__(self, cache: Cache):
+        self.cache, self._lock = cache, threading.RLock()
+        cache.gone = self._gone
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.misses, self.spent, self.lent = 0, 0.0, float(max(_CREDIT, self.cache.limit // 2))
+        self.captures = self.useful = 0
+        self.paused, self._news, self._next = False, False, max(_FIRST_TRIAL, self.cache.limit)
+        self._sweep = sys.maxsize
+        self._charges: Dict[Program, "_Paying"] = {}
+
+    @property
+    def remaining(self) -> int:
+        """How many further misses run eagerly before a capture is tried, unless a program is found to be needed; 0 now."""
+        return max(self._next - self.misses, 0) if self.paused else 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so much is known against captures that the user is to be told."""
+        return not self.useful or self.misses >= 2 * _FIRST_TRIAL
+
+    def ask(self) -> Verdict:
+        """What is to become of one more call that found no program."""
+        self.misses += 1
+        if self.paused and not self._news and self.misses < min(self._next, self._sweep):
+            return Verdict.EAGER
+        with self._lock:
+            if self.misses >= self._sweep:
+                self._drop_unused()
+            was_paused, self._news = self.paused, False
+            owed = self._owed()
+            self.paused = owed >= self.lent
+            if not self.paused:
+                return Verdict.CAPTURE
+            if was_paused and self.misses >= self._next:
+                self.paused, self.lent = False, owed + _TRIAL
+            while self._next <= self.misses:
+                self._next *= 2
+            if self.paused and not was_paused:
+                self._sweep = min(self._sweep, self.misses + _PATIENCE)
+            return Verdict.EAGER if was_paused and self.paused else Verdict.PAUSE if self.paused else Verdict.TRIAL
+
+    def charge(self, program: Program) -> None:
+        """A capture gave this program."""
+        self.captures += 1
+        with self._lock:
+            self._charges[program] = _Paying(self, min(1 + program.counts["nodes"] // _NODES, _MOST_UNITS))
+
+    def watched(self, program: Program, call: Callable) -> Callable:
+        """What to call for a program until it has paid."""
+        paying = self._charges.get(program)
+        if paying is None:
+            return call
+        paying.call = call
+        return paying
+
+    def stopped(self) -> None:
+        """A capture gave nothing."""
+        self.spent += 1
+
+    def refund(self, captures: int) -> None:
+        """Captures that gave nothing were followed by one that did."""
+        self.spent -= captures
+
+    def paid(self, program: Program) -> None:
+        """The program has been called often."""
+        with self._lock:
+            paying = self._charges.pop(program, None)
+            if paying is not None and not paying.needed:
+                self._note_needed(paying)
+
+    def _drop_unused(self) -> None:
+        """Let go of the programs that no call has used but the one they were made for: each is tried before a call runs eagerly."""
+        unused = [(program, paying.born + _PATIENCE) for program, paying in self._charges.items() if paying.left >= _USES]
+        self._sweep = min([end for _, end in unused if end > self.misses], default=sys.maxsize)
+        for program, end in unused:
+            if end <= self.misses:
+                self.cache.forget(program)
+
+    def _owed(self) -> float:
+        for program, paying in list(self._charges.items()):
+            if paying.left <= 0:
+                self.paid(program)
+        return self.spent + sum([paying.units for paying in self._charges.values() if not paying.needed])
+
+    def _gone(self, program: Program) -> None:
+        with self._lock:
+            paying = self._charges.pop(program, None)
+            if paying is not None and paying.left > 0:
+                self.spent += paying.units * min(paying.left / _USES, 1)
+                self.lent -= paying.units if paying.needed else 0
+
+    def _note_needed(self, paying: "_Paying") -> None:
+        """Who needs his programs again may have as many more at a time."""
+        paying.needed, self._news = True, True
+        self.lent += paying.units
+        self.useful += 1
+
+
+class _Paying:
+    """Called for a program that has not paid yet: counts the calls, and then steps aside.
+
+    needed: whether one of them came late enough to show that such calls come back.
+    """
+
+    __slots__ = ("budget", "units", "left", "needed", "born", "call")
+
+    def __init__(self, budget: CaptureBudget, units: int):
+        self.budget, self.units, self.needed, self.born = budget, units, False, budget.misses
+        self.left = _USES + 1                           # the call that it was made for does not count
+        self.call: Any = None
+
+    def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        result = self.call(args, kwargs)
+        if result is not MISS:
+            self.left -= 1
+            if not self.needed and self.budget.misses - self.born >= _LATER:
+                self.budget._note_needed(self)
+            if self.left <= 0:
+                self.budget.cache.replace(self, self.call)
+        return result

@@ -1,0 +1,273 @@
+"""Captures that do not pay: a warning that says what changes, eager calls, and captures again once they pay."""
+import gc
+import warnings
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from against_eager import array, variable
+
+from dy2static import CaptureError, FallbackWarning, to_static
+from dy2static.runtime.budget import CaptureBudget, Verdict
+from dy2static.runtime.cache import Cache
+from dy2static.runtime.program import MISS, Program
+
+
+class Thing:
+    """An object of the user's."""
+
+    scale = 2.0
+
+
+def with_function(x, f):
+    return f(F.relu(x))
+
+
+def with_object(x, thing):
+    if thing is None:
+        return x
+    return F.relu(x) * len(repr(type(thing).__name__))
+
+
+def with_number(x, n):
+    for _ in range(n):
+        x = x + 1
+    return x
+
+
+def with_keys(x, options):
+    return F.relu(x) * sum([value for value in options.values()])
+
+
+def with_list(x, items):
+    return sum([F.sum(item) for item in items])
+
+
+def with_set(x, wanted):
+    return x * 2 if 3 in wanted else x
+
+
+def with_text(x, text):
+    return x * {"b2": 2.0}.get(text, 1.0)
+
+
+def made_class():
+    return type("Made", (), {"scale": 3.0})()
+
+
+#: Per cause: the function, what is given in the k-th call, and what the warning must tell.
+STORMS = {
+    "a new function": (with_function, lambda k: lambda y: y * 2, "no longer f is <lambda>"),
+    "an object of a new class": (with_object, lambda k: made_class(), "Made"),
+    "a number that is needed": (with_number, lambda k: k, r"no longer n == \d+ .*for _ in range\(n\)"),
+    "keys": (with_keys, lambda k: {f"key{k}": 1.0}, "options has keys"),
+    "lengths of arrays in a list": (with_list, lambda k: [np.ones((1 + (k * j) % 37, 2), "f") for j in range(1, 2 + k % 23)],
+                                    r"has length \d+ .*return sum"),
+    "a set": (with_set, lambda k: frozenset({k}), "wanted == frozenset"),
+    "a text that is needed": (with_text, lambda k: f"b{k}", "text == 'b"),
+}
+
+
+@pytest.mark.parametrize("name", STORMS)
+def test_captures_that_do_not_pay_stop(name):
+    function, given, told = STORMS[name]
+    static = to_static(function, dynamic=False)
+    with pytest.warns(FallbackWarning, match=told) as found:
+        for k in range(60):
+            x, other = variable(3, seed=k), given(k)
+            np.testing.assert_array_equal(static(x, other).array, function(x, other).array)
+    info = static.cache_info()
+    assert len(found) == 1 and found[0].filename == __file__ and "captured again and again" in str(found[0].message)
+    assert "no longer" in str(found[0].message) and "test_capture_budget.py" in str(found[0].message)
+    assert info.captures <= 26 and info.fallbacks == 60 - info.captures and info.misses == 60 and info.paused > 0
+    assert any("captures do not pay" in str(miss) for miss in static.explain_misses())
+
+
+def test_what_is_captured_grows_with_the_logarithm_of_the_calls():
+    budget, times = CaptureBudget(Cache(32)), []
+    for k in range(10_000):
+        if budget.ask() in (Verdict.CAPTURE, Verdict.TRIAL):
+            budget.stopped()
+            times.append(k)
+    assert len(times) <= 16 + 4 * 9 and times[:16] == list(range(16)) and times[16] == 39 and times[-1] > 5000
+
+
+def test_unused_programs_go():
+    static = to_static(with_function)
+    with pytest.warns(FallbackWarning):
+        for _ in range(130):
+            static(array(3), lambda y: y)
+    gc.collect()
+    assert static.cache_info().programs <= 4
+    alive = [item for item in gc.get_objects() if type(item) is Program and item.graph.name == "with_function"]
+    assert len(alive) == static.cache_info().programs
+
+
+class Stub:
+    """All that the cache and the account ask of a program."""
+
+    has_free_sizes, returned, nbytes = False, False, 0
+
+    def __init__(self, key, nodes):
+        self.signature, self.counts = str(key), {"nodes": nodes}
+        self.call = lambda args, kwargs: key if args == (key,) else MISS
+
+
+class Calls:
+    """Calls of signatures, with the cache and the account of a function; gives for each how it ran."""
+
+    def __init__(self, limit=32, nodes=1):
+        self.cache, self.nodes, self.captures = Cache(limit), nodes, 0
+        self.budget = CaptureBudget(self.cache)
+
+    def __call__(self, key):
+        for call in self.cache.calls:
+            if call((key,), {}) is not MISS:
+                if call is not self.cache.last:
+                    self.cache.used(call)
+                return "hit"
+        verdict = self.budget.ask()
+        if verdict not in (Verdict.CAPTURE, Verdict.TRIAL):
+            return "eager"
+        program = Stub(key, self.nodes)
+        self.captures += 1
+        self.budget.charge(program)
+        self.cache.put(program, self.budget.watched(program, program.call))
+        assert self.cache.call_of(program)((key,), {}) == key
+        return "told" if verdict is Verdict.TRIAL and self.budget.is_hopeless else "captured"
+
+
+def epochs(count, size, seed=0):
+    rng = np.random.RandomState(seed)
+    return [int(n) for _ in range(count) for n in rng.permutation(size)]
+
+
+@pytest.mark.parametrize("nodes", [1, 1000, 3000])
+@pytest.mark.parametrize("size", [3, 20, 30])
+def test_buckets_end_up_compiled_and_nobody_is_told(size, nodes):
+    calls = Calls(nodes=nodes)
+    ways = [calls(key) for key in epochs(8, size)]
+    assert set(ways[-size:]) == {"hit"} and calls.captures == size and "told" not in ways
+
+
+def test_more_signatures_than_programs_are_kept():
+    """What is in the cache goes on serving; the rest runs eagerly, rather than one going for the other."""
+    calls = Calls()
+    ways = [calls(key) for key in epochs(200, 40)]
+    assert calls.captures < 300 and ways[-400:].count("hit") >= 300 and "told" in ways
+
+
+def test_a_few_frequent_signatures_among_many_rare_ones():
+    rng, calls = np.random.RandomState(0), Calls()
+    ways = [calls(int(n)) for n in rng.zipf(1.3, 20_000)]
+    assert calls.captures < 150 and "told" in ways
+    assert ways[-1000:].count("hit") > 550 and ways[-1000:].count("captured") < 10
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_signatures_that_come_a_few_times_and_never_again(times):
+    calls = Calls()
+    for k in range(5000):
+        for _ in range(times):
+            calls(k)
+    assert calls.captures < 100 * times
+
+
+def test_signatures_that_come_often_are_captured_for_ever():
+    calls = Calls()
+    ways = [calls(k) for k in range(300) for _ in range(60)]
+    assert calls.captures == 300 and "eager" not in ways
+
+
+@pytest.mark.parametrize("nodes", [1, 3000])
+def test_after_a_storm_what_settles_is_compiled(nodes):
+    calls = Calls(nodes=nodes)
+    for k in range(1000):
+        calls(-k)
+    ways = [calls(key) for key in epochs(200, 10)]
+    assert set(ways[-100:]) == {"hit"}
+
+
+def test_programs_of_many_nodes_cost_more():
+    small, large = Calls(), Calls(nodes=2400)
+    for k in range(30):
+        small(k), large(k)
+    assert small.captures == 16 and large.captures == 6
+
+
+def test_signatures_that_cannot_be_captured():
+    static = to_static(lambda x: x.flat[0])
+    with pytest.warns(FallbackWarning, match="could not be captured for many"):
+        for n in range(1, 61):
+            assert static(np.full(n, 3, "f")) == 3
+    assert static.stats()["refused"] <= 21 and static.cache_info().fallbacks == 60
+
+
+def test_errors_of_the_user():
+    """What raises in every call is not captured in every call."""
+    seen = []
+
+    def run(x, n):
+        seen.append(n)
+        raise ValueError(n)
+    static = to_static(run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(60):
+            with pytest.raises(ValueError, match=str(k)):
+                static(array(2), k)
+    assert seen == list(range(60))
+    assert len([miss for miss in static.explain_misses() if "raised" in miss.result]) <= 24
+
+
+def test_strict_warns_too():
+    """That captures do not pay is no error; what cannot be captured stays one."""
+    def run(x, f):
+        return f(F.relu(x))
+    static = to_static(run, strict=True)
+    with pytest.warns(FallbackWarning, match="again and again"):
+        for _ in range(50):
+            static(array(3), lambda y: y * 2)
+    refused = to_static(lambda x: x.flat[0], strict=True)
+    for n in range(1, 30):
+        with pytest.raises(CaptureError):
+            refused(np.ones(n, "f"))
+
+
+def test_clear_cache_forgets_the_account():
+    static = to_static(with_function)
+    with pytest.warns(FallbackWarning):
+        for _ in range(50):
+            static(array(3), lambda y: y)
+    static.clear_cache()
+    captures = static.cache_info().captures
+    for _ in range(3):
+        static(array(3), lambda y: y)
+    assert static.cache_info().captures == captures + 3 and static.cache_info().paused == 0
+
+
+def test_sequences_of_other_lengths():
+    class Model(chainer.Chain):
+        def __init__(self):
+            super().__init__()
+            with self.init_scope():
+                self.l = L.NStepRNNTanh(1, 3, 4, 0.0)
+
+        def forward(self, xs):
+            return F.sum(self.l(None, xs)[0])
+    model, rng = Model(), np.random.RandomState(0)
+    static = to_static(model.forward, dynamic=False)
+    with pytest.warns(FallbackWarning, match=r"xs\[\d\]: ndarray .*input_spec"):
+        for k in range(44):
+            xs = [rng.rand(n, 3).astype("f") for n in (1 + k // 7, 1 + k % 7)]
+            wanted = model(xs)
+            model.cleargrads(), wanted.backward()
+            expected = [p.grad.copy() for p in model.params()]
+            found = static(xs)
+            model.cleargrads(), found.backward()
+            np.testing.assert_allclose(found.array, wanted.array, rtol=1e-4, atol=1e-5)
+            for p, g in zip(model.params(), expected):
+                np.testing.assert_allclose(p.grad, g, rtol=1e-3, atol=1e-4)
+    assert static.cache_info().captures <= 24
