@@ -653,8 +653,8 @@ D2S_FUNCTION double d2s_log1p_unit_f64(double u) {
     return e + ((d2s_log_part_f64(f) + low) + f);
 }
 
-/* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)); for NaN the comparison raises invalid, as in NumPy. */
-D2S_FUNCTION float softplus_f32(float x) { return (x > 0 ? x : 0) + d2s_log1p_unit_f32(exp_f32(-fabs_f32(x))); }
-D2S_FUNCTION double softplus_f64(double x) { return (x > 0 ? x : 0) + d2s_log1p_unit_f64(exp_f64(-fabs_f64(x))); }
+/* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)); quiet for NaN, as Chainer's `fmax` is. */
+D2S_FUNCTION float softplus_f32(float x) { return relu_f32(x) + d2s_log1p_unit_f32(exp_f32(-fabs_f32(x))); }
+D2S_FUNCTION double softplus_f64(double x) { return relu_f64(x) + d2s_log1p_unit_f64(exp_f64(-fabs_f64(x))); }
 
 #endif
