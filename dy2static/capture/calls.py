@@ -409,7 +409,7 @@ class _StagedCodes:
 
 _HOST_LIBRARIES = ("chainer.reporter", "chainer.serializers", "chainer.training", "chainer.iterators", "chainer.datasets",
                    "chainer.dataset")
-_NUMPY_OF_TYPES = frozenset(("dtype", "issubdtype", "promote_types", "finfo", "iinfo", "errstate", "get_printoptions"))
+_NUMPY_OF_TYPES = frozenset(("dtype", "issubdtype", "promote_types", "finfo", "iinfo", "errstate"))
 _LOGGED = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _LOGGING = tuple(getattr(logging, name) for name in _LOGGED)
 _NO_RESULT = frozenset((print, chainer.report, time.sleep, *_LOGGING))
@@ -472,6 +472,9 @@ _HANDLERS: Dict[Any, Callable] = {
     chainer._get_link_hooks: lambda calls, function: calls.capture.world.link_hooks(),
     chainer.functions.forget: lambda calls, function, *args: calls._forget(function, *args),
     np.seterr: _refuse("NumPy's error handling is changed"),
+    np.geterr: _refuse("NumPy's error handling is read"),
+    np.geterrcall: _refuse("NumPy's error handling is read"),
+    np.get_printoptions: _refuse("how NumPy prints arrays is read"),
     np.seterrcall: _refuse("NumPy's error handling is changed"),
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
