@@ -19,12 +19,11 @@ import tempfile
 import time
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from dy2static import config  # before Chainer
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
-import session_worlds  # noqa: E402  (dy2static before Chainer)
-
 import session_pieces  # noqa: E402
-
-from dy2static import config  # noqa: E402
+import session_worlds  # noqa: E402
 
 #: What all modules of a session begin with.
 HEADER = """\
