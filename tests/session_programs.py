@@ -19,11 +19,11 @@ import tempfile
 import time
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from dy2static import config  # before Chainer
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
 import session_pieces  # noqa: E402
-import session_worlds  # noqa: E402  (dy2static before Chainer)
-
-from dy2static import config  # noqa: E402
+import session_worlds  # noqa: E402
 
 #: What all modules of a session begin with.
 HEADER = """\
@@ -233,8 +233,8 @@ class Session:
         kinds = [self._arguments() for _ in range(self.pick(1, 2, 2, 3))]
         steps: List[Step] = [self._call(kinds[0]), self._call(self.pick(*kinds))]
         last = kinds[0]
-        for i in range(self.random.randint(6, 14)):
-            self.width = 0.1 if i < 4 else 0.5
+        for i in range(self.random.randint(5, 10)):
+            self.width = 0.1 if i < 3 else 0.5
             if self.chance(0.35):
                 steps.append(self._change())
                 steps += [self._change()] * self.chance(0.3)

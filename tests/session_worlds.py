@@ -5,201 +5,28 @@ import copy
 import gc
 import io
 import linecache
-import logging
-import os
 import random
 import re
 import signal
 import sys
-import tempfile
 import types
 import warnings
-from unittest import mock
 
 import against_eager
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
+import session_process
 
 import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config, to_static
 from dy2static.errors import FallbackWarning
 from dy2static.world.aborts import CaptureAborted
 
-#: What stands in for library functions.
-FAKES = '''
-import chainer
-_apply = chainer.FunctionNode.apply
-
-
-def fake_tanh(x, *args, **more):
-    return x * 3
-
-
-def fake_double(x, *args, **more):
-    return x + x
-
-
-def fake_sqrt(x):
-    return x * 10
-
-
-def fake_sum(x, *args, **more):
-    return 42.0
-
-
-def fake_array(x, *args, **more):
-    return x * 2
-
-
-def fake_two(x, y, *args, **more):
-    return x + y
-
-
-def fake_plain(x, *args, **more):
-    return ("fake", x)
-
-
-def fake_plain_two(x, y=None, *args):
-    return ("fake", y)
-
-
-def fake_print(*args, **more):
-    import sys
-    sys.stdout.write("fake " + repr(args) + "\\n")
-
-
-def forward(self, xs):
-    return xs[0] * 3,
-
-
-def backward(self, indexes, gs):
-    return gs[0] * 5,
-
-
-def apply(self, inputs):
-    print("apply", self.label)
-    return _apply(self, inputs)
-'''
-
-_FILE = os.path.join(tempfile.gettempdir(), f"session_file_{os.getpid()}")
-
 
 class Late(BaseException):
     """A session takes too long."""
-
-
-class Hook(chainer.LinkHook):
-    """Says which links are called."""
-
-    name = "session"
-
-    def forward_preprocess(self, args):
-        print("before", type(args.link).__name__)
-
-    def forward_postprocess(self, args):
-        print("after", type(args.link).__name__, args.out.shape)
-
-
-class FunctionHook(chainer.FunctionHook):
-    """Says which functions are called."""
-
-    name = "session"
-
-    def forward_preprocess(self, function, data):
-        print("function", function.label)
-
-
-def make_variable(shape, dtype, seed):
-    return chainer.Variable(make_array(shape, dtype, seed))
-
-
-def make_constant(shape, dtype, seed):
-    return chainer.Variable(make_array(shape, dtype, seed), requires_grad=False)
-
-
-def make_array(shape, dtype, seed):
-    """Values with one decimal; those of seed 3 have NaN and infinities among them."""
-    array = np.array(np.round(np.random.RandomState(seed).uniform(-1, 2, shape), 1), dtype)
-    if seed == 3 and array.size > 2:
-        array.ravel()[:3] = np.nan, np.inf, -np.inf
-    return array
-
-
-class Process:
-    """What both worlds share: patches, configuration, environment; `close` puts all of it back."""
-
-    def __init__(self):
-        self.patches = []
-        self.before = dict(os.environ), np.geterr(), logging.getLogger("k").level, list(warnings.filters)
-        self.config = self.settings()
-        self.made = []
-
-    def settings(self):
-        """The configuration and the states of the generators."""
-        return dict(chainer.config._local.__dict__), dict(chainer.global_config.__dict__), np.random.get_state(), random.getstate()
-
-    def restore(self, settings):
-        """The reverse of `settings`."""
-        for owner, values in zip((chainer.config._local, chainer.global_config), settings):
-            if owner.__dict__ != values:
-                owner.__dict__.clear()
-                owner.__dict__.update(values)
-        np.random.set_state(settings[2])
-        random.setstate(settings[3])
-
-    def patch(self, target, new):
-        patch = mock.patch(target, new, create=target.startswith("builtins.extra"))
-        patch.start()
-        self.patches.append(patch)
-
-    def unpatch(self):
-        self.patches.pop().stop()
-
-    @contextlib.contextmanager
-    def unpatched(self):
-        """Have the libraries as they are, for what compares."""
-        for patch in reversed(self.patches):
-            patch.stop()
-        try:
-            yield
-        finally:
-            for patch in self.patches:
-                patch.start()
-
-    def make_module(self, name, **values):
-        sys.modules[name] = module = types.ModuleType(name)
-        module.__dict__.update(values, __file__=f"/sessions/{name}.py")
-        self.made.append(name)
-
-    def drop_module(self, name):
-        del sys.modules[name]
-
-    def write_file(self, text):
-        with open(_FILE, "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def close(self):
-        while self.patches:
-            self.unpatch()
-        environ, errors, level, filters = self.before
-        for name in set(os.environ) - set(environ):
-            del os.environ[name]
-        np.seterr(**errors)
-        logging.getLogger("k").setLevel(level)
-        warnings.filters[:] = filters
-        for name in self.made:
-            sys.modules.pop(name, None)
-        chainer.get_function_hooks().clear()
-        self.restore(self.config)
-
-    def names(self):
-        """What the texts of steps may use."""
-        return {"patch": self.patch, "unpatch": self.unpatch, "make_module": self.make_module, "drop_module": self.drop_module,
-                "write_file": self.write_file, "add_function_hook": lambda: FunctionHook().__enter__(),
-                "remove_function_hooks": chainer.get_function_hooks().clear, "fakes": sys.modules["session_fakes"],
-                "V": make_variable, "C": make_constant, "X": make_array, "A": np.array, "HOOK": Hook}
 
 
 _codes = {}
@@ -212,13 +39,6 @@ def code_of(text, name, mode="exec"):
         linecache.cache[file] = len(text), None, text.splitlines(True), file
         _codes[text, mode] = compile(text, file, mode)
     return _codes[text, mode]
-
-
-def forget_codes():
-    """Let go of the texts that no longer are wanted."""
-    for code in _codes.values():
-        linecache.cache.pop(code.co_filename, None)
-    _codes.clear()
 
 
 def _module(name, code=None):
@@ -242,7 +62,7 @@ class World:
         codes = code_of(session.lib, "session_lib"), code_of(session.main, "session_main")
         self.modules = {name: _module(name, code) for name, code in zip(("session_lib", "session_main"), codes)}
         for name, module in self.modules.items():
-            module.FILE = _FILE
+            module.FILE = session_process.FILE
             self.names[name[8:]] = module
         header = session.lib.partition("import session_main")[0]
         exec(code_of(header, "session_header"), self.names)
@@ -380,6 +200,8 @@ def differentiate(result, kept, order):
         return None
     if order < 0:
         return total.backward()
+    if order > 1:                                       # what is linear must have second gradients, too
+        total = total + 0.1 * sum(F.sum(F.cast(y * y, "d")) for y in starts)
     leaves = [v for v in kept if isinstance(v, chainer.Variable) and v.array is not None and v.dtype.kind == "f"
               and v.requires_grad and v.creator is None]
     if not leaves:
@@ -407,7 +229,8 @@ class Unsigned(against_eager.Values):
             return False
         with np.errstate(all="ignore"):                 # sums of large and small terms are rounded like the large ones
             largest = np.max(np.abs(a), where=np.isfinite(a), initial=0)
-            return bool(np.allclose(a, b, 0, 5 * against_eager.TOLERANCE[a.dtype.char][0] * largest, equal_nan=True))
+            single = max(against_eager.TOLERANCE[char][0] for char in (a.dtype.char, "f"))      # float32 is never far
+            return bool(np.allclose(a, b, 0, 5 * single * largest, equal_nan=True))
 
 
 class Picture(against_eager.Picture):
@@ -478,10 +301,10 @@ def run(session, backend, steps=None, counts=None, seconds=20, compile=None):
     """
     if "session_fakes" not in sys.modules:
         sys.modules["session_fakes"] = fakes = _module("session_fakes")
-        exec(code_of(FAKES, "session_fakes"), fakes.__dict__)
+        exec(code_of(session_process.FAKES, "session_fakes"), fakes.__dict__)
     random.seed(7)
     np.random.seed(7)
-    process = Process()
+    process = session_process.Process()
     chainer.config._local.__dict__.clear()
     process.write_file("a")
     try:
@@ -559,6 +382,8 @@ def _compared(number, step, seen, ends, counts):
 
 def _compare_warnings(key, eager, compiled):
     """Lines that say which warnings are missing or too many; what nobody asked for need not be computed in a backward."""
+    if key == "gradient warnings":                      # which operation is the first to meet what, is not promised
+        eager, compiled = ({re.sub(" encountered in .*", "", text) for _, text in warned} for warned in (eager, compiled))
     missing = sorted(eager - compiled) if key == "warnings" else []
     return [f"missing: {m}" for m in missing] + [f"too many: {m}" for m in sorted(compiled - eager)]
 

@@ -2,6 +2,7 @@
 import functools
 
 import pytest
+import session_process
 import session_programs
 import session_worlds
 
@@ -82,7 +83,7 @@ def test_what_stays_as_it_was_is_found():
 
 
 def test_settings_are_put_back():
-    process = session_worlds.Process()
+    process = session_process.Process()
     before = process.settings()[:2]
     session_worlds.run(session_programs.Session(3, ["patched_numpy", "config_read"]), "eager")
     assert process.settings()[:2] == before and config.NATIVE_AFTER.value == 10
