@@ -2,9 +2,11 @@
 import abc
 import collections.abc
 import contextlib
+import enum
 import math
 import random
 import sys
+import threading
 import time
 import types
 import warnings
@@ -202,6 +204,67 @@ def test_bases_that_are_replaced():
     same_in_each_state(lambda x: x * item.k, [lambda: setattr(cls, "__bases__", (other,)), lambda: setattr(cls, "__bases__", (one,))])
 
 
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@pytest.fixture
+def red():
+    yield Color.RED
+    Color.RED._value_ = 1
+    vars(Color.RED).pop("weight", None)
+
+
+def test_members_of_enums(red):
+    red.weight = 2
+    same_in_each_state(lambda x: x * Color.RED.value * red.weight, [
+        lambda: setattr(red, "weight", 3), lambda: setattr(red, "_value_", 5), lambda: setattr(red, "weight", 4.5)])
+
+
+def test_names_of_classes(restored):
+    item = Further()
+    same_in_each_state(lambda x: (x * 2, type(item).__name__, Derived.__qualname__, [c.__name__ for c in type(item).__mro__],
+                                  Base.__module__, sorted(vars(Further)), Further.__bases__ == (Derived,)),
+                       [lambda: setattr(Further, "__name__", "Other"), lambda: setattr(Derived, "__qualname__", "A.B"),
+                        lambda: setattr(Base, "__module__", "elsewhere"), lambda: setattr(Further, "one_more", 1)])
+
+
+def test_entries_of_the_configuration_that_keep_their_value():
+    def function(x):
+        chainer.config.seen_by_me = True
+        return x * 2
+    compiled = to_static(function)
+    try:
+        for before in (True, True, -1, True):
+            chainer.config.seen_by_me = before
+            assert plain(compiled(X)) == plain(X * 2) and chainer.config.seen_by_me is True
+    finally:
+        del chainer.config.seen_by_me
+
+
+def test_the_very_object_in_texts_and_hashes():
+    def function(item, x):
+        return x * 2, repr(item), f"{item}", hash(item)
+    compiled, items = to_static(function), [Base(), Base()]
+    for item in items * 2:
+        assert plain(compiled(item, X)) == plain(function(item, X))
+    assert compiled.stats()["fallbacks"] == 0
+
+
+def test_a_method_of_an_object_of_a_library_does_not_leave():
+    local = threading.local()
+    local.kept = 1
+
+    def function(x):
+        return x * 2, local.kept
+    compiled = to_static(function)
+    with pytest.warns(FallbackWarning, match="'kept'"):
+        assert plain(compiled(X)) == plain((X * 2, 1))
+    local.kept = 2
+    assert plain(compiled(X)) == plain((X * 2, 2))
+
+
 class Reader:
     """A descriptor."""
 
@@ -326,6 +389,11 @@ def imports_names(x):
     return fn(x) * times + V
 
 
+def asks_for_names(x):
+    import settings_of_mine.inner as q
+    return x * 2, getattr(q, "late", None), hasattr(q, "later")
+
+
 def imports_in_a_branch(x):
     if x.array.sum() > 0:
         import settings_of_mine
@@ -334,7 +402,7 @@ def imports_in_a_branch(x):
 
 
 @pytest.mark.parametrize("backend", ["numpy", "c"])
-@pytest.mark.parametrize("function", [imports, imports_names, imports_in_a_branch])
+@pytest.mark.parametrize("function", [imports, imports_names, imports_in_a_branch, asks_for_names])
 def test_modules_that_are_imported_inside(user_module, function, backend):
     package, other = sys.modules["settings_of_mine"], types.ModuleType("settings_of_mine.inner")
     other.K, other.fn, other.Item = 13, lambda x: x, type("Item", (), {"k": 1})
@@ -344,7 +412,7 @@ def test_modules_that_are_imported_inside(user_module, function, backend):
     same_in_each_state(function, [
         lambda: setattr(user_module, "K", 5), lambda: setattr(user_module, "K", 2.5), lambda: setattr(user_module, "K", 7),
         lambda: setattr(user_module, "fn", lambda x: x * 7), lambda: setattr(user_module.Item, "k", 4),
-        lambda: setattr(package, "V", 6), exchange], backend)
+        lambda: setattr(package, "V", 6), lambda: setattr(user_module, "__getattr__", lambda name: name + "?"), exchange], backend)
 
 
 def test_a_first_import_runs_eagerly(tmp_path, monkeypatch):
@@ -447,6 +515,14 @@ def test_the_module_of_an_array(restored):
         return x * xp.sum(x.array)
     with contextlib.ExitStack() as stack:
         same_in_each_state(function, [lambda: stack.enter_context(mock.patch("numpy.sum", lambda x: np.float32(100))), stack.close])
+
+
+def test_recorded_warnings_replace_nothing_that_counts():
+    compiled = to_static(lambda x: x * 2)
+    for _ in range(3):
+        with warnings.catch_warnings(record=True):
+            compiled(X)
+    assert compiled.stats()["captures"] == 1
 
 
 def test_a_function_under_a_new_name_of_a_library():

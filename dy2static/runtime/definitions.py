@@ -73,8 +73,11 @@ class Definitions:
 
     def add_name(self, module: types.ModuleType, name: str) -> None:
         """Rely on what a name of a module stands for."""
-        space = vars(module)
-        self._names[id(space), name] = module.__name__, space, space.get(name, _MISSING)
+        self.add_entry(module.__name__, vars(module), name)
+
+    def add_entry(self, owner: str, space: Dict[str, Any], name: str) -> None:
+        """Rely on what a dict, of an owner of this name, holds under a name."""
+        self._names[id(space), name] = owner, space, space.get(name, _MISSING)
 
     def add_answer(self, cls: type, base: type) -> bool:
         """Whether a class counts as a subclass of another one, which ``register`` can change: relied on from here on."""
@@ -113,9 +116,9 @@ class Definitions:
         return next(self._differences(), None)
 
     def _differences(self) -> Iterator[str]:
-        for (_, key), (module, space, value) in self._names.items():
+        for (_, key), (owner, space, value) in self._names.items():
             if space.get(key, _MISSING) is not value:
-                yield f"{module}.{key} was replaced"
+                yield f"{owner}.{key} was replaced"
         for function, parts in self._functions.items():
             if any(map(operator.is_not, _parts_of(function), parts)):
                 yield f"code or defaults of {function.__qualname__} were replaced"

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 _depth = 0
 _apply = chainer.FunctionNode.apply
 _init_variable = Variable._init_impl
-_read_local = LocalConfig.__getattr__
+_read_local, _write_local = LocalConfig.__getattr__, LocalConfig.__setattr__
 _force_array = chainer.utils.force_array
 _size_of_shape = chainer.utils.size_of_shape
 
@@ -65,6 +65,25 @@ def _symbolic_global(config: GlobalConfig, name: str) -> Any:
     return capture.entries.read(name, everywhere=False)
 
 
+def _write_symbolic_local(config: LocalConfig, name: str, value: Any) -> None:
+    """Sets an entry of ``chainer.config``; of the user's entries, what was there before is relied on."""
+    capture = stage.capture
+    if capture is not None and name not in SETTINGS and sys._getframe(1).f_code not in _IN_CONTEXT:
+        capture.entries.assigned(config._local, name)
+    _write_local(config, name, value)
+
+
+def _write_symbolic_global(config: GlobalConfig, name: str, value: Any) -> None:
+    """Sets an entry of ``chainer.global_config``, likewise."""
+    capture = stage.capture
+    if capture is not None and name not in SETTINGS:
+        capture.entries.assigned(config, name)
+    object.__setattr__(config, name, value)
+
+
+_IN_CONTEXT = (_ConfigContext.__enter__.__code__, _ConfigContext.__exit__.__code__)
+
+
 def _symbolic_force_array(x: Any, dtype: Any = None) -> Any:
     """``chainer.utils.force_array``: an array of no dimensions in place of a NumPy scalar."""
     capture = stage.capture
@@ -82,12 +101,15 @@ _PATCHES: Dict[Tuple[Any, str], Callable] = {
     (chainer.FunctionNode, "apply"): _symbolic_apply,
     (Variable, "_init_impl"): _symbolic_init,
     (LocalConfig, "__getattr__"): _symbolic_local,
+    (LocalConfig, "__setattr__"): _write_symbolic_local,
     (GlobalConfig, "__getattribute__"): _symbolic_global,
+    (GlobalConfig, "__setattr__"): _write_symbolic_global,
     (chainer.utils, "force_array"): _symbolic_force_array,
     (chainer.utils, "size_of_shape"): _symbolic_size_of_shape,
 }
 _ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable,
-              (LocalConfig, "__getattr__"): _read_local, (chainer.utils, "force_array"): _force_array,
+              (LocalConfig, "__getattr__"): _read_local, (LocalConfig, "__setattr__"): _write_local,
+              (chainer.utils, "force_array"): _force_array,
               (chainer.utils, "size_of_shape"): _size_of_shape}
 
 

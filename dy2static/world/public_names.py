@@ -62,13 +62,14 @@ def names_of(function: Any) -> Iterator[Name]:
 def replaced_names() -> Iterator[Name]:
     """The names that stand for something else than when this module was imported, and callables under new names.
 
-    What captures of ours replace for a while is not among them.
+    What captures of ours replace for a while is not among them, nor what modules do to their private names
+    (``warnings.catch_warnings`` does).
     """
     for module, names, original in _ORIGINAL:
         space = vars(module)
         found = [name for name, value in original.items() if space.get(name) is not value]
         found += [name for name in space.keys() - names if callable(space[name])]
-        yield from ((module, name) for name in found if not _is_ours(space.get(name)))
+        yield from ((module, name) for name in found if not name.startswith("_") and not _is_ours(space.get(name)))
 
 
 def foreign_names(module: types.ModuleType) -> Iterator[str]:

@@ -27,6 +27,13 @@ class ConfigEntries:
         self.world = world
         self.spaces = [(owner, dict(owner.__dict__)) for owner in (chainer.config._local, chainer.global_config)]
 
+    def assigned(self, owner: Any, name: str) -> None:
+        """An entry is about to be set: if it keeps its value, that must be the value at each call."""
+        start = next(start for known, start in self.spaces if known is owner)
+        if name in start:
+            space = self.world.source("dict", self.world.source("const", None, owner))
+            self.world.shadow(start[name], self.world.source("item", space, name))
+
     def read(self, name: str, everywhere: bool = True) -> Any:
         """The entry as user code sees it.  everywhere: of this thread or of all; else that of all.
 

@@ -33,6 +33,9 @@ _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
 _WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
 
+#: What the standard library keeps in a member of an enum.
+_OF_ENUM = frozenset(("_name_", "_sort_order_", "__objclass__"))
+
 #: Methods of Chainer's classes that captures replace for a while.
 _PATCHED = ("_init_impl",)
 
@@ -99,6 +102,7 @@ class World(Objects):
         if kind in _SINGLETONS or isinstance(real, enum.Enum) or is_static_function(real) or registered(real) is not None:
             if isinstance(real, enum.Enum):
                 self.check_class(kind)
+                self._rely_on_member(real)
             self.guard(source, "is", real)
             return real
         if kind in (str, bytes) and source.path() in self.varying:
@@ -144,6 +148,8 @@ class World(Objects):
             self.guard(source, "is", real)
             if not is_library_class(real) and not self._is_user_class(real):
                 self.rely_on_class(real, data=True)
+                for member in real if isinstance(real, enum.EnumMeta) else ():
+                    self._rely_on_member(member)
             return self.shadow_class(real) if self._is_user_class(real) else real
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             self.check_class(kind)
@@ -156,6 +162,11 @@ class World(Objects):
         if self._can_shadow(real):
             return self._object(real, source)
         return self.capture.input_object(real, source)
+
+    def _rely_on_member(self, member: enum.Enum) -> None:
+        """Guard the attributes of a member of an enum, which are read as they are."""
+        for name in member.__dict__.keys() - _OF_ENUM:
+            self.definitions.add_entry(f"{type(member).__name__}.{member._name_}", member.__dict__, name)
 
     def _items(self, real: tuple, source: Source) -> List[Any]:
         self.guard(source, "type", type(real))
