@@ -384,7 +384,7 @@ def _compared(number, step, seen, ends, counts, native):
 def _compare_rounded(a, b):
     """Whether two pictures differ by more than what native code may round otherwise in single precision."""
     if type(a) is tuple and type(b) is tuple and len(a) == len(b):
-        if len(a) == 2 and a[0] == b[0] == "float":
+        if len(a) == 2 and a[0] == b[0] and a[0] in ("float", "float64"):
             return not np.isclose(float(a[1]), float(b[1]), 2e-5, 2e-6, equal_nan=True)
         return any([_compare_rounded(x, y) for x, y in zip(a, b)])
     if isinstance(a, against_eager.Values) and isinstance(b, against_eager.Values) and a.array.dtype == b.array.dtype == np.float64:
