@@ -108,9 +108,12 @@ class ShadowDeque(ShadowList):
             self._trim()
 
     def changes(self) -> Iterator[Tuple[str, Any, Any]]:
-        """As those of a list; as many appended items as there can be."""
-        for kind, key, items in super().changes():
-            yield kind, key, items if kind == "assign" or self.maxlen is None else items[max(0, len(items) - self.maxlen):]
+        """As those of a list, but for single items; as many appended items as there can be."""
+        for kind, _, items in super().changes():
+            if kind == "extend":
+                yield kind, None, items if self.maxlen is None else items[max(0, len(items) - self.maxlen):]
+            else:
+                yield "assign", None, list.copy(self)
 
     def append(self, item: Any) -> None:
         list.append(self, item)
