@@ -11,7 +11,6 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import chainer
-import numpy as np
 
 from . import config, pipeline
 from .capture.free_sizes import FreeSizes, SizeHistory
@@ -33,11 +32,11 @@ from .lowering.opaque import relied_on
 from .options import DEFAULTS, Options
 from .runtime.budget import CaptureBudget, Verdict
 from .runtime.cache import Cache, Miss, Recent, nearest, reason_of
+from .runtime.function_hooks import only_time, seen_as_one_function
 from .runtime.hooks import stage
-from .runtime.node import CompiledFunction
 from .runtime.profile import Profile, TimedCall
 from .runtime.program import MISS, Program
-from .runtime.segment import Segment
+from .runtime.signatures import signature_of
 from .runtime.warming import WarmingCall
 from .symbolic.observe import observing
 from .world.aborts import CaptureAborted
@@ -49,18 +48,11 @@ from .world.wording import hint_for, in_users_words
 
 log = logging.getLogger("dy2static")
 
-#: Hooks that only take the time: they need not see the functions inside.
-TIMING_HOOKS = (chainer.function_hooks.TimerHook, chainer.function_hooks.CUDAProfileHook,
-                chainer.function_hooks.CupyMemoryProfileHook)
-
 #: So often a capture may be put off to the next call (parameters not initialised, results not seen yet).
 _MOST_TRIES = 4
 
 #: So often a call looks for a program again because another thread changes what the guards look at.
 _MOST_CHANGES = 16
-
-#: Entries of ``chainer.config`` that may decide whether a call can be captured.
-_MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
 
 #: All there are, to be told when compilation is turned off or on.
 _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
@@ -137,26 +129,14 @@ class Dispatcher:
 
     def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """Timing hooks see the compiled call as one function; any other function hook sees the eager run."""
-        if not all(type(hook) in TIMING_HOOKS for hook in chainer.get_function_hooks().values()):
+        if not only_time():
             return self._fall_back(args, kwargs, "function hooks are registered")
         return self.as_one_function(args, kwargs)
 
     def as_one_function(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """The compiled call, which the registered function hooks see as one function."""
-        registered = chainer.get_function_hooks()
-        hooks = dict(registered)
-        node, arrays = CompiledFunction(), tuple([x._data[0] for x in args if isinstance(x, chainer.Variable)])
-        node.segment = Segment(self.function.__qualname__, None)
-        for hook in hooks.values():
-            hook.forward_preprocess(node, arrays)
-        registered.clear()
-        try:
-            result = self.run(args, kwargs)
-        finally:
-            registered.update(hooks)
-        for hook in hooks.values():
-            hook.forward_postprocess(node, arrays)
-        return result
+        with seen_as_one_function(self.function.__qualname__, args):
+            return self.run(args, kwargs)
 
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """One call: by the first program whose guards hold."""
@@ -486,25 +466,3 @@ def clear_all() -> None:
     """Let all functions forget what they learned."""
     for dispatcher in list(_dispatchers):
         dispatcher.clear()
-
-
-def signature_of(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple:
-    """Under which a call that cannot be captured is remembered."""
-    return coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
-
-
-def coarse_signature(item: Any, depth: int = 0) -> Any:
-    """Structure, types, shapes and dtypes of arguments: under which a call that cannot be captured is remembered."""
-    if isinstance(item, chainer.Variable):
-        array = item._data[0]                           # `.array` is an error with a layout of its own
-        return "V", item.requires_grad, None if array is None else (array.shape, array.dtype.char)
-    if isinstance(item, np.ndarray):
-        return "A", item.shape, item.dtype.char
-    if depth < 4 and type(item) in (tuple, list):
-        return type(item), tuple([coarse_signature(part, depth + 1) for part in item])
-    if depth < 4 and type(item) is dict:
-        return dict, tuple([(str(key), coarse_signature(part, depth + 1)) for key, part in item.items()])
-    if item is None or type(item) in (bool, str):
-        return item
-    return type(item)
-

@@ -1,0 +1,31 @@
+"""Under which calls are remembered that cannot be captured."""
+from __future__ import annotations
+
+from typing import Any, Mapping, Tuple
+
+import chainer
+import numpy as np
+
+#: Entries of ``chainer.config`` that may decide whether a call can be captured.
+_MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
+
+
+def signature_of(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple:
+    """Under which a call that cannot be captured is remembered."""
+    return coarse_signature((args, kwargs)), *[getattr(chainer.config, name) for name in _MODES]
+
+
+def coarse_signature(item: Any, depth: int = 0) -> Any:
+    """Structure, types, shapes and dtypes of arguments: under which a call that cannot be captured is remembered."""
+    if isinstance(item, chainer.Variable):
+        array = item._data[0]                           # `.array` is an error with a layout of its own
+        return "V", item.requires_grad, None if array is None else (array.shape, array.dtype.char)
+    if isinstance(item, np.ndarray):
+        return "A", item.shape, item.dtype.char
+    if depth < 4 and type(item) in (tuple, list):
+        return type(item), tuple([coarse_signature(part, depth + 1) for part in item])
+    if depth < 4 and type(item) is dict:
+        return dict, tuple([(str(key), coarse_signature(part, depth + 1)) for key, part in item.items()])
+    if item is None or type(item) in (bool, str):
+        return item
+    return type(item)
