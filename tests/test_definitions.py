@@ -230,13 +230,25 @@ def test_names_of_classes(restored):
                         lambda: setattr(Base, "__module__", "elsewhere"), lambda: setattr(Further, "one_more", 1)])
 
 
+def tagged(x):
+    return x * tagged.scale, tagged.name
+
+
+def test_attributes_of_functions():
+    def change(**attributes):
+        return lambda: vars(tagged).update(attributes)
+    change(scale=2.0, name="a")()
+    same_in_each_state(lambda x: tagged(x), [change(scale=3.0), change(scale=0.5), change(scale=1.5, name="b"), change(name="c"),
+                                             change(name="d")])
+
+
 def test_entries_of_the_configuration_that_keep_their_value():
     def function(x):
         chainer.config.seen_by_me = True
         return x * 2
     compiled = to_static(function)
     try:
-        for before in (True, True, -1, True):
+        for before in (True, True, -1, 2, 3, True):
             chainer.config.seen_by_me = before
             assert plain(compiled(X)) == plain(X * 2) and chainer.config.seen_by_me is True
     finally:

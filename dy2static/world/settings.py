@@ -32,7 +32,7 @@ class ConfigEntries:
         start = next(start for known, start in self.spaces if known is owner)
         if name in start:
             space = self.world.source("dict", self.world.source("const", None, owner))
-            self.world.shadow(start[name], self.world.source("item", space, name))
+            self.world.fix(start[name], self.world.source("item", space, name))
 
     def read(self, name: str, everywhere: bool = True) -> Any:
         """The entry as user code sees it.  everywhere: of this thread or of all; else that of all.

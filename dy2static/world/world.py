@@ -132,6 +132,13 @@ class World(Objects):
         """The source of a tuple, bound method or partial that stands for one of the user's."""
         return self._origins.get(id(made))
 
+    def fix(self, real: Any, source: Source) -> None:
+        """Guard what is read as it is, so that it cannot be an input, however often it changes."""
+        if isinstance(real, _VALUES + (int, float)):
+            self.guard(source, "eq", real)
+        else:
+            self.shadow(real, source)
+
     def _number(self, real: Any, source: Source) -> Any:
         if source.path() in self.varying:
             self.guard(source, "type", type(real))
@@ -222,7 +229,7 @@ class World(Objects):
             for key in extra:
                 if not isinstance(extra[key], _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
                     self.capture.abort(f"the function {real.__name__} has an attribute {key!r} of type {type(extra[key]).__name__}")
-                self.shadow(extra[key], self.source("item", attributes, key))
+                self.fix(extra[key], self.source("item", attributes, key))
         self._functions[id(real)] = (real, dict(real.__dict__))
         return real
 
