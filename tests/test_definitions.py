@@ -218,6 +218,9 @@ def red():
 
 def test_members_of_enums(red):
     red.weight = 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")                  # also those of the text of a guard
+        assert plain(to_static(lambda x: x * red.weight)(X)) == plain(X * 2)
     same_in_each_state(lambda x: x * Color.RED.value * red.weight, [
         lambda: setattr(red, "weight", 3), lambda: setattr(red, "_value_", 5), lambda: setattr(red, "weight", 4.5)])
 

@@ -65,6 +65,10 @@ class Guards:
         """Text for an object: a literal, or a name bound to it."""
         if type(value) in _LITERALS and value == value:
             return repr(value)
+        return self.bound(value, hint)
+
+    def bound(self, value: Any, hint: str = "k") -> str:
+        """A name bound to this very object."""
         name = f"{hint}{len(self.namespace)}"
         self.namespace[name] = value
         return name
@@ -170,9 +174,9 @@ class Guards:
         tests = [f"{self.constant(view, 'version')}[0] != {tags}[{i}]" for i, view in enumerate(known.views)]
         for function, *parts in zip(known.functions, known.codes, known.defaults, known.keyword_defaults):
             name = self.constant(function, "function")
-            tests += [f"{name}.{part} is not {self.constant(value)}" for part, value in
+            tests += [f"{name}.{part} is not {self.bound(value)}" for part, value in
                       zip(("__code__", "__defaults__", "__kwdefaults__"), parts)]
-        tests += [f"{self.constant(space, 'module')}.get({key!r}) is not {self.constant(value)}"
+        tests += [f"{self.constant(space, 'module')}.get({key!r}) is not {self.bound(value)}"
                   for space, key, value in zip(known.spaces, known.keys, known.values)]
         tests += [f"{self.constant(known.token, 'token')}[0] != get_cache_token()"] if known.token else []
         return f"({' or '.join(tests)})"
