@@ -13,9 +13,12 @@ _MISSING = object()
 #: Where a class object of a 64-bit CPython has its version tag, in bytes.
 TAG_OFFSET = 384
 
+#: Py_TPFLAGS_HEAPTYPE: a class to which attributes can be assigned.
+_HEAP = 1 << 9
+
 #: Entries of a class that Python writes for itself.
 _BOOKKEEPING = frozenset((
-    "__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__annotate__", "__annotate_func__",
+    "__dict__", "__weakref__", "__annotations__", "__annotate__", "__annotate_func__",
     "__annotations_cache__", "__slotnames__", "__abstractmethods__", "_abc_impl", "__static_attributes__", "__firstlineno__",
     "__orig_bases__", "__parameters__", "__type_params__"))
 
@@ -54,7 +57,7 @@ class Definitions:
 
     def __init__(self, patched: Tuple[str, ...] = (), ends: Tuple[type, ...] = ()):
         """patched: names of class attributes that captures replace for a while.  ends: base classes that are not looked at."""
-        self._ignored, self._ends = _BOOKKEEPING.union(patched), (object, *ends)
+        self._ignored, self._ends = _BOOKKEEPING.union(patched), ends
         self._classes: Dict[type, Tuple[bool, _Contents]] = {}
         self._functions: Dict[types.FunctionType, Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]] = {}
         self._names: Dict[Tuple[int, str], Tuple[str, Dict[str, Any], Any]] = {}
@@ -136,10 +139,11 @@ class Definitions:
                 yield f"class {cls.__name__} was registered with {base.__name__}"
 
     def _contents(self, cls: type, data: bool) -> _Contents:
-        """The attributes that count, of the class and of each base."""
-        return tuple([(base, {name: value for name, value in vars(base).items()
-                              if name not in self._ignored and (data or _is_code(name, value))})
-                      for base in cls.__mro__ if base not in self._ends])
+        """The attributes that count, of the class and of each base, and their names."""
+        return tuple([(base, {"__name__": base.__name__, "__qualname__": base.__qualname__,
+                              **{name: value for name, value in vars(base).items()
+                                 if name not in self._ignored and (data or _is_code(name, value))}})
+                      for base in cls.__mro__ if base not in self._ends and base.__flags__ & _HEAP])
 
 
 def _parts_of(function: types.FunctionType) -> Tuple[types.CodeType, Optional[Tuple], Optional[Dict]]:

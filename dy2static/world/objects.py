@@ -300,8 +300,7 @@ _NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "
 
 
 #: What a class tells of itself: that of a shadow is no part of it.
-_NAMES = frozenset(("__name__", "__qualname__", "__module__", "__doc__"))
-_OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__")) | _NAMES
+_OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__"))
 
 
 class ShadowMeta(type):
@@ -313,8 +312,6 @@ class ShadowMeta(type):
         real, world = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_world")
         if name == "__dict__":
             return world.shadow(real.__dict__, world.source("dict", world.source("const", None, real)))
-        if name in _NAMES:
-            return world.shadow(getattr(real, name), world.source("attr", world.source("const", None, real), name))
         if name in _OF_CLASSES:
             return tuple([world.shadow_class(base) if world._is_user_class(base) else base for base in getattr(real, name)])
         found = _lookup(real, name)
