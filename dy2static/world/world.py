@@ -134,7 +134,7 @@ class World(Objects):
 
     def fix(self, real: Any, source: Source) -> None:
         """Guard what is read as it is, so that it cannot be an input, however often it changes."""
-        if isinstance(real, _VALUES + (int, float)):
+        if type(real) in _NUMBERS or isinstance(real, _VALUES):
             self.guard(source, "eq", real)
         else:
             self.shadow(real, source)
