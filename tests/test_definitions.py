@@ -585,6 +585,12 @@ def test_methods_of_links_that_are_replaced():
             lambda: stack.enter_context(mock.patch.object(chainer.Link, "__call__", lambda self, x: x * 3)), stack.close])
 
 
+def test_methods_of_variables_that_are_replaced():
+    with contextlib.ExitStack() as stack:
+        same_in_each_state(lambda x: x * 3.0 + F.sum(x), [
+            lambda: stack.enter_context(mock.patch.object(chainer.Variable, "__mul__", lambda self, other: self + other)), stack.close])
+
+
 # --- the record itself -------------------------------------------------------------------------------------------------------
 
 def test_without_version_tags_everything_is_compared(monkeypatch):

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import enum
 import functools
+import math
 import sys
 import types
 import typing
@@ -114,6 +115,13 @@ def accumulates(box, x):
     return x * box.total
 
 
+def catches(box, x):
+    try:
+        return x * 2, 10 / (box.n - 1), math.sqrt(box.n - 3), 2 ** (box.n - 4), 1 << (box.n - 2), round(1 / (box.n - 5))
+    except (ZeroDivisionError, ValueError) as error:
+        return x, str(error)
+
+
 NUMBERS = [3, 4, 2.5, -0.0, 0.0, True, 1, 10 ** 30, float("nan"), float("inf"), -7]
 SMALL = [3, 4, 1, 2, 6]
 
@@ -125,6 +133,7 @@ CASES = {
     "zero division": changing(lambda box, x: x * (1 / box.n), lambda: Box(n=2), *[setter("n", v) for v in (3, 4, 0, 5)]),
     "write before zero division": changing(lambda box, x: (setattr(box, "k", box.n), x * (1 / box.n))[1], lambda: Box(n=2, k=0),
                                            *[setter("n", v) for v in (3, 4, 0, 5)]),
+    "errors that are caught": changing(catches, lambda: Box(n=8), *[setter("n", v) for v in (9, 10, 1, 11, 2, 12, 5, 13, 1, 700, 7)]),
     "overflow": changing(lambda box, x: x * (box.n ** 2), lambda: Box(n=2.0), *[setter("n", v) for v in (3.0, 4.0, 1e300, 5.0)]),
     "comparisons": changing(compares, lambda: Box(n=2), *[setter("n", v) for v in SMALL]),
     "numpy scalars": changing(with_numpy_scalars, lambda: Box(n=2), *[setter("n", v) for v in (3, 4, 5, 2.5, 3.5)]),

@@ -241,6 +241,7 @@ class Capture(Expressions, TextExpressions, Applying, Effects, StagedFunctions):
         self._check_array(array)
         shape = self.free_sizes.shape(source, array.shape, type(real) is chainer.Parameter)
         self.world.guard(source, "variable", (type(real), real.requires_grad, shape, array.dtype))
+        self.world.rely_on_class(type(real), data=True)
         value = self._input("variable", Tensor(shape, array.dtype), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
         self.index_ranges.entered(value, source, array)

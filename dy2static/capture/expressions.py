@@ -25,6 +25,14 @@ def _negative_power(base: int, exponent: int) -> float:
     return float(base ** exponent)                      # of stand-ins, the exponent is not negative
 
 
+def _of_hints(function: Callable, operands: Tuple) -> Any:
+    """What a function gives for the numbers of this call.  Where it raises, the program is for these very numbers."""
+    try:
+        return function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
+    except Exception:                                   # the user's error comes again, under guards of the operands
+        return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])
+
+
 class Expressions:
     """Of a `Capture`: what operators on symbolic numbers make."""
 
@@ -56,7 +64,7 @@ class Expressions:
             if below is not None and symbol == "+" and type(operands[1]) is int and operands[1] >= 0:
                 self.index_ranges.places[found.value] = below + operands[1]
             return found
-        result = function(*[x.hint if type(x) is SymbolicScalar else x for x in operands])
+        result = _of_hints(function, operands)
         texts = [self._number_text(x) for x in operands]
         if symbol == "abs":
             return self.expression(f"abs({texts[0]})", result)
@@ -100,7 +108,7 @@ class Expressions:
 
     def function_of_numbers(self, function: Callable, args: Tuple) -> Any:
         """``math.exp(x)`` and its like on symbolic numbers that are expressions."""
-        result = function(*[x.hint if type(x) is SymbolicScalar else x for x in args])
+        result = _of_hints(function, args)
         if type(result) not in (bool, int, float):
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in args])
         name = self.bind(function, getattr(function, "__name__", "function"))
