@@ -332,6 +332,9 @@ class Shape(metaclass=abc.ABCMeta):
         """What others define."""
 
 
+COUNT = 3
+
+
 class Meta(type):
     """A metaclass."""
 
@@ -348,8 +351,8 @@ def test_abstract_classes_that_register(restored):
     item, other = cls(), later()
     same_in_each_state(
         lambda x: (isinstance(item, Shape), isinstance(other, (int, Shape)), issubclass(later, Shape),
-                   isinstance(item, collections.abc.Sequence), x),
-        [lambda: Shape.register(cls), lambda: Shape.register(later), lambda: collections.abc.Sequence.register(cls),
+                   isinstance(item, collections.abc.Sequence), isinstance(COUNT, Shape), isinstance(x.array, Shape), x),
+        [lambda: Shape.register(int), lambda: Shape.register(np.ndarray), lambda: Shape.register(cls), lambda: Shape.register(later), lambda: collections.abc.Sequence.register(cls),
          lambda: Shape.register(type("Unrelated", (), {}))])
 
 

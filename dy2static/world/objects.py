@@ -336,7 +336,8 @@ class ShadowMeta(type):
         return cls._dy2static_world.make_instance(cls._dy2static_class, args, kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return cls._dy2static_world.is_subclass(type(instance), cls) or isinstance(instance, cls._dy2static_class)
+        # what stands for a number or an array says so
+        return cls._dy2static_world.is_subclass(instance.__class__, cls) or isinstance(instance, cls._dy2static_class)
 
     def __subclasscheck__(cls, other: type) -> bool:
         return cls._dy2static_world.is_subclass(other, cls)
