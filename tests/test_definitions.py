@@ -2,6 +2,7 @@
 import abc
 import collections.abc
 import contextlib
+import dataclasses
 import enum
 import math
 import random
@@ -367,6 +368,24 @@ def test_items_of_a_dict_of_the_users():
     cls = type("Table", (dict,), {"__module__": __name__, "__missing__": lambda self, key: 2})
     table = cls(a=1)
     same_in_each_state(lambda x: x * table["a"] * table["b"], [lambda: setattr(cls, "__missing__", lambda self, key: 3)])
+
+
+@dataclasses.dataclass
+class Sized:
+    n: int
+    m: int = 2
+    items: list = dataclasses.field(default_factory=list)
+
+
+def test_defaults_of_a_dataclass():
+    kept = Sized.__init__.__defaults__
+    try:
+        same_in_each_state(lambda x: x * Sized(3).m, [
+            lambda: setattr(Sized.__init__, "__defaults__", (7, *kept[1:])), lambda: setattr(Sized.__init__, "__defaults__", kept)],
+            captured=False)
+    finally:
+        Sized.__init__.__defaults__ = kept
+    assert to_static(lambda x: x * Sized(3).m).program(X)
 
 
 def test_what_makes_objects():

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import types
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -27,6 +28,10 @@ def frozen_against(cls: type, method: str, name: str) -> bool:
 
 def initialise(world: Any, cls: type, shadow: Any, args: Tuple, kwargs: Dict[str, Any]) -> None:
     """The ``__init__`` of a dataclass: its fields in order, defaults, factories, and then ``__post_init__``."""
+    made = cls.__dict__["__init__"]
+    world.definitions.add_function(made)
+    if any(map(operator.is_not, made.__defaults__ or (), _defaults(cls))):
+        world.capture.abort(f"the defaults of {cls.__name__}.__init__ were assigned", hint="give the fields other defaults")
     given, late = _bind(world, cls, args, kwargs), []
     for field in _fields(cls):
         if field.init and field.name in given:
@@ -47,6 +52,13 @@ def initialise(world: Any, cls: type, shadow: Any, args: Tuple, kwargs: Dict[str
     finish = getattr(cls, "__post_init__", None)
     if finish is not None:
         world.capture.callee(shadow.__post_init__)(*late)
+
+
+def _defaults(cls: type) -> List[Any]:
+    """The defaults of positional parameters with which `dataclasses` writes ``__init__``."""
+    return [field.default if field.default is not dataclasses.MISSING else dataclasses._HAS_DEFAULT_FACTORY     # type: ignore
+            for field in _fields(cls) if field.init and not getattr(field, "kw_only", False)
+            and (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)]
 
 
 def _fields(cls: type) -> Iterator[dataclasses.Field]:
