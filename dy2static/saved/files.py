@@ -79,8 +79,8 @@ def _is_other(target: Path) -> bool:
     """Whether there is something that is neither a saved model nor an empty folder."""
     try:
         names = os.listdir(target)
-    except FileNotFoundError:
-        return os.path.lexists(target)
+    except FileNotFoundError:                           # or one that somebody else is replacing just now
+        return os.path.islink(target)
     except NotADirectoryError:
         return True
     return bool(names) and _MANIFEST not in names

@@ -42,6 +42,8 @@ def is_library(name: str) -> bool:
     """Whether a module of this name is a library: never written, its attributes never guarded."""
     if _within(name, _LIBRARIES):
         return name not in _LOOKED_INTO
+    if name.startswith("_cython_"):                     # of the types of functions written in Cython
+        return True
     root = name.partition(".")[0]
     if root in _STDLIB_NAMES:
         return root != "__main__"
