@@ -6,7 +6,7 @@ For native code it also needs a C compiler (cc, gcc or clang); without one progr
     python3 run.py test     run the tests
     python3 run.py lint     check the style of the sources
 
-Arguments after the command go to what is run: ``python3 run.py test -x tests/test_compat.py``.  Everything
+Arguments after the command go to what is run: ``python3 run.py test -x tests/doors/test_compat.py``.  Everything
 is installed in the folder ``.venv-<version of Python>`` here, which later runs use again; delete it to start
 over.
 """

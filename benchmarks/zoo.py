@@ -73,7 +73,8 @@ def measure(entry, backend, seconds):
     eager.warm(1)
     compiled.warm(WARM)
     until = time.perf_counter() + PATIENCE
-    while any(program.hot for made in compiled.statics for program in static_of(made).dispatcher.programs) \
+    while any(dispatcher.tiers.is_warming(program) for dispatcher in [static_of(made).dispatcher for made in compiled.statics]
+              for program in dispatcher.programs) \
             and time.perf_counter() < until:
         compiled.warm(1)
     until = time.perf_counter() + seconds

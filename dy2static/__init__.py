@@ -9,15 +9,9 @@ compat.install()
 __version__ = "0.1.0"
 
 from dy2static import pipeline  # noqa: E402
-from dy2static.api import (  # noqa: E402
-    enable_to_static,
-    ignore_module,
-    not_to_static,
-    set_code_level,
-    set_verbosity,
-    to_static,
-)
-from dy2static.errors import (  # noqa: E402
+from dy2static.api import enable_to_static, ignore_module, not_to_static, set_code_level, set_pass_level, set_verbosity, to_static
+from dy2static.backends.pipelines import pipelines
+from dy2static.errors import (
     CaptureError,
     CheckWarning,
     DivergenceError,
@@ -28,11 +22,12 @@ from dy2static.errors import (  # noqa: E402
     SaveWarning,
     SettingWarning,
 )
-from dy2static.inference.executor import Executor  # noqa: E402
-from dy2static.inference.models import load_inference_model  # noqa: E402
-from dy2static.inference.places import CPUPlace, CUDAPlace  # noqa: E402
-from dy2static.inference.traced_layer import TracedLayer  # noqa: E402
-from dy2static.inference.translator import ProgramTranslator  # noqa: E402
+from dy2static.paddle.executor import Executor  # noqa: E402
+from dy2static.paddle.models import load_inference_model  # noqa: E402
+from dy2static.paddle.names import install as install_paddle_names  # noqa: E402
+from dy2static.paddle.places import CPUPlace, CUDAPlace  # noqa: E402
+from dy2static.paddle.traced_layer import TracedLayer  # noqa: E402
+from dy2static.paddle.translator import ProgramTranslator  # noqa: E402
 from dy2static.input_spec import InputSpec  # noqa: E402
 from dy2static.lowering.registration import register_lowering  # noqa: E402
 from dy2static.saved.layer import TranslatedLayer  # noqa: E402
@@ -42,9 +37,10 @@ from dy2static.static_function import BoundStaticFunction, StaticFunction  # noq
 from dy2static.static_graph import patch_chainer, static_code, static_graph  # noqa: E402
 
 pipeline.install()
+install_paddle_names()
 
 __all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
            "Executor", "FallbackWarning", "InputSpec", "LoadError", "ProgramTranslator", "SaveError", "SaveWarning",
            "SettingWarning", "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "ignore_module",
-           "load", "load_inference_model", "not_to_static", "patch_chainer", "register_lowering", "save",
-           "set_code_level", "set_verbosity", "static_code", "static_graph", "to_static"]
+           "load", "load_inference_model", "not_to_static", "patch_chainer", "pipelines", "register_lowering", "save",
+           "set_code_level", "set_pass_level", "set_verbosity", "static_code", "static_graph", "to_static"]

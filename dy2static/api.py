@@ -8,14 +8,14 @@ from typing import Any, Callable, Optional, Sequence
 import chainer
 
 from . import config
-from .concrete.placement import OPTIONS
+from .backends.pipelines import pass_levels_of
 from .conversion import levels_of
-from .dispatch import clear_all, enable
+from .dispatch.dispatcher import clear_all, enable
 from .errors import SignatureError
 from .options import Options, count, switch
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
 from .saved.layer import TranslatedLayer
-from .static_function import BoundStaticFunction, StaticFunction, entry_point
+from .static_function import OPTIONS, BoundStaticFunction, StaticFunction, entry_point
 
 
 def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
@@ -78,7 +78,10 @@ def _compile(target: Any, options: Options) -> Any:
 
 
 def not_to_static(function: Callable) -> Callable:
-    """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call."""
+    """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call.
+
+    Raises `SignatureError` for what takes no mark, like functions that are not written in Python.
+    """
     try:
         setattr(function, NOT_STATIC, True)
     except (AttributeError, TypeError):
@@ -93,6 +96,8 @@ def ignore_module(modules: Any) -> None:
     modules: one, or a list of them; modules or their names.  What libraries have that are not converted in any case (NumPy,
     the standard library…) is treated as ever.  Functions of these modules that are decorated themselves are compiled
     where they are called from outside.  Programs made before are forgotten.
+
+    Raises `SignatureError` for anything but modules and names.
     """
     given = modules if isinstance(modules, (list, tuple, set, frozenset)) else [modules]
     if not all(isinstance(module, (types.ModuleType, str)) for module in given):
@@ -146,12 +151,28 @@ def set_code_level(level: Any = "last", diff: bool = False) -> None:
     config.CODE_LEVEL.value = ",".join([*levels, *(["diff"] if switch("diff", diff) and levels else [])])
 
 
+def set_pass_level(level: Any = "all") -> None:
+    """Log graphs: after the passes, or after all passes of the pipelines, of these names; ``"all"``, ``"last"`` or none (``""``).
+
+    level: a name or several; `pipelines` has them.  Functions that are compiled already are not logged.
+
+    Raises `SignatureError` for what is no pass and no pipeline.
+    """
+    config.PASS_LEVEL.value = ",".join(pass_levels_of(level))
+
+
 def set_verbosity(level: int = 0) -> None:
-    """How much is logged: 0 warnings only, 1 captures and misses, 2 conversions, 3 graphs, 4 generated code."""
+    """Set how much is logged: 0 warnings only, 1 captures and misses, 2 conversions, 3 graphs, 4 generated code.
+
+    Raises `SignatureError` for anything but such a number.
+    """
     config.VERBOSITY.value = count("level", level)
 
 
 def enable_to_static(enabled: bool = True) -> None:
-    """Turn compilation off or on for the whole process: off, decorated functions run as they were written."""
+    """Turn compilation off or on for the whole process: off, decorated functions run as they were written.
+
+    Raises `SignatureError` for anything but True and False.
+    """
     enable(switch("enabled", enabled))
 

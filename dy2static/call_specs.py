@@ -10,8 +10,9 @@ import numpy as np
 from .errors import SignatureError
 from .input_spec import InputSpec
 from .ir.dims import Dim
-from .world.outcome import Outcome
-from .world.sources import Guard, Source
+from .record.guards import ArrayMatch, EqualsMatch, Guard, IdentityMatch, KeysMatch, LengthMatch, TypeMatch, VariableMatch
+from .record.outcome import Outcome
+from .record.paths import Argument, Item, Source
 
 #: An axis that is None in some spec: the number of the spec among all, and of the axis.
 Free = Tuple[int, int]
@@ -153,32 +154,30 @@ def specs_of(outcome: Outcome, first: int) -> Optional[List[Any]]:
         if guard.source is not None:
             guards.setdefault(guard.source, []).append(guard)
     for source in guards:
-        if source.parent is not None and source.kind == "item":
+        if isinstance(source, Item):
             parts.setdefault(source.parent, []).append(source)
-    roots = sorted([source for source in guards if source.kind == "arg" and source.key >= first], key=lambda source: source.key)
+    roots = [source for source in guards if isinstance(source, Argument) and source.key >= first]
     try:
-        return [_spec(source, guards, parts) for source in roots]
+        return [_spec(source, guards, parts) for source in sorted(roots, key=lambda source: source.key)]
     except LookupError:
         return None
 
 
 def _spec(source: Source, guards: Mapping[Source, List[Guard]], parts: Mapping[Source, List[Source]]) -> Any:
     """Raises LookupError where the guards do not tell."""
-    found = {guard.test: guard.expected for guard in guards.get(source, ())}
-    if "variable" in found:
-        _, requires_grad, shape, dtype = found["variable"]
-        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, "variable" if requires_grad else "detached")
-    if "array" in found:
-        shape, dtype = found["array"]
-        return Given([None if isinstance(n, Dim) else n for n in shape], dtype, "array")
-    if "eq" in found and type(found["eq"]) in (bool, int, float, str):
-        return found["eq"]
-    if "is" in found and found["is"] in (None, True, False):
-        return found["is"]
-    kind = found.get("type")
-    if kind in (tuple, list) and found.get("len") == len(parts.get(source, ())):
-        return kind([_spec(part, guards, parts) for part in sorted(parts.get(source, ()), key=lambda part: part.key)])
-    if kind is dict and set(found.get("keys", (None,))) == {part.key for part in parts.get(source, ())}:
-        by_key = {part.key: part for part in parts.get(source, ())}
-        return {key: _spec(by_key[key], guards, parts) for key in found["keys"]}
+    found: Dict[type, Any] = {type(guard): guard for guard in guards.get(source, ())}
+    array = found.get(VariableMatch) or found.get(ArrayMatch)
+    if array is not None:
+        form = "array" if isinstance(array, ArrayMatch) else "variable" if array.requires_grad else "detached"
+        return Given([None if isinstance(n, Dim) else n for n in array.shape], array.dtype, form)
+    expected: Dict[type, Any] = {kind: guard.expected for kind, guard in found.items() if hasattr(guard, "expected")}
+    if type(expected.get(EqualsMatch)) in (bool, int, float, str):
+        return expected[EqualsMatch]
+    if IdentityMatch in expected and expected[IdentityMatch] in (None, True, False):
+        return expected[IdentityMatch]
+    kind, inner = expected.get(TypeMatch), {part.key: part for part in parts.get(source, ())}
+    if kind in (tuple, list) and expected.get(LengthMatch) == len(inner):
+        return kind([_spec(inner[key], guards, parts) for key in sorted(inner)])
+    if kind is dict and set(expected.get(KeysMatch, (None,))) == set(inner):
+        return {key: _spec(inner[key], guards, parts) for key in expected[KeysMatch]}
     raise LookupError(source.describe())

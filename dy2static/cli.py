@@ -1,9 +1,10 @@
-"""The command line: ``python -m dy2static doctor | install-hook | remove-hook``."""
+"""The command line: ``python -m dy2static doctor | install-hook | remove-hook | pipelines``."""
 from __future__ import annotations
 
 import argparse
 from typing import Optional, Sequence
 
+from dy2static.backends.pipelines import pipelines
 from dy2static.compat import doctor, hook
 
 
@@ -32,8 +33,14 @@ def _remove_hook() -> int:
     return 0
 
 
+def _pipelines() -> int:
+    print(pipelines())
+    return 0
+
+
 COMMANDS = {
     "doctor": (_doctor, "say which versions run here and what order of imports Chainer needs"),
     "install-hook": (_install_hook, "make `import chainer` work here without dy2static before it"),
     "remove-hook": (_remove_hook, "undo install-hook"),
+    "pipelines": (_pipelines, "say which passes graphs go through, and when"),
 }

@@ -10,7 +10,7 @@ import difflib
 import os
 import sys
 import warnings
-from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, NamedTuple
+from typing import Any, Callable, ClassVar, Dict, Iterable, Iterator, NamedTuple, Sequence
 
 from .errors import SettingWarning
 
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     read: Callable[[str], Any]
 
 
-def words(*known: str) -> Kind:
+def words(known: Sequence[str]) -> Kind:
     """One of these words."""
     def read(text: str) -> str:
         return known[known.index(text.strip())]
@@ -65,7 +65,8 @@ def _warn(message: str) -> None:
     warnings.warn(message, SettingWarning, stacklevel=depth)
 
 
-BACKENDS = ("auto", "c", "numpy")
+#: What the option ``backend`` may be; `backends.registry` adds those that are registered later.
+BACKENDS = ["auto", "c", "numpy"]
 TEXT, SWITCH, COUNT, SECONDS = Kind("a text", str), number(0, 1), number(0), Kind("a number of seconds", _seconds)
 RECOMPUTES = Kind("none, cheap, sublinear or a number of bytes", recompute)
 
@@ -102,11 +103,13 @@ class Flag:
 
 CODE_LEVEL = Flag("DY2STATIC_CODE_LEVEL", "", TEXT,
                   "log the source after these transformers: `all`, a name, a number, or several with commas; `diff`: what changed")
+PASS_LEVEL = Flag("DY2STATIC_PASS_LEVEL", "", TEXT,
+                  "log the graph after these passes: `all`, `last`, a name, that of a pipeline, or several with commas")
 VERBOSITY = Flag("DY2STATIC_VERBOSITY", 0, COUNT,
                  "0 warnings only · 1 captures and cache misses · 2 converted functions · 3 graphs · 4 generated code")
 VERIFY = Flag("DY2STATIC_VERIFY", 0, SWITCH, "1 checks every graph after every pass (always on in the tests)")
 ENABLED = Flag("DY2STATIC_ENABLED", 1, SWITCH, "0 runs every decorated function eagerly")
-BACKEND = Flag("DY2STATIC_BACKEND", "auto", words(*BACKENDS),
+BACKEND = Flag("DY2STATIC_BACKEND", "auto", words(BACKENDS),
                "what programs run on: `numpy`; `c`, native code where there is a C compiler; `auto`, NumPy at first, then C")
 NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, COUNT, "with `auto`, the calls of a program after which it becomes native code")
 BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, SWITCH,
@@ -120,8 +123,6 @@ CC_SECONDS = Flag("DY2STATIC_CC_SECONDS", 120, SECONDS,
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,
                  "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
 CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, COUNT, "how many MiB of compiled libraries are kept; those used least recently go")
-ONEDNN = Flag("DY2STATIC_ONEDNN", "", TEXT,
-              "the file of oneDNN's library; `none`: do without; empty: that of this environment or the system")
 THREADS = Flag("DY2STATIC_THREADS", 0, COUNT,
                "how many threads native programs use; 0: `OMP_NUM_THREADS`, if that is less than there are cores, or one for each")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .errors import SignatureError
 
-#: An axis of an array of the caller's: its path, as `world.sources.Source.path` has it, and the number of the axis.
+#: An axis of an array of the caller's: its path, as `record.paths.Source.path` has it, and the number of the axis.
 Axis = Tuple[Tuple, int]
 
 
@@ -16,6 +16,8 @@ class InputSpec:
 
     shape: an int for each axis, or None (or -1) for one that may have any size.  dtype: of NumPy, or its name.
     name: for messages, and of an input of a saved model.  stop_gradient: in a saved model, no gradient is wanted.
+
+    Raises `SignatureError` for a shape or a dtype that is none.
     """
 
     def __init__(self, shape: Sequence[Optional[int]], dtype: Any = "float32", name: Optional[str] = None,
@@ -33,21 +35,24 @@ class InputSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: Optional[str] = None) -> "InputSpec":
-        """Like this Variable or array."""
+        """A spec of the shape and dtype of a Variable or array."""
         return cls(tensor.shape, tensor.dtype, name or getattr(tensor, "name", None))
 
     @classmethod
     def from_numpy(cls, ndarray: np.ndarray, name: Optional[str] = None) -> "InputSpec":
-        """Like this array."""
+        """A spec of the shape and dtype of an array."""
         return cls(ndarray.shape, ndarray.dtype, name)
 
     def batch(self, batch_size: Optional[int]) -> "InputSpec":
-        """The same with an axis of this size in front."""
+        """Put an axis of this size (None: any) in front of the shape; returns the spec itself."""
         self.shape = InputSpec((batch_size, *self.shape)).shape
         return self
 
     def unbatch(self) -> "InputSpec":
-        """The same without the first axis."""
+        """Take away the first axis of the shape; returns the spec itself.
+
+        Raises `SignatureError` if there is no axis.
+        """
         if not self.shape:
             raise SignatureError("an InputSpec without axes has no batch")
         self.shape = self.shape[1:]

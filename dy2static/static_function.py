@@ -9,24 +9,25 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import chainer
 
-from .concrete.concrete_program import ConcretePrograms
-from .concrete.placement import Places, put_back
 from .conversion import conversion_of, levels_of, stages_of
-from .dispatch import Dispatcher
+from .diagnostics.explain import Explanation
+from .dispatch.dispatcher import Dispatcher
 from .errors import SignatureError
-from .explain import Explanation
 from .options import DEFAULTS, Options
 from .runtime.cache import Miss
 from .runtime.profile import Profile
 from .runtime.program import MISS, Program
 from .runtime.staticness import StaticCallable
 
+#: What the class that `to_static` gives a Link has its options in.
+OPTIONS = "_dy2static_options"
 
-class StaticFunction(StaticCallable, ConcretePrograms):
+
+class StaticFunction(StaticCallable):
     """A function that runs compiled: one generated program per signature, in one differentiable op.
 
-    Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`; under Paddle's names
-    `concrete_program`, `program_cache`, `rollback` and what else `ConcretePrograms` has.
+    Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
+    places: the classes that it was put into, held weakly, and its names there.
     """
 
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, dispatcher: Optional[Dispatcher] = None):
@@ -34,7 +35,7 @@ class StaticFunction(StaticCallable, ConcretePrograms):
         self.python_function = function
         self.dispatcher = dispatcher or Dispatcher(function, options)
         self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
-        self._places: Places = []
+        self.places: List[Tuple["weakref.ref[type]", str]] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for call in self._calls:
@@ -49,7 +50,7 @@ class StaticFunction(StaticCallable, ConcretePrograms):
         return self if instance is None else BoundStaticFunction(self, instance)
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._places.append((weakref.ref(owner), name))
+        self.places.append((weakref.ref(owner), name))
 
     def __reduce__(self) -> Any:
         return self.__qualname__ if self._is_global() else (type(self), self._arguments())
@@ -71,11 +72,20 @@ class StaticFunction(StaticCallable, ConcretePrograms):
 
     @property
     def code(self) -> str:
-        """The transformed Python source of the function."""
+        """The transformed Python source of the function.
+
+        Raises `SourceNotFoundError` where there is no source, and `UnsupportedSyntaxError` for what cannot be compiled.
+        """
         return conversion_of(self.python_function).code
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
-        """The source after each transformer that ``level`` names (as in `set_code_level`), or what each changed."""
+        """The source after each transformer that ``level`` names (as in `set_code_level`).
+
+        diff: what each transformer changed, instead.
+
+        Raises `SignatureError` for a level that names no transformer, and what `code` raises: `SourceNotFoundError`,
+        `UnsupportedSyntaxError`.
+        """
         levels = levels_of(level)
         wanted = [stage for stage in stages_of(self.python_function) if stage.is_wanted(levels)]
         return "\n\n".join(f"# {stage.number} {stage.name}\n{stage.text(diff).strip()}" for stage in wanted) + "\n"
@@ -114,7 +124,7 @@ class StaticFunction(StaticCallable, ConcretePrograms):
     def cache_info(self) -> "CacheInfo":
         """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`."""
         cache = self.dispatcher.cache
-        return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallbacks,
+        return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallback.count,
                          cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes, self.dispatcher.budget.remaining)
 
     def explain_misses(self) -> List[Miss]:
@@ -124,13 +134,6 @@ class StaticFunction(StaticCallable, ConcretePrograms):
     def clear_cache(self) -> None:
         """Forget all programs."""
         self.dispatcher.clear()
-
-    def rollback(self) -> Callable:
-        """The function as it was before ``to_static``, which is again where this one was: in its class, in its module.
-
-        Names that other modules have for it keep it.
-        """
-        return put_back(self, self._places)
 
 
 def entry_point(cls: type) -> str:
@@ -164,7 +167,7 @@ class CacheInfo(NamedTuple):
     paused: int = 0
 
 
-class BoundStaticFunction(StaticCallable, ConcretePrograms):
+class BoundStaticFunction(StaticCallable):
     """A `StaticFunction` as a method of an object."""
 
     __slots__ = ("static", "instance")
@@ -177,6 +180,7 @@ class BoundStaticFunction(StaticCallable, ConcretePrograms):
 
     @property
     def python_function(self) -> Callable:              # type: ignore[override]
+        """The method as it was written."""
         return types.MethodType(self.static.python_function, self.instance)
 
     @property
@@ -194,13 +198,6 @@ class BoundStaticFunction(StaticCallable, ConcretePrograms):
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """As `StaticFunction.explain`."""
         return self.static.explain(self.instance, *args, **kwargs)
-
-    def rollback(self) -> Callable:
-        """The method as it was before ``to_static``, which the object has again; so have all others of its class.
-
-        Of a Link that was compiled as an object, and of a compiled method that was assigned to one object, only that is changed.
-        """
-        return put_back(self.static, self.static._places, self.instance)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

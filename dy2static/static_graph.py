@@ -58,7 +58,7 @@ class ScheduleManager:
         return found
 
     def end_forward(self) -> None:
-        """Nothing: each call has arrays of its own, so that any number of them may come before one ``backward()``."""
+        """Do nothing: each call has arrays of its own, so that any number of them may come before one ``backward()``."""
 
     def __repr__(self) -> str:
         lines = ["ScheduleManager:"]
@@ -142,6 +142,8 @@ def static_graph(function: Optional[Callable] = None, *, force_test_define_by_ru
     options: those of `to_static`.
 
     Off while ``chainer.config.use_static_graph`` is False.
+
+    Raises `SignatureError` for options that `to_static` does not have, and for values that they cannot have.
     """
     checked = Options(verbosity=verbosity_level, **options)
     force_test_define_by_run = switch("force_test_define_by_run", force_test_define_by_run)

@@ -228,7 +228,7 @@ def check(make, calls, rounds=2, backward=True, compiled=None, **options):
     found, function = run(make, calls, compile, backward)
     if not any(observation["error"] for observation in eager):
         infos = [getattr(type(m), "forward", m) if isinstance(m, chainer.Link) else m for m in made]
-        reasons = [r for m in infos if hasattr(m, "dispatcher") for r in m.dispatcher.refused.values()]
+        reasons = [r for m in infos if hasattr(m, "dispatcher") for r in m.dispatcher.fallback.refused.values()]
         reasons = [r for r in reasons if r.startswith("its guards do not") or _is_ours(r)]
         assert not reasons, reasons
     problems = [f"call {i}: {line}" for i, pair in enumerate(zip(eager, found)) for line in differences(*pair)]
@@ -237,7 +237,7 @@ def check(make, calls, rounds=2, backward=True, compiled=None, **options):
         infos = [getattr(type(m), "forward", m) if isinstance(m, chainer.Link) else m for m in made]
         stats = [m.stats() for m in infos if hasattr(m, "stats")]
         if compiled:
-            reasons = [r for m in infos for r in m.dispatcher.refused.values()]
+            reasons = [r for m in infos for r in m.dispatcher.fallback.refused.values()]
             assert not any(s["fallbacks"] for s in stats) and not reasons and any(s["captures"] for s in stats), (stats, reasons)
         else:
             assert not any(s["captures"] for s in stats) and any(s["refused"] for s in stats), stats

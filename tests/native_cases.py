@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dy2static.codegen import backends
-from dy2static.codegen.c.regions import Bundle
+from dy2static.backends.c.backend import fallback_of
+from dy2static.backends.c.executor import Bundle
 from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret
 from dy2static.ir.types import Tensor, type_of
@@ -23,13 +23,13 @@ class NativeCase:
     def __str__(self):
         return self.name
 
-    def twin(self, graph):
+    def fallback(self, graph):
         self.declined = True
-        return backends._twin(graph)
+        return fallback_of(graph)
 
     def run(self, *operands):
         """The outputs, called as programs call it."""
-        self.declined, self.region._twin = False, None
+        self.declined, self.region._fallback = False, None
         arrays = [np.empty(v.shape, v.dtype) for v in self.graph.outputs if isinstance(v.type, Tensor)]
         size = self.region.function.scratch
         others = self.region.call(*operands, *arrays, *([np.empty(size, np.uint8)] if size else []))
@@ -53,6 +53,6 @@ def build(cases):
     """Make the functions of all cases out of one text."""
     bundle = Bundle()
     for case in cases:
-        case.region = bundle.add(case.graph, case.twin)
+        case.region = bundle.add(case.graph, case.fallback)
     bundle.start()
     bundle.build()

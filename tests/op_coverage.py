@@ -13,7 +13,7 @@ _ORDERS = {1: "values", 2: "gradients", 3: "second gradients"}
 
 _HEAD = """# Coverage of Chainer's functions and links
 
-This page is made by `pytest tests/test_coverage_page.py --update-golden` from the matrices of tests; the lists of entries
+This page is made by `pytest tests/ops/test_coverage_page.py --update-golden` from the matrices of tests; the lists of entries
 are read from Chainer. Each row of a matrix is a call that is compiled and compared with the same call run eagerly.
 
 - *lowered*: primitive ops; *composed*: of other functions of Chainer's, which are lowered.

@@ -22,7 +22,7 @@ import session_process
 import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config, to_static
 from dy2static.errors import FallbackWarning
-from dy2static.world.aborts import CaptureAborted
+from dy2static.heap.aborts import CaptureAborted
 
 
 class Late(BaseException):

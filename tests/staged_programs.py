@@ -300,3 +300,14 @@ class Program:
             self.assign(3)
         self.add(2, "return u")
         self.NAMES, self.bound, self.inside = names, before, False
+
+
+def inputs(seed, requires_grad=True):
+    """Arguments of such a program: two Variables of three numbers, and a float."""
+    rng = np.random.RandomState(seed)
+    x, y = (chainer.Variable(rng.uniform(-1, 1, 3), requires_grad=r) for r in (True, requires_grad))
+    return x, y, float(rng.uniform(-1, 1))
+
+
+#: Calls that every program is asked to serve.
+CALLS = [lambda seed=seed: inputs(seed) for seed in range(4)] + [lambda: inputs(9, False)]

@@ -4,43 +4,48 @@ from __future__ import annotations
 import contextlib
 import random
 import warnings
-from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Tuple
 
-import numpy as np
-
+from ..heap.global_state_guard import random_states, set_random_states
 from ..ir.dims import Dim
 from ..ir.types import type_of
-from ..symbolic import stand_ins
+from ..library_facts import numpy as numpy_facts
+from ..library_facts import python as python_facts
+from ..library_facts.table import named
+from ..runtime.host_calls import flatten
+from ..symbolic import abstract_eval
+from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.sizes import Size, fitted_types, tried_with
-from ..symbolic.values import BoundHostMethod
-from ..world.untouched import random_states, set_random_states
 
-#: The generators of random numbers that a user may have, and how to make another one for a trial.
-GENERATORS: Dict[type, Callable] = {
-    np.random.RandomState: np.random.RandomState, np.random.Generator: np.random.default_rng, random.Random: random.Random}
+if TYPE_CHECKING:
+    from .capture import Capture
+
+_STATEFUL = named("state", numpy_facts.RANDOM, python_facts.RANDOM)
+_CHOOSING = named("items", python_facts.RANDOM)
 
 
 class Draws:
-    """Of `Calls`: the two global generators, and those of the user's."""
+    """Draws from the two global generators, and from those of the user's."""
 
-    capture: Any
+    def __init__(self, capture: Capture):
+        self.capture = capture
 
-    def _draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
+    def draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from one of the two global generators: typed by the same draw from another one."""
         name = function.name if type(function) is BoundHostMethod else function.__name__
-        if name in ("bit_generator", "spawn", "seed", "set_state", "setstate", "get_state", "getstate"):
+        if name in _STATEFUL:
             self.capture.abort(f"`random.{name}` uses the state of the random generator as a whole")
         if name == "shuffle":
             self.capture.abort("`random.shuffle` puts a sequence into another order in place", hint="use `np.random.permutation`")
-        if name in ("choice", "choices", "sample") and generator is random.Random and args and \
+        if name in _CHOOSING and generator is random.Random and args and \
                 not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
             self.capture.abort(f"random.{name} from items that are not of one type")
         args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
-                tried = [(sizes, [stand_ins.flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
-                                  for filling in stand_ins.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
+                tried = [(sizes, [flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
+                                  for filling in abstract_eval.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
             self.capture.abort(f"`random.{name}` is tried on made-up contents first and fails there "
                                f"({type(error).__name__}: {error})")
@@ -50,7 +55,7 @@ class Draws:
         if found is None:
             self.capture.abort(f"the shape of what `random.{name}` gives depends on the contents of an array")
         structure = tried[0][1][0][0]
-        return self.capture.host_call(function, args, kwargs, found, structure, name=f"random.{name}")
+        return self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
 
     def _with_sizes(self, item: Any) -> Any:
         """The item with sizes for numbers that are such."""
@@ -58,17 +63,17 @@ class Draws:
             return type(item)(map(self._with_sizes, item))
         if type(item) is dict:
             return {key: self._with_sizes(part) for key, part in item.items()}
-        size = self.capture.size_of(item)
+        size = self.capture.expressions.size_of(item)
         return Size(self.capture, size) if isinstance(size, Dim) else item
 
     def _trial_draw(self, draw: Callable, args: Tuple, kwargs: Mapping[str, Any], filling: int) -> Any:
         """A draw with made-up arrays; where those will not do, with others, or with probabilities."""
-        for made in (lambda type_: stand_ins.stand_in(type_, filling), lambda type_: stand_ins.stand_in(type_, 0)):
+        for made in (lambda type_: abstract_eval.stand_in(type_, filling), lambda type_: abstract_eval.stand_in(type_, 0)):
             try:
-                return draw(*stand_ins.typed(args, made), **stand_ins.typed(kwargs, made))
+                return draw(*abstract_eval.typed(args, made), **abstract_eval.typed(kwargs, made))
             except ValueError:
                 continue
-        return draw(*stand_ins.typed(args, stand_ins.shares), **stand_ins.typed(kwargs, stand_ins.shares))
+        return draw(*abstract_eval.typed(args, abstract_eval.shares), **abstract_eval.typed(kwargs, abstract_eval.shares))
 
     @contextlib.contextmanager
     def preserved_random_state(self) -> Iterator[None]:

@@ -2,27 +2,20 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Set, Tuple
 
 from ..ir.dims import Dim
+from ..record.guards import ExpressionMatch
+from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import SymbolicScalar
 
+if TYPE_CHECKING:
+    from .capture import Capture
+
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
 LONGEST_EXPRESSION = 400
-
-
-def real_power(base: Any, exponent: Any) -> float:
-    """``base ** exponent``.  Raises TypeError where that is a complex number."""
-    result = base ** exponent
-    if isinstance(result, complex):
-        raise TypeError(f"{base!r} ** {exponent!r} is a complex number, which compiled code does not compute with")
-    return result
-
-
-def _negative_power(base: int, exponent: int) -> float:
-    return float(base ** exponent)                      # of stand-ins, the exponent is not negative
 
 
 def _of_hints(function: Callable, operands: Tuple) -> Any:
@@ -34,15 +27,19 @@ def _of_hints(function: Callable, operands: Tuple) -> Any:
 
 
 class Expressions:
-    """Of a `Capture`: what operators on symbolic numbers make."""
+    """What operators on symbolic numbers make in one capture."""
 
-    def guard_expression(self, text: str, value: Any) -> None:
+    def __init__(self, capture: Capture):
+        self.capture = capture
+        self._fixed: Set[Tuple[str, Any]] = set()
+
+    def guard(self, text: str, value: Any) -> None:
         """Fix the value of an expression over numbers."""
         if (text, value) not in self._fixed:
             self._fixed.add((text, value))
-            self.world.guard(None, "expr", (text, value))
+            self.capture.heap.guard(ExpressionMatch(text, value))
 
-    def scalar_operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
+    def operation(self, function: Callable, symbol: str, *operands: Any) -> Any:
         """An operator on numbers at least one of which is symbolic."""
         operands = tuple(map(without_sizes, operands))
         if not all(type(x) in (bool, int, float, SymbolicScalar) for x in operands):
@@ -56,19 +53,19 @@ class Expressions:
         if symbol in ("**", "<<", ">>") and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
             operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
-            found = self.numpy_call(function, operands, {})
+            found = self.capture.numpy.call(function, operands, {})
             sizes = [self.size_of(x) for x in operands] if symbol in ("+", "-", "*", "//", "%") else [None]
             if None not in sizes and (symbol in "+-*" or type(sizes[1]) is int and sizes[1] > 0):
-                self.dimensions[found.value] = function(*sizes)
-            below = self.index_ranges.places.get(getattr(operands[0], "value", None))
+                self.capture.dimensions[found.value] = function(*sizes)
+            below = self.capture.index_ranges.places.get(getattr(operands[0], "value", None))
             if below is not None and symbol == "+" and type(operands[1]) is int and operands[1] >= 0:
-                self.index_ranges.places[found.value] = below + operands[1]
+                self.capture.index_ranges.places[found.value] = below + operands[1]
             return found
         result = _of_hints(function, operands)
-        texts = [self._number_text(x) for x in operands]
+        texts = [self.text_of(x) for x in operands]
         if symbol == "abs":
-            return self.expression(f"abs({texts[0]})", result)
-        return self.expression(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+            return self.make(f"abs({texts[0]})", result)
+        return self.make(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
 
     def size_of(self, number: Any) -> Any:
         """The number as an int or a size; None if it is neither."""
@@ -76,7 +73,7 @@ class Expressions:
             return number
         if isinstance(number, Dim):
             return number.plain
-        return self.dimensions.get(number.value) if type(number) is SymbolicScalar and number.text is None else None
+        return self.capture.dimensions.get(number.value) if type(number) is SymbolicScalar and number.text is None else None
 
     def _power(self, base: Any, exponent: Any) -> Any:
         """``base ** exponent``, whose type follows from the types, except where an exponent is negative, or a base is."""
@@ -84,26 +81,27 @@ class Expressions:
         if float in kinds:
             whole = type(exponent) in (int, float, bool) and float(exponent).is_integer() or kinds[1] is not float
             positive = type(base) is not SymbolicScalar and base >= 0
-            return self.numpy_call(operator.pow if whole or positive else real_power, (base, exponent), {})
+            return self.capture.numpy.call(operator.pow if whole or positive else real_power, (base, exponent), {})
         if kinds[1] is int and bool(exponent < 0):
-            return self.numpy_call(_negative_power, (base, exponent), {})
-        return self.numpy_call(operator.pow, (base, exponent), {})
+            return self.capture.numpy.call(negative_power, (base, exponent), {})
+        return self.capture.numpy.call(operator.pow, (base, exponent), {})
 
-    def expression(self, text: str, hint: Any) -> Any:
+    def make(self, text: str, hint: Any) -> Any:
         """A symbolic number for an expression whose value in this call is ``hint``."""
         kind = {bool: "py_bool", int: "py_int", float: "py_float"}.get(type(hint))
         if kind is None:
-            self.abort(f"a number of type {type(hint).__name__}")
+            self.capture.abort(f"a number of type {type(hint).__name__}")
         if kind == "py_bool" or len(text) > LONGEST_EXPRESSION:
-            self.guard_expression(text, hint)
+            self.guard(text, hint)
             return hint
-        return SymbolicScalar(self, kind, text, hint)
+        return SymbolicScalar(self.capture, kind, text, hint)
 
-    def _number_text(self, operand: Any) -> str:
+    def text_of(self, operand: Any) -> str:
+        """The Python text of an operand."""
         if type(operand) is SymbolicScalar:
             return operand.text
         if isinstance(operand, float) and (operand != operand or operand in (float("inf"), -float("inf"))):
-            return self.bind(operand, "number")
+            return self.capture.inputs.bind(operand, "number")
         return f"({operand!r})" if operand < 0 else repr(operand)
 
     def function_of_numbers(self, function: Callable, args: Tuple) -> Any:
@@ -111,5 +109,5 @@ class Expressions:
         result = _of_hints(function, args)
         if type(result) not in (bool, int, float):
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in args])
-        name = self.bind(function, getattr(function, "__name__", "function"))
-        return self.expression(f"{name}({', '.join(self._number_text(x) for x in args)})", result)
+        name = self.capture.inputs.bind(function, getattr(function, "__name__", "function"))
+        return self.make(f"{name}({', '.join(self.text_of(x) for x in args)})", result)

@@ -2,25 +2,30 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import chainer
 
-from ..symbolic.values import SymbolicObject
-from ..world.trust import is_library_class
+from ..heap.ownership import is_library_class
+from ..record.guards import KeysMatch
+from ..record.paths import InstanceDict, Item
+from ..symbolic.host_objects import SymbolicObject
+
+if TYPE_CHECKING:
+    from .calls import Calls
 
 
-def copied_function(calls: Any, function: Any, item: Any) -> Any:
+def copied_function(calls: Calls, function: Any, item: Any) -> Any:
     """``copy.copy(item)``: of a function of Chainer's that was never applied, a node with the user's arrays in it."""
     if type(item) is not SymbolicObject or not _is_template(item.real):
         return calls.native(function)(item)
-    world = calls.capture.world
-    source = next(source for source, value in calls.capture._objects.items() if value is item.value)
-    attributes = world.source("dict", source)
-    world.guard(attributes, "keys", tuple(item.real.__dict__))
+    heap = calls.capture.heap
+    source = calls.capture.inputs.source_of(item.value)
+    attributes = heap.source(InstanceDict, source)
+    heap.guard(KeysMatch(attributes, tuple(item.real.__dict__)))
     made = copy.copy(item.real)
     for name, value in item.real.__dict__.items():
-        made.__dict__[name] = world.shadow(value, world.source("item", attributes, name))
+        made.__dict__[name] = heap.shadow(value, heap.source(Item, attributes, name))
     return made
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -11,10 +11,16 @@ from ..ir.building import Builder
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..lowering import host, opaque
+from ..passes.differentiation.inner_autodiff import ancestors, inner_autodiff, requires_grad
 from ..passes.rewriting import with_regions
-from ..passes.within import ancestors, differentiate_within, required
+from ..record.guards import IdentityMatch
+from ..record.paths import Attribute
+from ..runtime.host_calls import Call, Hole
+from ..runtime.opaque import VANISHING
 from ..symbolic.values import SymbolicArray, SymbolicVariable
-from .kept_gradients import KeptGradients
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 _CROSSES = "a gradient inside a loop on array values leads through earlier iterations"
 
@@ -31,14 +37,14 @@ class _Reach(NamedTuple):
     stops: Set[Value]
 
 
-class Gradients(KeptGradients):
+class Gradients:
     """Of one `Capture`: the Variables it knows, and gradients between them.
 
     variables: by value.  stops: the values of those without a creator.
     """
 
-    def __init__(self, capture: Any):
-        super().__init__(capture)
+    def __init__(self, capture: Capture):
+        self.capture = capture
         self.variables: Dict[Value, SymbolicVariable] = {}
         self.stops: Set[Value] = set()
 
@@ -87,7 +93,7 @@ class Gradients(KeptGradients):
         results = [found.get(v.value, seeds.get(v.value)) for v in inputs]
         if set_grad:
             for variable, gradient in zip(inputs, results):
-                self.set(variable, gradient)
+                self.capture.grad_state.set(variable, gradient)
         return results
 
     def backward(self, variable: SymbolicVariable, retain_grad: Any = False, enable_double_backprop: Any = False,
@@ -97,7 +103,7 @@ class Gradients(KeptGradients):
         self._check((variable,))
         if retain_grad or loss_scale is not None:
             capture.abort("backward with retain_grad or loss_scale is called inside the compiled function")
-        seed = self.get(variable)
+        seed = self.capture.grad_state.get(variable)
         if seed is None:
             if variable.ndim:
                 capture.abort("backward is called inside the compiled function, on what is no scalar and has no gradient",
@@ -105,10 +111,10 @@ class Gradients(KeptGradients):
             seed = self._ones(variable, True)
         else:
             self._check_seed(variable, seed)
-            self.set(variable, None)
+            self.capture.grad_state.set(variable, None)
         if not variable.connected:
             self._check_leaf(variable)
-            self.set(variable, seed, cleared=True, differentiated=True)
+            self.capture.grad_state.set(variable, seed, cleared=True, differentiated=True)
             return
         reach = self._reach([variable], None)
         leaves = [v for v in map(self.variables.get, reach.values & self.stops) if v is not None and v.requires_grad
@@ -119,10 +125,10 @@ class Gradients(KeptGradients):
         for leaf in leaves:
             if leaf.value in found:
                 self._check_leaf(leaf)
-                gradient, before = found[leaf.value], self.get(leaf)
+                gradient, before = found[leaf.value], self.capture.grad_state.get(leaf)
                 if before is not None:
                     gradient = self._sum(before, gradient, bool(enable_double_backprop))
-                self.set(leaf, gradient, differentiated=True)
+                self.capture.grad_state.set(leaf, gradient, differentiated=True)
 
     def unchain(self, variable: SymbolicVariable) -> None:
         """`Variable.unchain`: it is a leaf from now on, also for what was computed from it before."""
@@ -190,10 +196,10 @@ class Gradients(KeptGradients):
         """Guard that a Variable of the user's has no creator: a gradient would go on there."""
         source = variable.__dict__.get("source")
         if source is not None:
-            if self.real(variable).creator_node is not None:
+            if self.capture.grad_state.real(variable).creator_node is not None:
                 self.capture.abort("a gradient inside the compiled function reaches what was computed before the call")
-            world = self.capture.world
-            world.guard(world.source("attr", source, "creator_node"), "is", None)
+            heap = self.capture.heap
+            heap.guard(IdentityMatch(heap.source(Attribute, source, "creator_node"), None))
 
     # --- what leads to what ------------------------------------------------------------------------------------------------
 
@@ -252,17 +258,17 @@ class Gradients(KeptGradients):
         given = {v: seed.value for v, seed in seeds.items() if v in reach.values}
         at, start = builder.loc, len(builder.nodes)
         try:
-            found, nodes = differentiate_within(_chain(builder), reach.nodes, given, wanted, reach.stops)
+            found, nodes = inner_autodiff(_chain(builder), reach.nodes, given, wanted, reach.stops)
         except CaptureError as error:
             capture.abort(str(error.args[0]))
         finally:
             builder.loc = at
         builder.nodes[start:] = [_told(node, double) for node in builder.nodes[start:]]
         if any(node.op.may_raise or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
-            capture._store_writes_before(start)
+            capture.effects.store_writes_before(start)
         read = {v for node in nodes for v in node.inputs}
         requiring = [v for v in read if v in self.variables and self.variables[v].requires_grad]
-        active, certain = (required(nodes, requiring, certainly) for certainly in (False, True))
+        active, certain = (requires_grad(nodes, requiring, certainly) for certainly in (False, True))
         known = {seed.value: seed for seed in seeds.values()}
         results = {}
         for value in wanted:
@@ -291,10 +297,10 @@ class Gradients(KeptGradients):
             else:
                 self.capture.abort("whether a gradient is None depends on a decision on array values")
         for call in calls:
-            if call.implementation in opaque.VANISHING:
+            if call.implementation in VANISHING:
                 self.capture.abort(f"whether a gradient is None depends on {call.implementation.__name__}")
         if calls:
-            check = host.Call(calls[0].require_gradient, (host.Hole(0),), {}, list, "require_gradient")
+            check = Call(calls[0].require_gradient, (Hole(0),), {}, list, "require_gradient")
             self.capture.builder.add(host.checked_call, (present,), {"call": check, "types": ()}, name="check")
 
     def _variable(self, value: Value, requires_grad: bool, double: bool) -> SymbolicVariable:
@@ -319,7 +325,7 @@ class Gradients(KeptGradients):
     def _cut(self, variable: SymbolicVariable) -> None:
         """Let no gradient through to what a Variable was computed from."""
         capture, value, nodes = self.capture, variable.value, self.capture.builder.nodes
-        if capture.is_escaping(variable):
+        if capture.escaping.is_known(variable):
             capture.abort("a Variable is unchained after a call that is not compiled, or a `raise`, could see it")
         place = next((i for i, node in enumerate(nodes) if value in node.outputs), None)
         if place is None or "origins" in variable.__dict__:

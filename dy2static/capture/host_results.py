@@ -5,11 +5,11 @@ import functools
 import types
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ..lowering.observed import OTHER, VARYING_CODES, Observed, Untouched
-from ..symbolic import stand_ins
+from ..heap.object_shadows import ShadowBase
+from ..runtime.host_calls import LEAF
+from ..runtime.observed import OTHER, VARYING_CODES, Observed, Untouched
+from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.observe import described
-from ..symbolic.values import BoundHostMethod, SymbolicObject
-from ..world.shadows import ShadowBase
 from .purity import is_plain, only_computes
 
 _NOT_AT_ONCE = 0x20 | 0x80 | 0x200          # generators, coroutines, and both at once
@@ -34,8 +34,10 @@ class HostResults:
 
     def seen(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str,
              pure: bool) -> Tuple[Optional[Observed], Optional[Untouched]]:
-        """What takes the result of this call apart, None where it stays an object that only the host can use; and what checks
-        that the Variables it gets are as before, None where they were not."""
+        """How the result of this host call is unpacked, and what checks that the Variables it gets stay as they are.
+
+        The first is None where the result stays an object that only the host can use; the second where the Variables changed.
+        """
         is_method = not isinstance(function, (types.FunctionType, functools._lru_cache_wrapper))
         function = _python_function(function)
         if function is None or function.__code__.co_flags & _NOT_AT_ONCE or function.__code__ in VARYING_CODES:
@@ -111,6 +113,6 @@ def types_of(kind: Any) -> Tuple[Any, ...]:
 def structure_of(kind: Any) -> Any:
     """How the leaves make a result, for `stand_ins.unflatten`."""
     if type(kind) is not tuple:
-        return None if kind is None else stand_ins.LEAF
+        return None if kind is None else LEAF
     parts = [structure_of(part) for part in kind[2]]
     return dict(zip(kind[1], parts)) if kind[0] is dict else getattr(kind[0], "_make", kind[0])(parts)

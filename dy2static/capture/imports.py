@@ -4,15 +4,19 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import sys
-from typing import Any, Dict, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence
 
-from ..world.shadows import ShadowDict
+from ..heap.shadows import ShadowDict
+from ..record.paths import Constant, Item
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 
 class Imports:
     """What ``import`` statements do in one capture.  `builtins` are the built-in names of converted functions."""
 
-    def __init__(self, capture: Any):
+    def __init__(self, capture: Capture):
         self.capture = capture
         self.builtins: Dict[str, Any] = {**vars(builtins), "__import__": self._import}
 
@@ -29,5 +33,5 @@ class Imports:
             self.capture.abort(f"module {full or name} is imported for the first time, or has not all that is imported from it",
                                again=True, hint="import it at the head of the file")
         found = vars(builtins)["__import__"](name, space, local, wanted, level)
-        world, key = self.capture.world, full if wanted else full.partition(".")[0]
-        return world.shadow(found, world.source("item", world.source("const", None, sys.modules), key))
+        heap, key = self.capture.heap, full if wanted else full.partition(".")[0]
+        return heap.shadow(found, heap.source(Item, heap.source(Constant, None, sys.modules), key))

@@ -6,14 +6,19 @@ program.
 """
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.dims import less
 from ..ir.graph import Node, Value
 from ..ir.template import AT
-from .few_values import producer
+from ..record.guards import IndicesInRange
+from ..runtime.guard_tests import outside
+from .value_enumeration import producer
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 #: Nodes whose elements are those of their first operand, or zero.
 _FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "identity", "stop_gradient", "broadcast_to", "unstack", "split",
@@ -29,7 +34,7 @@ class IndexRanges:
     places: of numbers that count the iterations of a loop, and what is added to them, what they are below.
     """
 
-    def __init__(self, capture: Any):
+    def __init__(self, capture: Capture):
         self.capture = capture
         self.arrays: Dict[Value, Tuple[Any, np.ndarray]] = {}
         self.guarded: Dict[Tuple[Any, int, int], bool] = {}
@@ -64,7 +69,7 @@ class IndexRanges:
         if key not in self.guarded:
             self.guarded[key] = not outside(array, -size, size)
             if self.guarded[key]:
-                self.capture.world.guard(source, "range", (-size, size))
+                self.capture.heap.guard(IndicesInRange(source, -size, size))
         return self.guarded[key]
 
     def _origin(self, value: Value) -> Any:
@@ -75,8 +80,3 @@ class IndexRanges:
                 return None
             value = node.inputs[0]
         return self.arrays[value]
-
-
-def outside(array: np.ndarray, low: int, high: int) -> bool:
-    """Whether an element is below ``low``, or not below ``high``."""
-    return bool(array.max() >= high or array.min() < low)

@@ -1,15 +1,19 @@
 """Masks in the index of a Variable: where they hold, as arrays of ints of a size that the run knows."""
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 import numpy as np
 
-from ..ir.dims import same_shape
+from ..ir.shapes import same_shape
+from ..runtime.functions import true_rows
 from ..symbolic.values import SymbolicArray
 
+if TYPE_CHECKING:
+    from .capture import Capture
 
-def without_mask(capture: Any, slices: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
+
+def without_mask(capture: Capture, slices: Tuple[Any, ...], shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """The index, of an array of this shape, with numbers of places for a mask; as it is if that does not fit."""
     masks = [place for place, entry in enumerate(slices) if _is_mask(entry)]
     if len(masks) != 1:
@@ -19,7 +23,7 @@ def without_mask(capture: Any, slices: Tuple[Any, ...], shape: Tuple[Any, ...]) 
     axis = _axis(slices, place, len(shape))
     if axis is None or not same_shape(mask.type.shape, tuple(shape[axis:axis + mask.ndim])):
         return slices
-    places = (capture.numpy_call(_rows, (mask,), {}),) if mask.ndim == 1 else capture.numpy_call(np.nonzero, (mask,), {})
+    places = (capture.numpy.call(true_rows, (mask,), {}),) if mask.ndim == 1 else capture.numpy.call(np.nonzero, (mask,), {})
     return (*slices[:place], *places, *slices[place + 1:])
 
 
@@ -34,7 +38,3 @@ def _axis(slices: Tuple[Any, ...], place: int, ndim: int) -> Optional[int]:
     axes = [0 if entry is None or entry is Ellipsis else entry.ndim if _is_mask(entry) else 1 for entry in slices]
     behind_dots = any(entry is Ellipsis for entry in slices[:place])
     return ndim - sum(axes[place:]) if behind_dots else sum(axes[:place])
-
-
-def _rows(mask: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(mask)

@@ -2,13 +2,17 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, Callable, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional
 
 from ..ir.dims import Dim, maximum, minimum
+from ..runtime.functions import item_of_extreme, sorted_by
 from ..symbolic.known_texts import SymbolicText
-from ..symbolic.rows import Range
+from ..symbolic.sequences import Range
 from ..symbolic.sizes import Size, without_sizes
 from ..symbolic.values import SymbolicArray, SymbolicScalar
+
+if TYPE_CHECKING:
+    from .calls import Calls
 
 #: Python's conversions.
 CONVERSIONS = frozenset((float, int, bool))
@@ -18,101 +22,95 @@ _FEW = 3
 
 
 class NumberCalls:
-    """Of `Calls`: builtins on numbers."""
+    """Calls of builtins on numbers."""
 
-    capture: Any
-    native: Callable
-    callee: Callable
+    def __init__(self, calls: Calls):
+        self.calls, self.capture = calls, calls.capture
 
-    def _range(self, *bounds: Any) -> Any:
+    def range(self, *bounds: Any) -> Any:
+        """Run ``range``; bounds that only the graph knows make a `Range`."""
         bounds = tuple(map(without_sizes, bounds))
         unknown = any(type(x) is SymbolicScalar and x.text is None for x in bounds)
         return Range(self.capture, *bounds) if unknown else range(*bounds)
 
-    def _convert(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+    def converted(self, cls: type, *args: Any, **kwargs: Any) -> Any:
+        """Run int, float or bool."""
         if cls is int and len(args) == 1 and type(args[0]) is Size:
             return args[0]
         if any(type(x) is SymbolicText for x in args):
-            return self.capture.of_texts(cls, args, kwargs)
+            return self.capture.texts.call(cls, args, kwargs)
         args = tuple(map(without_sizes, args)) if len(args) == 1 else args
         if len(args) == 1 and type(args[0]) is SymbolicArray:
-            return self.capture.numpy_call(cls, args, kwargs)
+            return self.capture.numpy.call(cls, args, kwargs)
         if len(args) == 1 and type(args[0]) is SymbolicScalar:
             if args[0].text is None:
-                return self.capture.numpy_call(cls, args, kwargs)
-            return self.capture.function_of_numbers(cls, args)
+                return self.capture.numpy.call(cls, args, kwargs)
+            return self.capture.expressions.function_of_numbers(cls, args)
         return cls(*args, **kwargs)
 
-    def _of_truths(self, function: Callable, items: Any) -> Any:
+    def of_truths(self, function: Callable, items: Any) -> Any:
         """``any`` and ``all``: of an array, or of a list of numbers, part of the graph."""
         if _is_row(items):
-            return self.capture.numpy_call(function, (items,), {})
+            return self.capture.numpy.call(function, (items,), {})
         if isinstance(items, (list, tuple)) and items and all(map(_kind, items)) and _has_numbers(items) and \
                 not any(type(x) is tuple for x in items):
-            return self.capture.numpy_call(function, (tuple(items),), {})
-        return self.native(function)(items)
+            return self.capture.numpy.call(function, (tuple(items),), {})
+        return self.calls.native(function)(items)
 
-    def _extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def extreme(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """``max`` and ``min``: of numbers of one type, or of tuples of such, part of the graph."""
         if len(args) == 1 and not kwargs and _is_row(args[0]) and args[0].type.shape[0] != 0:
-            return self.capture.numpy_call(function, args, {})
+            return self.capture.numpy.call(function, args, {})
         if len(args) == 1 and (hasattr(type(args[0]), "__next__") or isinstance(args[0], range)):
             args = (list(args[0]),)
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
-        sizes = [] if kwargs else list(map(self.capture.size_of, items))
+        sizes = [] if kwargs else list(map(self.capture.expressions.size_of, items))
         if None not in sizes and any(isinstance(n, Dim) for n in sizes):
             size = reduce(maximum if function is max else minimum, sizes)
             return Size(self.capture, size) if isinstance(size, Dim) else size
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
-            return self.capture.numpy_call(function, tuple(items), {})
+            return self.capture.numpy.call(function, tuple(items), {})
         if set(kwargs) == {"key"} and len(items) > _FEW and all(type(x) is int for x in items):
-            key = self.callee(kwargs["key"])
+            key = self.calls.callee(kwargs["key"])
             keys = [key(x) for x in items]
             if _is_of_one_type(keys):
-                return self.capture.numpy_call(_item_of_extreme, (function, tuple(keys), tuple(items)), {})
+                return self.capture.numpy.call(item_of_extreme, (function, tuple(keys), tuple(items)), {})
             return function(items, key=dict(zip(items, keys)).__getitem__)
-        return self.native(function)(*args, **self._with_key(kwargs))
+        return self.calls.native(function)(*args, **self._with_key(kwargs))
 
-    def _sorted(self, function: Callable, items: Iterable[Any], **kwargs: Any) -> Any:
+    def ordered(self, function: Callable, items: Iterable[Any], **kwargs: Any) -> Any:
         """``sorted``: of numbers of one type, or of tuples of such, part of the graph."""
         items = list(items)
         plain = kwargs.get("key") is None and type(kwargs.get("reverse", False)) is bool
         if plain and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW):
-            return self.capture.numpy_call(function, (items,), kwargs)
+            return self.capture.numpy.call(function, (items,), kwargs)
         if type(kwargs.get("reverse", False)) is bool and len(items) > _FEW and all(type(x) is int for x in items):
-            key = self.callee(kwargs["key"])
+            key = self.calls.callee(kwargs["key"])
             keys = [key(x) for x in items]
             if _is_of_one_type(keys):
-                return self.capture.numpy_call(_sorted_by, (tuple(keys), tuple(items), kwargs.get("reverse", False)), {})
+                return self.capture.numpy.call(sorted_by, (tuple(keys), tuple(items), kwargs.get("reverse", False)), {})
             return function(items, **{**kwargs, "key": dict(zip(items, keys)).__getitem__})
-        return self.native(function)(items, **self._with_key(kwargs))
+        return self.calls.native(function)(items, **self._with_key(kwargs))
 
     def _with_key(self, kwargs: Any) -> Any:
-        return {**kwargs, "key": self.callee(kwargs["key"])} if callable(kwargs.get("key")) else kwargs
+        return {**kwargs, "key": self.calls.callee(kwargs["key"])} if callable(kwargs.get("key")) else kwargs
 
-    def _of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def of_numbers(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Run a function of numbers, in the graph where one is symbolic."""
         args = tuple(map(without_sizes, args))
         symbolic = [x for x in args if type(x) is SymbolicScalar]
         if symbolic and not kwargs and all(type(x) in (int, float, bool, SymbolicScalar) for x in args):
             if all(x.text is not None for x in symbolic):
-                return self.capture.function_of_numbers(function, args)
+                return self.capture.expressions.function_of_numbers(function, args)
             if function is pow and len(args) == 2:
                 return args[0] ** args[1]
-            return self.capture.numpy_call(function, args, kwargs)
+            return self.capture.numpy.call(function, args, kwargs)
         of_arrays = getattr(function, "__module__", "") == "math" or function in (round, divmod)
         if of_arrays and any(type(x) is SymbolicArray for x in args):
-            return self.capture.numpy_call(function, args, kwargs)
+            return self.capture.numpy.call(function, args, kwargs)
         if getattr(function, "__module__", "") == "math" and any(isinstance(x, (list, tuple)) and _has_numbers(x) for x in args):
-            return self.capture.numpy_call(function, args, kwargs)
-        return self.native(function)(*args, **kwargs)
-
-
-def _item_of_extreme(function: Callable, keys: Any, items: Any) -> Any:
-    return function(zip(keys, items), key=lambda pair: pair[0])[1]
-
-
-def _sorted_by(keys: Any, items: Any, reverse: bool) -> List[Any]:
-    return [item for _, item in sorted(zip(keys, items), key=lambda pair: pair[0], reverse=reverse)]
+            return self.capture.numpy.call(function, args, kwargs)
+        return self.calls.native(function)(*args, **kwargs)
 
 
 def _is_row(item: Any) -> bool:

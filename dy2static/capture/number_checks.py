@@ -1,15 +1,19 @@
 """Numbers whose size decides what NumPy gives: guarded where a call of the program brings them, checked where it computes them."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
+from ..heap.locations import user_location
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import Tensor
-from ..lowering.within import SEEN, within
+from ..lowering.checked_range import within
+from ..runtime.array_writes import write_by_numpy
+from ..runtime.checked_range import SEEN
 from ..symbolic.number_ranges import Interval, NumberLike, examine, interval_of, kind_of
-from ..symbolic.writes import write_by_numpy
-from ..world.locations import user_location
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 #: So often a number that only the run knows may turn out to be of another size before calls run eagerly.
 _MOST_SURPRISES = 2
@@ -23,7 +27,7 @@ class NumberChecks:
     texts: the expressions that numbers among the inputs stand for, and what they are in this call.
     """
 
-    def __init__(self, capture: Any):
+    def __init__(self, capture: Capture):
         self.capture = capture
         self.texts: Dict[Value, Tuple[str, Any]] = {}
 
@@ -47,7 +51,7 @@ class NumberChecks:
             if interval is None or value in self.capture.known:
                 continue
             if value in self.texts:
-                self.capture.guard_expression(interval.condition(self.texts[value][0]), True)
+                self.capture.expressions.guard(interval.condition(self.texts[value][0]), True)
             elif not _is_size_within(types[i], interval):
                 operands[i] = self._checked(value, interval, self._place(name, i, operands))
         return types, found.wide
@@ -58,7 +62,7 @@ class NumberChecks:
             kind = kind_of(value.type)
             if kind is not None and value in self.texts:
                 text, number = self.texts[value]
-                self.capture.guard_expression(interval_of(kind, number).condition(text), True)
+                self.capture.expressions.guard(interval_of(kind, number).condition(text), True)
 
     def like(self, value: Value) -> Any:
         """The type of an operand; of a number among the inputs, with what it is like."""
@@ -75,7 +79,7 @@ class NumberChecks:
             return write_by_numpy
         for i, value in enumerate(operands):
             if isinstance(value.type, Tensor) and value.ndim and value.dtype != dtype:
-                array = self.capture.numpy_call(("method", "astype"), (self.capture.wrap(value), dtype), {})
+                array = self.capture.numpy.call(("method", "astype"), (self.capture.wrap(value), dtype), {})
                 operands[i], types[i] = array.value, array.value.type
         return function
 

@@ -9,34 +9,27 @@ from typing import Any, FrozenSet, Iterator
 
 import numpy as np
 
+from ..heap.objects import real_class
+from ..library_facts import numpy as numpy_facts
+from ..library_facts import python as python_facts
+from ..library_facts.python import CHANGING, builtin
+from ..library_facts.table import named
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
-from ..world.objects import real_class
 
 _MODULES = (np, np.linalg, math)
 _CONSTANTS = (type(None), bool, int, float, str)
-_BUILTINS = frozenset((abs, all, any, bool, dict, enumerate, float, int, isinstance, len, list, max, min, range, reversed, round,
-                       sorted, str, sum, tuple, zip))
+_BUILTINS = builtin("pure")
 
 #: What changes something, or does what is not looked at here.
-_REFUSED = ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL",
-            "DELETE_ATTR", "DELETE_SUBSCR", "DELETE_DEREF", "IMPORT_NAME", "LOAD_NAME", "LOAD_DEREF", "LOAD_BUILD_CLASS",
-            "YIELD_VALUE", "MAKE_CELL")
+_REFUSED = (*CHANGING, "STORE_DEREF", "STORE_NAME", "DELETE_DEREF", "LOAD_DEREF", "LOAD_BUILD_CLASS", "YIELD_VALUE", "MAKE_CELL")
 
 #: Functions of the modules that write, draw, or keep state.
-_IMPURE = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "random", "save", "savez",
-                     "savetxt", "load", "loadtxt", "fromfile", "memmap", "seterr", "seterrcall", "setbufsize",
-                     "set_printoptions", "errstate", "nditer", "vectorize", "frompyfunc", "apply_along_axis",
-                     "apply_over_axes", "piecewise", "fromfunction", "fromiter", "lib", "testing", "ctypeslib", "f2py"))
+_IMPURE = named("impure", numpy_facts.FUNCTIONS) | named("writes", numpy_facts.FUNCTIONS)
 
 #: Attributes and methods of arrays, Variables, numbers, texts and containers that change nothing.
-_READING = frozenset((
-    "array", "data", "shape", "dtype", "ndim", "size", "T", "real", "imag", "sum", "mean", "max", "min", "argmax", "argmin",
-    "prod", "any", "all", "std", "var", "ptp", "astype", "reshape", "copy", "item", "tolist", "flatten", "ravel", "transpose",
-    "dot", "clip", "round", "cumsum", "cumprod", "squeeze", "swapaxes", "argsort", "argpartition", "nonzero", "take", "repeat",
-    "diagonal", "trace", "searchsorted", "items", "keys", "values", "get", "index", "count", "format", "join", "split", "strip",
-    "lower", "upper", "startswith", "endswith"))
+_READING = named("reads", numpy_facts.METHODS, numpy_facts.ATTRIBUTES, python_facts.METHODS)
 
 
 def only_computes(function: Any, owner: Any = None, depth: int = 3) -> bool:

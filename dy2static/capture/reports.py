@@ -5,19 +5,26 @@ That holds where the current reporter is Chainer's own, which is guarded: it kee
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Set, Tuple
 
 import chainer
 
+from ..heap.object_shadows import ShadowBase, origin_of
 from ..ir.graph import Node, Value
 from ..lowering import host
 from ..passes.effects import must_run
+from ..record.builds import FromVariable
+from ..record.guards import PlainReports
+from ..record.outcome import End
+from ..record.paths import Source
+from ..record.variables import EscapingVariable
+from ..runtime.host_calls import Report, StateCall
 from ..runtime.node import make_variable
 from ..runtime.reports import reports_plainly
 from ..symbolic.values import SymbolicScalar, SymbolicVariable
-from ..world.outcome import End, EscapingVariable, walk
-from ..world.shadows import ShadowBase, origin_of
-from ..world.sources import Source
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -28,7 +35,7 @@ class Reports:
     observers: the paths of the objects that report.
     """
 
-    def __init__(self, capture: Any):
+    def __init__(self, capture: Capture):
         self.capture = capture
         self.observers: Dict[Source, None] = {}
         self.any = False
@@ -47,7 +54,7 @@ class Reports:
         source = origin_of(observer) if isinstance(observer, ShadowBase) else None
         if (source is None) is not (observer is None):
             return False
-        if not reports_plainly(*([] if source is None else [self.capture.world.real_of(observer)])):
+        if not reports_plainly(*([] if source is None else [self.capture.heap.real_of(observer)])):
             return False
         self.any = True
         if source is not None:
@@ -56,11 +63,11 @@ class Reports:
 
     def guard(self) -> None:
         """Let every call look whether its reporter is a plain one, too."""
-        if self.observation is not None and self.capture.world.has_met(self.observation):
+        if self.observation is not None and self.capture.heap.has_met(self.observation):
             self.capture.abort("the observation that `chainer.report` stores in is used in the compiled function",
                                hint="read it after the call")
         if self.any:
-            self.capture.world.guard(None, "reports", tuple(self.observers))
+            self.capture.heap.guard(PlainReports(tuple(self.observers)))
 
     def mark(self) -> None:
         """What follows in the graph may look, or fail: what is reported before stays before it."""
@@ -90,13 +97,13 @@ def _nothing() -> None:
     """Does nothing."""
 
 
-_MARK = host.StateCall(_nothing, (), {}, lambda result: [], "reported")
+_MARK = StateCall(_nothing, (), {}, lambda result: [], "reported")
 
 
 def _reported(node: Node) -> Optional[Tuple[Optional[Value], Mapping[str, Any]]]:
     """The observer and the values, of a report that may be late."""
     call = node.attrs.get("call")
-    if not isinstance(call, host.Report):
+    if not isinstance(call, Report):
         return None
     given = dict(zip(("values", "observer"), call.args), **call.kwargs)
     observer = given.get("observer")
@@ -151,5 +158,5 @@ def _late_variables(nodes: List[Node]) -> List[Node]:
 
 def _without(end: End, unseen: Set[EscapingVariable]) -> End:
     """The end without Variables that only overwritten reports had."""
-    built = {part.parts[0] for whole in end.builds for part in walk(whole) if part.kind == "variable"}
+    built = {part.record for part in end.parts() if isinstance(part, FromVariable)}
     return replace(end, variables=tuple([record for record in end.variables if record in built or record not in unseen]))

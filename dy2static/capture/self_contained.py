@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 from chainer import functions
 
+from ..library_facts.python import CHANGING, builtin
 from ..runtime import dy
 
 _MODULES = (np, math, functions, dy)
 _PACKAGES = ("numpy", "math", "chainer.functions")
-_BUILTINS = frozenset((abs, all, any, bool, dict, enumerate, float, int, isinstance, len, list, max, min, range, reversed, round,
-                       sorted, str, sum, tuple, zip))
+_BUILTINS = builtin("pure")
 _CONSTANTS = (type(None), bool, int, float, str, type(Ellipsis))
-#: What changes something, or reads what is not looked at here.
-_REFUSED = ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
-            "IMPORT_NAME", "LOAD_NAME")
 _REFUSED_NAMES = frozenset(("report", "backward", "random_state", "seed", "set_state"))
 
 
@@ -41,7 +38,7 @@ def _is_filled(function: types.FunctionType) -> bool:
 
 def _is_plain(code: types.CodeType, names: Any) -> bool:
     for step in dis.get_instructions(code):
-        if step.opname in _REFUSED or step.argval in _REFUSED_NAMES and step.opname.startswith("LOAD_"):
+        if step.opname in CHANGING or step.argval in _REFUSED_NAMES and step.opname.startswith("LOAD_"):
             return False
         if step.opname == "LOAD_GLOBAL":
             found = names[step.argval] if step.argval in names else getattr(builtins, step.argval, None)

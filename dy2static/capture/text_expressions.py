@@ -1,14 +1,13 @@
 """Texts that change from call to call: expressions over them, and over numbers, fixed under a guard where Python needs one."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Tuple
 
-from ..ir.graph import Value
-from ..ir.types import Dynamic
 from ..symbolic.known_texts import SymbolicText, fixed, is_expression
-from ..world.outcome import Input
-from ..world.sources import Source
 from .expressions import LONGEST_EXPRESSION
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 _NONE: Mapping[str, Any] = {}
 
@@ -16,22 +15,12 @@ _PLAIN = (str, bytes, int, float, bool, type(None))
 
 
 class TextExpressions:
-    """Of a `Capture`: what becomes of texts that are inputs."""
+    """What operators and methods make of texts that are inputs of one capture."""
 
-    def text(self, source: Source, real: Union[str, bytes]) -> SymbolicText:
-        """The symbolic form of a text that changes from call to call."""
-        text = f"n{source.number}"
-        self.named.append((text, source))
-        return SymbolicText(self, text, real)
+    def __init__(self, capture: Capture):
+        self.capture = capture
 
-    def text_input(self, text: str) -> Value:
-        """An expression that gives a text as a value of the graph."""
-        if text not in self._numbers:
-            value = self._numbers[text] = self.root.input(Dynamic(), "text")
-            self.inputs.append(Input("number", value, text=text))
-        return self._numbers[text]
-
-    def of_texts(self, function: Callable, args: Tuple, kwargs: Mapping[str, Any] = _NONE, pattern: Optional[str] = None) -> Any:
+    def call(self, function: Callable, args: Tuple, kwargs: Mapping[str, Any] = _NONE, pattern: Optional[str] = None) -> Any:
         """What a function that only computes gives for texts and numbers, where expressions are known of all that are unknown.
 
         pattern: how the call is written, if not as one of the function.
@@ -53,12 +42,12 @@ class TextExpressions:
             text = pattern.format(*written)
         else:
             given = [*written[:len(written) - len(names)], *map("{}={}".format, names, written[len(written) - len(names):])]
-            text = f"{self.bind(function, function.__name__.strip('_'))}({', '.join(given)})"
+            text = f"{self.capture.inputs.bind(function, function.__name__.strip('_'))}({', '.join(given)})"
         if type(result) not in (str, bytes):
-            return self.expression(text, result)
+            return self.capture.expressions.make(text, result)
         if len(text) <= LONGEST_EXPRESSION:
-            return SymbolicText(self, text, result)
-        self.guard_expression(text, result)
+            return SymbolicText(self.capture, text, result)
+        self.capture.expressions.guard(text, result)
         return result
 
     def _operand_text(self, item: Any) -> Optional[str]:
@@ -71,7 +60,9 @@ class TextExpressions:
             return None if None in parts else f"slice({', '.join(parts)})"
         if is_expression(item):
             return item.text
-        return self._number_text(item) if type(item) in (int, float) else repr(item) if type(item) in _PLAIN else None
+        if type(item) in (int, float):
+            return self.capture.expressions.text_of(item)
+        return repr(item) if type(item) in _PLAIN else None
 
 
 def _hint(item: Any) -> Any:

@@ -18,7 +18,7 @@ INSTALL_CHAINER = (
 
 
 def install() -> None:
-    """Have Chainer edited from here on.  Any number of calls do what one does.
+    """Edit Chainer's modules when they are imported, from here on.  Any number of calls do what one does.
 
     A Chainer that is imported already runs as it is; only what it has not imported yet is edited.
 

@@ -44,6 +44,7 @@ class PatchFinder(MetaPathFinder):
         self.error = error
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> "ModuleSpec | None":
+        """The spec of a module that is patched, with a loader that patches it; None for all others."""
         if fullname not in PATCHES:
             return None
         spec = PathFinder.find_spec(fullname, path, target)

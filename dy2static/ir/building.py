@@ -15,9 +15,10 @@ import numpy as np
 from ..errors import InternalError, Location
 from . import graph as _graph
 from . import op as _op
-from .dims import Dim, broadcast_shapes
+from .dims import Dim
 from .graph import Graph, Node, Value
 from .op import OPS, OpDef
+from .shapes import broadcast_shapes
 from .types import Scalar, Tensor, Type
 
 _CURRENT: contextvars.ContextVar[Optional["Builder"]] = contextvars.ContextVar("dy2static_builder", default=None)
@@ -35,7 +36,7 @@ class Builder:
         self._taken: Dict[str, int] = {}
 
     def fresh(self, hint: str) -> str:
-        """A value name that is not taken yet, made from a hint: ``h``, ``h_1``, ``h_2``."""
+        """A value name that is still free, made from a hint: ``h``, ``h_1``, ``h_2``."""
         taken = self._taken
         while True:
             count = taken.get(hint, 0)
@@ -87,7 +88,7 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
 
 
 def _plain(attr: Any) -> Any:
-    """The attribute with sizes that are nothing but sizes."""
+    """The attribute with plain `Dim`s in place of the sizes that user code sees."""
     if type(attr) is tuple:
         return tuple([_plain(part) for part in attr])
     if type(attr) is slice:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 #: How the names of symbols begin that stand for sizes of the caller's arrays.
 FREE = "length_n"
@@ -40,7 +40,7 @@ class SizeNeeded(BaseException):
 
 
 class _Atom:
-    """A symbol, ``a // b`` or ``max(a, b, ...)``: what a polynomial cannot take apart."""
+    """A symbol, ``a // b`` or ``max(a, b, ...)``: an indivisible factor of a polynomial."""
 
     __slots__ = ("kind", "args", "_key")
 
@@ -79,7 +79,7 @@ class Dim:
 
     @property
     def plain(self) -> "Dim":
-        """The size itself; of one that knows more, without that."""
+        """The size as a plain `Dim`; subclasses carry more."""
         return self
 
     @property
@@ -161,7 +161,7 @@ def equal(a: Size, b: Size) -> Optional[bool]:
     if (below is not None and below > 0) or (above is not None and above > 0):
         return False
     factors = [factor for monomial, factor in difference._terms if monomial]
-    if _constant_term(difference) % math.gcd(*factors):
+    if dict(difference._terms).get((), 0) % math.gcd(*factors):
         return False
     return None
 
@@ -174,19 +174,31 @@ def less(a: Size, b: Size) -> Optional[bool]:
     return False if below is not None and below >= 0 else None
 
 
+def is_known(size: Size) -> bool:
+    """Whether a size is a number."""
+    return isinstance(size, int)
+
+
+def may_exceed(size: Size, limit: int) -> bool:
+    """Whether a size is above a limit, as far as is known."""
+    return not isinstance(size, int) or size > limit
+
+
+def not_below(a: Size, b: Size) -> bool:
+    """Whether ``a >= b`` for sure."""
+    return less(a, b) is False
+
+
+def at_least_one(size: Size) -> Size:
+    """The size, or one in place of zero."""
+    return max(size, 1) if isinstance(size, int) else size
+
+
 def is_positive(size: Size) -> bool:
     """Whether a size is above zero wherever all its symbols are."""
     if isinstance(size, int):
         return size > 0
     return less(0, size) or all(factor > 0 and all(atom.kind == "symbol" for atom in monomial) for monomial, factor in size._terms)
-
-
-def same_shape(a: Sequence[Size], b: Sequence[Size]) -> Optional[bool]:
-    """Whether two shapes are equal: True, False, or None when that depends on the symbols."""
-    if len(a) != len(b):
-        return False
-    answers = [equal(m, n) for m, n in zip(a, b)]
-    return False if False in answers else None if None in answers else True
 
 
 def maximum(*sizes: Size) -> Size:
@@ -199,7 +211,7 @@ def maximum(*sizes: Size) -> Size:
             if not any(_dominates(other, size) for j, other in enumerate(candidates) if j != i)]
     if len(kept) == 1:
         return kept[0]
-    return _from_atom(_Atom("max", tuple(sorted(kept, key=_order))))
+    return _from_atom(_Atom("max", tuple(sorted(kept, key=lambda size: (isinstance(size, int), str(size))))))
 
 
 def minimum(a: Size, b: Size) -> Size:
@@ -265,39 +277,6 @@ def evaluate(size: Size, bindings: Mapping[str, int]) -> int:
     return total
 
 
-def evaluate_shape(shape: Sequence[Size], bindings: Mapping[str, int]) -> Tuple[int, ...]:
-    """A shape of ints from a shape of sizes."""
-    return tuple(evaluate(size, bindings) for size in shape)
-
-
-def broadcast_shapes(a: Sequence[Size], b: Sequence[Size],
-                     assume: Optional[Callable[[Size, Size], None]] = None) -> Tuple[Size, ...]:
-    """The shape NumPy broadcasting gives.  Raises ValueError where the shapes do not fit.
-
-    Where only the run can tell, ``assume(m, n)`` is told that both must turn out equal; without it that is a
-    ValueError too.
-    """
-    rank = max(len(a), len(b))
-    result: List[Size] = []
-    for m, n in zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)):
-        same = equal(m, n)
-        if same or n == 1:
-            result.append(m)
-        elif m == 1:
-            result.append(n)
-        elif same is None and assume is not None:
-            assume(m, n)
-            result.append(m if isinstance(m, int) else n)
-        else:
-            raise ValueError(f"operands could not be broadcast together with shapes {show(a)} {show(b)}")
-    return tuple(result)
-
-
-def show(shape: Sequence[Size]) -> str:
-    """A shape as NumPy prints it in its messages: ``(3,4)``, ``(n,)``."""
-    return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-
-
 def _is_size(value: Any) -> bool:
     return isinstance(value, (int, Dim))
 
@@ -360,10 +339,6 @@ def _multiply(a: Mapping[_Monomial, int], b: Mapping[_Monomial, int]) -> Dict[_M
     return total
 
 
-def _constant_term(size: "Dim") -> int:
-    return dict(size._terms).get((), 0)
-
-
 def _lower_bound(size: Size) -> Optional[int]:
     """A number the size is never below, or None if none is known."""
     if isinstance(size, int):
@@ -419,7 +394,3 @@ def _dominates(a: Size, b: Size) -> bool:
     """Whether ``a`` is never below ``b``."""
     bound = _lower_bound(a - b)
     return bound is not None and bound >= 0
-
-
-def _order(size: Size) -> Tuple[bool, str]:
-    return isinstance(size, int), str(size)

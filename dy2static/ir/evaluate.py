@@ -1,4 +1,4 @@
-"""Running the text of a NumPy template by walking its tree: the interpreter needs no generated code."""
+"""Runs the text of a NumPy template by walking its tree, so that the interpreter needs no generated code."""
 from __future__ import annotations
 
 import ast

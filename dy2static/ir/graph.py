@@ -29,6 +29,7 @@ class Value:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -100,7 +101,7 @@ _OPERATE: List[Callable[..., Value]] = []
 class Node:
     """One application of an op: inputs and outputs are values, attrs are static, regions are graphs.
 
-    again: it computes what was computed before, and has been warned of.
+    recomputed: it computes what was computed before, and has been warned of.
     """
 
     op: OpDef
@@ -109,7 +110,7 @@ class Node:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     regions: Tuple["Graph", ...] = ()
     loc: Optional[Location] = None
-    again: bool = False
+    recomputed: bool = False
 
     def walk(self) -> Iterator["Node"]:
         """The nodes in its regions, at all levels, then the node itself."""

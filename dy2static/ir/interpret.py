@@ -1,4 +1,4 @@
-"""The executable meaning of a graph, with NumPy, node by node."""
+"""Interprets a graph node by node with NumPy: the reference for what it computes."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -6,9 +6,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from ..errors import InternalError, RunError
-from .dims import Dim, evaluate_shape
+from .dims import Dim
 from .evaluate import evaluate, execute
 from .graph import Graph, Node, Value
+from .shapes import evaluate_shape
 from .template import fills_out, numpy_source
 from .types import Tensor, Type
 
@@ -17,7 +18,7 @@ Watch = Callable[[Node, Tuple[Any, ...]], Any]
 
 
 class Run(NamedTuple):
-    """What one interpretation passes on: the numbers of symbols of shapes, and who is told."""
+    """What one interpretation passes on: the numbers of symbols of shapes, and the callback for results."""
 
     sizes: Dict[str, int]
     watch: Optional[Watch] = None
@@ -49,17 +50,20 @@ def bind_sizes(types: Sequence[Type], arrays: Sequence[Any]) -> Dict[str, int]:
 def _run(graph: Graph, inputs: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     values: Dict[Value, Any] = dict(zip(graph.inputs, inputs))
     for node in graph.nodes:
-        operands = [values[v] for v in node.inputs]
-        rule = _CONTROL.get(node.op.name, _primitive)
-        results = rule(node, operands, run)
-        values.update(zip(node.outputs, results))
-        if run.watch is not None:
-            run.watch(node, results)
-        if node.op.name == "list_stack":
-            run.sizes[str(node.attrs["extent"])] = len(operands[0])
-        for symbol, output, axis in () if node.op.name == "scatter_span" else node.attrs.get("extents", ()):
-            run.sizes[symbol] = values[node.outputs[output]].shape[axis]
+        values.update(zip(node.outputs, interpret_node(node, [values[v] for v in node.inputs], run)))
     return tuple(values[v] for v in graph.outputs)
+
+
+def interpret_node(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
+    """The results of one node; symbols of sizes that it finds out get their numbers in ``run``.  Raises what the node raises."""
+    results = _CONTROL.get(node.op.name, _primitive)(node, operands, run)
+    if run.watch is not None:
+        run.watch(node, results)
+    if node.op.name == "list_stack":
+        run.sizes[str(node.attrs["extent"])] = len(operands[0])
+    for symbol, output, axis in () if node.op.name == "scatter_span" else node.attrs.get("extents", ()):
+        run.sizes[symbol] = results[output].shape[axis]
+    return results
 
 
 def _primitive(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:

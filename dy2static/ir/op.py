@@ -28,6 +28,18 @@ def sample(*operands: Any, dtype: Any = "float32", low: float = -1.0, high: floa
     return Sample(operands, attrs, dtype, low, high)
 
 
+@dataclass(frozen=True)
+class Decomposition:
+    """An op in terms of simpler ones, for backends that have no loops for the whole.
+
+    rule: ``rule(*values, **attrs)`` emits the simpler ops and gives the result, or a tuple of results.  The last bits may differ.
+    holds: ``holds(*types)``: whether the rule gives what the op gives, for operands of these types.
+    """
+
+    rule: Callable[..., Any]
+    holds: Callable[..., bool]
+
+
 @dataclass(frozen=True, eq=False)
 class OpDef:
     """A primitive op.
@@ -50,6 +62,7 @@ class OpDef:
         (of ``*xs``, ``{xs_0}``), ``{attr}`` (a constant of the result's type), ``{T}`` (the C type of the result),
         ``{s}`` and ``{t}`` (how functions for the dtypes of the result and of the first operand end: ``f32``, ``i64``).
         Or a callable ``c(types, result, attrs)`` that gives such text, or None.  `c_forms.c_expression` fills the holes.
+    decompose: the op in terms of simpler ones; `passes.legalize.decompose` applies it for backends that ask for that.
     calls: functions that the template calls by their names.
     holes: ``holes(*types, **attrs)`` gives the text of more holes, or another text for an attribute's hole.
     canonical: ``canonical(*types, **attrs)`` gives the attributes in their one form (no negative axis, no ``-1``
@@ -72,6 +85,7 @@ class OpDef:
     asks_present: bool = False
     numpy: Union[str, Callable[..., Any], None] = None
     c: Union[str, Callable[..., Optional[str]], None] = None
+    decompose: Optional[Decomposition] = None
     calls: Tuple[Callable[..., Any], ...] = ()
     holes: Optional[Callable[..., Mapping[str, str]]] = None
     canonical: Optional[Callable[..., Mapping[str, Any]]] = None

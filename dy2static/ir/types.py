@@ -14,6 +14,7 @@ Shape = Tuple[Size, ...]
 
 #: Python's own numbers keep Python's semantics (unbounded ints, ZeroDivisionError); "numpy" is a NumPy scalar.
 SCALAR_KINDS = ("py_bool", "py_int", "py_float", "numpy")
+PYTHON_TYPES = {"py_bool": bool, "py_int": int, "py_float": float}
 _PYTHON_DTYPES = {"py_bool": np.dtype(bool), "py_int": np.dtype(np.int64), "py_float": np.dtype(np.float64)}
 
 
@@ -30,6 +31,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -58,6 +60,7 @@ class Scalar:
 
     @property
     def shape(self) -> Shape:
+        """No axes."""
         return ()
 
     def __str__(self) -> str:

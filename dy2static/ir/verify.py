@@ -1,4 +1,4 @@
-"""The rules of the IR, checked."""
+"""Checks the rules of the IR."""
 from __future__ import annotations
 
 from typing import Optional, Set

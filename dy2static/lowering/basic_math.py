@@ -51,6 +51,7 @@ lowers_to("power", M.PowVarVar)             # double backward goes through ``log
 
 def _with_constant(operation: Callable[[Value, Value], Value]) -> Callable[[Any, Value], Optional[Value]]:
     def lowering(node: Any, x: Value) -> Optional[Value]:
+        """One operand is a constant of the node; None where that is no number."""
         value = number(node.value, x.dtype)
         return None if value is None else operation(x, value)
     return lowering

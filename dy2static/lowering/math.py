@@ -30,8 +30,9 @@ from chainer.functions.math.sum import Sum, SumTo
 from chainer.functions.math.trigonometric import Arccos, Arcsin, Arctan, Arctan2, Cos, Sin, Tan
 
 from .. import ops
-from ..ir.dims import broadcast_shapes, is_positive
+from ..ir.dims import is_positive
 from ..ir.graph import Value
+from ..ir.shapes import broadcast_shapes
 from .registry import Lowering, are_there, ints, is_number, lowers, lowers_to
 
 # One array to one array -----------------------------------------------------------------------------------------

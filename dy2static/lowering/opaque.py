@@ -4,194 +4,16 @@ Gradients of any order run Chainer's own backward on that tape, so an opaque fun
 """
 from __future__ import annotations
 
-import contextlib
-import weakref
-from copy import copy
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-import chainer
-import numpy as np
-from chainer.function import FunctionAdapter
-
-from ..ir.dims import evaluate_shape
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare
-from ..ir.types import Dynamic, Tensor, python_scalar, type_of
-from .host import fill, host_call
-from .observed import Observed, Surprise, Untouched
-from .within import Reliance, within
-
-
-class Tape(NamedTuple):
-    """What Chainer's backward needs: the Variables that went in and came out of one application."""
-
-    inputs: Tuple[chainer.Variable, ...]
-    outputs: Tuple[chainer.Variable, ...]
-
-
-class Reads(NamedTuple):
-    """What a gradient is computed from: gradients of these outputs, and these inputs."""
-
-    outputs: Tuple[int, ...]
-    inputs: Tuple[int, ...]
-
-
-#: Classes of functions whose results had other types than in the call that was observed, and of those of which a gradient
-#: that was to be there is None.
-VARYING: "weakref.WeakSet[type]" = weakref.WeakSet()
-VANISHING: "weakref.WeakSet[type]" = weakref.WeakSet()
-
-
-class OpaqueCall:
-    """One application of a FunctionNode.
-
-    node: never run itself; each run works on a copy.
-    attributes: those of the node's attributes that hold operands, as templates.
-    requires: per input, whether its Variable requires grad.
-    connected: per input, whether backward gives it a gradient.
-    reads: per input, what its gradient is computed from: indexes of outputs (whose gradients were given), and of inputs;
-        None where that is not known.
-    config: the entries of ``chainer.config`` that were set where it was applied.
-    written: the attributes that ``forward`` sets on the node; None where that is not known.
-    observed: the types of the outputs, where they are known from other calls only, and not for all contents, or sizes.
-    sizes: where symbols in these are found: the operand and the axis.
-    failed: a run has seen others, or a gradient missing; programs with this application are of no use any more.
-    """
-
-    __slots__ = ("node", "attributes", "requires", "connected", "reads", "config", "written", "observed", "sizes", "failed")
-
-    def __init__(self, node: chainer.FunctionNode, attributes: Mapping[str, Any], requires: Sequence[bool],
-                 config: Mapping[str, Any]):
-        self.node, self.attributes, self.requires, self.config = node, dict(attributes), tuple(requires), dict(config)
-        self.connected: Tuple[bool, ...] = self.requires
-        self.reads: Optional[Tuple[Reads, ...]] = None
-        self.written: Optional[frozenset] = None
-        self.observed: Optional[Tuple[Any, ...]] = None
-        self.sizes: Mapping[str, Tuple[int, int]] = {}
-        self.failed = False
-
-    @property
-    def implementation(self) -> type:
-        """The class that somebody wrote."""
-        return type(self.node.function if isinstance(self.node, FunctionAdapter) else self.node)
-
-    def __repr__(self) -> str:
-        return self.node.label
-
-    def fresh_node(self, operands: Sequence[Any]) -> chainer.FunctionNode:
-        """A copy of the node with the operands in its attributes, ready to be applied once."""
-        node = copy_node(self.node)
-        holder = node.function if isinstance(node, FunctionAdapter) else node
-        for name, template in self.attributes.items():
-            holder.__dict__[name] = fill(template, operands)
-        return node
-
-    def __call__(self, *operands: Any) -> List[Any]:
-        """Apply a copy: the output arrays and the tape."""
-        tape = self._apply(self.fresh_node(operands), operands)
-        if self.observed is not None and tuple([type_of(y.array) for y in tape.outputs]) != self._expected(operands):
-            self._fail(VARYING, "gives results of other shapes or dtypes than in an earlier call")
-        return [y.array for y in tape.outputs] + [tape]
-
-    def _expected(self, operands: Sequence[Any]) -> Any:
-        """The types of the outputs for these operands."""
-        if not self.sizes:
-            return self.observed
-        numbers = {symbol: operands[i].shape[axis] for symbol, (i, axis) in self.sizes.items()}
-        return tuple([Tensor(evaluate_shape(t.shape, numbers), t.dtype) for t in self.observed or ()])
-
-    def require_gradient(self, is_there: bool) -> List[Any]:
-        """Stop the run if a gradient that the compiled function computes with is None."""
-        if not is_there:
-            self._fail(VANISHING, "gives None as a gradient that is used inside the compiled function")
-        return []
-
-    def _fail(self, found: Any, what: str) -> None:
-        self.failed = True
-        found.add(self.implementation)
-        raise Surprise(f"{self.implementation.__name__} {what}",
-                       hint="what this call has changed before stays changed; later calls run eagerly")
-
-    def _apply(self, node: chainer.FunctionNode, operands: Sequence[Any]) -> Tape:
-        inputs = tuple([chainer.Variable(array, requires_grad=requires)
-                        for array, requires in zip(operands, self.requires)])
-        with using_configs(self.config):
-            return Tape(inputs, node.apply(inputs))
-
-    def probe(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
-        """The types of the outputs, learned (with ``connected`` and ``written``) from a run on made-up arrays."""
-        node = self.fresh_node(arrays)
-        holder = node.function if isinstance(node, FunctionAdapter) else node
-        before = dict(holder.__dict__)
-        tape = self._apply(node, arrays)
-        self.written = frozenset(name for name, value in holder.__dict__.items()
-                                 if name not in _BOOKKEEPING and before.get(name, holder) is not value)
-        if any(self.requires) and chainer.config.enable_backprop and tape.outputs[0].creator is not None:
-            try:
-                self._differentiate(tape, True)
-            except Exception:                       # what can be differentiated once only may say so at once
-                self._differentiate(self._apply(self.fresh_node(arrays), arrays), False)
-        return tuple(type_of(y.array) for y in tape.outputs)
-
-    def _differentiate(self, tape: Tape, twice: bool) -> None:
-        """Learn ``connected`` and ``reads`` from a backward.  twice: from one that can be differentiated again."""
-        targets = [x for x in tape.inputs if x.requires_grad]
-        ends = {j: y for j, y in enumerate(tape.outputs) if y.dtype.kind == "f"}
-        given = {j: chainer.Variable(np.ones_like(y.array), requires_grad=twice) for j, y in ends.items()}
-        gradients = iter([None] * len(targets))
-        if ends:
-            gradients = iter(chainer.grad(list(ends.values()), targets, list(given.values()), enable_double_backprop=twice))
-        found = [next(gradients) if x.requires_grad else None for x in tape.inputs]
-        self.connected = tuple(gx is not None for gx in found)
-        reads = []
-        for gx in found:
-            below = _nodes_below(gx) if gx is not None and twice else set()
-            # where there is no graph to look at, it may have read all; the gradient of an old-style function raises if read
-            outputs = not twice or any(node._old_style_grad_generator for node in below)
-            inputs = outputs if twice else gx is not None and gx.requires_grad
-            reads.append(Reads(tuple(j for j, g in given.items() if outputs or g.node in below),
-                               tuple(i for i, x in enumerate(tape.inputs) if inputs or x.node in below)))
-        self.reads = tuple(reads)
-
-    def types(self, arrays: Sequence[np.ndarray]) -> Tuple[Any, ...]:
-        """The types of the outputs of a run on these arrays."""
-        return tuple(type_of(y.array) for y in self._apply(self.fresh_node(arrays), arrays).outputs)
-
-
-def _nodes_below(variable: chainer.Variable) -> Set[Any]:
-    """The nodes of the Variables that require grad and that this one was computed from, and its own."""
-    found, left = set(), [variable.node]
-    while left:
-        node = left.pop()
-        if node.requires_grad and node not in found:
-            found.add(node)
-            left += [] if node.creator_node is None else node.creator_node.inputs
-    return found
-
-
-#: What `FunctionNode.apply` itself sets.
-_BOOKKEEPING = frozenset(("inputs", "outputs", "rank", "stack", "lazy_grad_sum", "_input_indexes_to_retain",
-                          "_output_indexes_to_retain", "_retained_output_data", "_output_count", "_input_layouts",
-                          "_output_layouts", "_node", "_owned_node"))
-
-
-def copy_node(node: chainer.FunctionNode) -> chainer.FunctionNode:
-    """A copy of a node that was not applied yet; for an old-style Function, of both its parts."""
-    made = copy(node)
-    if isinstance(node, FunctionAdapter):
-        function = copy(node.function)
-        made._function, made._weak_function = function, None
-        function._node, function._owned_node = weakref.ref(made), None
-    return made
-
-
-@contextlib.contextmanager
-def using_configs(entries: Mapping[str, Any]) -> Any:
-    """``chainer.using_config`` for several entries."""
-    with contextlib.ExitStack() as stack:
-        for name, value in entries.items():
-            stack.enter_context(chainer.using_config(name, value))
-        yield
+from ..ir.types import Dynamic, Tensor, python_scalar
+from ..runtime.checked_range import Reliance
+from ..runtime.observed import Observed, Untouched
+from ..runtime.opaque import OpaqueCall, Reads, run_vjp
+from .checked_range import within
+from .host import host_call
 
 
 def _types(*_: Any, types: Tuple, **__: Any) -> Tuple:
@@ -233,26 +55,6 @@ def _places(reads: Reads, given: Tuple[int, ...], targets: Tuple[int, ...]) -> T
                  + [k for k, i in enumerate(targets, len(given)) if i in reads.inputs])
 
 
-def _run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets: Tuple, uncertain: Tuple, types: Tuple,
-             asks: bool, reads: Any, again: Optional[bool]) -> List[Any]:
-    again = bool(chainer.config.enable_backprop) if again is None else again
-    changes = isinstance(call.node, FunctionAdapter)    # a backward of the old style may work in place, as that of hinge does
-    gradients = tuple([chainer.Variable(array.copy() if changes else array) for array in operands[:len(given)]])
-    wanted = tuple([tape.inputs[i] for i in targets])
-    absent = {given[k] for k, there in zip(uncertain, operands[len(given) + len(targets):]) if not there}
-    arriving: Dict[Any, List[chainer.Variable]] = {}    # by node: `chainer.grad` takes one gradient for each
-    for i, gradient in zip(given, gradients):
-        if i not in absent and tape.outputs[i] is not None:
-            arriving.setdefault(tape.outputs[i].node, []).append(gradient)
-    found = [None] * len(wanted)
-    if arriving:
-        with chainer.using_config("enable_backprop", again):
-            sums = [parts[0] if len(parts) == 1 else chainer.functions.add(*parts) for parts in arriving.values()]
-        found = chainer.grad([y.get_variable() for y in arriving], list(wanted), sums, enable_double_backprop=again)
-    results = [np.zeros(x.shape, x.dtype) if gx is None else gx.array for gx, x in zip(found, wanted)]
-    return results + [Tape(wanted + gradients, tuple([gx for gx in found]))] + ([gx is not None for gx in found] if asks else [])
-
-
 def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *operands: Value, call: OpaqueCall, given: Tuple,
                 targets: Tuple, uncertain: Tuple, types: Tuple, asks: bool, reads: Any, again: Optional[bool],
                 present: Sequence[Any]) -> Tuple[Any, ...]:
@@ -268,6 +70,7 @@ def _vjp_of_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], tape: Value, *
 #: ``*operands``: the input arrays, then arrays hidden in attributes.  Outputs: the arrays, then the tape.
 opaque = declare("opaque", "*operands", {"call": None, "types": ()}, kind="opaque", infer=_types, numpy=_run,
                  vjp=_opaque_vjp, asks_present=True, effect=True)
+
 
 def relied_on(graph: Graph) -> List[Any]:
     """The applications and host calls of which a run of the graph may see that they do something else than was relied on."""
@@ -308,4 +111,4 @@ def _gradient_types(*_: Any, types: Tuple, asks: bool, **__: Any) -> Tuple:
 #: again: whether it can be differentiated again; None: if the run asks for that.
 tape_vjp = declare("tape_vjp", "tape *operands",
                    {"call": None, "given": (), "targets": (), "uncertain": (), "types": (), "asks": False, "reads": None,
-                    "again": None}, kind="opaque", infer=_gradient_types, numpy=_run_vjp, vjp=_vjp_of_vjp, asks_present=True)
+                    "again": None}, kind="opaque", infer=_gradient_types, numpy=run_vjp, vjp=_vjp_of_vjp, asks_present=True)

@@ -21,7 +21,7 @@ OPAQUE_REASONS: Dict[Type, str] = {
 
 
 def reason_of(cls: Type) -> str:
-    """Why functions of this class stay whole; empty if nobody wrote it down."""
+    """Why functions of this class have no lowering; empty if no reason is known."""
     if cls.__module__.partition(".")[0] != chainer.__name__:
         return "a function of the user's"
     return OPAQUE_REASONS.get(cls, "")

@@ -1,1 +1,1 @@
-"""Native code on this machine: the system's C compiler, what it made kept on disk, loading, libraries for products."""
+"""Native code on this machine: the system's C compiler, a store of compiled libraries on disk, loading, threads, kernels."""

@@ -1,4 +1,4 @@
-"""One warning per process for each thing that native code has to do without."""
+"""Warns once per process of each thing that native code has to do without."""
 from __future__ import annotations
 
 import os
@@ -24,5 +24,5 @@ def announce(what: str, message: str) -> None:
 
 
 def forget() -> None:
-    """Say everything again: for tests."""
+    """Forget which warnings have been given: for tests."""
     _said.clear()

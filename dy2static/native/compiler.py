@@ -1,4 +1,4 @@
-"""The door to the system's C compiler: text to a loaded library, through the store on disk."""
+"""The only use of the system's C compiler: from text to a loaded library, through the store on disk."""
 from __future__ import annotations
 
 import atexit
@@ -54,7 +54,7 @@ class BuildFailed(BackendError):
 
 
 class Compiler(NamedTuple):
-    """A compiler: how it is called, and what tells it from its other versions."""
+    """A compiler: its command, and what distinguishes its version from others."""
 
     command: Tuple[str, ...]
     identity: str
@@ -87,14 +87,14 @@ def available() -> bool:
     except NoCompiler as reason:
         if shipped.are_there():
             return True
-        # of one that takes too long, that is said when it has
+        # a compiler that takes too long is announced when it has
         announce("build" if reason.hint == _MORE_TIME else "compiler", f"programs run on NumPy: {reason.args[0]}; {reason.hint}")
         return False
     return True
 
 
 def build(source: str, flags: Tuple[str, ...] = ()) -> library.Library:
-    """The library that a C text compiles to: from this process, from the disk, or made now.
+    """The library that a C text compiles to: from this process, from the disk, or compiled now.
 
     flags: what this text needs besides `FLAGS`.  The same text gives the same library, with the same static variables.
     Raises `NoCompiler` or `BuildFailed`.
@@ -111,9 +111,9 @@ def start(source: str, flags: Tuple[str, ...] = ()) -> "Build":
     except NoCompiler:
         if not shipped.has(name):
             raise
-        maker = Compiler((), "none")            # what came with a saved model needs none
+        maker = Compiler((), "none")            # libraries of a saved model need no compiler
     key = key_of(source, maker, flags)
-    for running in list(_running):              # nobody may ask for these any more
+    for running in list(_running):              # these may not be asked for again
         running.ready()
     # another thread may have been faster: there is one library for each text
     made = _built.get(key) or _built.setdefault(key, Build(key, source, maker, flags, name))
@@ -123,7 +123,7 @@ def start(source: str, flags: Tuple[str, ...] = ()) -> "Build":
 
 
 class Build:
-    """The library of one text: there, or on its way in a process beside this one.
+    """The library of one text: finished, or being compiled by another process.
 
     made: the library, once it has been loaded.  name: that of a file with it that may have come with a saved model.
     """
@@ -136,14 +136,14 @@ class Build:
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing is on its way in this process."""
+        """Start over: no compiler runs for it in this process."""
         self._owner, self._lock = os.getpid(), threading.RLock()
         self._process: Optional[Process] = None
         self._draft: Optional[store.Draft] = None
         self._until = 0.0
 
     def _leave_to_parent(self) -> None:
-        """This process was forked while a compiler ran, which is not its child."""
+        """Forget the compiler after a fork: it is not a child of this process."""
         if self._process is not None:
             self._process.leave()
         self._over()
@@ -183,7 +183,7 @@ class Build:
             self._failed = self._useless(reason)
 
     def _advance(self, seconds: float) -> bool:
-        """Go on as far as possible in so many seconds.  Returns whether it is made, or has failed."""
+        """Make progress for so many seconds at most.  Returns whether the library is finished, or has failed."""
         try:
             while self._path is None and self._failed is None:
                 if self._process is None:
@@ -216,7 +216,7 @@ class Build:
         _running.append(self)
 
     def _finish(self, seconds: float) -> bool:
-        """Take what the compiler has written.  Returns whether it is over."""
+        """Load what the compiler has written.  Returns whether it has ended."""
         process, draft = self._process, self._draft
         assert process is not None and draft is not None
         until = min(self._until, time.monotonic() + seconds)
@@ -243,7 +243,7 @@ class Build:
         return True
 
     def stop(self) -> None:
-        """End the compiler, where one runs for this process."""
+        """Stop the compiler, if one runs for this process."""
         process, draft = self._process, self._draft
         if process is not None and draft is not None and self._owner == os.getpid():
             process.stop()
@@ -251,7 +251,7 @@ class Build:
             draft.discard()
 
     def _over(self) -> None:
-        """The compiler is no more."""
+        """Note that the compiler has ended."""
         self._process = None
         if self in _running:
             _running.remove(self)
@@ -292,7 +292,7 @@ def key_of(source: str, maker: Compiler, flags: Tuple[str, ...] = FLAGS) -> str:
 
 
 def _parts(source: str, flags: Tuple[str, ...]) -> Tuple[str, ...]:
-    """What decides what a library computes, whichever compiler makes it."""
+    """The hash of what determines the results of a library, whichever compiler makes it."""
     return source, _headers(), " ".join(flags), cpu_identity()
 
 

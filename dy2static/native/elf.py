@@ -1,4 +1,4 @@
-"""Whether a shared object is all there: the loader maps what its header says, and touching what lacks ends the process."""
+"""Whether a shared object is complete: the loader maps what its header says, and touching a missing part ends the process."""
 from __future__ import annotations
 
 import struct
@@ -18,7 +18,7 @@ def is_whole(data: bytes) -> bool:
         ends = [offset + size for offset, size in _rows(order + _SEGMENT, data, segments, segment_size * segment_count)]
         ends += [offset + size for kind, offset, size in _rows(order + _SECTION, data, sections, section_size * section_count)
                  if kind != _NOTHING]
-    except struct.error:        # the tables themselves are not there
+    except struct.error:        # the tables themselves are missing
         return False
     return max(ends, default=0) <= len(data)
 

@@ -1,4 +1,4 @@
-"""The C functions that stand around native programs: one library for all, compiled once per machine."""
+"""The C functions of the hot path around programs: one library for all, compiled once per machine."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,8 +15,8 @@ def is_kept() -> bool:
     return compiler.is_kept(_SOURCE, _FLAGS)
 
 
-def functions(objects: Tuple[Any, ...], twins: Dict[str, Callable]) -> Dict[str, Callable]:
-    """The functions of these names; each asks its twin where it does not know what it is given.
+def functions(objects: Tuple[Any, ...], fallbacks: Dict[str, Callable]) -> Dict[str, Callable]:
+    """The functions of these names; each calls its Python fallback for cases that it does not know.
 
     objects: what the C text lists as OBJECTS, in that order.
     Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
@@ -24,7 +24,7 @@ def functions(objects: Tuple[Any, ...], twins: Dict[str, Callable]) -> Dict[str,
     library.require_support()
     built = compiler.build(_SOURCE, _FLAGS)
     library.bind(built, "hot_start", _unknown)(objects)
-    return {name: library.bind(built, f"hot_{name}", twin) for name, twin in twins.items()}
+    return {name: library.bind(built, f"hot_{name}", fallback) for name, fallback in fallbacks.items()}
 
 
 def _unknown(*_: Any) -> None:

@@ -27,7 +27,7 @@ _GIVE = {"int": "PyLong_FromLongLong", "bool": "PyBool_FromLong", "float": "PyFl
 
 
 class NotSupported(BackendError):
-    """This Python or NumPy keeps its objects in another way than the generated code would expect."""
+    """This Python or NumPy lays out its objects in another way than generated code expects."""
 
     code = "D2S404"
 
@@ -63,10 +63,10 @@ def _array_type() -> int:
     return id(np.ndarray)
 
 
-# what libraries are told when they are loaded: the function that takes it, and what it is given
+# pointers that libraries get when they are loaded: by the C function that takes one, what gives it
 ADDRESSES: Dict[str, Callable[[], int]] = {"dy2static_set_array_type": _array_type}
 
-#: The libraries that others call: a line that is in these, and what begins to make the library, if it is needed here.
+#: The libraries that other texts call: by a line of such a text, what begins to compile the library.
 CALLED: Dict[str, Callable[[], Any]] = {}
 
 
@@ -87,33 +87,12 @@ def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gi
     with the number of bytes in ``n``, which becomes an object with the buffer protocol.
     The text needs ``#include "dy2static_python.h"``.
     """
-    checks: List[str] = []
-    places = {"p": 0, "n": 0, "d": 0}
-
-    def place(kind: str) -> str:
-        vector = {"array": "p", "float": "d"}.get(kind, "n")
-        places[vector] += 1
-        return f"{vector}[{places[vector] - 1}]"
-
+    slots = _Slots()
     arguments = [(kind, False) for kind in inputs] + [(kind, True) for kind in outputs if kind == "array"]
-    index = 0
-    for (kind, writeable), alike in itertools.groupby(arguments):
-        count = len(list(alike))
-        if kind == "array" and count > _IN_PLACE:
-            first = [place(kind) for _ in range(count)][0]
-            checks.append(f"dy_take_arrays(args + {index}, {count}, {int(writeable)}, &{first})")
-        else:
-            for k in range(index, index + count):
-                if kind == "stack":
-                    checks.append(f"dy_take_stack(args[{k}], &{place('array')}, &{place('int')})")
-                elif kind == "array":
-                    checks.append(f"dy_take_array(args[{k}], {int(writeable)}, &{place(kind)})")
-                else:
-                    checks.append(f"{_TAKE[kind]}(args[{k}], &{place(kind)})")
-        index += count
-    stacks = [place("array") for kind in outputs if kind == "stack"]
+    checks = _checks(arguments, slots)
+    stacks = [slots.take("array") for kind in outputs if kind == "stack"]
     waiting = iter(stacks)
-    results = [f"dy_give_stack({next(waiting)}, {place('int')})" if kind == "stack" else f"{_GIVE[kind]}({place(kind)})"
+    results = [f"dy_give_stack({next(waiting)}, {slots.take('int')})" if kind == "stack" else f"{_GIVE[kind]}({slots.take(kind)})"
                for kind in outputs if kind != "array"]
     empty = "".join(f"{stack} = 0; " for stack in stacks)
     free = "".join(f"dy_block_give({stack}); " for stack in stacks)
@@ -122,9 +101,9 @@ def wrapper(name: str, inputs: Sequence[str], outputs: Sequence[str], release_gi
     return f"""
 PyObject *{name}(PyObject *self, PyObject *const *args, intptr_t count)
 {{
-    char *p[{max(places['p'], 1)}];
-    int64_t n[{max(places['n'], 1)}];
-    double d[{max(places['d'], 1)}];
+    char *p[{slots.length("p")}];
+    int64_t n[{slots.length("n")}];
+    double d[{slots.length("d")}];
     if (count != {len(arguments)}{tests})
         return dy_bail_out(self, args, count);
     {empty}{save}
@@ -139,12 +118,52 @@ PyObject *{name}(PyObject *self, PyObject *const *args, intptr_t count)
 """
 
 
+class _Slots:
+    """Hands out the elements of the vectors ``p``, ``n`` and ``d``, in order."""
+
+    def __init__(self) -> None:
+        self.counts = {"p": 0, "n": 0, "d": 0}
+
+    def take(self, kind: str) -> str:
+        """The next element for a value of this kind, as C text."""
+        vector = {"array": "p", "float": "d"}.get(kind, "n")
+        self.counts[vector] += 1
+        return f"{vector}[{self.counts[vector] - 1}]"
+
+    def length(self, vector: str) -> int:
+        """How long a vector has to be; C has none without elements."""
+        return max(self.counts[vector], 1)
+
+
+def _checks(arguments: Sequence[Tuple[str, bool]], slots: _Slots) -> List[str]:
+    """The C tests that take the arguments, each (kind, writeable), out of Python's objects into the vectors."""
+    checks: List[str] = []
+    index = 0
+    for (kind, writeable), alike in itertools.groupby(arguments):
+        count = len(list(alike))
+        if kind == "array" and count > _IN_PLACE:
+            first = [slots.take(kind) for _ in range(count)][0]
+            checks.append(f"dy_take_arrays(args + {index}, {count}, {int(writeable)}, &{first})")
+        else:
+            checks += [_check(kind, writeable, k, slots) for k in range(index, index + count)]
+        index += count
+    return checks
+
+
+def _check(kind: str, writeable: bool, index: int, slots: _Slots) -> str:
+    if kind == "stack":
+        return f"dy_take_stack(args[{index}], &{slots.take('array')}, &{slots.take('int')})"
+    if kind == "array":
+        return f"dy_take_array(args[{index}], {int(writeable)}, &{slots.take(kind)})"
+    return f"{_TAKE[kind]}(args[{index}], &{slots.take(kind)})"
+
+
 def _result(results: Sequence[str]) -> str:
     if not results:
         return "    return dy_none();"
     if len(results) == 1:
         return f"    return {results[0]};"
-    # PyTuple_SetItem takes a null pointer; an object that could not be made is told by the last test
+    # PyTuple_SetItem takes a null pointer; the last test finds an object that could not be made
     filled = "\n".join(f"        && !PyTuple_SetItem(result, {index}, (one = {result}) ? one : (failed = 1, dy_none()))"
                        for index, result in enumerate(results))
     return f"""    int failed = 0;

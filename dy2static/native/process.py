@@ -1,4 +1,4 @@
-"""A compiler that runs beside this process, and ends with it: also where this process is killed."""
+"""A compiler in a process of its own, which ends with this process, even if that is killed."""
 from __future__ import annotations
 
 import os
@@ -56,7 +56,7 @@ class Process:
         return self._process.poll() is not None
 
     def result(self) -> Tuple[int, str]:
-        """Its exit status, and the beginning of what it said, if nobody has stopped it; for once, when it is over."""
+        """Its exit status, and the beginning of its messages, unless it was stopped; once, after it has ended."""
         words = b""
         with self._lock:                                # another thread may stop it
             if not self._said.closed:
@@ -73,13 +73,13 @@ class Process:
         except ProcessLookupError:
             self._process.wait()
         except subprocess.TimeoutExpired:
-            os.killpg(self.pid, signal.SIGKILL)         # nobody has waited for the leader: the number is still its own
+            os.killpg(self.pid, signal.SIGKILL)         # the leader has not been waited for: the number is still its own
             self._process.wait()
         with self._lock:
             self._close()
 
     def leave(self) -> None:
-        """Leave it to the parent, of which this process was forked."""
+        """Leave it to the parent process, after a fork."""
         self._process.returncode = 0
         self._close()
 

@@ -1,4 +1,4 @@
-"""Matrix products for generated code: a kernel of ours, which threads share, and on one thread oneDNN for large ones.
+"""Matrix products for generated code: a kernel of ours, which threads share.
 
 Measured on one core of a Zen 5 (GFLOP/s of float32, row-major A B; NumPy's OpenBLAS 0.3.23, oneDNN 3.2, ours):
 
@@ -10,21 +10,18 @@ Measured on one core of a Zen 5 (GFLOP/s of float32, row-major A B; NumPy's Open
     (1, 200) (200, 800)           4   71   47
     (16, 16) (16, 16)            39   16   87
 
-Ours needs no library, and is ahead where models are small.  From `_LARGE` multiplications on, oneDNN is asked where there is
-one thread.  With several, ours is cut into rows or columns for the team of all native code: libraries with threads of their
-own, which look for work for some milliseconds after each call, would hold the cores that it is to run on.  From `SHARED`
-multiplications on that is worth it.  Each element is computed in the same way wherever a product is cut.
+It needs no library, and is ahead where models are small.  From `SHARED` multiplications on, a product is cut into rows or
+columns for the thread pool of all native code.  (Libraries with threads of their own would hold the cores that the pool is to
+run on: their threads look for work for some milliseconds after each call.)  Each element is computed in the same way wherever
+a product is cut.
 """
 from __future__ import annotations
 
-import ctypes
 import functools
-from typing import NamedTuple
 
-from . import compiler, library, onednn
+from . import compiler, library
 
 HEADER = "dy2static_products.h"
-_LARGE = 1 << 26
 SHARED = 1 << 21
 _FLAGS = ("-ffp-contract=fast", "-O2")      # -O3 takes four times as long to compile and is not faster here
 _TYPES = {"f32": "float", "f64": "double"}
@@ -34,12 +31,6 @@ _TEXT = """
 #define DY_GEMM own_product
 #include "dy2static_gemm.h"
 #include "dy2static_shares.h"
-
-typedef int onednn_product(char, char, int64_t, int64_t, int64_t, DY_T, const DY_T *, int64_t, const DY_T *, int64_t, DY_T,
-                           DY_T *, int64_t);
-static onednn_product *onednn;
-
-void set_onednn(void *function) {{ onednn = function; }}
 
 typedef struct {{
     int trans_a, trans_b;
@@ -86,24 +77,9 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
             dy_share_freely(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
         return;
     }}
-    if (work >= {large} && !dy_team && onednn && m > 1 && n > 1
-        && !onednn(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
-        return;
     own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }}
 """
-
-
-class Products(NamedTuple):
-    """Where the C functions for products are, as `dy2static_products.h` calls them."""
-
-    f32: int
-    f64: int
-
-
-def addresses() -> Products:
-    """The products of both types, compiled if need be.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
-    return Products(address("f32"), address("f64"))
 
 
 def start(name: str) -> compiler.Build:
@@ -114,15 +90,12 @@ def start(name: str) -> compiler.Build:
 @functools.lru_cache(maxsize=None)
 def address(name: str) -> int:
     """Where the product of one type, "f32" or "f64", is."""
-    built = start(name).library()
-    dnnl = onednn.load() if name == "f32" else None         # it has none of doubles
-    built.handle.set_onednn(ctypes.cast(dnnl.dnnl_sgemm, ctypes.c_void_p) if dnnl is not None else None)
-    return built.address("product")
+    return start(name).library().address("product")
 
 
-def text(name: str, large: int = _LARGE, shared: int = SHARED) -> str:
-    """The C text for one type; large, shared: from how many multiplications on a library, or threads, are asked."""
-    return _TEXT.format(type=_TYPES[name], large=large, shared=shared)
+def text(name: str, shared: int = SHARED) -> str:
+    """The C text for one type.  shared: from how many multiplications on threads share a product."""
+    return _TEXT.format(type=_TYPES[name], shared=shared)
 
 
 for _name in _TYPES:

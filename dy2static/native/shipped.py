@@ -1,4 +1,4 @@
-"""Native code that comes with saved models: which file stands for which text, and what is to be stored beside a model.
+"""Native code that comes with saved models: which file is the library of which text, and what is stored beside a model.
 
 A file is named by the hash of the text it was made from, the flags and the CPU: where one of these is another, nobody asks for it,
 and the text is compiled.  Who trusts a folder lets code from it run: nothing is taken that `trust` was not told of.
@@ -18,7 +18,7 @@ _recording: List[Dict[str, Any]] = []
 
 
 def name_of(parts: Sequence[str]) -> str:
-    """The hash of texts, which is another one for any others."""
+    """One hash of several texts; no two sequences of texts have the same."""
     return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
@@ -28,7 +28,7 @@ def are_there() -> bool:
 
 
 def are_wanted() -> bool:
-    """Whether anybody asks for the names of libraries."""
+    """Whether the names of libraries are being recorded."""
     return bool(_trusted or _recording)
 
 
@@ -38,7 +38,7 @@ def has(name: str) -> bool:
 
 
 def trust(libraries: Mapping[str, bytes]) -> None:
-    """From now on use these libraries, by their names, in place of compiling the same."""
+    """From now on use these libraries, by their names, instead of compiling them."""
     _trusted.update(libraries)
 
 
@@ -58,13 +58,13 @@ def fetch(name: str) -> Optional[str]:
 
 
 def contents_of(name: str) -> Optional[bytes]:
-    """The library of this name, if somebody trusts it."""
+    """The trusted library of this name; None if there is none."""
     return _trusted.get(name)
 
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Dict[str, Any]]:
-    """Which libraries are asked for in the block: their `Build`s, by the names of the files that would stand for them."""
+    """Record the libraries that are asked for in the block: their `Build`s, by file name."""
     builds: Dict[str, Any] = {}
     _recording.append(builds)
     try:
@@ -74,6 +74,6 @@ def recorded() -> Iterator[Dict[str, Any]]:
 
 
 def note(name: str, build: Any) -> None:
-    """Tell those who record of a library that was asked for."""
+    """Note a library that was asked for, where that is recorded."""
     for builds in _recording:
         builds[name] = build

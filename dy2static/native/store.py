@@ -67,7 +67,7 @@ def body(key: str) -> Optional[bytes]:
 
 
 class Draft:
-    """A library that is being written: what is at ``path`` when `publish` is called.  Raises OSError where it cannot be."""
+    """A library that is being written to ``path`` until `publish` is called.  Raises OSError where that is impossible."""
 
     def __init__(self, key: str):
         self._key = key
@@ -93,7 +93,7 @@ class Draft:
                 body = file.read()
             complete = is_whole(body)
             if complete:
-                with open(self.path, "ab") as file:     # what follows the last section is nobody's to the loader
+                with open(self.path, "ab") as file:     # the loader ignores what follows the last section
                     file.write(_MARK + _checksum(path, body))
                 os.chmod(self.path, 0o700)
                 os.replace(self.path, path)
@@ -135,7 +135,7 @@ def _temporary(reason: str) -> None:
 
 
 def temporary_folder() -> str:
-    """A new directory that nobody else can look into, which goes when this process ends."""
+    """A new directory that other users cannot read, removed when this process ends."""
     folder, owner = tempfile.mkdtemp(prefix="dy2static-"), os.getpid()
 
     def remove() -> None:
@@ -180,7 +180,7 @@ def _is_sound(path: str) -> bool:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, also where it is a pipe that nobody writes to."""
+    """Open a file without waiting, even if it is a pipe without a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 from ..ir.op import OPS, OpDef
 from . import (
     activation,
+    batch_normalization,
     broadcasting,
+    comparison,
     contraction,
     control,
     convolution,
@@ -13,29 +15,33 @@ from . import (
     decorrelation,
     elementwise,
     fast_random,
+    gathering,
     images,
     indexing,
     linear_algebra,
     lists,
     loss,
     movement,
+    named_axes,
     normalization,
     parts,
     pooling,
     reduction,
     regions,
     scalar,
+    slicing,
+    sorting,
     sparse,
     special_functions,
     trigonometry,
 )
 from .creation import ones_like, zeros_like
-from .movement import normal_index
+from .slicing import normal_index
 
-__all__ = ["activation", "broadcasting", "contraction", "control", "convolution", "creation",
-           "cumulative", "decorrelation", "elementwise", "fast_random", "images", "indexing",
-           "linear_algebra", "lists", "loss", "movement", "normal_index", "normalization",
-           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "sparse", "special_functions",
+__all__ = ["activation", "batch_normalization", "broadcasting", "comparison", "contraction", "control", "convolution", "creation",
+           "cumulative", "decorrelation", "elementwise", "fast_random", "gathering", "images", "indexing",
+           "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
+           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "slicing", "sorting", "sparse", "special_functions",
            "trigonometry", "zeros_like"]
 
 

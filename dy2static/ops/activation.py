@@ -1,15 +1,91 @@
-"""Activations and elementwise functions whose gradient rule Chainer decides by itself."""
+"""Activations, and elementwise functions whose gradient rule Chainer decides by itself."""
 from __future__ import annotations
 
 import math
+from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
+from ..ir.c_forms import c_constant
 from ..ir.op import declare, sample
-from .elementwise import greater_equal, less, logical_and, mask, where
+from ..ir.types import Tensor, Type
+from .comparison import greater_equal, less, logical_and, mask, where
+from .elementwise import exp
 from .rules import c_by_kind, elementwise, same_as_input
+from .samples import ONE
 
-_ONE = (sample((4, 3)), sample(()), sample((0, 3)), sample((1,)), sample((2, 1, 5)))
+sigmoid = declare(
+    "sigmoid", "x", kind="elementwise", infer=elementwise(np.tanh), inplace_ok=True,
+    vjp=lambda g, y, x: (g * y * (1.0 - y),),
+    numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
+          "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
+    c="sigmoid_{s}({x})",
+    samples=ONE,
+)
+
+relu = declare(
+    "relu", "x", kind="elementwise", infer=same_as_input,
+    vjp=lambda g, y, x: (mask(g, y > 0),),
+    numpy="np.maximum({x}, 0, out={out})",
+    c=c_by_kind("relu_{s}({x})", "{x} > 0 ? {x} : 0"),
+    samples=ONE,
+)
+
+
+def _leaky_relu_vjp(g, y, x, *, slope):
+    return (where((y if slope >= 0 else x) <= 0, g * slope, g),)
+
+
+leaky_relu = declare(
+    "leaky_relu", "x", {"slope": 0.2}, kind="elementwise", infer=same_as_input,
+    vjp=_leaky_relu_vjp,
+    numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
+    c=c_by_kind("d2s_pick_{s}(positive_{s}({x}), {x}, {x} * {slope})"),
+    samples=ONE + (sample((3,), slope=-0.5),),
+)
+
+
+def _elu_vjp(g, y, x, *, alpha):
+    return (where((y if alpha >= 0 else x) > 0, 1.0, y + alpha) * g,)
+
+
+elu = declare(
+    "elu", "x", {"alpha": 1.0}, kind="elementwise", infer=same_as_input,
+    vjp=_elu_vjp,
+    numpy="np.copyto({out}, {x})\nnp.expm1({out}, out={out}, where={out} <= 0)\n"
+          "np.multiply({out}, {alpha}, out={out}, where={out} <= 0)",
+    c=c_by_kind("relu_{s}({x}) + expm1_{s}(below_zero_{s}({x})) * {alpha}"),
+    samples=ONE + (sample((3,), alpha=0.3),),
+)
+
+
+def _softplus_vjp(g, y, x, *, beta):
+    return ((1.0 - 1.0 / (1.0 + exp(x * beta))) * g,)
+
+
+def softplus_as_chainer(x: Any, beta: float, out: np.ndarray) -> None:
+    """``log(1 + exp(beta * x)) / beta`` in the steps of Chainer, which warn where its own do; ``out`` may be ``x``."""
+    np.multiply(x, beta, out=out)
+    positive = np.fmax(out, 0)
+    np.negative(np.fabs(out, out=out), out=out)
+    np.log1p(np.exp(out, out=out), out=out)
+    np.multiply(np.add(positive, out, out=out), 1.0 / beta, out=out)
+
+
+def _softplus_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
+    if result.dtype.kind != "f":
+        return None
+    return "softplus_{s}({x} * {beta}) * " + c_constant(1.0 / attrs["beta"], result.dtype)
+
+
+#: ``log(1 + exp(beta * x)) / beta``
+softplus = declare(
+    "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
+    vjp=_softplus_vjp,
+    numpy="softplus_as_chainer({x}, {beta}, {out})", calls=(softplus_as_chainer,),
+    c=_softplus_c,
+    samples=ONE + (sample((3,), beta=2.0),),
+)
 
 #: ``min(max(0, x), cap)``; the gradient is zero at the bounds.
 clipped_relu = declare(
@@ -17,7 +93,7 @@ clipped_relu = declare(
     vjp=lambda g, y, x, *, cap: (mask(mask(g, less(0, x)), less(x, cap)),),
     numpy="np.maximum(0, {x}, out={out})\nnp.minimum({out}, {cap}, out={out})",
     c=c_by_kind("minimum_{s}(maximum_{s}(0, {x}), {cap})"),
-    samples=_ONE + (sample((4, 3), cap=0.5),),
+    samples=ONE + (sample((4, 3), cap=0.5),),
 )
 
 #: ``clip(0.2 * x + 0.5, 0, 1)``; the gradient is 0.2 where ``-2.5 < x < 2.5``.
@@ -26,7 +102,7 @@ hard_sigmoid = declare(
     vjp=lambda g, y, x: (mask(g, logical_and(less(-2.5, x), less(x, 2.5))) * 0.2,),
     numpy="np.multiply({x}, 0.2, out={out})\nnp.add({out}, 0.5, out={out})\nnp.clip({out}, 0.0, 1.0, out={out})",
     c=c_by_kind("minimum_{s}(maximum_{s}({x} * ({T})0.2 + ({T})0.5, 0), 1)"),
-    samples=_ONE,
+    samples=ONE,
 )
 
 #: ``base ** x`` for a number; a base that is not positive has a value, but no gradient.
@@ -35,7 +111,7 @@ const_power = declare(
     vjp=lambda g, y, x, *, base: (y * math.log(base) * g,),
     numpy="np.power({T}({base}), {x}, out={out})",
     c=c_by_kind("power_{s}({base}, {x})"),
-    samples=_ONE + (sample((3,), base=0.5),),
+    samples=ONE + (sample((3,), base=0.5),),
 )
 
 #: ``x`` where it is not negative, else ``x * r``; the gradient is decided by the sign of the result.

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
-from ..ir.dims import show
-from ..ir.op import OpDef, declare, sample
+from ..ir.graph import Value
+from ..ir.op import OPS, Decomposition, OpDef, declare, sample
+from ..ir.shapes import show
 from ..ir.types import Tensor
-from .rules import canonical_shape, sum_axes
+from .rules import canonical_shape, of_floats, sum_axes
 
 
 def _broadcast_to_infer(x: Tensor, *, shape: Tuple[Any, ...]) -> Tensor:
@@ -38,10 +39,14 @@ def _sum_to_holes(x: Tensor, *, shape: Tuple[Any, ...]) -> Dict[str, str]:
     return {"axes": str(axes), "kept": f"[..., {', '.join(picks)}]" if "0" in picks else ""}
 
 
+def _sum_to_steps(x: Value, *, shape: Tuple[Any, ...]) -> Value:
+    return OPS["reshape"](OPS["sum"](x, axis=sum_axes(x.shape, shape)), shape=shape)     # they are declared later
+
+
 #: Sum away what a broadcast from ``shape`` repeated: the derivative of `broadcast_to`.
 sum_to: OpDef = declare(
     "sum_to", "x", {"shape": ()}, kind="reduction", canonical=canonical_shape, infer=_sum_to_infer,
-    vjp=lambda g, y, x, *, shape: (broadcast_to(g, shape=x.shape),),
+    vjp=lambda g, y, x, *, shape: (broadcast_to(g, shape=x.shape),), decompose=Decomposition(_sum_to_steps, of_floats),
     numpy="np.add.reduce({x}, axis={axes}, out={out}{kept})", holes=_sum_to_holes,
     samples=(sample((4, 3), shape=(3,)), sample((4, 3), shape=(4, 1)), sample((2, 4, 3), shape=(1, 3)),
              sample((5,), shape=()), sample((5,), shape=(1,)), sample((0, 3), shape=(3,)),

@@ -1,9 +1,9 @@
 """Control flow on values, and the containers that loops need.
 
 ``if_``, ``while_`` and ``scan`` hold graphs (regions) that see nothing but their own inputs, which are the node's
-operands.  Their meaning is `dy2static.ir.interpret`; the printer writes ``if``, ``while`` and ``for``.  How they are
-differentiated stands in `dy2static.passes.branches` and `dy2static.passes.loops`.  Containers are values like any
-other: ``list_append`` and ``push`` give a new list or stack.
+operands.  Their meaning is `dy2static.ir.interpret`; the printer writes ``if``, ``while`` and ``for``.
+`dy2static.passes.differentiation.branches` and `dy2static.passes.differentiation.loops` differentiate them.  Containers
+are values like any other: ``list_append`` and ``push`` give a new list or stack.
 """
 from __future__ import annotations
 
@@ -147,6 +147,7 @@ class Loop(NamedTuple):
 
     @property
     def next(self) -> Tuple[Value, ...]:
+        """The state after an iteration."""
         return self.body.outputs[:len(self.state)]
 
     @property

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Tuple
 
-from ..ir.dims import equal, show
+from ..ir.dims import equal
 from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import show
 from ..ir.types import Tensor
 from .contraction import matmul
 from .correlation import convolve_images, convolve_locally, convolve_transposed, correlate_with_gradient

@@ -9,9 +9,10 @@ import numpy as np
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
-from .movement import getitem, reshape, transpose
+from .movement import reshape, transpose
 from .reduction import spread
 from .rules import canonical_axes, canonical_axis, need_dtype, one_shape, reduced, same_as_input
+from .slicing import getitem
 
 _ALONG = (sample((4, 3), axis=0), sample((2, 3, 4), axis=1), sample((3,)), sample((0, 3), axis=0), sample((5, 1), axis=-1),
           sample((1,)))

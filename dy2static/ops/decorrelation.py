@@ -16,7 +16,7 @@ from .loss import last_gradient, never
 _ONCE = "Double backward is not implemented for decorrelated batch normalization."
 
 
-def _turned(x: np.ndarray) -> np.ndarray:
+def _transposed(x: np.ndarray) -> np.ndarray:
     return x.transpose(0, 2, 1)
 
 
@@ -24,9 +24,9 @@ def _decorrelate(x: np.ndarray, *, eps: float) -> Sequence[np.ndarray]:
     dtype, count = x.dtype, x.shape[2]
     mean = x.mean(axis=2, keepdims=True)
     centred = x - mean
-    covariance = np.matmul(centred, _turned(centred)) / dtype.type(count) + dtype.type(eps) * np.eye(x.shape[1], dtype=dtype)
+    covariance = np.matmul(centred, _transposed(centred)) / dtype.type(count) + dtype.type(eps) * np.eye(x.shape[1], dtype=dtype)
     values, vectors = np.linalg.eigh(covariance)
-    root = (values ** -0.5)[:, :, None] * _turned(vectors)
+    root = (values ** -0.5)[:, :, None] * _transposed(vectors)
     main = np.matmul(root, centred)
     return np.matmul(vectors, main), mean[..., 0], np.matmul(vectors, root), values, vectors, main
 
@@ -38,17 +38,17 @@ def _decorrelate_infer(x: Tensor, **_: Any) -> Tuple[Tensor, ...]:
 
 
 def _decorrelate_grad(g: np.ndarray, values: np.ndarray, vectors: np.ndarray, main: np.ndarray) -> np.ndarray:
-    g_main = np.matmul(_turned(vectors), g)
-    share = np.matmul(g_main, _turned(main)) / g.dtype.type(g.shape[2])
+    g_main = np.matmul(_transposed(vectors), g)
+    share = np.matmul(g_main, _transposed(main)) / g.dtype.type(g.shape[2])
     apart = values[:, :, None] - values[:, None, :]
     differ = apart != 0                                     # of two equal ones, the gradient is taken for 0
     apart[differ] = np.reciprocal(apart[differ])
     root = values ** 0.5
-    mixed = _turned(apart) * (values[:, :, None] * _turned(share) + root[:, :, None] * share * root[:, None, :])
+    mixed = _transposed(apart) * (values[:, :, None] * _transposed(share) + root[:, :, None] * share * root[:, None, :])
     own = np.zeros_like(share)
     diagonal = np.arange(share.shape[1])
     own[:, diagonal, diagonal] = share[:, diagonal, diagonal]
-    rest = g_main - g_main.mean(axis=2, keepdims=True) + np.matmul(_turned(mixed + _turned(mixed) - own), main)
+    rest = g_main - g_main.mean(axis=2, keepdims=True) + np.matmul(_transposed(mixed + _transposed(mixed) - own), main)
     return np.matmul(vectors, (values ** -0.5)[:, :, None] * rest)
 
 
@@ -70,9 +70,9 @@ def _fixed_vjp(g: Any, y: Any, x: Any, mean: Any, projection: Any) -> Tuple[Opti
 
 def _fixed_grad(g: np.ndarray, x: np.ndarray, mean: np.ndarray, projection: np.ndarray) -> Sequence[np.ndarray]:
     # as Chainer has it: that of the mean is the first place's, that of the projection is of the places
-    gx = np.matmul(_turned(projection), g)
+    gx = np.matmul(_transposed(projection), g)
     moved = x - (x - mean[:, :, None])
-    return gx, -gx[..., 0], np.matmul(_turned(moved), g)
+    return gx, -gx[..., 0], np.matmul(_transposed(moved), g)
 
 
 #: ``projection @ (x - mean)``.

@@ -1,8 +1,8 @@
-"""Ops on each element: arithmetic, functions, comparisons, selection.
+"""Ops on each element: arithmetic, powers, rounding, limits, conversion.
 
 Operands have one shape (operators on values insert ``broadcast_to``).  The derivatives read what Chainer's backward
-reads: ``y`` for tanh, sigmoid, relu, exp and sqrt, ``x`` for log, square, sin and cos, because that array may have
-been changed by the user between forward and backward.
+reads: ``y`` for tanh, exp and sqrt, ``x`` for log and square, because that array may have been changed by the user
+between forward and backward.
 """
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ..ir.c_forms import c_constant
 from ..ir.op import OpDef, Sample, declare, sample
 from ..ir.types import Tensor, Type
-from .rules import c_by_kind, canonical_dtype, compared, elementwise, need_dtype, one_dtype, one_shape, same_as_input
+from .comparison import logical_and, mask, where
+from .rules import c_by_kind, canonical_dtype, elementwise, same_as_input
+from .samples import AWAY_FROM_ZERO, ONE, PAIR
 
-_PAIR = (sample((4, 3), (4, 3)), sample((), ()), sample((0, 3), (0, 3)), sample((1,), (1,)),
-         sample((2, 1, 5), (2, 1, 5)))
-_ONE = (sample((4, 3)), sample(()), sample((0, 3)), sample((1,)), sample((2, 1, 5)))
 _POSITIVE = (sample((4, 3), low=0.5, high=2), sample((), low=0.5, high=2), sample((0, 3)),
              sample((1,), low=0.5, high=2))
-_AWAY_FROM_ZERO = (sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3)))
 
 add = declare(
     "add", "a b", kind="elementwise", infer=elementwise(np.add),
     vjp=lambda g, y, a, b: (g, g),
     numpy="np.add({a}, {b}, out={out})",
     c="{a} + {b}",
-    samples=_PAIR + (sample(np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)),),
+    samples=PAIR + (sample(np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)),),
 )
 
 sub = declare(
@@ -35,7 +32,7 @@ sub = declare(
     vjp=lambda g, y, a, b: (g, -g),
     numpy="np.subtract({a}, {b}, out={out})",
     c="{a} - {b}",
-    samples=_PAIR,
+    samples=PAIR,
 )
 
 mul = declare(
@@ -43,7 +40,7 @@ mul = declare(
     vjp=lambda g, y, a, b: (g * b, g * a),
     numpy="np.multiply({a}, {b}, out={out})",
     c="{a} * {b}",
-    samples=_PAIR,
+    samples=PAIR,
 )
 
 
@@ -57,7 +54,7 @@ div = declare(
     vjp=_div_vjp,
     numpy="np.true_divide({a}, {b}, out={out})",
     c="({T}){a} / ({T}){b}",
-    samples=_AWAY_FROM_ZERO,
+    samples=AWAY_FROM_ZERO,
 )
 
 neg = declare(
@@ -65,7 +62,7 @@ neg = declare(
     vjp=lambda g, y, x: (-g,),
     numpy="np.negative({x}, out={out})",
     c="-{x}",
-    samples=_ONE,
+    samples=ONE,
 )
 
 exp = declare(
@@ -73,7 +70,7 @@ exp = declare(
     vjp=lambda g, y, x: (y * g,),
     numpy="np.exp({x}, out={out})",
     c="exp_{s}({x})",
-    samples=_ONE,
+    samples=ONE,
 )
 
 log = declare(
@@ -97,31 +94,7 @@ square = declare(
     vjp=lambda g, y, x: (g * 2.0 * x,),
     numpy="np.square({x}, out={out})",
     c="({T}){x} * ({T}){x}",
-    samples=_ONE,
-)
-
-sin = declare(
-    "sin", "x", kind="elementwise", infer=elementwise(np.sin),
-    vjp=lambda g, y, x: (cos(x) * g,),
-    numpy="np.sin({x}, out={out})",
-    c="sin_{s}({x})",
-    samples=_ONE,
-)
-
-cos: OpDef = declare(
-    "cos", "x", kind="elementwise", infer=elementwise(np.cos),
-    vjp=lambda g, y, x: (-(sin(x) * g),),
-    numpy="np.cos({x}, out={out})",
-    c="cos_{s}({x})",
-    samples=_ONE,
-)
-
-tan = declare(
-    "tan", "x", kind="elementwise", infer=elementwise(np.tan),
-    vjp=lambda g, y, x: (g / square(cos(x)),),
-    numpy="np.tan({x}, out={out})",
-    c="tan_{s}({x})",
-    samples=_ONE,
+    samples=ONE,
 )
 
 log1p = declare(
@@ -137,7 +110,7 @@ expm1 = declare(
     vjp=lambda g, y, x: ((y + 1.0) * g,),
     numpy="np.expm1({x}, out={out})",
     c="expm1_{s}({x})",
-    samples=_ONE,
+    samples=ONE,
 )
 
 tanh = declare(
@@ -145,97 +118,7 @@ tanh = declare(
     vjp=lambda g, y, x: (g * (1.0 - y * y),),
     numpy="np.tanh({x}, out={out})",
     c="tanh_{s}({x})",
-    samples=_ONE,
-)
-
-sigmoid = declare(
-    "sigmoid", "x", kind="elementwise", infer=elementwise(np.tanh), inplace_ok=True,
-    vjp=lambda g, y, x: (g * y * (1.0 - y),),
-    numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
-          "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
-    c="sigmoid_{s}({x})",
-    samples=_ONE,
-)
-
-
-def _mask_infer(x: Tensor, keep: Tensor) -> Tensor:
-    one_shape(x, keep)
-    need_dtype(keep, "b", "the mask")
-    return x
-
-
-#: ``x`` where ``keep`` holds, else ``x * 0``: what Chainer writes as ``gy * cond``, NaN and infinity included.
-mask: OpDef = declare(
-    "mask", "x keep", kind="elementwise", infer=_mask_infer,
-    vjp=lambda g, y, x, keep: (mask(g, keep), None),
-    numpy="np.multiply({x}, {keep}, out={out})",
-    c=c_by_kind("{x} * d2s_pick_{s}({keep}, 1, 0)", "{x} * ({T}){keep}", "{x} && {keep}"),
-    samples=(sample((2, 3), np.array([[True, False, True], [False, True, True]])), sample((), np.array(True)),
-             sample((0,), np.zeros(0, bool))),
-)
-
-relu = declare(
-    "relu", "x", kind="elementwise", infer=same_as_input,
-    vjp=lambda g, y, x: (mask(g, y > 0),),
-    numpy="np.maximum({x}, 0, out={out})",
-    c=c_by_kind("relu_{s}({x})", "{x} > 0 ? {x} : 0"),
-    samples=_ONE,
-)
-
-
-def _leaky_relu_vjp(g, y, x, *, slope):
-    return (where((y if slope >= 0 else x) <= 0, g * slope, g),)
-
-
-leaky_relu = declare(
-    "leaky_relu", "x", {"slope": 0.2}, kind="elementwise", infer=same_as_input,
-    vjp=_leaky_relu_vjp,
-    numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
-    c=c_by_kind("d2s_pick_{s}(positive_{s}({x}), {x}, {x} * {slope})"),
-    samples=_ONE + (sample((3,), slope=-0.5),),
-)
-
-
-def _elu_vjp(g, y, x, *, alpha):
-    return (where((y if alpha >= 0 else x) > 0, 1.0, y + alpha) * g,)
-
-
-elu = declare(
-    "elu", "x", {"alpha": 1.0}, kind="elementwise", infer=same_as_input,
-    vjp=_elu_vjp,
-    numpy="np.copyto({out}, {x})\nnp.expm1({out}, out={out}, where={out} <= 0)\n"
-          "np.multiply({out}, {alpha}, out={out}, where={out} <= 0)",
-    c=c_by_kind("relu_{s}({x}) + expm1_{s}(below_zero_{s}({x})) * {alpha}"),
-    samples=_ONE + (sample((3,), alpha=0.3),),
-)
-
-
-def _softplus_vjp(g, y, x, *, beta):
-    return ((1.0 - 1.0 / (1.0 + exp(x * beta))) * g,)
-
-
-def softplus_as_chainer(x: Any, beta: float, out: np.ndarray) -> None:
-    """``log(1 + exp(beta * x)) / beta`` in the steps of Chainer, which warn where its own do; ``out`` may be ``x``."""
-    np.multiply(x, beta, out=out)
-    positive = np.fmax(out, 0)
-    np.negative(np.fabs(out, out=out), out=out)
-    np.log1p(np.exp(out, out=out), out=out)
-    np.multiply(np.add(positive, out, out=out), 1.0 / beta, out=out)
-
-
-def _softplus_c(types: Sequence[Type], result: Tensor, attrs: Mapping[str, Any]) -> Optional[str]:
-    if result.dtype.kind != "f":
-        return None
-    return "softplus_{s}({x} * {beta}) * " + c_constant(1.0 / attrs["beta"], result.dtype)
-
-
-#: ``log(1 + exp(beta * x)) / beta``
-softplus = declare(
-    "softplus", "x", {"beta": 1.0}, kind="elementwise", infer=same_as_input, inplace_ok=True,
-    vjp=_softplus_vjp,
-    numpy="softplus_as_chainer({x}, {beta}, {out})", calls=(softplus_as_chainer,),
-    c=_softplus_c,
-    samples=_ONE + (sample((3,), beta=2.0),),
+    samples=ONE,
 )
 
 
@@ -271,42 +154,59 @@ abs_ = declare(
     vjp=lambda g, y, x: (sign(x) * g,),
     numpy="np.absolute({x}, out={out})",
     c=c_by_kind("fabs_{s}({x})", "{x} < 0 ? -{x} : {x}", "{x}"),
-    samples=_ONE,
+    samples=ONE,
 )
 
 sign: OpDef = declare(
     "sign", "x", kind="elementwise", infer=elementwise(np.sign),
     numpy="np.sign({x}, out={out})",
     c=c_by_kind("sign_{s}({x})", "({x} > 0) - ({x} < 0)"),
-    samples=_ONE,
+    samples=ONE,
 )
 
 floor = declare(
     "floor", "x", kind="elementwise", infer=elementwise(np.floor),
     numpy="np.floor({x}, out={out})",
     c=lambda types, result, attrs: "floor_{s}({x})" if result.dtype.kind == "f" else "{x}",
-    samples=_ONE,
+    samples=ONE,
 )
 
 ceil = declare(
     "ceil", "x", kind="elementwise", infer=elementwise(np.ceil),
     numpy="np.ceil({x}, out={out})",
     c=lambda types, result, attrs: "ceil_{s}({x})" if result.dtype.kind == "f" else "{x}",
-    samples=_ONE,
+    samples=ONE,
 )
 
 floor_divide = declare(
     "floor_divide", "a b", kind="elementwise", infer=elementwise(np.floor_divide),
     numpy="np.floor_divide({a}, {b}, out={out})",
     c="floor_divide_{s}({a}, {b})",
-    samples=_AWAY_FROM_ZERO,
+    samples=AWAY_FROM_ZERO,
 )
 
 remainder = declare(
     "remainder", "a b", kind="elementwise", infer=elementwise(np.remainder),
     numpy="np.remainder({a}, {b}, out={out})",
     c="remainder_{s}({a}, {b})",
-    samples=_AWAY_FROM_ZERO,
+    samples=AWAY_FROM_ZERO,
+)
+
+#: The whole part: towards zero.
+trunc = declare(
+    "trunc", "x", kind="elementwise", infer=same_as_input,
+    numpy="np.trunc({x}, out={out})",
+    c=c_by_kind("trunc_{s}({x})"),
+    samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3))),
+)
+
+#: The remainder with the sign of ``a``.
+fmod = declare(
+    "fmod", "a b", kind="elementwise", infer=elementwise(np.fmod),
+    vjp=lambda g, y, a, b: (g, -trunc(a / b) * g),
+    numpy="np.fmod({a}, {b}, out={out})",
+    c="fmod_{s}({a}, {b})",
+    samples=AWAY_FROM_ZERO,
 )
 
 
@@ -320,7 +220,7 @@ maximum = declare(
     vjp=_maximum_vjp,
     numpy="np.maximum({a}, {b}, out={out})",
     c=c_by_kind("maximum_{s}({a}, {b})", "{a} > {b} ? {a} : {b}", "{a} || {b}"),
-    samples=_PAIR,
+    samples=PAIR,
 )
 
 minimum = declare(
@@ -328,7 +228,7 @@ minimum = declare(
     vjp=lambda g, y, a, b: (mask(g, a <= b), mask(g, a > b)),
     numpy="np.minimum({a}, {b}, out={out})",
     c=c_by_kind("minimum_{s}({a}, {b})", "{a} < {b} ? {a} : {b}", "{a} && {b}"),
-    samples=_PAIR,
+    samples=PAIR,
 )
 
 power: OpDef = declare(
@@ -375,81 +275,6 @@ power_const: OpDef = declare(
 )
 
 
-def _where_infer(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    one_shape(condition, a, b)
-    one_dtype(a, b)
-    need_dtype(condition, "b", "the condition")
-    return a
-
-
-_PICK = "d2s_pick_{s}({condition}, {a}, {b})"               # without a branch: neither operand may wait for the condition
-
-where: OpDef = declare(
-    "where", "condition a b", kind="elementwise", infer=_where_infer,
-    vjp=lambda g, y, condition, a, b: (None, where(condition, g, 0), where(condition, 0, g)),
-    numpy="np.copyto({out}, {b})\nnp.copyto({out}, {a}, where={condition})",
-    c=lambda types, result, attrs: _PICK if result.dtype.kind == "f" else "{condition} ? {a} : {b}",
-    samples=(sample(np.array([[True, False, True], [False, True, True]]), (2, 3), (2, 3)),
-             sample(np.array(True), (), ()), sample(np.zeros((0, 2), bool), (0, 2), (0, 2))),
-)
-
-
-def _comparison(name: str, ufunc: str, sign: str) -> OpDef:
-    plain = f"{{a}} {sign} {{b}}"
-    quiet = plain if "equal" in (name, name[4:]) else f"is{name.replace('_', '')}({{a}}, {{b}})"    # no flag for NaN
-    return declare(
-        name, "a b", kind="elementwise", infer=compared,
-        numpy=f"np.{ufunc}({{a}}, {{b}}, out={{out}})",
-        c=c_by_kind(quiet, plain, plain),
-        samples=_PAIR + (sample(np.arange(3), np.array([0, 2, 1])),),
-    )
-
-
-greater = _comparison("greater", "greater", ">")
-greater_equal = _comparison("greater_equal", "greater_equal", ">=")
-less = _comparison("less", "less", "<")
-less_equal = _comparison("less_equal", "less_equal", "<=")
-equal = _comparison("equal", "equal", "==")
-not_equal = _comparison("not_equal", "not_equal", "!=")
-
-_BOOLS = (sample(np.array([True, False, True]), np.array([True, True, False])), sample(np.array(True), np.array(False)))
-
-logical_and = declare(
-    "logical_and", "a b", kind="elementwise", infer=compared,
-    numpy="np.logical_and({a}, {b}, out={out})",
-    c="({a} != 0) & ({b} != 0)",
-    samples=_BOOLS,
-)
-
-logical_or = declare(
-    "logical_or", "a b", kind="elementwise", infer=compared,
-    numpy="np.logical_or({a}, {b}, out={out})",
-    c="({a} != 0) | ({b} != 0)",
-    samples=_BOOLS,
-)
-
-logical_not = declare(
-    "logical_not", "x", kind="elementwise", infer=compared,
-    numpy="np.logical_not({x}, out={out})",
-    c="{x} == 0",
-    samples=(sample(np.array([True, False, True])), sample(np.array(True))),
-)
-
-isnan = declare(
-    "isnan", "x", kind="elementwise", infer=elementwise(np.isnan),
-    numpy="np.isnan({x}, out={out})",
-    c=c_by_kind("{x} != {x}", "false", "false"),
-    samples=(sample(np.array([1.0, np.nan, np.inf])), sample(())),
-)
-
-isfinite = declare(
-    "isfinite", "x", kind="elementwise", infer=elementwise(np.isfinite),
-    numpy="np.isfinite({x}, out={out})",
-    c=c_by_kind("isfinite_{t}({x})", "true", "true"),
-    samples=(sample(np.array([1.0, np.nan, np.inf])), sample(())),
-)
-
-
 def _cast_vjp(g, y, x, *, dtype):
     return (cast(g, dtype=x.dtype),) if x.dtype.kind == "f" else (None,)
 
@@ -483,5 +308,5 @@ copy = declare(
     vjp=lambda g, y, x: (g,),
     numpy="np.copyto({out}, {x})",
     c="{x}",
-    samples=_ONE,
+    samples=ONE,
 )

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
-from ..ir.dims import show
 from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import show
 from ..ir.template import attr_source
 from ..ir.types import Tensor
-from .movement import getitem
 from .rules import need_dtype
+from .slicing import getitem
 
 
 def _pad_infer(x: Tensor, *, width: Tuple[Tuple[int, int], ...], mode: str, keywords: Tuple[Tuple[str, Any], ...]) -> Tensor:

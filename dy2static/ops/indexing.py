@@ -5,14 +5,15 @@ from typing import Any, Dict, Tuple
 
 import numpy as np
 
-from ..ir.dims import broadcast_shapes, maximum, minimum, same_shape, show
+from ..ir.dims import maximum, minimum
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import broadcast_shapes, same_shape, show
 from ..ir.template import AT, attr_source, index_source
 from ..ir.types import Tensor
 from .creation import zeros_like
-from .movement import getitem, getitem_at, normal_index
-from .rules import need_dtype, normal_axis, sizes
+from .rules import need_dtype, normal_axis, one_dtype, sizes
+from .slicing import getitem, getitem_at, normal_index
 
 
 def picked(x: Value, *numbers: Value, index: Tuple[Any, ...]) -> Value:
@@ -80,6 +81,22 @@ add_at: OpDef = declare(
     samples=(sample((3, 2), (2, 2), *_PAIRS, index=(AT, AT)), sample((4, 3), (2, 3), index=(slice(1, 3),)),
              sample((4, 3), (), np.array(2), index=(AT, -1)), sample((2, 4, 3), (2, 4, 3), _PAIRS[1], index=(AT,)),
              sample((3, 0), (2, 0), _PAIRS[1], index=(AT,)), sample((), (), index=())),
+)
+
+
+def _put_infer(contents: Tensor, item: Tensor, *numbers: Tensor, index: Tuple[Any, ...]) -> Tensor:
+    one_dtype(contents, item)
+    return _add_at_infer(contents, item, *numbers, index=index)
+
+
+#: A copy of ``contents`` with ``item`` at ``contents[index]``.
+put: OpDef = declare(
+    "put", "contents item *numbers", {"index": ()}, kind="movement", may_raise=True, canonical=_canonical, infer=_put_infer,
+    numpy="np.copyto({out}, {contents})\n{out}[{index}] = {item}",
+    holes=lambda *_, index: {"index": index_source(index)},
+    samples=(sample((3, 2), (2, 2), np.array([2, 0]), index=(AT,)), sample((4, 3), (2, 3), index=(slice(1, 3),)),
+             sample((4, 3), (), np.array(2), index=(AT, -1)), sample((3, 0), (2, 0), _PAIRS[1], index=(AT,)),
+             sample((), (), index=())),
 )
 
 # Diagonals ------------------------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ from typing import Any, Callable, Optional, Tuple
 import numpy as np
 
 from ..ir.building import constant
-from ..ir.dims import equal, show
+from ..ir.dims import equal
 from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import show
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .contraction import matmul
@@ -54,7 +55,7 @@ def _square_infer(x: Tensor) -> Tensor:
     return x
 
 
-def _turned(x: Any) -> Any:
+def _transposed(x: Any) -> Any:
     return transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -71,7 +72,7 @@ inv: OpDef = declare(
 def _det_vjp(g, y, x):
     shape = (*y.shape, 1, 1)
     return (broadcast_to(reshape(g, shape=shape), shape=x.shape) * broadcast_to(reshape(y, shape=shape), shape=x.shape)
-            * inv(_turned(x)),)
+            * inv(_transposed(x)),)
 
 
 det = declare(
@@ -86,7 +87,7 @@ def _cholesky_vjp(g, y, x):
     keep = constant(np.tri(size, dtype=y.dtype) - 0.5 * np.eye(size, dtype=y.dtype))
     part = matmul(keep * matmul(y, g, transa=True), inv(y))
     whole = matmul(inv(y), part, transa=True)
-    return ((whole + _turned(whole)) * 0.5,)
+    return ((whole + _transposed(whole)) * 0.5,)
 
 
 #: The lower factor of a matrix.

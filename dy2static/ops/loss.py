@@ -7,13 +7,15 @@ import numpy as np
 
 from ..ir.c_forms import c_suffix
 from ..ir.graph import Value
-from ..ir.op import declare, sample
+from ..ir.op import Decomposition, declare, sample
 from ..ir.types import Tensor, Type
+from .activation import sigmoid
 from .broadcasting import broadcast_to
-from .elementwise import cast, clip, exp, mask, maximum, not_equal, sigmoid, sqrt, square
+from .comparison import mask, not_equal
+from .elementwise import cast, clip, exp, log, maximum, sqrt, square
 from .movement import reshape
 from .reduction import log_softmax, spread, sum_
-from .rules import c_by_kind, need_dtype, one_dtype, one_shape, same_as_input
+from .rules import c_by_kind, need_dtype, of_filled_floats, one_dtype, one_shape, same_as_input
 
 
 def _sum_of_squares_infer(x: Tensor) -> Tensor:
@@ -26,6 +28,7 @@ sum_of_squares = declare(
     "sum_of_squares", "x", kind="reduction", infer=_sum_of_squares_infer,
     vjp=lambda g, y, x: (broadcast_to(g * 2.0, shape=x.shape) * x,),
     numpy="np.dot({x}.ravel(), {x}.ravel(), out={out})",
+    decompose=Decomposition(lambda x: sum_(square(x)), of_filled_floats),
     samples=(sample((4, 3)), sample(()), sample((1,)), sample((0, 3)), sample((2, 1, 5))),
 )
 
@@ -81,12 +84,19 @@ def _soft_labels_vjp(g, y, x, log_y, t, *, ignored, eps, cached):
     return spread(g, x, (1,), False) * (scores - mask(t, not_equal(t, ignored))), None, None
 
 
+def _soft_labels_steps(x: Value, log_y: Value, t: Value, *, ignored: float, eps: Optional[float], cached: bool) -> Value:
+    if eps is None:
+        return -sum_(t * log_y, axis=1)
+    return sum_(t * (log(t + eps) - log_y), axis=1)
+
+
 #: ``-sum(t * log_y)`` over axis 1, or with ``eps`` ``sum(t * (log(t + eps) - log_y))``, for ``log_y = log_softmax(x)`` and
 #: targets that are probabilities.  The gradient is as if those of each row had the sum 1, but for ``ignored``, which are 0;
 #: if not ``cached``, it is computed from what ``x`` holds then.
 soft_labels = declare(
     "soft_labels", "x log_y t", {"ignored": -1, "eps": None, "cached": True}, kind="reduction", vjp=_soft_labels_vjp,
     infer=lambda x, log_y, t, **attrs: one_shape(x, log_y, t) or _rows(x),
+    decompose=Decomposition(_soft_labels_steps, of_filled_floats),
     numpy="{terms}",
     holes=lambda *_, ignored, eps, cached: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
                                     "np.sum({t} * (np.log({t} + {eps}) - {log_y}), axis=1)"},
@@ -115,10 +125,22 @@ def _contrast_infer(difference: Tensor, labels: Tensor, *, margin: float) -> Ten
     return Tensor(labels.shape, np.result_type(difference.dtype, labels.dtype))
 
 
+def _contrast_steps(difference: Value, labels: Value, *, margin: float) -> Value:
+    squared = sum_(square(difference), axis=1)
+    rest = maximum(margin - sqrt(squared), 0.0)
+    dtype = np.result_type(difference.dtype, labels.dtype)
+    squared, rest, same = (v if v.dtype == dtype else cast(v, dtype=dtype) for v in (squared, rest, labels))
+    return (same * squared + (1.0 - same) * rest * rest) * 0.5
+
+
+def _contrast_holds(difference: Tensor, labels: Tensor) -> bool:
+    return of_filled_floats(difference) and labels.dtype.kind in "if"
+
+
 #: Per row half the square of the distance where the label is 1, of what it lacks to ``margin`` where it is 0.
 contrast = declare(
     "contrast", "difference labels", {"margin": 1.0}, kind="reduction", numpy=_contrast, vjp=_contrast_vjp,
-    infer=_contrast_infer,
+    infer=_contrast_infer, decompose=Decomposition(_contrast_steps, _contrast_holds),
 )
 
 
@@ -133,9 +155,14 @@ def _triplet_vjp(g, y, anchor, positive, negative):
     return twice * (negative - positive), twice * (positive - anchor), twice * (anchor - negative)
 
 
+def _triplet_steps(anchor: Value, positive: Value, negative: Value) -> Value:
+    return sum_(square(anchor - positive) - square(anchor - negative), axis=1)
+
+
 #: The square of the distance to ``positive`` less that to ``negative``, along axis 1.
 triplet_distance = declare(
     "triplet_distance", "anchor positive negative", kind="reduction", infer=_triplet_infer, vjp=_triplet_vjp,
+    decompose=Decomposition(_triplet_steps, of_filled_floats),
     numpy="np.sum(({anchor} - {positive}) ** 2 - ({anchor} - {negative}) ** 2, axis=1, out={out})",
     samples=(sample((4, 3), (4, 3), (4, 3)), sample((2, 3, 2), (2, 3, 2), (2, 3, 2)), sample((1, 1), (1, 1), (1, 1))),
 )

@@ -10,8 +10,8 @@ from typing import Any, Dict, Tuple
 
 import numpy as np
 
-from ..ir.dims import same_shape, show
 from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import same_shape, show
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .convolution import canonical_windows, check_windows, col2im

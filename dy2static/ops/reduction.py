@@ -1,18 +1,20 @@
 """Ops that reduce axes: sums, extrema, softmax and its relatives."""
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
 from ..ir.graph import Value
-from ..ir.op import declare, sample
+from ..ir.op import Decomposition, declare, sample
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
-from .elementwise import equal, exp, mask
+from .comparison import equal, mask
+from .elementwise import exp, log
 from .movement import reshape
-from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, reduced, result_dtype
-from .scalar import dimension
+from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, of_floats, reduced, result_dtype
+from .scalar import dimension, size_as_number
 
 _REDUCE = (sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=(0, -1)),
            sample((3, 4), axis=0, keepdims=True), sample(()), sample((1,)), sample((5,), axis=()))
@@ -48,9 +50,14 @@ def _mean_vjp(g, y, x, *, axis, keepdims):
     return (spread(share, x, axis, keepdims),)
 
 
+def _mean_steps(x: Value, *, axis: Tuple[int, ...], keepdims: bool) -> Value:
+    count = size_as_number(math.prod(x.shape[a] for a in axis), x.dtype)
+    return sum_(x, axis=axis, keepdims=keepdims) / count
+
+
 mean = declare(
     "mean", "x", {"axis": None, "keepdims": False}, kind="reduction",
-    canonical=canonical_axes, infer=_reduction(np.mean), vjp=_mean_vjp,
+    canonical=canonical_axes, infer=_reduction(np.mean), vjp=_mean_vjp, decompose=Decomposition(_mean_steps, of_floats),
     numpy="np.mean({x}, axis={axis}, keepdims={keepdims}, out={out})",
     samples=_REDUCE,
 )
@@ -129,16 +136,29 @@ def _float_along(x: Tensor, *, axis: int) -> Tensor:
     return x
 
 
+def _softmax_steps(x: Value, *, axis: int) -> Value:
+    raised = exp(x - max_(x, axis=axis, keepdims=True))
+    return raised / sum_(raised, axis=axis, keepdims=True)
+
+
 softmax = declare(
     "softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along, inplace_ok=True,
+    decompose=Decomposition(_softmax_steps, of_floats),
     vjp=lambda g, y, x, *, axis: (y * g - y * spread(sum_(y * g, axis=axis, keepdims=True), x, (axis,), True),),
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.divide({out}, {out}.sum(axis={axis}, keepdims=True), out={out})",
     samples=_ALONG,
 )
 
+def _log_softmax_steps(x: Value, *, axis: int) -> Value:
+    largest = max_(x, axis=axis, keepdims=True)
+    total = sum_(exp(x - largest), axis=axis, keepdims=True)
+    return x - (log(total) + largest)
+
+
 log_softmax = declare(
     "log_softmax", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along,
+    decompose=Decomposition(_log_softmax_steps, of_floats),
     vjp=lambda g, y, x, *, axis: (g - exp(y) * spread(sum_(g, axis=axis, keepdims=True), x, (axis,), True),),
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.subtract({x}, np.log({out}.sum(axis={axis}, keepdims=True)) + {x}.max(axis={axis}, keepdims=True), "
@@ -150,6 +170,7 @@ log_softmax = declare(
 log_softmax_again = declare(
     "log_softmax_again", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along,
     vjp=lambda g, y, x, *, axis: log_softmax.vjp(g, log_softmax(x, axis=axis), x, axis=axis), numpy=log_softmax.numpy,
+    decompose=log_softmax.decompose,
     samples=_ALONG,
 )
 
@@ -159,9 +180,15 @@ def _logsumexp_infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Ten
     return _extremum_infer(x, axis=axis, keepdims=keepdims)
 
 
+def _logsumexp_steps(x: Value, *, axis: Tuple[int, ...], keepdims: bool) -> Value:
+    largest = max_(x, axis=axis, keepdims=True)
+    total = log(sum_(exp(x - broadcast_to(largest, shape=x.shape)), axis=axis, keepdims=True)) + largest
+    return total if keepdims else reshape(total, shape=reduced(x.shape, axis, False))
+
+
 logsumexp = declare(
     "logsumexp", "x", {"axis": None, "keepdims": False}, kind="reduction",
-    canonical=canonical_axes, infer=_logsumexp_infer,
+    canonical=canonical_axes, infer=_logsumexp_infer, decompose=Decomposition(_logsumexp_steps, of_floats),
     vjp=lambda g, y, x, *, axis, keepdims: (spread(g, x, axis, keepdims) * exp(x - spread(y, x, axis, keepdims)),),
     numpy="np.log(np.exp({x} - {x}.max(axis={axis}, keepdims=True)).sum(axis={axis}, keepdims={keepdims}), out={out})\n"
           "np.add({out}, {x}.max(axis={axis}, keepdims={keepdims}), out={out})",

@@ -6,7 +6,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.dims import Dim, equal, same_shape, show
+from ..ir.dims import Dim, equal
+from ..ir.shapes import same_shape, show
 from ..ir.types import Scalar, Shape, Tensor, Type
 
 
@@ -57,6 +58,15 @@ def need_dtype(x: Tensor, kinds: str, what: str) -> None:
         raise TypeError(f"{what} cannot be {x.dtype.name}")
 
 
+def need_statistics(axis: Tuple[int, ...], wholes: Sequence[Tensor], statistics: Sequence[Tensor]) -> None:
+    """Raise ValueError unless ``wholes`` have one shape and ``statistics`` that of the axes that are not reduced."""
+    shape = wholes[0].shape
+    if len(set(axis)) != len(axis) or not all(0 <= i < len(shape) for i in axis):
+        raise ValueError(f"there are no axes {axis} of {len(shape)}")
+    one_shape(*wholes)
+    one_shape(Tensor(tuple([n for i, n in enumerate(shape) if i not in axis]), wholes[0].dtype), *statistics)
+
+
 def normal_axis(axis: int, ndim: int) -> int:
     """The axis counted from the front.  Raises ValueError outside the array, as NumPy's AxisError is one."""
     if not -ndim <= axis < ndim:
@@ -72,6 +82,16 @@ def normal_axes(axis: Any, ndim: int) -> Tuple[int, ...]:
     if len(set(axes)) < len(axes):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(axes))
+
+
+def of_floats(*types: Any) -> bool:
+    """Whether all operands are arrays of one dtype of floats."""
+    return all(isinstance(t, Tensor) and t.dtype == types[0].dtype and t.dtype.kind == "f" for t in types)
+
+
+def of_filled_floats(*types: Any) -> bool:
+    """The same, where the first operand has elements."""
+    return of_floats(*types) and 0 not in types[0].shape
 
 
 def canonical_axis(x: Tensor, *_: Any, axis: int, **attrs: Any) -> Dict[str, Any]:

@@ -11,12 +11,14 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 
+from ..ir.dims import Size
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Scalar, Tensor, python_scalar, type_of
+from ..library_facts.python import symbols
 from .rules import canonical_dtype, need_scalar, need_tensor, normal_axis
 
-_COMPARISONS: Dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+#: Comparisons by their symbols.
+COMPARISONS: Dict[str, Callable[[Any, Any], Any]] = {symbol: function for function, symbol in symbols("comparison").items()}
 
 
 def _stand_in(x: Scalar) -> Any:
@@ -63,13 +65,13 @@ py_abs = declare(
 
 def _compare_infer(a: Scalar, b: Scalar, *, op: str) -> Scalar:
     need_scalar(a, b)
-    return type_of(_COMPARISONS[op](_stand_in(a), _stand_in(b)))      # type: ignore[return-value]
+    return type_of(COMPARISONS[op](_stand_in(a), _stand_in(b)))      # type: ignore[return-value]
 
 
 py_compare = declare(
     "py_compare", "a b", {"op": "=="}, kind="scalar", infer=_compare_infer, numpy="{a} {symbol} {b}",
     holes=lambda a, b, *, op: {"symbol": op},
-    samples=tuple(sample(_F, _I, op=op) for op in _COMPARISONS)
+    samples=tuple(sample(_F, _I, op=op) for op in COMPARISONS)
     + (sample(_N, 1.0, op=">"), sample(float("nan"), 1.0, op="!=")),
 )
 
@@ -172,3 +174,8 @@ dimension = declare(
     "dimension", "", {"size": 0}, kind="scalar", infer=lambda *, size: python_scalar("py_int"), numpy="{size}",
     samples=(sample(size=4),),
 )
+
+
+def size_as_number(size: Size, dtype: np.dtype) -> Any:
+    """A size to compute with: a float, or where only the run knows it a 0-d array of this dtype."""
+    return float(size) if isinstance(size, int) else scalar_to_tensor(dimension(size=size), dtype=dtype)

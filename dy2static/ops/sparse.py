@@ -14,7 +14,7 @@ from ..ir.types import Tensor
 from .rules import need_dtype
 
 
-def _turned(x: Any, turn: bool) -> Any:
+def _transposed(x: Any, turn: bool) -> Any:
     return x.swapaxes(-1, -2) if turn else x
 
 
@@ -24,24 +24,24 @@ def _as_scipy_takes(x: np.ndarray) -> np.ndarray:
 
 def sparse_product(data: np.ndarray, rows: np.ndarray, columns: np.ndarray, dense: np.ndarray, shape: Tuple[int, int],
                    transa: bool, transb: bool, transc: bool, dtype: Any) -> np.ndarray:
-    """The product of a sparse and a dense matrix, each turned first where that is said, and turned itself."""
+    """The product of a sparse and a dense matrix, each transposed first if asked, and the result too."""
     from scipy import sparse
     if transa:
         rows, columns, shape = columns, rows, shape[::-1]
-    data, dense = _as_scipy_takes(data), _turned(_as_scipy_takes(dense), transb)
+    data, dense = _as_scipy_takes(data), _transposed(_as_scipy_takes(dense), transb)
     if dense.ndim == 2:
-        return _turned(sparse.coo_matrix((data, (rows, columns)), shape).dot(dense).astype(dtype, copy=False), transc)
+        return _transposed(sparse.coo_matrix((data, (rows, columns)), shape).dot(dense).astype(dtype, copy=False), transc)
     y = np.empty((len(dense), shape[0], dense.shape[-1]), dtype)
     for i, whole in enumerate(dense):
         count = np.count_nonzero(rows[i] >= 0)
         y[i] = sparse.coo_matrix((data[i, :count], (rows[i, :count], columns[i, :count])), shape).dot(whole)
-    return _turned(y, transc)
+    return _transposed(y, transc)
 
 
 def sampled_product(a: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np.ndarray, transa: bool, transb: bool, transc: bool,
                     dtype: Any) -> np.ndarray:
-    """The elements of a product of dense matrices where the sparse one, turned where that is said, has its data."""
-    whole = np.matmul(_turned(a, transa), _turned(b, transb)).astype(dtype, copy=False)
+    """The elements of a product of dense matrices where the sparse one, transposed if asked, has its data."""
+    whole = np.matmul(_transposed(a, transa), _transposed(b, transb)).astype(dtype, copy=False)
     if transc:
         rows, columns = columns, rows
     y = np.zeros(rows.shape, dtype)
@@ -75,7 +75,7 @@ _ATTRS = {"shape": (), "transa": False, "transb": False, "transc": False, "dtype
 _ROWS, _COLUMNS = np.array([0, 1, 1], np.int32), np.array([2, 0, 3], np.int32)
 _BATCH = np.array([[0, 1, -1], [1, 0, 0]], np.int32), np.array([[2, 0, -1], [3, 1, 1]], np.int32)
 
-#: The product of a sparse and a dense matrix.  transa, transb: take it turned.  transc: give the result turned.
+#: The product of a sparse and a dense matrix.  transa, transb: read it transposed.  transc: transpose the result.
 sparse_matmul: OpDef = declare(
     "sparse_matmul", "data rows columns dense", _ATTRS, kind="contraction", may_raise=True, infer=_product_infer, vjp=_product_vjp,
     numpy="sparse_product({data}, {rows}, {columns}, {dense}, {shape}, {transa}, {transb}, {transc}, {T})",

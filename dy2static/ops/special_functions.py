@@ -7,9 +7,9 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ..ir.building import constant
-from ..ir.dims import same_shape, show
 from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import same_shape, show
 from ..ir.types import Tensor, Type
 from .elementwise import exp, square
 from .rules import need_dtype

@@ -1,4 +1,4 @@
-"""Inverse and hyperbolic functions on each element, logarithms to other bases, and the remainder of C.
+"""Trigonometric functions, their inverses, hyperbolic functions, and logarithms to other bases.
 
 The derivatives read ``x``, and are Chainer's formulas.
 """
@@ -11,7 +11,32 @@ import numpy as np
 
 from ..ir.op import OpDef, declare, sample
 from .elementwise import power_const, sqrt, square
-from .rules import c_by_kind, elementwise, same_as_input
+from .rules import elementwise
+from .samples import AWAY_FROM_ZERO, ONE
+
+sin = declare(
+    "sin", "x", kind="elementwise", infer=elementwise(np.sin),
+    vjp=lambda g, y, x: (cos(x) * g,),
+    numpy="np.sin({x}, out={out})",
+    c="sin_{s}({x})",
+    samples=ONE,
+)
+
+cos: OpDef = declare(
+    "cos", "x", kind="elementwise", infer=elementwise(np.cos),
+    vjp=lambda g, y, x: (-(sin(x) * g),),
+    numpy="np.cos({x}, out={out})",
+    c="cos_{s}({x})",
+    samples=ONE,
+)
+
+tan = declare(
+    "tan", "x", kind="elementwise", infer=elementwise(np.tan),
+    vjp=lambda g, y, x: (g / square(cos(x)),),
+    numpy="np.tan({x}, out={out})",
+    c="tan_{s}({x})",
+    samples=ONE,
+)
 
 
 def _function(name: str, vjp: Callable[..., Any], low: float = -0.9, high: float = 0.9) -> OpDef:
@@ -47,22 +72,5 @@ arctan2 = declare(
     "arctan2", "a b", kind="elementwise", infer=elementwise(np.arctan2), vjp=_arctan2_vjp,
     numpy="np.arctan2({a}, {b}, out={out})",
     c="arctan2_{s}({a}, {b})",
-    samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3))),
-)
-
-#: The whole part: towards zero.
-trunc = declare(
-    "trunc", "x", kind="elementwise", infer=same_as_input,
-    numpy="np.trunc({x}, out={out})",
-    c=c_by_kind("trunc_{s}({x})"),
-    samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3))),
-)
-
-#: The remainder with the sign of ``a``.
-fmod = declare(
-    "fmod", "a b", kind="elementwise", infer=elementwise(np.fmod),
-    vjp=lambda g, y, a, b: (g, -trunc(a / b) * g),
-    numpy="np.fmod({a}, {b}, out={out})",
-    c="fmod_{s}({a}, {b})",
-    samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=-2, high=-0.5), sample((0, 3), (0, 3))),
+    samples=AWAY_FROM_ZERO,
 )

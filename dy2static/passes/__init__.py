@@ -1,39 +1,44 @@
-"""Passes: graph in, graph out.  One public function per file; none changes its argument."""
+"""Passes: graph in, graph out.  One public function per file; none changes its argument.
+
+The pipelines here are those of every graph; each backend has one more, `backends.base.Backend.passes`.
+"""
 from __future__ import annotations
 
-from typing import Callable, Sequence
-
-from .. import config
-from ..ir.graph import Graph
-from ..ir.verify import verify
-from .accumulation import accumulate_behind
-from .autodiff import Gradients, autodiff
 from .batching import batch_products
-from .cse import eliminate_common
-from .dead import eliminate_dead
+from .cleanup.cse import eliminate_common
+from .cleanup.dce import eliminate_dead
+from .cleanup.simplify import simplify
+from .differentiation.autodiff import Gradients, autodiff
+from .differentiation.inner_autodiff import BY_OPERAND, requires_grad_of_each
+from .differentiation.partition_joint import JointPartition, partition_joint
+from .differentiation.requires_grad_flow import deciding_values, requires_grad_in_run
+from .differentiation.segments import Segment, segments
+from .extract import leading_from, with_read_inputs
 from .fast_random import fast_random
-from .marks import deciding_values, marked_in_run
-from .recompute import Saving, late, marked_again
-from .segments import Segment, segments
-from .simplify import simplify
-from .split import Split, split
-from .turning import turn_matrices
-from .within import BY_OPERAND, required_of_each
+from .memory.rematerialize import Saving, mark_recomputed, schedule_late
+from .pipelines import FAST_RANDOM, KEEPS, RECOMPUTES, Pass, Pipeline, Pipelines, Setting, named, run
+from .pretranspose import pretranspose
+from .weight_gradients import weight_gradients
 
-Pass = Callable[[Graph], Graph]
+_CLEAN = (Pass(simplify), Pass(eliminate_common), Pass(eliminate_dead))
 
-#: The clean-up that every graph gets, forward and backward.
-CLEAN: Sequence[Pass] = (simplify, eliminate_common, eliminate_dead)
+#: The graphs of models that are saved.
+CLEAN = Pipeline("clean", "graphs of models that are saved", _CLEAN)
 
-__all__ = ["BY_OPERAND", "CLEAN", "Gradients", "Saving", "Segment", "Split", "accumulate_behind", "autodiff",
-           "batch_products", "deciding_values", "eliminate_common", "eliminate_dead", "fast_random", "late", "marked_again",
-           "marked_in_run", "required_of_each", "run", "segments", "simplify", "split", "turn_matrices"]
+#: The graph of a capture, before it is differentiated.
+OPTIMIZE = Pipeline("optimize", "the graph of a capture, before it is differentiated", (*_CLEAN, Pass(fast_random, FAST_RANDOM)))
 
+#: The graph of gradients, forward included, to what the backward has to compute.
+BACKWARD = Pipeline("backward", "a graph with its gradients, to what is left to compute in the backward", (
+    Pass(mark_recomputed, RECOMPUTES, ("forward",)),
+    Pass(leading_from, reads=("available",)),
+    *_CLEAN,
+    Pass(with_read_inputs, reads=("available",)),       # behind the clean-up, which may leave inputs that nothing reads
+    Pass(schedule_late, RECOMPUTES, ("arriving",))))
 
-def run(passes: Sequence[Pass], graph: Graph) -> Graph:
-    """The graph after these passes, in order; verified after each where `config.VERIFY` is on."""
-    for apply in passes:
-        graph = apply(graph)
-        if config.VERIFY.value:
-            verify(graph)
-    return graph
+#: What every backend does first with a graph that is about to be run: memory for speed, so not where memory is to be saved.
+TOGETHER = (Pass(batch_products, KEEPS, ("saved",)), Pass(weight_gradients, KEEPS))
+
+__all__ = ["BACKWARD", "BY_OPERAND", "CLEAN", "Gradients", "JointPartition", "OPTIMIZE", "Pass", "Pipeline", "Pipelines",
+           "Saving", "Segment", "Setting", "TOGETHER", "autodiff", "deciding_values", "mark_recomputed", "named",
+           "partition_joint", "pretranspose", "requires_grad_in_run", "requires_grad_of_each", "run", "schedule_late", "segments"]

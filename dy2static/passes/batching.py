@@ -1,4 +1,4 @@
-"""Products that share a matrix, and sums of products, as few large ones: what unrolled recurrences are full of."""
+"""Many small products become few large ones: products with one matrix, and sums of products, as unrolled recurrences have."""
 from __future__ import annotations
 
 import math
@@ -12,18 +12,18 @@ from ..ir.types import Tensor
 from .effects import has_effect
 from .rewriting import with_regions
 
-#: Fewer products stay as they are.
+#: Fewer products than this stay as they are.
 _FEWEST = 3
-#: Rows from which on a product is as fast alone; bytes of a matrix that stays in the first cache in any case.
+#: A product of more rows is as fast by itself.  A matrix of fewer bytes stays in the first cache in any case.
 _ROWS, _SMALL = 64, 1 << 14
-#: What is put side by side is so many bytes at most.
+#: At most so many bytes are concatenated.
 _LARGEST = 1 << 24
-#: Draws see no arrays: other nodes may pass them.
+#: Draws read no arrays, so other nodes may move across them.
 _DRAWS = ("random_uniform", "random_between", "random_normal", "fast_begin", "fast_uniform", "fast_between", "fast_normal")
 
 
 def batch_products(graph: Graph, kept: Collection[Value] = ()) -> Graph:
-    """The graph with one product for many: for those of different rows with one matrix, and for sums of products.
+    """Replace many small products by few large ones: products with one matrix, and sums of products.
 
     kept: values besides the outputs that are read afterwards.
 
@@ -43,7 +43,7 @@ def batch_products(graph: Graph, kept: Collection[Value] = ()) -> Graph:
 
 
 class _Batching:
-    """The nodes so far; new ones wait in the builder for those that read them."""
+    """The nodes so far, and in the builder the new ones that have no place yet."""
 
     def __init__(self, graph: Graph, nodes: List[Node], kept: Set[Value]):
         self.nodes, self.kept = nodes, kept
@@ -51,11 +51,11 @@ class _Batching:
         for value in graph.values():
             self.builder.fresh(value.name)
         self.joins: Dict[Hashable, Value] = {}
-        self.unread: Set[Node] = set()                # nodes that nobody reads any more, when the new ones are in
+        self.unread: Set[Node] = set()                # nodes without readers, once the new ones are in
         self._look()
 
     def _look(self) -> None:
-        """Who makes and reads each value, and which nodes no effect parts."""
+        """Find the producer and the readers of each value, and number the stretches between effects."""
         self.producer: Dict[Value, Node] = {}
         self.readers: Dict[Value, List[Node]] = {}
         self.stretch: Dict[Node, int] = {}
@@ -72,7 +72,7 @@ class _Batching:
     # --- products with one matrix -------------------------------------------------------------------------------------
 
     def share(self) -> None:
-        """One product for those of one matrix that do not depend on each other."""
+        """Join independent products with one matrix into one product."""
         families: Dict[Hashable, List[Node]] = {}
         for node in self.nodes:
             if is_product(node) and not node.attrs["transa"] and node.outputs[0] not in self.kept:
@@ -89,7 +89,7 @@ class _Batching:
                     self._order(instead)
 
     def _levels(self, members: Set[Node]) -> Iterator[List[Node]]:
-        """The members by how many others stand before them on the longest way: those of one level are independent."""
+        """The members by the longest chain of other members that leads to them: those of one level are independent."""
         depth: Dict[Node, int] = {}
         levels: Dict[int, List[Node]] = {}
         for node in self.nodes:
@@ -100,7 +100,7 @@ class _Batching:
         return (level for level in levels.values() if len(level) >= _FEWEST)
 
     def _one_product(self, members: Sequence[Node]) -> Dict[Node, Node]:
-        """For each product the slice of the large one."""
+        """Make the large product; returns for each product the slice that replaces it."""
         first = members[0]
         rows = self._join([node.inputs[0] for node in members], 0)
         whole = self._add(first.op, (rows, first.inputs[1]), first, **first.attrs)
@@ -115,7 +115,7 @@ class _Batching:
     # --- sums of products ---------------------------------------------------------------------------------------------
 
     def add_up(self) -> None:
-        """One product for those that are added up."""
+        """Join products that are added up into one product."""
         instead: Dict[Node, Node] = {}
         gone: Set[Node] = set()
         for node in self.nodes:
@@ -137,13 +137,13 @@ class _Batching:
             self._order(instead, gone)
 
     def _is_inner(self, node: Node) -> bool:
-        """Whether a sum is only part of another sum."""
+        """Whether a sum is read only by another sum."""
         readers = self.readers.get(node.outputs[0], ())
         return len(readers) == 1 and readers[0].op.name == "add" and node.outputs[0] not in self.kept \
             and self.stretch[readers[0]] == self.stretch[node]
 
     def _leaves(self, root: Node) -> Tuple[List[Value], List[Node]]:
-        """What is added up, and the nodes that do it."""
+        """The summands of a tree of additions, and its nodes."""
         leaves: List[Value] = []
         adds, waiting = [root], list(root.inputs)
         while waiting:
@@ -157,7 +157,7 @@ class _Batching:
         return leaves, adds
 
     def _kind_of_summand(self, value: Value, root: Node) -> Optional[Hashable]:
-        """What a summand has in common with those that are one with it; None for one that stays."""
+        """The key of the summands that can be joined with this one; None for a summand that stays."""
         node = self.producer.get(value)
         if node is None or value in self.kept or len(self.readers[value]) != 1 or self.stretch[node] != self.stretch[root]:
             return None
@@ -191,7 +191,7 @@ class _Batching:
     # --- arrays side by side ------------------------------------------------------------------------------------------
 
     def _join(self, values: Sequence[Value], axis: int) -> Value:
-        """The values side by side along an axis: of an array they are slices or items of, if that can be."""
+        """The concatenation of values along an axis; without a copy where they are adjacent slices or items of one array."""
         key = (axis, *values)
         if key not in self.joins:
             self.joins[key] = (None if axis else self._slice_of_one(values) or self._taken(values)) or self._add(
@@ -199,7 +199,7 @@ class _Batching:
         return self.joins[key]
 
     def _slice_of_one(self, values: Sequence[Value]) -> Optional[Value]:
-        """The part of an array whose slices, or items, the values are in order."""
+        """The part of an array of which the values are adjacent slices, or items, in order; None where they are not."""
         spans = [self._span(v) for v in values]
         if any(span is None or span[:2] != spans[0][:2] for span in spans):      # type: ignore[index]
             return None
@@ -216,7 +216,7 @@ class _Batching:
         return self._add(OPS["reshape"], (part,), node, shape=(part.shape[0] * part.shape[1], *part.shape[2:]))
 
     def _span(self, value: Value) -> Optional[Tuple[Value, bool, int, int]]:
-        """An array of which a value is a part along the first axis, whether it is one item, and from where to where."""
+        """For a slice or an item along the first axis of an array: (array, whether it is an item, begin, end); else None."""
         node = self.producer.get(value)
         if node is None or not _is_known(*node.inputs):
             return None
@@ -233,7 +233,7 @@ class _Batching:
         return (array, True, entry, entry + 1) if isinstance(entry, int) and value.ndim else None
 
     def _taken(self, values: Sequence[Value]) -> Optional[Value]:
-        """The rows that the values take from one table, taken at once, if they are read here only."""
+        """One `take` in place of those of the values, if all take rows of one table and nothing else reads them."""
         makers = [self.producer.get(v) for v in values]
         for value, maker in zip(values, makers):
             if maker is None or maker.op.name != "take" or maker.attrs["axis"] or len(self.readers[value]) != 1 \
@@ -249,14 +249,14 @@ class _Batching:
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     def _add(self, op: OpDef, operands: Tuple[Value, ...], like: Optional[Node], **attrs: Any) -> Value:
-        """The result of a new node; like: the node whose line it has."""
+        """Add a node and return its result.  like: the node whose line it gets."""
         self.builder.loc = None if like is None else like.loc
         (value,) = self.builder.add(op, operands, attrs)
         self.producer[value] = self.builder.nodes[-1]
         return value
 
     def _order(self, instead: Dict[Node, Node], gone: Collection[Node] = ()) -> None:
-        """Put the new nodes in: each node as it was, but after what it reads, and draws after each other."""
+        """Insert the new nodes: the order stays, but each node comes after its operands, and draws stay in order."""
         made = {v: node for node in (*self.builder.nodes, *instead.values()) for v in node.outputs}
         own = {v: node for node in self.nodes for v in node.outputs}
         ordered: Dict[Node, None] = {}
@@ -281,18 +281,18 @@ class _Batching:
 
 
 def _is_barrier(node: Node) -> bool:
-    """Whether nodes stay on their side of it."""
+    """Whether no node may move across this one."""
     return node.op.kind == "opaque" or has_effect(node) and node.op.name not in _DRAWS
 
 
 def is_product(node: Node) -> bool:
-    """Whether a node is a product of two matrices of floats; short ones would add up too coarsely."""
+    """Whether a node is a product of two matrices of float32 or float64; float16 would round sums too coarsely."""
     return node.op.name == "matmul" and len(node.outputs[0].shape) == 2 and _is_known(*node.inputs) \
         and node.outputs[0].dtype in ("float32", "float64")
 
 
 def is_worth_joining(product: Node) -> bool:
-    """Whether to put what it multiplies aside takes less memory traffic than to add its result to a sum."""
+    """Whether it takes less memory traffic to store the operands of a product than to add its result to a sum."""
     (rows, columns), inner = product.outputs[0].shape, product.inputs[0].shape[0 if product.attrs["transa"] else 1]
     return _bytes(product.outputs[0]) > _SMALL and 2 * inner * (rows + columns) <= 3 * rows * columns
 
@@ -307,7 +307,7 @@ def _bytes(value: Value) -> int:
 
 
 def _portions(members: Sequence[Node], sizes: Sequence[int]) -> Iterator[Sequence[Node]]:
-    """The members in order, so many together as are not too large, but a few in any case."""
+    """The members in order, in parts of at most `_LARGEST` bytes, but of at least a few members."""
     part: List[Node] = []
     total = 0
     for member, size in zip(members, sizes):

@@ -1,7 +1,10 @@
-"""Which nodes must stay where they are, also if nobody reads what they give."""
+"""Which nodes have effects, so that they must stay where they are even if nothing reads their results."""
 from __future__ import annotations
 
 from ..ir.graph import Node
+
+#: Kinds of ops that run code of which the graph does not say what it does with arrays, or hold graphs.
+OPEN_KINDS = ("control", "effect", "opaque")
 
 
 def has_effect(node: Node) -> bool:
@@ -19,7 +22,7 @@ def may_write(node: Node) -> bool:
 
 
 def must_run(node: Node) -> bool:
-    """Whether a node, or one inside it, runs although nobody needs its results: it has an effect, or may raise."""
+    """Whether a node, or one inside it, must run even if nothing reads its results: it has an effect, or may raise."""
     if node.op.effect or node.op.may_raise or not node.regions:
         return node.op.effect or node.op.may_raise
     return any(inner.op.effect or inner.op.may_raise for region in node.regions for inner in region.walk())

@@ -1,20 +1,27 @@
-"""The part of a graph that is still to be computed when some of its values are there already."""
+"""The part of a graph that remains to be computed when some of its values are available."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Collection, Dict, List, Sequence, Set, Tuple
+from typing import Collection, Dict, List, Sequence, Set, Tuple
 
 from ..errors import InternalError
 from ..ir.graph import Graph, Node, Value
-from .cotangents import continue_graph
+from .differentiation.cotangents import continue_graph
 from .effects import has_effect
 
 
-def extract(graph: Graph, available: Sequence[Value], clean: Callable[[Graph], Graph] = lambda graph: graph) -> Graph:
+def extract(graph: Graph, available: Sequence[Value]) -> Graph:
     """The nodes that lead from the available values to the outputs; its inputs are those it reads, in that order.
 
-    clean: simplifies the nodes before it is known which inputs they read.
     Raises InternalError where an output depends on an input that is not available.  Linear in nodes + edges.
+    """
+    return with_read_inputs(leading_from(graph, available), available)
+
+
+def leading_from(graph: Graph, available: Sequence[Value]) -> Graph:
+    """Drop the nodes that need not run when some values are there already: these become inputs.
+
+    Linear in nodes + edges.
     """
     producers = graph.producers()
     known = set(available)
@@ -33,17 +40,24 @@ def extract(graph: Graph, available: Sequence[Value], clean: Callable[[Graph], G
         elif node not in needed:
             needed.add(node)
             waiting.extend(node.inputs)
-    nodes = _made_again(graph, needed, leaves)
-    part = clean(Graph(tuple(leaves), graph.outputs, nodes, graph.name))
-    read = {v for node in part.nodes for v in node.inputs}.union(part.outputs)
-    lacking = [v for v in part.inputs if v in read and v not in known]
+    return Graph(tuple(leaves), graph.outputs, _made_again(graph, needed, leaves), graph.name)
+
+
+def with_read_inputs(graph: Graph, available: Sequence[Value]) -> Graph:
+    """Drop the inputs that nothing reads; the others stand in the order in which they are available.
+
+    Raises InternalError where an input is read that is not available.
+    """
+    read = {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
+    known = set(available)
+    lacking = [v for v in graph.inputs if v in read and v not in known]
     if lacking:
         raise InternalError(f"{lacking[0].name} of {graph.name} is needed again, but was not kept")
-    return part.with_(inputs=tuple(v for v in dict.fromkeys(available) if v in read))
+    return graph.with_(inputs=tuple(v for v in dict.fromkeys(available) if v in read))
 
 
 def _made_again(graph: Graph, needed: Collection[Node], there: Collection[Value]) -> Tuple[Node, ...]:
-    """The needed nodes in their order; results of theirs that are there already become values of their own."""
+    """The needed nodes in their order; results that are available already get new values, so that each has one producer."""
     nodes = [node for node in graph.nodes if node in needed]
     if not any(v in there for node in nodes for v in node.outputs):
         return tuple(nodes)

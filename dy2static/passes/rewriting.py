@@ -1,4 +1,4 @@
-"""What passes that replace nodes share: a node with other operands, values traced to what they became."""
+"""What passes that replace nodes share: a node with other operands or regions, values traced to what replaced them."""
 from __future__ import annotations
 
 from dataclasses import replace

@@ -60,7 +60,7 @@ def analyse(function: gast.AST, scopes: Scopes, live: Optional[Dict[gast.AST, An
 
 
 class _Assignment:
-    """Goes forward through a function once; what a loop or an exception may undo is taken away beforehand."""
+    """Goes forward through a function once; names that a loop or an exception may unbind are removed beforehand."""
 
     def __init__(self, function: gast.AST, scopes: Scopes, live: Dict[gast.AST, Any]):
         self.scopes, self.scope, self.live = scopes, scopes[function], live
@@ -162,7 +162,7 @@ class _Assignment:
         return self.entering(node, _interrupted(state, node), "body")
 
     def entering(self, node: gast.AST, state: State, block: str) -> State:
-        """The state at the start of a block of ``node``, ``state`` without what no one reads from there on."""
+        """The state at the start of a block of ``node``: ``state`` without the names that are not read from there on."""
         if node not in self.live:
             return state
         if node not in self.written:
@@ -277,7 +277,7 @@ def _bind(state: State, names: Iterable[str]) -> State:
 
 
 def _merge(*states: Optional[State]) -> Optional[State]:
-    """What is known where several ways meet; those never taken are None."""
+    """What is known where several paths meet; unreachable ones are None."""
     reached = [state for state in states if state is not None]
     if not reached:
         return None

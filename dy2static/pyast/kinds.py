@@ -1,4 +1,4 @@
-"""Which kinds of nodes there may be in a tree: what is not there need not be looked for."""
+"""Which kinds of nodes may be in a tree, so that searches can skip it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree made a Python function again, with the user's file and lines, any globals and any cells."""
+"""Makes a tree a Python function again, with the user's file and lines, any globals and any cells."""
 
 from __future__ import annotations
 
@@ -51,11 +51,6 @@ class LoadedFunction:
         if name not in cells:
             raise InternalError(f"no cell for the free variable {name!r} of {self.code.co_name}")
         return cells[name]
-
-
-def original_cells(function: types.FunctionType) -> Dict[str, Any]:
-    """The cells ``function`` itself is bound to, by name."""
-    return dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
 
 
 def load(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction:

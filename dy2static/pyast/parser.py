@@ -29,7 +29,7 @@ def parse(function: Any) -> gast.FunctionDef:
     found = source.fetch(function)
     qualname = getattr(function, "__qualname__", found.name)
     with reporting_depth(Location(found.file, found.first_line, 0, qualname)):
-        tree = _read(found.node, found.file, qualname, found.lines)
+        tree = read_definition(found.node, found.file, qualname, found.lines)
     is_lambda = isinstance(found.node, ast.Lambda)
     tree.decorator_list = []
     tree.is_lambda, tree.class_name = is_lambda, found.class_name
@@ -54,16 +54,8 @@ def reporting_depth(at: Optional[Location]) -> Iterator[None]:
         ) from None
 
 
-def parse_text(text: str, name: str = "f", file: str = "<text>") -> gast.FunctionDef:
-    """The function ``name`` that ``text`` defines at its top level, as ``parse`` would give it."""
-    found = next(node for node in ast.parse(text, file).body if getattr(node, "name", None) == name)
-    tree = _read(found, file, name, tuple(text.splitlines()))
-    tree.is_lambda, tree.class_name = False, None
-    return tree
-
-
-def _read(node: Any, file: str, function: str, lines: Tuple[str, ...]) -> gast.FunctionDef:
-    """The definition as a gast tree, that of a lambda, too."""
+def read_definition(node: Any, file: str, function: str, lines: Tuple[str, ...]) -> gast.FunctionDef:
+    """The definition as a gast tree, that of a lambda, too; ``lines`` are those of its file."""
     reader = Reader(file, function, lines)
     tree: Any = reader.read(node, Location(file, node.lineno, 0, function))
     if isinstance(tree, gast.Lambda):

@@ -1,4 +1,4 @@
-"""Compiling the user's code again without the warnings that Python gave when it was compiled first."""
+"""Compiles the user's code again without repeating the warnings of the first time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Iterator
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, nothing warns: Python's compiler does so of doubtful code, also where warnings are errors."""
+    """Suppress warnings inside: Python's compiler warns of doubtful code, even where warnings are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

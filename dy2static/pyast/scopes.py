@@ -253,7 +253,7 @@ _NOTED = _BINDING.union(
 
 
 def _resolve(name: str, scope: Scope) -> None:
-    """Tell the scopes around that ``scope`` takes ``name`` from them."""
+    """Note in the scopes around that ``scope`` takes ``name`` from them."""
     late = False
     while True:
         scope.free.add(name)

@@ -1,4 +1,4 @@
-"""Code with holes: a piece of Python text becomes nodes that stand at the place of what they replace."""
+"""Templates: Python text with holes becomes nodes that have the place of what they replace."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Python's trees made gast's, and back, in one walk each: both stand on the way of every first call."""
+"""Converts Python's trees to gast's and back, in one walk each: both are part of every first call."""
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import gast
 
@@ -14,6 +14,7 @@ from dy2static.pyast.scopes import children, identifiers
 _Place = Tuple[int, int, int, int]
 _AST = ast.AST
 _new = ast.AST.__new__
+
 
 def nodes_of(roots: Iterable[gast.AST], kinds: Tuple[type, ...]) -> Iterator[gast.AST]:
     """The nodes of some kinds in trees, where no transformer has made any, in the order of the source."""
@@ -72,13 +73,8 @@ class Reader:
                 continue
             value = old[name]
             if value.__class__ is list:
-                items = []
-                for item in value:
-                    if isinstance(item, _AST):
-                        item = self.read(item, origin)
-                        bit |= item.holds
-                    items.append(item)
-                value = items
+                value, held = self._read_items(value, origin)
+                bit |= held
             elif isinstance(value, _AST):
                 value = self.read(value, origin)
                 bit |= value.holds
@@ -88,21 +84,8 @@ class Reader:
         made["holds"] = bit
         if origin is not None:
             made["origin"] = origin
-        if cls is ast.Name:
-            self.names.add(made["id"])
-            if made["ctx"].__class__ is not gast.Load:
-                made["holds"] |= BINDS
-                self.bound.add(made["id"])
-                if made["ctx"].__class__ is gast.Del:
-                    self.deleted.add(made["id"])
-        elif cls is ast.arg:
-            self.names.add(made["arg"])
-            made.update(id=made.pop("arg"), ctx=self.read(_PARAM, origin))
-        elif cls is ast.keyword:
-            self.keywords.add(made["arg"])
-        elif cls is ast.ExceptHandler and made["name"]:
-            self.deleted.add(made["name"])
-            made["name"] = self.read(ast.Name(made["name"], _STORE), origin)
+        if cls in self._SPECIAL:
+            self._SPECIAL[cls](self, made, origin)
         new = _new(kind)
         new.__dict__.update(made)
         if named:
@@ -111,6 +94,41 @@ class Reader:
         if not taken:
             self._shared[cls] = new
         return new
+
+    def _read_items(self, items: List[Any], origin: Optional[Location]) -> Tuple[List[Any], int]:
+        """The list with the nodes in it as gast's, and the bits of what they hold."""
+        held, made = 0, []
+        for item in items:
+            if isinstance(item, _AST):
+                item = self.read(item, origin)
+                held |= item.holds
+            made.append(item)
+        return made, held
+
+    def _name(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
+        self.names.add(made["id"])
+        if made["ctx"].__class__ is not gast.Load:
+            made["holds"] |= BINDS
+            self.bound.add(made["id"])
+            if made["ctx"].__class__ is gast.Del:
+                self.deleted.add(made["id"])
+
+    def _arg(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
+        """A parameter is a name in gast."""
+        self.names.add(made["arg"])
+        made.update(id=made.pop("arg"), ctx=self.read(_PARAM, origin))
+
+    def _keyword(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
+        self.keywords.add(made["arg"])
+
+    def _handler(self, made: Dict[str, Any], origin: Optional[Location]) -> None:
+        """The name of a handler is a name in gast, too; it has no value after the handler."""
+        if made["name"]:
+            self.deleted.add(made["name"])
+            made["name"] = self.read(ast.Name(made["name"], _STORE), origin)
+
+    #: What else is done for some kinds of nodes: by kind, a method that is given the fields of the new node.
+    _SPECIAL = {ast.Name: _name, ast.arg: _arg, ast.keyword: _keyword, ast.ExceptHandler: _handler}
 
     def _kind(self, cls: Any) -> _Kind:
         kind = gast.Name if cls is ast.arg else getattr(gast, cls.__name__, None)

@@ -98,7 +98,7 @@ def prepared(variable: Variable) -> Optional[Tuple[CompiledFunction, BackwardPro
 
 
 def finished(function: CompiledFunction, program: BackwardProgram, leaves: Sequence[Any], results: Sequence[Any]) -> None:
-    """Let the leaves have their gradients."""
+    """Store the gradients of the leaves."""
     for leaf, array, (entering, arriving) in zip(leaves, results, program.depends):
         if leaf is not None:
             requires_grad = bool(arriving) or any([function.inputs[i]._requires_grad for i in entering])
@@ -114,12 +114,12 @@ def backprop_to_all(outputs: Sequence[Tuple[Any, Any]], retain_grad: bool, loss_
 
 
 def install() -> None:
-    """Let Chainer's ``backward`` come here first."""
+    """Replace Chainer's ``backward`` by the one above."""
     _backprop._backprop_to_all = backprop_to_all
     Variable.backward = backward
 
 
-#: Chainer's method, by what stands in its place: what a capture follows.
+#: Chainer's method, by its replacement: captures follow Chainer's.
 ORIGINALS: Dict[Callable, Callable] = {backward: _backward}
 
 

@@ -1,4 +1,4 @@
-"""Whether captures pay: an account per function, of the captures that were made and of the use that calls made of them."""
+"""Whether captures pay: an account per function of its captures, and of the calls that used their programs."""
 from __future__ import annotations
 
 import enum
@@ -9,30 +9,30 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 from .cache import Cache
 from .program import MISS, Program
 
-#: A program costs one unit, and one more for each so many nodes; a capture that stops costs one.
+#: A program costs one unit, plus one for each `_NODES` nodes, up to `_MOST_UNITS`; a capture that stops costs one unit.
 _NODES, _MOST_UNITS = 400, 3
 
-#: So many units a function may owe, if `Cache.limit` is not more than twice as many.
+#: The units that a function may owe; half of `Cache.limit` if that is more.
 _CREDIT = 16
 
-#: A call that comes so many misses after the capture of its program shows that such calls come back.
+#: A program that is called so many misses after its capture has shown that such calls come back.
 _LATER = 8
 
-#: So many calls pay for a program however soon they come.
+#: So many calls pay for a program, however soon they come.
 _USES = 50
 
-#: A function that owes too much is captured again at this miss, and whenever there have been twice as many.
+#: A function that owes too much is captured again at this miss, and then whenever the number of misses has doubled.
 _FIRST_TRIAL = 40
 
-#: So many units may then be spent.
+#: The units that may then be spent.
 _TRIAL = 4
 
-#: While captures are paused, a program that no call has used for so many misses goes.
+#: While captures are paused, a program that no call has used for so many misses is dropped.
 _PATIENCE = 64
 
 
 class Verdict(enum.Enum):
-    """What is to become of a call for which there is no program."""
+    """What happens to a call for which there is no program."""
 
     CAPTURE = "it is captured"
     PAUSE = "it runs eagerly, and so do the next ones"
@@ -54,7 +54,7 @@ class CaptureBudget:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget everything."""
         self.misses, self.spent, self.lent = 0, 0.0, float(max(_CREDIT, self.cache.limit // 2))
         self.captures = self.useful = 0
         self.paused, self._news, self._next = False, False, max(_FIRST_TRIAL, self.cache.limit)
@@ -68,11 +68,11 @@ class CaptureBudget:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether so much is known against captures that the user is to be told."""
+        """Whether it is clear enough that captures do not pay to warn the user."""
         return not self.useful or self.misses >= 2 * _FIRST_TRIAL
 
     def ask(self) -> Verdict:
-        """What is to become of one more call that found no program."""
+        """Count one more call that found no program, and decide what happens to it."""
         self.misses += 1
         if self.paused and not self._news and self.misses < min(self._next, self._sweep):
             return Verdict.EAGER
@@ -93,7 +93,7 @@ class CaptureBudget:
             return Verdict.EAGER if was_paused and self.paused else Verdict.PAUSE if self.paused else Verdict.TRIAL
 
     def charge(self, program: Program) -> None:
-        """A capture gave this program."""
+        """Count a capture that gave this program."""
         self.captures += 1
         with self._lock:
             self._charges[program] = _Paying(self, min(1 + program.counts["nodes"] // _NODES, _MOST_UNITS))
@@ -107,22 +107,22 @@ class CaptureBudget:
         return paying
 
     def stopped(self) -> None:
-        """A capture gave nothing."""
+        """Count a capture that gave no program."""
         self.spent += 1
 
     def refund(self, captures: int) -> None:
-        """Captures that gave nothing were followed by one that did."""
+        """Take back the cost of captures that gave no program, because one that followed did."""
         self.spent -= captures
 
     def paid(self, program: Program) -> None:
-        """The program has been called often."""
+        """Settle the account of a program that has been called often."""
         with self._lock:
             paying = self._charges.pop(program, None)
             if paying is not None and not paying.needed:
                 self._note_needed(paying)
 
     def _drop_unused(self) -> None:
-        """Let go of the programs that no call has used but the one they were made for: each is tried before a call runs eagerly."""
+        """Drop the programs that only the call they were made for has used: every eager call tries each of them in vain."""
         unused = [(program, paying.born + _PATIENCE) for program, paying in self._charges.items() if paying.left >= _USES]
         self._sweep = min([end for _, end in unused if end > self.misses], default=sys.maxsize)
         for program, end in unused:
@@ -143,7 +143,7 @@ class CaptureBudget:
                 self.lent -= paying.units if paying.needed else 0
 
     def _note_needed(self, paying: "_Paying") -> None:
-        """Who needs his programs again may have as many more at a time."""
+        """A program is needed again: the function may owe as many units more."""
         paying.needed, self._news = True, True
         self.lent += paying.units
         self.useful += 1

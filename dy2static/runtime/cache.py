@@ -7,10 +7,10 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
 from .program import Program
 
-#: So many misses are remembered, and so many signatures of programs that had to go.
+#: How many misses are remembered, and how many signatures of evicted programs.
 _MOST_REMEMBERED = 256
 
-#: So much is told of one guard.
+#: The most characters that a report shows of one guard.
 _LONGEST = 200
 
 
@@ -69,7 +69,7 @@ class Cache:
         self._lock = threading.RLock()
 
     def park(self, parked: bool) -> None:
-        """Let calls find none of the programs, or all of them again."""
+        """Hide all programs from calls, or show them again."""
         with self._lock:
             if not parked and self._parked is not None:
                 self.calls[:], self._parked = self._parked, None
@@ -87,14 +87,14 @@ class Cache:
         return sum([program.nbytes for program in list(self.programs)])
 
     def used(self, call: Callable) -> None:
-        """Note that another call than ``last`` was used.  Threads may come in between: what is lost is one use."""
+        """Note that another call than ``last`` was used.  A race between threads loses one use at most."""
         self._stamp(self.last)
         self.last = call
         self._stamp(call)
 
     def _stamp(self, call: Any) -> None:
         stamp = self._stamps.get(call)
-        if stamp is not None:                           # else it stepped aside for another, or had to go
+        if stamp is not None:                           # else it was replaced or evicted
             stamp.time = self.clock = self.clock + 1
 
     @property
@@ -104,19 +104,23 @@ class Cache:
             every = self._every
             return self.programs[every.index(self.last)] if self.last in every else next(iter(self.programs), None)
 
-    def put(self, program: Program, call: Callable) -> None:
-        """Add a program: in front, or at the end if it serves arrays of many sizes, for which one of their own is better."""
+    def put(self, program: Program, call: Callable) -> bool:
+        """Add a program: in front, or at the end if it serves arrays of many sizes, for which one of their own is better.
+
+        Gives whether one like it was here before, and had to go.
+        """
         with self._lock:
             place = len(self.programs) if program.has_free_sizes else 0
             self.programs.insert(place, program)
             self._every.insert(place, call)
             self._stamps[call] = _Stamp()
             self.used(call)
-            program.returned = program.signature in self._gone
+            was_here = program.signature in self._gone
             self.trim()
+            return was_here
 
     def trim(self) -> None:
-        """Let go of programs until the rest keeps within the limits.  The newest stays."""
+        """Evict programs until the rest keeps within the limits.  The newest stays."""
         with self._lock:
             self._stamp(self.last)
             sizes = [program.nbytes for program in self.programs] if self.limit_bytes is not None else []
@@ -130,12 +134,12 @@ class Cache:
                 self.evicted += 1
 
     def call_of(self, program: Program) -> Callable:
-        """What to call for a program, also if another thread has let go of it."""
+        """What to call for a program, even if another thread has evicted it."""
         with self._lock:
             return self._every[self.programs.index(program)] if program in self.programs else program.call
 
     def replace(self, call: Callable, by: Callable) -> None:
-        """Call something else for the same program."""
+        """Replace what is called for a program."""
         with self._lock:
             every = self._every
             if call in every:
@@ -144,7 +148,7 @@ class Cache:
                 self.last = by if self.last is call else self.last
 
     def exchange(self, program: Program, by: Program) -> None:
-        """Another program for the same calls."""
+        """Replace a program by another one for the same calls."""
         with self._lock:
             if program in self.programs:
                 index = self.programs.index(program)
@@ -152,7 +156,7 @@ class Cache:
                 self.programs[index] = by
 
     def forget(self, program: Program) -> None:
-        """Take one program out."""
+        """Remove one program."""
         with self._lock:
             if program in self.programs:
                 index = self.programs.index(program)
@@ -177,12 +181,12 @@ class Cache:
 
 def nearest(failed: List[Tuple[Program, List[int]]]) -> Tuple[Optional[Program], List[int]]:
     """The program that fits best, and its guards that do not hold.  failed: programs with the indexes of such guards."""
-    # the order of the guards is that of the function: who gets further is nearer
+    # guards are in the order of the function: the program whose first failure comes later is nearer
     return max(failed, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1], default=0)), default=(None, []))
 
 
 def reason_of(failed: List[Tuple[Program, List[int]]]) -> str:
-    """What the program that fits best wanted otherwise."""
+    """Why no program fitted, from the guards of the one that fits best."""
     program, indexes = nearest(failed)
     if program is None:
         return "there was no program yet"

@@ -11,7 +11,7 @@ _now = time.perf_counter_ns
 
 
 class Part(NamedTuple):
-    """What ran between two looks at a clock.
+    """What ran between two readings of a clock.
 
     operations: the names of its ops.  places: the user's lines they come from, each once.  native: whether it is C code.
     """
@@ -43,12 +43,12 @@ class Clock:
         return _add(nodes, False, self._parts, self._times, self._counts)
 
     def start(self) -> None:
-        """A run begins."""
+        """Start a run."""
         self.runs += 1
         self._last = _now()
 
     def tick(self, number: int) -> None:
-        """A part is over."""
+        """End a part."""
         self._times[number] += _now() - self._last
         self._counts[number] += 1
         self._last = _now()

@@ -1,4 +1,4 @@
-"""What a program takes for granted of classes, functions and names of libraries, and whether it still holds."""
+"""What a program relies on in classes, functions and names of libraries, and whether it still holds."""
 from __future__ import annotations
 
 import abc
@@ -94,7 +94,7 @@ class Definitions:
 
     @property
     def known(self) -> Known:
-        """What `unchanged` compares.  Whoever asks ends the additions."""
+        """What `unchanged` compares.  Nothing can be added afterwards."""
         if self._known is None:
             classes, functions, names = tuple(self._classes), tuple(self._functions), tuple(self._names.items())
             self._known = Known(
@@ -105,7 +105,7 @@ class Definitions:
         return self._known
 
     def changed(self) -> bool:
-        """Whether anything that counts differs from what it was."""
+        """Whether anything that a program relies on has changed."""
         tags, token = [_renewed_tag(cls) for cls in self.known.classes], abc.get_cache_token()
         if self.difference() is not None:
             return True

@@ -1,8 +1,11 @@
-"""The doors from the run time back to the compiler; `pipeline.install` and `symbolic` fill them, nothing else does."""
+"""Callbacks from the run time to the compiler; only `pipeline.install` and `symbolic` set them."""
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Dict, Optional, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set
+
+if TYPE_CHECKING:
+    from ..capture_context import CaptureContext
 
 
 def _not_installed(*_: Any, **__: Any) -> Any:
@@ -23,9 +26,9 @@ handlers: Dict[str, Callable[..., Any]] = {}
 
 
 class Staging(threading.local):
-    """The capture that runs on this thread, or what takes down the functions it applies, if any."""
+    """The capture that runs on this thread, or what records the functions it applies, if any."""
 
-    capture: Optional[Any] = None
+    capture: Optional[CaptureContext] = None
     observer: Optional[Any] = None
 
 

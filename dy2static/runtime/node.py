@@ -34,7 +34,7 @@ def make_variable(array: Any, requires_grad: bool) -> Variable:
 
 
 def store_gradient(variable: Variable, marks: Tuple[bool, bool], gradient: Optional[Variable]) -> None:
-    """Let a Variable have this gradient.  marks: whether it was cleared, and whether `backward` has been there."""
+    """Set the gradient of a Variable.  marks: whether it was cleared, and whether `backward` has passed it."""
     cleared, differentiated = marks
     variable._set_grad_var_without_check(gradient)
     if cleared:

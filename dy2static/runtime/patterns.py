@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple, Sequence, Tuple
 
 
 class Ways(NamedTuple):
-    """How to test: `_dy`'s own functions, which leave to a capture what is symbolic."""
+    """The tests that patterns use: functions of `_dy`, which leave symbolic values to the capture."""
 
     all_of: Callable[..., Any]
     if_exp: Callable[..., Any]
@@ -31,11 +31,12 @@ class Pattern:
         raise NotImplementedError
 
     def failed(self) -> Matched:
+        """No match: all names that the pattern binds are None."""
         return False, (None,) * self.count
 
 
 def _in_order(steps: Sequence[Tuple[Pattern, Callable[[], Any]]], ways: Ways) -> Matched:
-    """All of some patterns, each asked only where those before match."""
+    """Match several patterns in order, as long as they match."""
     found: list = []
 
     def ask(number: int) -> Any:

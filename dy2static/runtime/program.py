@@ -1,8 +1,8 @@
-"""A finished program: what one signature compiled to."""
+"""A finished program: the compiled form of one signature."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from .segment import ArenaPool, Footprint, Segment
 
@@ -37,19 +37,34 @@ class Memory(NamedTuple):
         return self.kept + self.results + max(self.forward, self.backward + self.gradients)
 
 
-@dataclass(eq=False)
+class Recipe(Protocol):
+    """What a program was made of, and can be made of again: `program.recipe.Recipe`."""
+
+    @property
+    def outcome(self) -> Any:
+        """The record of the call, a `record.outcome.Outcome`."""
+
+    @property
+    def target(self) -> Any:
+        """What the program was made for: a backend, and perhaps a profile."""
+
+    def made_for(self, target: Any) -> Any:
+        """The recipe of the same program for another target."""
+
+    def readable(self) -> str:
+        """The text of the forward in calls of NumPy."""
+
+
+@dataclass(frozen=True, eq=False)
 class Program:
     """One compiled signature.
 
     call: ``call(args, kwargs)`` checks the guards and runs; `MISS` if they do not hold.
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
-    constant_bytes: of the arrays that its graph holds.  returned: one like it was there before, and had to go.
-    hot: ``hot(program, wait)`` makes the same program as native code, in steps; None where it is that, or shall not be.
-    with_clocks: makes the same program, native if this one is or becomes that, with the clocks of a profile in it.
-    profiled: makes the profile of its calls.
-    outcome: the `world.outcome.Outcome` that it was made of; the run time does not look inside.
-    native_code: the C text of its forward, "" where there is none.  readable: then gives the text of the same in NumPy.
+    recipe: makes it again, for another backend or with clocks in it; ``recipe.outcome`` is the record of the call.
+    constant_bytes: of the arrays that its graph holds.  native_code: the C text of its forward, "" where there is none.
+    profiler: makes the profile of its calls; None where no function calls it.
     """
 
     call: Callable[[Tuple, Mapping], Any]
@@ -60,26 +75,25 @@ class Program:
     guards: Tuple[Any, ...]
     segments: Tuple[Segment, ...]
     pool: Optional[ArenaPool]
+    recipe: Recipe
     counts: Dict[str, int] = field(default_factory=dict)
     events: Tuple[Any, ...] = ()
     signature: str = ""
     constant_bytes: int = 0
-    returned: bool = False
-    hot: Optional[Callable[["Program", bool], Optional["Program"]]] = None
-    with_clocks: Optional[Callable[[Any], "Program"]] = None
-    profiled: Optional[Callable[["Program"], Any]] = None
     native_code: str = ""
-    readable: Optional[Callable[[], str]] = None
     footprint: Footprint = Footprint()
-    outcome: Any = None
+    profiler: Optional[Callable[["Program"], Any]] = None
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the program keeps: working memory that waits for the next call, constants, and, by their
-        number, graph nodes and guards with all the code that was made of them."""
+        """About how many bytes the program keeps.
+
+        Counted are working memory that waits for the next call, constants, and, by their number, graph nodes and guards with
+        the code that was made of them.
+        """
         waiting = 0 if self.pool is None else self.pool.nbytes
         return (waiting + sum([segment.nbytes for segment in self.segments]) + self.constant_bytes
                 + _BYTES_PER_NODE * self.counts.get("nodes", 0) + _BYTES_PER_GUARD * len(self.guards))
@@ -102,11 +116,11 @@ class Program:
 
     def profile(self) -> Any:
         """As `StaticFunction.profile`, for the calls that this program serves."""
-        if self.profiled is None:
+        if self.profiler is None:
             raise RuntimeError("this program belongs to no function: no call is served by it")
-        return self.profiled(self)
+        return self.profiler(self)
 
     @property
     def code(self) -> str:
         """The generated Python function of this signature; of a native one, the calls of NumPy that do the same."""
-        return self.source if self.readable is None else self.readable()
+        return self.recipe.readable() if self.native_code else self.source

@@ -6,9 +6,7 @@ from typing import Any, Tuple
 import numpy as np
 
 from ..errors import LoadError
-from ..ir.types import List, Scalar, Tensor, Type
-
-_KINDS = {"py_bool": bool, "py_int": int, "py_float": float}
+from ..ir.types import PYTHON_TYPES, List, Scalar, Tensor, Type
 
 
 def check_result(value: Any, type_: Type, shape: Tuple[int, ...]) -> None:
@@ -22,6 +20,6 @@ def _is_of(value: Any, type_: Type, shape: Tuple[int, ...]) -> bool:
     if isinstance(type_, Tensor):
         return isinstance(value, np.ndarray) and value.dtype == type_.dtype and value.shape == shape
     if isinstance(type_, Scalar):
-        return type(value) is _KINDS[type_.kind] if type_.kind in _KINDS else \
+        return type(value) is PYTHON_TYPES[type_.kind] if type_.kind in PYTHON_TYPES else \
             isinstance(value, np.generic) and value.dtype == type_.dtype
     return True

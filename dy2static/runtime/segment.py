@@ -41,14 +41,14 @@ class ArenaPool:
         return len(self.free) * self.arena_bytes
 
     def take(self) -> Any:
-        """An arena nobody uses."""
+        """An arena that no call uses: one from the pool, or a new one."""
         try:
             return self.free.pop()
         except IndexError:
             return self.make()
 
     def give(self, arena: Any) -> None:
-        """Hand an arena back."""
+        """Return an arena."""
         if len(self.free) < self.keep:
             self.free.append(arena)
 
@@ -113,12 +113,13 @@ class Segment:
     """The part of a program that becomes one FunctionNode.
 
     name: shown as the node's label.
-    plan: what `hooks.compile_backward` needs; the run time does not look inside.
+    plan, target: what `hooks.compile_backward` needs: what is differentiated, and what for; the run time does not look inside.
     backward: the programs made so far, by (targets, given, again).
     """
 
     name: str
     plan: Any
+    target: Any = None
     backward: Dict[Tuple, BackwardProgram] = field(default_factory=dict)
 
     @property

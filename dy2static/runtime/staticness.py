@@ -1,7 +1,10 @@
 """How the compiler recognises functions that are decorated already: they are inlined into the capture of a caller."""
 from __future__ import annotations
 
-from typing import Any, Callable, Set
+from typing import TYPE_CHECKING, Any, Callable, Set
+
+if TYPE_CHECKING:
+    from ..capture_context import CaptureContext
 
 #: The attribute that `not_to_static` sets.
 NOT_STATIC = "_dy2static_not_static"
@@ -15,7 +18,7 @@ class StaticCallable:
 
     python_function: Callable[..., Any]
 
-    def captured(self, capture: Any) -> Callable[..., Any]:
+    def captured(self, capture: CaptureContext) -> Callable[..., Any]:
         """What a capture that meets a call of this one runs."""
         return capture.callee(self.python_function)
 

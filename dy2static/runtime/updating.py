@@ -1,4 +1,4 @@
-"""Clearing gradients and updating parameters, as Chainer does it, without a dozen Python calls for each parameter.
+"""Clears gradients and updates parameters as Chainer does, without a dozen Python calls for each parameter.
 
 Only where there is native code: one function for each of Chainer's plain optimizers looks at all parameters of the link,
 and updates them if everything is as that optimizer leaves it; otherwise it has changed nothing, and Chainer does it.
@@ -18,7 +18,7 @@ _update, _cleargrads, _cleargrad = GradientMethod.update, Link.cleargrads, Param
 
 
 def left_to_chainer(link: Link) -> bool:
-    """Whether it has been done: no."""
+    """Decline: nothing has been done."""
     return False
 
 
@@ -78,5 +78,5 @@ ORIGINALS: Dict[Callable, Callable] = {update: _update, cleargrads: _cleargrads}
 
 
 def install() -> None:
-    """Let Chainer's methods come here first."""
+    """Replace Chainer's methods by those above."""
     GradientMethod.update, Link.cleargrads = update, cleargrads

@@ -48,7 +48,7 @@ class Workspace:
             block.made.pop(self.number, None)
 
     def take(self) -> Tuple[Block, Tuple[Any, ...]]:
-        """A block that nobody uses, and the arrays in it."""
+        """A block that no call uses, and the arrays in it."""
         try:
             block = _free.pop()
         except IndexError:
@@ -62,11 +62,6 @@ class Workspace:
 
 
 def give(block: Block) -> None:
-    """Hand a block back.  Where that is forgotten because a function fails, it is just gone."""
+    """Return a block.  One that is not returned because a function fails is garbage-collected."""
     if len(_free) < _MOST_WAITING and _users[0]:
         _free.append(block)
-
-
-def waiting_bytes() -> int:
-    """The bytes of the blocks that wait."""
-    return sum(block.memory.nbytes for block in tuple(_free))

@@ -14,7 +14,7 @@ from ..errors import LoadError
 from ..ir.dims import Dim
 from ..ir.types import Dynamic, Extent, Never, Scalar, Stack, Tensor, Token, Union
 from ..ir.types import List as ListType
-from ..symbolic.lists import EmptyCall
+from ..runtime.host_calls import EmptyCall
 from .expressions import SYMBOL
 
 #: Sizes and places are below that.
@@ -95,7 +95,8 @@ def _is_setting(value: Any) -> bool:
 
 #: By the names of attributes.
 KINDS: Dict[str, Test] = {
-    **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "cached", "closed", "finite"), _is_flag),
+    **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "cached", "closed", "finite", "stable"),
+                    _is_flag),
     **dict.fromkeys(("slope", "alpha", "beta", "exponent", "cap", "base", "low", "high", "delta", "margin", "k", "n", "scale",
                      "rmax", "dmax", "fill", "ignored", "value", "least", "greatest"), _is_number),
     **dict.fromkeys(("start", "stop", "step"), _either(_is_number, _is_size)),
@@ -121,6 +122,7 @@ KINDS: Dict[str, Test] = {
 #: Of ops for which an attribute of this name is something else.
 _OF_OPS: Dict[Tuple[str, str], Test] = {
     ("constant", "value"): _is_a(np.ndarray),
+    **{("select", name): lambda value: False for name in ("begin", "end")},     # backends make it: no file has one
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
     **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")}}
 

@@ -19,7 +19,7 @@ import safetensors
 import safetensors.numpy
 
 from ..errors import LoadError, SaveError
-from .notation import entry
+from ..record.documents import entry
 
 #: The version of the format that is written, and the only one that is read.
 VERSION = 1

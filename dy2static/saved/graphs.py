@@ -7,18 +7,18 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ..codegen.c.extents import dims_of
-from ..codegen.extents import made_symbols, symbol_sources
+from ..backends.extents import dims_of, made_symbols, symbol_sources
 from ..errors import Dy2StaticError, InternalError, LoadError, Location, SaveError
 from ..ir.dims import SizeNeeded
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.verify import verify
-from ..lowering.host import Call, Hole, StateCall
+from ..record.documents import entry, need
+from ..runtime.host_calls import Call, Hole, StateCall
 from .attributes import check
 from .expressions import NAME
 from .functions import function_of, name_of
-from .notation import ArraysOut, entry, need, type_in, type_out, value_in, value_out
+from .notation import ArraysOut, type_in, type_out, value_in, value_out
 
 #: The ops that call functions; others of their kind run code of the user's.
 _CALLS = frozenset(("numpy_call", "checked_call", "sized_call", "host_call"))

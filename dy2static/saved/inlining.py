@@ -1,23 +1,29 @@
-"""A loaded model that a compiled function calls: its graph becomes part of the graph of that function."""
+"""Inlines a loaded model into the graph of a compiled function that calls it."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 
 import chainer
 
+from ..capture_context import CaptureContext
 from ..errors import InternalError
+from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
 from ..ir.building import current
 from ..ir.dims import Dim, Size, at_least, equal, less
 from ..ir.graph import Graph, Value
 from ..ir.substitute import with_sizes
 from ..ir.types import Tensor
 from ..lowering.registry import lowers
+from ..record.builds import Build
+from ..record.guards import ArrayMatch, EqualsMatch, Guard, IndicesInRange, NoOverlap, TypeMatch, VariableMatch
+from ..record.inputs import ArrayInput, VariableInput
+from ..record.outcome import Outcome
+from ..record.paths import Argument, Source
+from ..record.variables import EscapingVariable
+from ..record.writes import AssignList, DeleteItem, ExtendList, SetItem, SetListItem, WriteArray
 from ..symbolic.known_texts import fixed
 from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicVariable
-from ..world.outcome import Build, Outcome
-from ..world.shadows import ShadowDict, ShadowList, ShadowSet
-from ..world.sources import Guard, Source
 
 
 class LoadedModel(chainer.FunctionNode):
@@ -43,7 +49,7 @@ def part(node: LoadedModel, *values: Value) -> Tuple[Value, ...]:
     return tuple([known[v] for v in node.graph.outputs])
 
 
-def inlined(capture: Any, outcomes: Sequence[Outcome], args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+def inlined(capture: CaptureContext, outcomes: Sequence[Outcome], args: Tuple, kwargs: Mapping[str, Any]) -> Any:
     """What a call of a loaded model gives inside a capture, which stops where none of its programs can be a part of another."""
     mode = bool(chainer.config.train), bool(chainer.config.enable_backprop)
     for outcome in outcomes:
@@ -57,7 +63,7 @@ def inlined(capture: Any, outcomes: Sequence[Outcome], args: Tuple, kwargs: Mapp
 class _Call:
     """One call, by one of the programs of the model."""
 
-    def __init__(self, capture: Any, outcome: Outcome, args: Tuple, kwargs: Mapping[str, Any]):
+    def __init__(self, capture: CaptureContext, outcome: Outcome, args: Tuple, kwargs: Mapping[str, Any]):
         self.capture, self.outcome, self.args, self.kwargs = capture, outcome, args, kwargs
         self.sizes: Dict[str, Size] = {}
         self._found: Dict[Source, Any] = {}
@@ -71,26 +77,23 @@ class _Call:
         return self._found[source]
 
     def _at(self, source: Source) -> Any:
-        if source.kind in ("arg", "kwarg"):
-            return (self.args if source.kind == "arg" else self.kwargs)[source.key]
-        parent = self.at(source.parent)
-        if source.kind in ("dict", "slots"):
-            return parent.__dict__
-        if source.kind == "item":
-            return parent[source.key]
-        if source.kind == "len":
-            return len(parent)
-        return tuple(parent) if source.kind == "keys" else getattr(parent, "cell_contents" if source.kind == "cell" else source.key)
+        if source.parent is None:
+            return (self.args if isinstance(source, Argument) else self.kwargs)[source.key]
+        return source.read(self.at(source.parent))
 
     def fits(self) -> bool:
         """Whether all guards hold."""
-        arguments = {g.source for g in self.outcome.guards if g.source is not None and g.source.kind == "arg"}
+        arguments = {g.source for g in self.outcome.guards if isinstance(g.source, Argument)}
         if len(arguments) != len(self.args) or tuple(self.kwargs) != self.outcome.keywords:
             return False
         try:
-            return all([_TESTS[guard.test](self, guard) for guard in self.outcome.guards if guard.test not in _ELSEWHERE])
+            return all([self._holds(guard) for guard in self.outcome.guards if not isinstance(guard, _ELSEWHERE)])
         except (KeyError, IndexError, AttributeError, TypeError):
             return False
+
+    def _holds(self, guard: Guard) -> bool:
+        fits = _FITS.get(type(guard))
+        return guard.holds(self.at) if fits is None else fits(self, guard)
 
     def has_shape(self, found: Sequence[Size], expected: Sequence[Size]) -> bool:
         """Whether sizes are as expected, where symbols stand for any that are not too small."""
@@ -116,7 +119,8 @@ class _Call:
         inputs = [self.at(item.source) for item in self.outcome.inputs]
         self.results: Dict[Value, Any] = dict(zip(self.outcome.graph.inputs, inputs))
         if self.outcome.graph.outputs:
-            written = {id(self.at(write.container)) for end in self.outcome.ends for write in end.writes if write.kind == "array"}
+            writes = [write for end in self.outcome.ends for write in end.writes]
+            written = {id(self.at(write.container)) for write in writes if isinstance(write, WriteArray)}
             order = sorted(range(len(inputs)), key=lambda k: id(inputs[k]) in written)
             count = sum(id(item) not in written for item in inputs)
             graph = graph.with_(inputs=tuple([graph.inputs[k] for k in order]))
@@ -128,7 +132,7 @@ class _Call:
         builds = [None if write.built is None else self.built(write.built) for write in end.writes]
         result = self.built(end.result)                 # type: ignore[arg-type]
         for write, built in zip(end.writes, builds):
-            _WRITES[write.kind](self.at(write.container), write.key, built)
+            write.perform(self.at(write.container), write.key, built)
         return result
 
     def _impossible(self) -> str:
@@ -136,7 +140,8 @@ class _Call:
         outcome = self.outcome
         if chainer.is_debug():
             return "cannot look for NaN in its functions"
-        if len(outcome.ends) != 1 or outcome.named or any(item.kind not in ("variable", "array") for item in outcome.inputs):
+        only_arrays = all(isinstance(item, (VariableInput, ArrayInput)) for item in outcome.inputs)
+        if len(outcome.ends) != 1 or outcome.named or not only_arrays:
             return "ends in several ways, or computes with numbers of its state"
         nodes = list(outcome.graph.walk())
         if any(node.op.kind == "opaque" and node.op.name != "numpy_call" or node.attrs.get("extents") or "extent" in node.attrs
@@ -150,51 +155,45 @@ class _Call:
             return "gives Variables of different kinds"
         if requires == {False} and any(getattr(self.at(item.source), "requires_grad", False) for item in outcome.inputs):
             return "gives Variables that it cuts off"
-        kinds = {write.kind for end in outcome.ends for write in end.writes}
-        if not kinds <= set(_WRITES):
+        if not all(isinstance(write, _POSSIBLE) for end in outcome.ends for write in end.writes):
             return "writes into containers that have no such writes here"
-        return "" if all(build.kind in _BUILDS for end in outcome.ends for whole in end.builds for build in parts_of(whole)) else \
+        return "" if all(part.is_placed for end in outcome.ends for part in end.parts()) else \
             "gives back what it has made in ways of its own"
 
     def built(self, build: Build) -> Any:
         """The object that a build makes; one that stands at two places is one object."""
         if id(build) not in self._built:
-            self._built[id(build)] = _BUILDS[build.kind](self, build.parts)
+            self._built[id(build)] = build.evaluate(self)
         return self._built[id(build)]
 
-    def all_built(self, builds: Sequence[Build]) -> List[Any]:
-        """The objects that builds make."""
-        return [self.built(build) for build in builds]
+    def part(self, build: Build, key: Any) -> Any:
+        """The object of a part."""
+        return self.built(build)
 
-    def array_of(self, value: Value) -> Any:
+    def array(self, value: Value) -> Any:
         """The array that a value of the graph is."""
         found = self.results[value]
         return found.array if isinstance(found, chainer.Variable) else found
 
-
-def parts_of(build: Build) -> List[Build]:
-    """The build and everything in it."""
-    found = [build]
-    for part in build.parts if build.kind in ("tuple", "list", "dict") else ():
-        for item in part if isinstance(part, tuple) else (part,):
-            found += parts_of(item) if isinstance(item, Build) else []
-    return found
+    def variable(self, record: EscapingVariable) -> Any:
+        """A Variable that it gives."""
+        return self.results[record.value]
 
 
-def _variable_fits(call: _Call, guard: Guard) -> bool:
+def _variable_fits(call: _Call, guard: VariableMatch) -> bool:
     found = call.at(guard.source)
-    kind, requires_grad, shape, dtype = guard.expected
-    right = isinstance(found, SymbolicParameter if kind is chainer.Parameter else SymbolicVariable)
-    return right and found.requires_grad is requires_grad and found.dtype == dtype and call.has_shape(found.shape, shape)
+    right = isinstance(found, SymbolicParameter if guard.cls is chainer.Parameter else SymbolicVariable)
+    return right and found.requires_grad is guard.requires_grad and found.dtype == guard.dtype and \
+        call.has_shape(found.shape, guard.shape)
 
 
-def _array_fits(call: _Call, guard: Guard) -> bool:
+def _array_fits(call: _Call, guard: ArrayMatch) -> bool:
     found = call.at(guard.source)
-    return type(found) is SymbolicArray and not found.is_scalar and found.dtype == guard.expected[1] and \
-        call.has_shape(found.shape, guard.expected[0])
+    return type(found) is SymbolicArray and not found.is_scalar and found.dtype == guard.dtype and \
+        call.has_shape(found.shape, guard.shape)
 
 
-def _type_fits(call: _Call, guard: Guard) -> bool:
+def _type_fits(call: _Call, guard: TypeMatch) -> bool:
     if guard.source.parent is None and guard.source.key == 0:
         return True                                     # the layer itself
     found = call.at(guard.source)
@@ -207,52 +206,16 @@ _KINDS = {ShadowList: list, StagedList: list, ShadowDict: dict, ShadowSet: set, 
           SymbolicParameter: chainer.Parameter}
 
 
-def _equals(call: _Call, guard: Guard) -> bool:
-    found = call.at(guard.source)
-    found = fixed(found)
-    return type(found) is type(guard.expected) and bool(found == guard.expected)
+def _equals(call: _Call, guard: EqualsMatch) -> bool:
+    return guard.holds(lambda source: fixed(call.at(source)))
 
 
 #: Guards of what the capture itself takes care of: indices that are out of range, arrays that share memory.
-_ELSEWHERE = frozenset(("range", "apart"))
+_ELSEWHERE = (IndicesInRange, NoOverlap)
 
-_TESTS: Dict[str, Callable[[_Call, Guard], bool]] = {
-    "variable": _variable_fits, "array": _array_fits, "type": _type_fits, "eq": _equals,
-    "is": lambda call, guard: call.at(guard.source) is guard.expected,
-    "len": lambda call, guard: len(call.at(guard.source)) == guard.expected,
-    "keys": lambda call, guard: tuple(call.at(guard.source)) == guard.expected,
-    "absent": lambda call, guard: guard.expected not in call.at(guard.source),
-    "lacks": lambda call, guard: not hasattr(call.at(guard.source), guard.expected),
-    "same": lambda call, guard: call.at(guard.source) is call.at(guard.expected),
-    "distinct": lambda call, guard: len({id(call.at(source)) for source in guard.expected}) == len(guard.expected),
-    "expr": lambda call, guard: False, "unbound": lambda call, guard: False}
+#: Guards that hold of symbolic values in other ways than of real ones.
+_FITS: Dict[type, Callable[[_Call, Any], bool]] = {
+    VariableMatch: _variable_fits, ArrayMatch: _array_fits, TypeMatch: _type_fits, EqualsMatch: _equals}
 
-
-def _set(container: Any, key: Any, value: Any) -> None:
-    container[key] = value
-
-
-def _delete(container: Any, key: Any, value: Any) -> None:
-    del container[key]
-
-
-def _assign(container: Any, key: Any, value: Any) -> None:
-    container[:] = value
-
-
-def _write_array(container: Any, key: Any, value: Any) -> None:
-    container[...] = value
-
-
-_WRITES: Dict[str, Callable[[Any, Any, Any], None]] = {
-    "set": _set, "delete": _delete, "list set": _set, "list extend": lambda container, key, value: container.extend(value),
-    "list assign": _assign, "array": _write_array}
-
-_BUILDS: Dict[str, Callable[[_Call, Tuple], Any]] = {
-    "const": lambda call, parts: parts[0],
-    "source": lambda call, parts: call.at(parts[0]),
-    "value": lambda call, parts: call.array_of(parts[0]),
-    "variable": lambda call, parts: call.results[parts[0].value],
-    "tuple": lambda call, parts: tuple(call.all_built(parts[1])) if parts[0] is tuple else parts[0]._make(call.all_built(parts[1])),
-    "list": lambda call, parts: call.all_built(parts),
-    "dict": lambda call, parts: {call.built(key): call.built(value) for key, value in parts}}
+#: Writes that the containers of a capture have.
+_POSSIBLE = (SetItem, DeleteItem, SetListItem, ExtendList, AssignList, WriteArray)

@@ -8,13 +8,14 @@ from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Seque
 import chainer
 
 from .. import pipeline
-from ..codegen.guards import Guards, compile_diagnosis
-from ..dispatch import Dispatcher
+from ..capture_context import CaptureContext
+from ..dispatch.dispatcher import Dispatcher
 from ..errors import InternalError, LoadError, SignatureError
 from ..options import DEFAULTS, Options
+from ..program.guards import Guards, compile_diagnosis
+from ..record.outcome import Outcome
 from ..runtime.program import Program
 from ..static_function import BoundStaticFunction, StaticFunction
-from ..world.outcome import Outcome
 from .inlining import inlined
 from .paths import OUTSIDE
 
@@ -49,7 +50,7 @@ class SavedFunction(StaticFunction):
         return "" if program is None else program.code
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
-        """Nothing: no source was transformed here."""
+        """An empty text: no source was transformed here."""
         return ""
 
     def placed(self, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
@@ -61,7 +62,7 @@ class SavedFunction(StaticFunction):
             placed.append(rest.pop(name))
         return tuple(placed), rest
 
-    def captured(self, capture: Any) -> Callable[..., Any]:
+    def captured(self, capture: CaptureContext) -> Callable[..., Any]:
         """As `StaticCallable.captured`: its graph becomes part of the graph of the caller."""
         return lambda *args, **kwargs: inlined(capture, self.outcomes, args, kwargs)
 
@@ -82,7 +83,7 @@ class SavedDispatcher(Dispatcher):
         self.cache.park(False)
 
     def enable(self, enabled: bool) -> None:
-        """Nothing: there is no other way to run."""
+        """Do nothing: there is no eager function to run."""
 
     def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """A call for which no program has been compiled yet."""
@@ -96,7 +97,7 @@ class SavedDispatcher(Dispatcher):
         _forget_removed_hooks(args[0])
         outcome = self._fitting(args, kwargs)
         try:
-            program = pipeline.compile_outcome(outcome, self.options)
+            program = self._entered(pipeline.compile_outcome(outcome, self.options, self.tiers.first))
         except InternalError as error:                  # what holds of every capture may not of what a file says
             raise LoadError(f"a program of the loaded model cannot be compiled: {error.args[0]}") from error
         self.captures += 1
@@ -175,11 +176,11 @@ class TranslatedLayer:
         return SavedMethod(function, self)
 
     def train(self) -> None:
-        """From now on calls run as with ``chainer.config.train`` True; until then that entry decides."""
+        """Make calls run as with ``chainer.config.train`` True; before that, the entry itself decides."""
         self.__dict__["mode"] = True
 
     def eval(self) -> None:
-        """From now on calls run as with ``chainer.config.train`` False."""
+        """Make calls run as with ``chainer.config.train`` False."""
         self.__dict__["mode"] = False
 
     def in_mode(self) -> Any:
@@ -211,7 +212,7 @@ class SavedMethod(BoundStaticFunction):
         with self.instance.in_mode():
             return self.static(self.instance, *args, **kwargs)
 
-    def captured(self, capture: Any) -> Callable[..., Any]:
+    def captured(self, capture: CaptureContext) -> Callable[..., Any]:
         """As `SavedFunction.captured`."""
         def call(*args: Any, **kwargs: Any) -> Any:
             args, kwargs = self.static.placed(args, kwargs)

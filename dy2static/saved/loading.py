@@ -9,12 +9,12 @@ import numpy as np
 
 from ..errors import LoadError
 from ..options import Options, switch
-from ..world.sources import Guard
+from ..record.documents import entry, need
+from ..record.guards import TypeMatch
 from . import files
-from .ahead import trust
+from .aot import trust
 from .graphs import GraphsIn, places_in
 from .layer import Missing, SavedFunction, TranslatedLayer, make_layer
-from .notation import entry, need
 from .paths import OUTSIDE, paths_in
 from .programs_in import ProgramIn
 from .state import ObjectsIn
@@ -32,7 +32,7 @@ def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native
     again.
 
     Raises FileNotFoundError where there is no saved model, and `LoadError` for one of an unknown version, for damaged files, and
-    for files that say what no saved model says.
+    for files that say what no saved model says.  Raises `SignatureError` for a ``backend`` that does not exist.
     """
     native = switch("native", native)
     options = Options(backend=backend or ("c" if native else None))
@@ -68,7 +68,7 @@ def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options
     place, paths = paths_in(entry(document, "paths", list), arrays, root, outside)
     name = entry(document, "name", str)
     graphs = GraphsIn(entry(document, "graphs", list), arrays, places_in(entry(document, "places", list)), name)
-    guard = Guard(place, "type", type(layer))
+    guard = TypeMatch(place, type(layer))
 
     def function(said: Dict[str, Any]) -> SavedFunction:
         arguments = [need(word, str, "the name of an argument") for word in entry(said, "arguments", list)]

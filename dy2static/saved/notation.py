@@ -5,7 +5,7 @@ Arrays are names of entries of the file of arrays.  Nothing here makes an object
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Mapping, Tuple
+from typing import Any, Callable, Dict, Mapping
 
 import chainer
 import numpy as np
@@ -14,8 +14,7 @@ from ..errors import LoadError, SaveError
 from ..ir.dims import Dim
 from ..ir.types import SCALAR_KINDS, Dynamic, Extent, Never, Scalar, Stack, Tensor, Token, Type, Union, python_scalar
 from ..ir.types import List as ListType
-from ..lowering.host import Hole
-from ..symbolic.lists import EmptyCall
+from ..runtime.host_calls import EmptyCall, Hole
 from .expressions import SYMBOL, parsed, size_of
 from .functions import function_of, name_of
 
@@ -221,30 +220,3 @@ _READERS: Dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     "of empty list": lambda part, arrays: EmptyCall(_OF_LISTS[part]),
     "function": lambda part, arrays: function_of(part),
 }
-
-
-# Parts of a document -----------------------------------------------------------------------------------------------
-
-
-def need(said: Any, kind: Any, what: str) -> Any:
-    """The part of a document, if it is of this JSON type.  Raises `LoadError`."""
-    if type(said) is not kind:
-        raise LoadError(f"{what} should be {_WORDS[kind]}, and is {str(said)[:60]}")
-    return said
-
-
-def entry(document: Any, name: str, kind: Any, what: str = "the file") -> Any:
-    """An entry of an object of a document.  Raises `LoadError` where it is missing or of another type."""
-    if name not in need(document, dict, what):
-        raise LoadError(f"{what} has no {name!r}")
-    return need(document[name], kind, f"{name!r} of {what}")
-
-
-def pair_of(said: Any) -> Tuple[Any, Any]:
-    """Two parts of a document.  Raises `LoadError`."""
-    if type(said) is not list or len(said) != 2:
-        raise LoadError(f"{str(said)[:80]} is not a pair")
-    return said[0], said[1]
-
-
-_WORDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}

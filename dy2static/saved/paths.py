@@ -5,15 +5,28 @@ A path is a row ``[the row it goes on from, step, key]`` of one table; the first
 from __future__ import annotations
 
 import types
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 import chainer
 import numpy as np
 
 from ..errors import LoadError, SaveError
-from ..world.slots import SlotsView
-from ..world.sources import Source, Sources
-from .notation import need, value_in, value_out
+from ..record.documents import need
+from ..record.paths import (
+    SAVED_STEPS,
+    Argument,
+    Attribute,
+    CellContents,
+    InstanceDict,
+    Item,
+    Keyword,
+    Length,
+    Namespace,
+    Source,
+    Sources,
+    follow,
+)
+from .notation import value_in, value_out
 from .state import ObjectsOut, is_plain_object, own_attributes
 
 #: What may go into a saved model.
@@ -22,8 +35,8 @@ ARGUMENTS = "the arguments of a saved model are arrays, Variables, numbers, text
 #: Where in a loaded layer the objects are that are no part of it: those of closures, globals, classes.
 OUTSIDE = "_outside"
 
-_STEPS = frozenset(("dict", "item", "cell", "attr", "len", "keys"))
-_STEPS_OF_ARGUMENTS = frozenset(("item", "attr", "len", "keys"))
+#: Steps behind an argument of the caller's.
+_OF_ARGUMENTS = (Item, Attribute, Length)
 
 #: What the hooks of a Link are called in a file, where they are no hooks any more, but state of the programs.
 HOOKS = "_hooks"
@@ -57,39 +70,16 @@ class PathsOut:
 
     def is_given(self, source: Optional[Source]) -> bool:
         """Whether the path goes from an argument of the caller's."""
-        while source is not None and source.parent is not None:
-            source = source.parent
-        return source is not None and source.kind in ("arg", "kwarg") and not self._is_instance(source)
+        root = None if source is None else source.root
+        return isinstance(root, (Argument, Keyword)) and not self._is_instance(root)
 
     def _is_instance(self, source: Source) -> bool:
-        return self.instance is not None and source.kind == "arg" and source.key == 0
-
-    def real(self, source: Source) -> Any:
-        """What is at the end of a path that does not go from an argument.  Raises `SaveError` where there is nothing."""
-        try:
-            return self._real(source)
-        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
-            raise SaveError(f"{source.describe()} is not there any more") from None
-
-    def _real(self, source: Source) -> Any:
-        if source.kind == "const":
-            return source.key
-        if source.kind == "arg":
-            return self.instance
-        parent = self._real(source.parent)
-        if source.kind == "item":
-            return parent[source.key]
-        if source.kind in ("dict", "slots"):
-            return parent.__dict__ if source.kind == "dict" else SlotsView(parent)
-        if source.kind in ("attr", "cell"):
-            return getattr(parent, source.key if source.kind == "attr" else "cell_contents")
-        return {"class": lambda: getattr(type(parent), source.key), "len": lambda: len(parent), "keys": lambda: tuple(parent)
-                }[source.kind]()
+        return self.instance is not None and isinstance(source, Argument) and source.key == 0
 
     def found(self, source: Source) -> Any:
         """What is at the end of a path, if anything is."""
         try:
-            return self._real(source)
+            return follow(source, lambda root: self.instance)
         except (KeyError, IndexError, AttributeError, TypeError, ValueError):
             return NOTHING
 
@@ -100,22 +90,19 @@ class PathsOut:
         real = self.found(source)
         if source.parent is None or self._is_outside(source):
             return self._add(None, "object", self.objects.number(real, _name(source)))
-        if source.kind == "class":
-            return self._of_class(source, self.real(source))
-        parent, step = source.parent, source.kind
-        row = self.row(parent)
-        owner = self.found(parent)
+        parent, row = source.parent, self.row(source.parent)
+        owner, key = self.found(parent), source.key
         if owner is NOTHING or real is NOTHING:
-            return self._add(row, "dict" if step == "slots" else step, source.key)      # in another state it is there
-        if step == "item" and parent.kind in ("dict", "slots"):
-            return self._add(row, step, self._describe_attribute(self._real(parent.parent), source.key, real, parent.parent))
-        if step == "item" and not self._is_native(parent):
-            self.objects.set_item(owner, source.key, real, _name(parent))
-        elif step in ("attr", "cell") and is_plain_object(owner):
-            self.objects.set_attribute(owner, source.key if step == "attr" else "cell_contents", real, _name(parent))
-        elif step == "attr" and source.key not in _OF_VARIABLES:
+            pass                                        # in another state it is there
+        elif isinstance(source, Item) and isinstance(parent, Namespace):
+            key = self._describe_attribute(self.found(parent.parent), key, real, parent.parent)
+        elif isinstance(source, Item) and not self._is_native(parent):
+            self.objects.set_item(owner, key, real, _name(parent))
+        elif isinstance(source, (Attribute, CellContents)) and is_plain_object(owner):
+            self.objects.set_attribute(owner, key if isinstance(source, Attribute) else "cell_contents", real, _name(parent))
+        elif isinstance(source, Attribute) and key not in _OF_VARIABLES:
             raise SaveError(f"{source.describe()} cannot be saved")
-        return self._add(row, "dict" if step == "slots" else step, source.key)
+        return self._add(row, source.saved, key)
 
     def _describe_attribute(self, owner: Any, key: str, item: Any, source: Source) -> str:
         """Let an object have an attribute, and give the name that it has in the file."""
@@ -131,35 +118,29 @@ class PathsOut:
     def _is_outside(self, source: Source) -> bool:
         """Whether the path is to an object beside a layer that was loaded: ``layer.__dict__[OUTSIDE][k]``."""
         held = source.parent
-        return source.kind == "item" and held is not None and held.kind == "item" and held.key == OUTSIDE and \
-            held.parent.kind == "dict" and self._is_instance(held.parent.parent)
+        return isinstance(source, Item) and isinstance(held, Item) and held.key == OUTSIDE and \
+            isinstance(held.parent, InstanceDict) and self._is_instance(held.parent.parent)
 
-    def is_fact(self, source: Source) -> bool:
+    def is_unchanging(self, source: Source) -> bool:
         """Whether the path is to what nobody changes: an attribute that every Link has, or one of a function."""
-        if source.kind == "attr":
+        if isinstance(source, Attribute):
             return isinstance(self.found(source.parent), types.FunctionType)
-        if source.kind != "item" or source.parent.kind != "dict":
+        if not isinstance(source, Item) or not isinstance(source.parent, InstanceDict):
             return False
         owner = self.found(source.parent.parent)
         return isinstance(owner, chainer.Link) and source.key in own_attributes(owner)
 
     def _is_native(self, source: Source) -> bool:
         """Whether a container is one that every Link has."""
-        return source.kind == "item" and self.is_fact(source)
-
-    def _of_class(self, source: Source, real: Any) -> int:
-        """An attribute of a class: an object of its own that has it."""
-        cls = type(self._real(source.parent))
-        self.objects.set_attribute(cls, source.key, real, cls.__name__)
-        return self._add(self._add(None, "object", self.objects.number(cls, cls.__name__)), "attr", source.key)
+        return isinstance(source, Item) and self.is_unchanging(source)
 
     def _given(self, source: Source) -> int:
         if source.parent is None:
-            place = source.key + (self.instance is None) if source.kind == "arg" else source.key
-            return self._add(None, {"arg": "argument", "kwarg": "keyword"}[source.kind], place)
-        if source.kind not in ("item", "len", "keys") and not (source.kind == "attr" and source.key in _OF_VARIABLES):
+            place = source.key + (self.instance is None) if isinstance(source, Argument) else source.key
+            return self._add(None, source.saved, place)
+        if not isinstance(source, _OF_ARGUMENTS) or isinstance(source, Attribute) and source.key not in _OF_VARIABLES:
             raise SaveError(f"{source.describe()}: {ARGUMENTS}")
-        return self._add(self._given(source.parent), source.kind, source.key)
+        return self._add(self._given(source.parent), source.saved, source.key)
 
     def _add(self, parent: Optional[int], step: str, key: Any) -> int:
         if not (key is None or type(key) in (bool, int, str, float)):
@@ -180,7 +161,7 @@ def _name(source: Source) -> str:
     words: List[str] = []
     step: Optional[Source] = source
     while step is not None:
-        if step.kind in ("item", "attr", "class") and not (step.kind == "attr" and step.key in _OF_VARIABLES):
+        if isinstance(step, Item) or isinstance(step, Attribute) and step.key not in _OF_VARIABLES:
             words.append("".join(c if c.isalnum() or c in "_.-" else "_" for c in str(step.key)))
         step = step.parent
     return ".".join(reversed(words))
@@ -193,8 +174,8 @@ def paths_in(said: Sequence[Any], arrays: Mapping[str, np.ndarray], root: Option
     root: the number of the object that the layer is.  outside: those of the objects in `OUTSIDE`.  Raises `LoadError`.
     """
     sources = Sources()
-    layer = sources.get("arg", None, 0)
-    held = sources.get("item", sources.get("dict", layer), OUTSIDE)
+    layer = sources.get(Argument, None, 0)
+    held = sources.get(Item, sources.get(InstanceDict, layer), OUTSIDE)
     places = {number: k for k, number in enumerate(outside)}
     found: List[Source] = []
     for item in said:
@@ -209,38 +190,37 @@ def paths_in(said: Sequence[Any], arrays: Mapping[str, np.ndarray], root: Option
             raise LoadError(f"{str(key)[:80]} is not a key") from None
         if parent is None:
             found.append(_start(sources, layer, held, step, key, root, places))
-        elif type(parent) is int and 0 <= parent < len(found) and type(step) is str and step in _STEPS:
-            found.append(_further(sources, layer, found[parent], step, key))
+        elif type(parent) is int and 0 <= parent < len(found) and type(step) is str and step in SAVED_STEPS:
+            found.append(_further(sources, layer, found[parent], SAVED_STEPS[step], key))
         else:
             raise LoadError(f"{str(item)[:80]} is not a step of a path")
     return layer, found
 
 
-def _further(sources: Sources, layer: Source, parent: Source, step: str, key: Any) -> Source:
+def _further(sources: Sources, layer: Source, parent: Source, step: Type[Source], key: Any) -> Source:
     """A path that goes on from another one, to nothing but what files hold and callers give: no attribute of a class."""
-    root = parent
-    while root.parent is not None:
-        root = root.parent
-    if root is not layer and step not in _STEPS_OF_ARGUMENTS:
-        raise LoadError(f"{str(step)[:40]} is no step from an argument")
-    if parent.kind == "dict" and not (type(key) is str and key.isidentifier() and (key[:2] != "__" or key in _OF_FUNCTIONS)) \
-            or parent.kind == "dict" and parent.parent is layer and key in _OF_LAYERS:
+    is_state = parent.root is layer
+    if not is_state and step not in _OF_ARGUMENTS:
+        raise LoadError(f"{step.word} is no step from an argument")
+    if isinstance(parent, InstanceDict) and (
+            not (type(key) is str and key.isidentifier() and (key[:2] != "__" or key in _OF_FUNCTIONS))
+            or parent.parent is layer and key in _OF_LAYERS):
         raise LoadError(f"{str(key)[:80]} is not an attribute")
-    if step != "attr" or type(key) is str and key in _OF_VARIABLES:
+    if step is not Attribute or type(key) is str and key in _OF_VARIABLES:
         return sources.get(step, parent, key)
-    if root is not layer:
+    if not is_state:
         raise LoadError(f"{str(key)[:80]} is not an attribute of an argument")
-    return _further(sources, layer, sources.get("dict", parent), "item", key)       # all that a `State` has
+    return _further(sources, layer, sources.get(InstanceDict, parent), Item, key)       # all that a `State` has
 
 
 def _start(sources: Sources, layer: Source, held: Source, step: Any, key: Any, root: Optional[int],
            places: Mapping[int, int]) -> Source:
     if step == "argument" and type(key) is int and key > 0:
-        return sources.get("arg", None, key)
+        return sources.get(Argument, None, key)
     if step == "keyword" and type(key) is str:
-        return sources.get("kwarg", None, key)
+        return sources.get(Keyword, None, key)
     if step == "object" and type(key) is int and (key == root or key in places):
-        return layer if key == root else sources.get("item", held, places[key])
+        return layer if key == root else sources.get(Item, held, places[key])
     raise LoadError(f"a path begins with {str(step)[:40]} {str(key)[:40]}")
 
 

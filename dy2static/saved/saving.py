@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import chainer
 
 from ..errors import SaveError, SaveWarning
+from ..heap.locations import caller_depth
 from ..options import DEFAULTS, switch
+from ..record.outcome import Outcome
 from ..runtime.collection import uncollected
-from ..world.locations import caller_depth
-from ..world.outcome import Outcome
 from . import files
-from .ahead import compiled
+from .aot import compiled
 from .layer import Missing
 from .loading import layer_of
 from .notation import ArraysOut
@@ -39,6 +39,7 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
 
     Raises `SaveError` for what cannot be put into a file: code of the user's that runs on the host, functions that stay whole,
     and objects of classes of the user's that are given in or back.  Where only training cannot be saved, there is a `SaveWarning`.
+    Raises `SignatureError` for a target that is none, and for an ``input_spec`` that does not fit it.
     """
     save_subject(Subject(target), path, input_spec, switch("native", native))
 

@@ -14,7 +14,8 @@ import chainer
 import numpy as np
 
 from ..errors import LoadError, SaveError
-from .notation import ArraysOut, entry, need, pair_of, value_in, value_out
+from ..record.documents import entry, need, pair_of
+from .notation import ArraysOut, value_in, value_out
 
 #: Values that have no identity to keep.
 ATOMS = (type(None), bool, int, float, str, np.generic, np.dtype, type(Ellipsis), slice, type(chainer.mixed16))

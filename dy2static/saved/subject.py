@@ -9,16 +9,19 @@ import chainer
 
 from .. import pipeline
 from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, normal, sharings, sizes_of, specs_of
-from ..capture.free_sizes import FreeSizes, SizeHistory
-from ..dispatch import positional
+from ..capture.dynamic_shapes import FreeSizes, SizeHistory
+from ..dispatch.dispatcher import positional
 from ..errors import Dy2StaticError, SaveError, SignatureError
+from ..heap.aborts import CaptureAborted
+from ..heap.global_state_guard import untouched_globals
+from ..heap.locations import error_location
 from ..input_spec import Axis, InputSpec, free_axes
 from ..ir.dims import SizeNeeded
+from ..record.guards import EqualsMatch
+from ..record.outcome import Outcome
+from ..record.paths import Item
+from ..record.writes import SetItem
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
-from ..world.aborts import CaptureAborted
-from ..world.locations import error_location
-from ..world.outcome import Outcome
-from ..world.untouched import untouched_globals
 from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
 from .successors import successor_of
 
@@ -93,7 +96,7 @@ class Subject:
         found: List[Outcome] = []
         described: List[List[Any]] = []
         if input_spec is None and self.static is not None:
-            found = [program.outcome for program in self.static.dispatcher.programs]
+            found = [program.recipe.outcome for program in self.static.dispatcher.programs]
             input_spec = self.static.dispatcher.options.input_spec or None
             if input_spec is None:
                 for outcome in found:
@@ -225,7 +228,7 @@ class TooSmall(SaveError):
 
 def _counted(outcome: Outcome) -> Set[Tuple]:
     """The paths of numbers that a call reads and writes: a program for each would be one too many."""
-    written = {(write.container.path(), write.key) for end in outcome.ends for write in end.writes if write.kind == "set"}
+    written = {(write.container.path(), write.key) for end in outcome.ends for write in end.writes if isinstance(write, SetItem)}
     return {guard.source.path() for guard in outcome.guards
-            if guard.test == "eq" and type(guard.expected) in (int, float) and guard.source.kind == "item"
+            if isinstance(guard, EqualsMatch) and type(guard.expected) in (int, float) and isinstance(guard.source, Item)
             and (guard.source.parent.path(), guard.source.key) in written}

@@ -1,4 +1,4 @@
-"""Models as they are after a call that was only captured: so that the calls that follow can be captured, too."""
+"""The state of a model after a call that was only captured, so that the calls that follow can be captured, too."""
 from __future__ import annotations
 
 import copy
@@ -8,11 +8,16 @@ import chainer
 import numpy as np
 
 from ..input_spec import Axis
-from ..ir.dims import Dim, evaluate_shape
+from ..ir.dims import Dim
 from ..ir.graph import Value
+from ..ir.shapes import evaluate_shape
 from ..ir.types import Scalar, Tensor
-from ..world.outcome import Build, Outcome, Write
-from ..world.sources import Source
+from ..record.builds import Build, FromValue, FromVariable, Number
+from ..record.guards import IdentityMatch, KeyAbsent
+from ..record.outcome import Outcome
+from ..record.paths import Argument, Attribute, InstanceDict, Item, Source
+from ..record.variables import EscapingVariable
+from ..record.writes import DeleteItem, SetItem, Write
 
 
 class Successor(NamedTuple):
@@ -32,7 +37,7 @@ def successor_of(outcome: Outcome, instance: Any, sizes: Mapping[str, int]) -> O
     made = _Successor(instance, sizes)
     try:
         for write in outcome.ends[0].writes:
-            if write.kind in ("set", "delete"):
+            if isinstance(write, (SetItem, DeleteItem)):
                 made.write(write)
     except (LookupError, AttributeError, TypeError):
         return None
@@ -41,13 +46,13 @@ def successor_of(outcome: Outcome, instance: Any, sizes: Mapping[str, int]) -> O
 
 def _changes_kind(outcome: Outcome) -> bool:
     """Whether a call writes where it has found None, or nothing, or an array of another shape."""
-    written = {(write.container, write.key): write.built for write in outcome.ends[0].writes if write.kind == "set"}
+    written = {(write.container, write.key): write.built for write in outcome.ends[0].writes if isinstance(write, SetItem)}
     for guard in outcome.guards:
-        if guard.test == "absent" and (guard.source, guard.expected) in written:
+        if isinstance(guard, KeyAbsent) and (guard.source, guard.expected) in written:
             return True
-        if guard.test == "is" and guard.expected is None and guard.source.kind == "item":
+        if isinstance(guard, IdentityMatch) and guard.expected is None and isinstance(guard.source, Item):
             built = written.get((guard.source.parent, guard.source.key))
-            if built is not None and built.kind in ("variable", "value"):
+            if isinstance(built, (FromVariable, FromValue)):
                 return True
     return False
 
@@ -62,55 +67,53 @@ class _Successor:
 
     def write(self, write: Write) -> None:
         """Do one write.  Raises LookupError, AttributeError or TypeError where that cannot be."""
-        container = self._at(write.container)
-        if write.built is not None and write.built.kind == "number":
+        container = self.at(write.container)
+        if isinstance(write.built, Number):
             return                                      # any number will do: it is an input
-        if write.kind == "delete":
+        if isinstance(write, DeleteItem):
             del container[write.key]
         else:
-            path = ("item", write.key) + write.container.path()
-            container[write.key] = self._built(write.built, path)       # type: ignore[arg-type]
+            path = (Item.word, write.key) + write.container.path()
+            container[write.key] = self.built(write.built, path)       # type: ignore[arg-type]
 
-    def _at(self, source: Source) -> Any:
-        if source.parent is None:
-            if (source.kind, source.key) != ("arg", 0):
-                raise LookupError(source.describe())    # closures and globals are not copied
+    def at(self, source: Source) -> Any:
+        """What the copy has at the end of a path.  Raises LookupError where that is not in it."""
+        if isinstance(source, Argument) and source.key == 0:
             return self.instance
-        parent = self._at(source.parent)
-        if source.kind == "dict":
-            return parent.__dict__
-        if source.kind == "item":
-            return parent[source.key]
-        if source.kind == "attr":
-            return getattr(parent, source.key)
-        raise LookupError(source.describe())
+        if not isinstance(source, (InstanceDict, Item, Attribute)):
+            raise LookupError(source.describe())        # closures and globals are not copied
+        return source.read(self.at(source.parent))
 
-    def _built(self, build: Build, path: Tuple) -> Any:
+    def built(self, build: Build, path: Tuple) -> Any:
+        """The object of a build, for this place in the model.  Raises LookupError where only a run can make it."""
         if id(build) not in self._made:
-            self._made[id(build)] = self._new(build, path)
+            self._made[id(build)] = build.evaluate(_Place(self, path))
         return self._made[id(build)]
 
-    def _new(self, build: Build, path: Tuple) -> Any:
-        parts = build.parts
-        if build.kind == "const":
-            return parts[0]
-        if build.kind == "source":
-            return self._at(parts[0])
-        if build.kind == "value":
-            return self._array(parts[0], path)
-        if build.kind == "variable":
-            return chainer.Variable(self._array(parts[0].value, path), requires_grad=parts[0].requires_grad)
-        if build.kind in ("tuple", "list"):
-            items = [self._built(part, ("item", k) + path) for k, part in enumerate(parts[1] if build.kind == "tuple" else parts)]
-            return items if build.kind == "list" else tuple(items) if parts[0] is tuple else parts[0]._make(items)
-        if build.kind == "dict" and all(key.kind == "const" for key, _ in parts):
-            return {key.parts[0]: self._built(part, ("item", key.parts[0]) + path) for key, part in parts}
-        raise LookupError(build.kind)
-
-    def _array(self, value: Value, path: Tuple) -> Any:
+    def array(self, value: Value, path: Tuple) -> Any:
+        """An array without contents, or a number."""
         if isinstance(value.type, Scalar):
             return value.dtype.type(0) if value.type.kind == "numpy" else value.dtype.type(0).item()
         if not isinstance(value.type, Tensor):
             raise LookupError(str(value.type))
         self.free |= {(path, axis) for axis, n in enumerate(value.shape) if isinstance(n, Dim)}
         return np.zeros(evaluate_shape(value.shape, self.sizes), value.dtype)
+
+
+class _Place(NamedTuple):
+    """A place in a model after a call, for the objects that builds make for it."""
+
+    successor: _Successor
+    path: Tuple
+
+    def at(self, source: Source) -> Any:
+        return self.successor.at(source)
+
+    def array(self, value: Value) -> Any:
+        return self.successor.array(value, self.path)
+
+    def variable(self, record: EscapingVariable) -> Any:
+        return chainer.Variable(self.array(record.value), requires_grad=record.requires_grad)
+
+    def part(self, build: Build, key: Any) -> Any:
+        return self.successor.built(build, (Item.word, key) + self.path)

@@ -13,10 +13,12 @@ _NUMBERS = {bool: "py_bool", int: "py_int", float: "py_float"}
 
 
 def name_at(names: Sequence[str], index: int) -> str:
+    """A variable by its number, for messages."""
     return f"`{names[index]}`" if index < len(names) else "a value"
 
 
 def describe(value: Any) -> str:
+    """A value, for messages: its type, or itself if it is short."""
     if type(value) is Undefined:
         return "unbound"
     if value is ABSENT:
@@ -29,10 +31,12 @@ def describe(value: Any) -> str:
 
 
 def number_kind(value: Any) -> Optional[str]:
+    """"py_bool", "py_int", "py_float" or "numpy" for a number, symbolic or not; None for anything else."""
     return value.kind if type(value) is SymbolicScalar else _NUMBERS.get(type(value))
 
 
 def is_truth(value: Any) -> bool:
+    """Whether a value is a bool: one of Python, or a symbolic one."""
     if type(value) is SymbolicArray:
         return value.is_scalar and value.dtype.kind == "b"
     return number_kind(value) == "py_bool"

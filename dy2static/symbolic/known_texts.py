@@ -4,6 +4,7 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Iterator, Tuple, Union
 
+from ..capture_context import CaptureContext
 from ..ir.graph import Value
 
 
@@ -16,16 +17,17 @@ class SymbolicText:
 
     __slots__ = ("capture", "text", "hint")
 
-    def __init__(self, capture: Any, text: str, hint: Union[str, bytes]):
+    def __init__(self, capture: CaptureContext, text: str, hint: Union[str, bytes]):
         self.capture, self.text, self.hint = capture, text, hint
 
     @property
     def value(self) -> Value:
         """The text in the graph."""
-        return self.capture.text_input(self.text)
+        return self.capture.inputs.text_value(self.text)
 
     @property
     def python_type(self) -> type:
+        """The type that Python code sees."""
         return type(self.hint)
 
     @property
@@ -34,17 +36,17 @@ class SymbolicText:
 
     def fix(self) -> Any:
         """The text itself, with a guard."""
-        self.capture.guard_expression(self.text, self.hint)
+        self.capture.expressions.guard(self.text, self.hint)
         return self.hint
 
     def __bool__(self) -> bool:
-        return self.capture.of_texts(bool, (self,))
+        return self.capture.texts.call(bool, (self,))
 
     def __len__(self) -> int:
-        return self.capture.of_texts(len, (self,)).fix()
+        return self.capture.texts.call(len, (self,)).fix()
 
     def __contains__(self, part: Any) -> bool:
-        return self.capture.of_texts(operator.contains, (self, part), pattern="({1} in {0})")
+        return self.capture.texts.call(operator.contains, (self, part), pattern="({1} in {0})")
 
     def __hash__(self) -> int:
         return hash(self.fix())
@@ -91,13 +93,13 @@ class TextMethod:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.__name__ == "join" and len(args) == 1:
             args = (tuple(args[0]),)
-        return self.owner.capture.of_texts(getattr(self.owner.python_type, self.__name__), (self.owner, *args), kwargs)
+        return self.owner.capture.texts.call(getattr(self.owner.python_type, self.__name__), (self.owner, *args), kwargs)
 
 
 def _operator(function: Callable, pattern: str, is_reflected: bool = False) -> Callable:
     def operation(self: SymbolicText, other: Any) -> Any:
         operands = (other, self) if is_reflected else (self, other)
-        return self.capture.of_texts(function, operands, pattern=pattern)
+        return self.capture.texts.call(function, operands, pattern=pattern)
     return operation
 
 
@@ -120,7 +122,7 @@ class TextKeyed(dict):
     To store it, give it back and hand it over, the keys need not be known.  Whoever reads it fixes them; it is not changed.
     """
 
-    def __init__(self, capture: Any, pairs: Tuple[Tuple[Any, Any], ...]):
+    def __init__(self, capture: CaptureContext, pairs: Tuple[Tuple[Any, Any], ...]):
         super().__init__()
         self.capture, self.pairs, self.is_read = capture, pairs, False
 

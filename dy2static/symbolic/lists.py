@@ -6,18 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-import chainer
-import chainer.functions as F
-
-from ..ir.dims import Dim
+from ..capture_context import CaptureContext
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType
-from ..ir.types import Tensor, Type, python_scalar
-from ..world.shadows import ShadowList
+from ..ir.types import Type, python_scalar
 from .kinds import describe, number_kind
-from .known_texts import SymbolicText
-from .rows import PARTING, Parts, Rows
+from .sequences import Parts
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -28,7 +23,7 @@ class Items:
     differ in that.  origins: Variables made in the function that are in the list.  is_new: there are no others.
     """
 
-    def __init__(self, capture: Any, value: Value, kind: str, requires_grad: bool = False, connected: bool = False,
+    def __init__(self, capture: CaptureContext, value: Value, kind: str, requires_grad: bool = False, connected: bool = False,
                  uncertain: bool = False, origins: Optional[Dict[int, Any]] = None, is_new: bool = True):
         self.capture, self.value, self.kind = capture, value, kind
         self.requires_grad, self.connected, self.uncertain = requires_grad, connected, uncertain
@@ -37,6 +32,7 @@ class Items:
 
     @property
     def elem(self) -> Type:
+        """The type of one item."""
         return self.value.type.elem
 
     def replaced(self, value: Value, **changes: Any) -> "Items":
@@ -56,6 +52,7 @@ class Items:
 
     @property
     def length(self) -> SymbolicScalar:
+        """The number of items, a number of the graph."""
         return self.capture.wrap(self.capture.builder.add(OPS["list_len"], (self.value,), {}, name="length")[0])
 
     def item(self, index: Any) -> Any:
@@ -66,7 +63,7 @@ class Items:
         if self.kind == "variable" and not self.is_new:
             capture.abort("a Variable is read from a list that also holds Variables from elsewhere, and whose length depends "
                           "on array values", because=self)
-        capture.store_writes()
+        capture.effects.store_writes()
         value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), {}, name="item")
         return self.wrapped(value)
 
@@ -99,7 +96,7 @@ class Contents:
         return type(other) is Contents and len(self.items) == len(other.items) and \
             all(a is b for a, b in zip(self.items, other.items))
 
-    def as_items(self, capture: Any, like: Items) -> Items:
+    def as_items(self, capture: CaptureContext, like: Items) -> Items:
         """The contents as a value of the graph; its nodes go to the current builder."""
         found = self.symbolic
         if found is None:
@@ -124,10 +121,11 @@ class Single(Items):
 
     @property
     def elem(self) -> Type:
+        """The type of the item."""
         return self.value.type
 
 
-def describe_item(capture: Any, item: Any) -> Single:
+def describe_item(capture: CaptureContext, item: Any) -> Single:
     """One object as an item of a list."""
     kind = number_kind(item)
     if kind is not None:
@@ -142,14 +140,14 @@ def describe_item(capture: Any, item: Any) -> Single:
                   bool(item.__dict__.get("uncertain")), choices.origins((item,), depth), is_new)
 
 
-def number_value(capture: Any, number: Any) -> Value:
+def number_value(capture: CaptureContext, number: Any) -> Value:
     """A number as a value of the graph."""
     if type(number) is SymbolicScalar:
         return number.value
     return capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0]
 
 
-def refuse_mixed(capture: Any, items: Items, other: Items) -> None:
+def refuse_mixed(capture: CaptureContext, items: Items, other: Items) -> None:
     """Stop: a list of the graph holds items of one type."""
     capture.abort(f"a list whose length depends on array values holds {items.kind} {items.elem} and {other.kind} {other.elem}",
                   because=items)
@@ -158,7 +156,7 @@ def refuse_mixed(capture: Any, items: Items, other: Items) -> None:
 class StagedList(list):
     """A list made by converted code: a list, until a decision on array values makes its length unknown."""
 
-    def __init__(self, capture: Any, items: Iterable[Any]):
+    def __init__(self, capture: CaptureContext, items: Iterable[Any]):
         super().__init__(items)
         self.capture = capture
 
@@ -216,7 +214,7 @@ class StagedList(list):
             return list.pop(self, *index)
         if index and index != (-1,):
             self._refuse("popped from anywhere but the end")
-        self.capture.store_writes()
+        self.capture.effects.store_writes()
         value, = self.capture.builder.add(OPS["list_pop"], (items.value,), {}, name="items")
         self.hold(items.replaced(value))
         return items.item(-1)
@@ -277,104 +275,13 @@ def truth_of(value: Any) -> Any:
     return value if items is None else items.length > 0
 
 
-# What functions make of a list of unknown length -----------------------------------------------------------------
-
-
-def length(calls: Any, function: Callable, value: Any) -> Any:
-    """``len``."""
-    items = symbolic_items(value)
-    if items is not None:
-        return items.length
-    if isinstance(value, Parts):
-        return value.array.shape[value.axis] if type(value) is Rows else calls.capture.numpy_call(max, (value.length, 0), {})
-    if isinstance(value, (SymbolicVariable, SymbolicArray)) and value.shape and isinstance(value.shape[0], Dim):
-        return value.shape[0]
-    if type(value) is SymbolicText:
-        return calls.capture.of_texts(function, (value,))
-    return value.length() if type(value) is ShadowList else function(value)
-
-
-def stack(calls: Any, function: Callable, xs: Any, axis: int = 0) -> Any:
-    """``F.stack``."""
-    items = symbolic_items(xs)
-    return calls.native(function)(xs, axis) if items is None else _joined(items, axis, function, False)
-
-
-def concat(calls: Any, function: Callable, xs: Any, axis: int = 1) -> Any:
-    """``F.concat``."""
-    items = symbolic_items(xs)
-    return calls.native(function)(xs, axis=axis) if items is None else _joined(items, axis, function, True)
-
-
-def _joined(items: Items, axis: Any, function: Callable, along: bool) -> Any:
-    """The items along a new axis, or along one that they have."""
-    capture = items.capture
-    elem = items.elem
-    ndim = elem.ndim if isinstance(elem, Tensor) and items.kind in ("variable", "array") else -1
-    if type(axis) is not int or not -ndim - (not along) <= axis < ndim + (not along) or items.uncertain:
-        capture.abort(f"{function.__name__} of a list whose length depends on array values", because=items)
-    axis %= ndim + (not along)
-    value = stacked(items, axis, function)
-    if along:
-        shape = list(elem.shape)
-        shape[axis] = value.shape[axis] * elem.shape[axis]
-        value = OPS["reshape"](value, shape=tuple(shape))
-    connected = items.requires_grad and bool(chainer.config.enable_backprop)
-    return capture._result(value, [], items.requires_grad, connected)
-
-
-def stacked(items: Items, axis: int, function: Callable) -> Value:
-    """All items as one array; what the symbol in its shape means is known from there on."""
-    capture = items.capture
-    if capture.staging.in_loop:
-        capture.abort("a list whose length depends on array values is made an array inside a loop on array values")
-    capture.store_writes()
-    extent = _extent(capture.builder, items.value)
-    capture.event("staged", function.__name__)
-    value, = capture.builder.add(OPS["list_stack"], (items.value,), {
-        "axis": axis, "extent": extent, "refuse": EmptyCall(function)}, name="stacked")
-    return value
-
-
-def _extent(builder: Any, items: Value) -> Dim:
-    """The symbol for the length of a list: that of an earlier array of it, or the next; the same in every capture."""
-    count = 0
-    while builder is not None:
-        for node in builder.nodes:
-            if node.op.name == "list_stack" and node.inputs[0] is items:
-                return node.attrs["extent"]
-            count += sum(inner.op.name == "list_stack" for inner in node.walk())
-        builder = builder.outer
-    return Dim(f"length_{count}")
-
-
-class EmptyCall:
-    """Calls a function of lists on an empty one: it raises what it raises."""
-
-    def __init__(self, function: Callable):
-        self.function = function
-
-    def __call__(self) -> None:
-        self.function([])
-
-    def __eq__(self, other: Any) -> bool:
-        return type(other) is EmptyCall and self.function is other.function
-
-    def __hash__(self) -> int:
-        return hash(self.function)
-
-
-#: What is called in place of functions that get a list: ``handler(calls, function, *args)``.
-FUNCTIONS: Dict[Any, Callable] = {F.stack: stack, F.concat: concat, **PARTING}
-
-
 # Joins and loops --------------------------------------------------------------------------------------------------
 
 
 class ListSlot:
     """A list that a loop carries.  like: what its items are."""
 
-    def __init__(self, capture: Any, initial: Contents, name: str, flags: Tuple[bool, bool, Dict], after: Any):
+    def __init__(self, capture: CaptureContext, initial: Contents, name: str, flags: Tuple[bool, bool, Dict], after: Any):
         self.capture, self.initial, self.before, self.name = capture, initial, initial, name
         self.requires_grad, self.connected = flags[:2]
         self.like = kind_of(capture, (initial, after))
@@ -399,7 +306,7 @@ class ListSlot:
 class GrownSlot(ListSlot):
     """A name, or another place, of a list that a loop replaces with one of another length."""
 
-    def __init__(self, capture: Any, initial: list, name: str, flags: Tuple[bool, bool, Dict], after: list):
+    def __init__(self, capture: CaptureContext, initial: list, name: str, flags: Tuple[bool, bool, Dict], after: list):
         super().__init__(capture, Contents(list.copy(initial)), name, flags, Contents(list.copy(after)))
         self.initial = initial          # type: ignore[assignment]
 
@@ -421,7 +328,7 @@ def is_list(item: Any) -> bool:
     return type(item) in (list, StagedList)
 
 
-def kind_of(capture: Any, sides: Sequence[Any]) -> Items:
+def kind_of(capture: CaptureContext, sides: Sequence[Any]) -> Items:
     """What the items of these lists are, all taken together."""
     found: Optional[Items] = None
     for side in sides:

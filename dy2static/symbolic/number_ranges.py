@@ -16,8 +16,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ..ir.types import Scalar, Tensor, type_of
-from ..lowering.host import fill
-from .stand_ins import Method, flatten, stand_in
+from ..library_facts.by_name import known_as
+from ..library_facts.python import IN_PLACE, symbols
+from ..runtime.host_calls import Method, fill, flatten
+from .abstract_eval import stand_in
 
 #: Where the classes of ints begin; the last end is beyond all of NumPy's.
 _INTS = (-2 ** 63, -2 ** 31, -2 ** 15, -2 ** 7, 0, 2 ** 7, 2 ** 8, 2 ** 15, 2 ** 16, 2 ** 31, 2 ** 32, 2 ** 63, 2 ** 64)
@@ -62,10 +64,12 @@ class NumberLike:
 
     @property
     def dtype(self) -> np.dtype:
+        """The dtype of the number."""
         return self.type.dtype
 
     @property
     def shape(self) -> Tuple[Any, ...]:
+        """The sizes of its axes."""
         return self.type.shape
 
     def stand_in(self, filling: int, place: int) -> Any:
@@ -120,31 +124,9 @@ def _typed(type_: Any, number: Any) -> Any:
 
 # Which calls ----------------------------------------------------------------------------------------------------------
 
-_OPERATORS = frozenset((
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.lshift,
-    operator.rshift, operator.and_, operator.or_, operator.xor, operator.lt, operator.le, operator.gt, operator.ge, operator.eq,
-    operator.ne, operator.matmul, divmod))
-_IN_PLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul,
-             operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
-             operator.ipow: operator.pow, operator.ilshift: operator.lshift, operator.irshift: operator.rshift,
-             operator.iand: operator.and_, operator.ior: operator.or_, operator.ixor: operator.xor}
+_OPERATORS = frozenset((*symbols("binary", "comparison"), divmod))
 
-#: Functions and methods that make as much of arrays with one element as of others, and take numbers for what is in arrays.
-_OF_CONTENTS = frozenset("""
-    where clip full_like array asarray asanyarray ascontiguousarray concatenate stack hstack vstack dstack column_stack append
-    insert dot inner outer matmul sum prod max min amax amin nansum nanmax nanmin any all nan_to_num select isclose allclose
-    reduce accumulate fill copyto itemset cross kron vdot array_equal isin
-    """.split())
-
-#: Those that take numbers for sizes, places and the like only, or give floats in any case.
-_OF_SIZES = frozenset("""
-    arange zeros ones empty zeros_like ones_like empty_like eye identity tri linspace logspace geomspace repeat tile reshape
-    broadcast_to getitem roll resize expand_dims squeeze split array_split hsplit vsplit dsplit take diag diagflat diagonal
-    tril triu trace rot90 swapaxes moveaxis rollaxis transpose argpartition partition pad delete indices unravel_index
-    ravel_multi_index len size shape argsort sort argmax argmin cumsum cumprod mean std var median round around item squeeze
-    unstack flip fliplr flipud contains diff vander one_hot choose percentile quantile take_along_axis astype copy ravel
-    flatten percentile histogram bincount digitize searchsorted interp norm tensordot einsum ldexp
-    """.split())
+_OF_CONTENTS, _OF_SIZES = known_as("contents"), known_as("sizes")
 
 
 def _is_of_contents(function: Any) -> bool:
@@ -169,9 +151,9 @@ class _Trial:
             args = ((1,), *args[1:])
         self.function, self.args, self.kwargs = function, args, kwargs
         inner = getattr(function, "function", function) if self.write else function     # of ``out=``
-        self.computes = _IN_PLACE.get(inner, inner) if self.write else inner
+        self.computes = IN_PLACE.get(inner, inner) if self.write else inner
         name = getattr(inner, "__name__", "")
-        self.is_known = self.write and (inner is operator.setitem or inner in _IN_PLACE) or _is_of_contents(inner) or \
+        self.is_known = self.write and (inner is operator.setitem or inner in IN_PLACE) or _is_of_contents(inner) or \
             (name in _OF_CONTENTS or name == "full") and (isinstance(inner, Method) or _is_of_numpy(inner))
         self.is_of_sizes = name in _OF_SIZES or not (self.write or isinstance(inner, (Method, np.ufunc)) or _is_of_numpy(inner))
 
@@ -329,4 +311,4 @@ def _wide(trial: _Trial, values: Sequence[Any]) -> Optional[np.dtype]:
     return None if dtype is None or dtype == np.result_type(*[x.dtype for x in arrays]) else dtype
 
 
-_COMPARING = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+_COMPARING = frozenset((*(f.__name__ for f in symbols("comparison")), *known_as("compares")))

@@ -10,8 +10,8 @@ import chainer
 import numpy as np
 
 from ..ir.types import type_of
-from ..lowering.observed import look
 from ..runtime.hooks import stage
+from ..runtime.observed import look
 from .patches import patched
 from .values import SymbolicArray, SymbolicVariable
 
@@ -33,8 +33,11 @@ class Observer:
 
 
 class Watch:
-    """A profile function that takes down (code, position in the call, types of arrays it gets, plain values it gets) → kind of
-    the result, and whether the Variables it got are as they were."""
+    """A profile function that records what calls of some functions give.
+
+    For (code, position in the call, types of its arrays, its plain values) it records the kind of the result, and whether the
+    Variables that the call got are as they were.
+    """
 
     def __init__(self, found: Dict[Tuple, Any], codes: Sequence[types.CodeType]):
         self.found, self.codes = found, {id(code): code for code in codes}

@@ -12,8 +12,9 @@ import numpy as np
 from chainer.configuration import GlobalConfig, LocalConfig, _ConfigContext
 from chainer.variable import Variable
 
+from ..capture_context import CaptureContext
 from ..runtime.hooks import stage
-from ..world.settings import SETTINGS
+from ..runtime.settings import SETTINGS
 from .values import SymbolicArray, SymbolicParameter, SymbolicVariable
 
 _lock = threading.Lock()
@@ -29,7 +30,7 @@ def _symbolic_apply(node: chainer.FunctionNode, inputs: Tuple[Any, ...]) -> Tupl
     """``FunctionNode.apply`` on a capturing thread: always the capture's, also when all operands are real."""
     capture = stage.capture
     if capture is not None:
-        return capture.apply(node, inputs)
+        return capture.chainer.apply(node, inputs)
     observer = stage.observer
     return _apply(node, inputs) if observer is None else observer.apply(_apply, node, inputs)
 
@@ -45,7 +46,7 @@ def _symbolic_init(variable: Variable, data: Any, device: Any, name: Any, grad: 
         capture.abort("a Variable is made with a gradient or of a NumPy scalar")
     kind = SymbolicParameter if isinstance(variable, chainer.Parameter) else SymbolicVariable
     object.__setattr__(variable, "__class__", kind)
-    kind.__init__(variable, capture, capture.new_variable(data, requires_grad), requires_grad)
+    kind.__init__(variable, capture, capture.chainer.new_variable(data, requires_grad), requires_grad)
 
 
 def _symbolic_local(config: LocalConfig, name: str) -> Any:
@@ -89,7 +90,7 @@ def _symbolic_force_array(x: Any, dtype: Any = None) -> Any:
     capture = stage.capture
     if capture is None or type(x) is not SymbolicArray or not x.is_scalar:
         return _force_array(x, dtype)
-    return capture.numpy_call(np.array, (x,) if dtype is None else (x, dtype), {})
+    return capture.numpy.call(np.array, (x,) if dtype is None else (x, dtype), {})
 
 
 def _symbolic_size_of_shape(shape: Any) -> Any:
@@ -146,7 +147,7 @@ def suspended() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def capturing(capture: Any) -> Iterator[None]:
+def capturing(capture: CaptureContext) -> Iterator[None]:
     """``capture`` is what runs on this thread inside the block, with Chainer patched."""
     with patched():
         saved, stage.capture = stage.capture, capture

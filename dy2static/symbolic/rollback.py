@@ -9,9 +9,11 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import chainer
 
-from ..world.own_collections import OwnItems
-from ..world.shadows import ShadowBase, ShadowDict, ShadowList, ShadowSet, Unread
-from ..world.trust import is_library_class
+from ..capture_context import CaptureContext
+from ..heap.object_shadows import ShadowBase
+from ..heap.own_collections import OwnItems
+from ..heap.ownership import is_library_class
+from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, Unread
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
 from .values import Maybe, is_symbolic
@@ -48,15 +50,15 @@ class Snapshot:
     roots: the local values and functions of the block.
     """
 
-    def __init__(self, capture: Any, roots: Iterable[Any]):
+    def __init__(self, capture: CaptureContext, roots: Iterable[Any]):
         self.capture = capture
         self.kept: Dict[int, Kept] = {}
         self.fixed: Dict[int, Tuple[Any, List[Any]]] = {}
-        self.cells = [(cell, cell.before) for cell in capture.shadow_cells()]
-        self.own_items = [(items, items.before) for items in capture.world.containers if type(items) is OwnItems]
+        self.cells = [(cell, cell.before) for cell in capture.functions.shadow_cells()]
+        self.own_items = [(items, items.before) for items in capture.heap.containers if type(items) is OwnItems]
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
-        self._reach([*roots, *capture.world.containers, *[cell.shadow for cell, _ in self.cells]])
+        self._reach([*roots, *capture.heap.containers, *[cell.shadow for cell, _ in self.cells]])
 
     def holds(self, item: Any) -> bool:
         """Whether a container was there before the block."""
@@ -105,11 +107,11 @@ class Snapshot:
                 item.before = item.originals + (kept.loaded[len(item.originals):] if kept else [])
             elif isinstance(item, ShadowSet):
                 item.before = set(kept.loaded if kept else item.real)
-        for cell in self.capture.shadow_cells():
+        for cell in self.capture.functions.shadow_cells():
             cell.before = cell.initial
         for cell, before in self.cells:
             cell.before = before
-        for items in self.capture.world.containers:
+        for items in self.capture.heap.containers:
             if type(items) is OwnItems:
                 items.before = items.original
         for items, before in self.own_items:
@@ -167,12 +169,12 @@ class Snapshot:
     def _bases(self) -> Dict[int, Tuple[Any, Any]]:
         """Every container with its contents at the time of the snapshot, what was only read since included."""
         found = {key: (kept.item, self._base(kept)) for key, kept in self.kept.items()}
-        for item in self.capture.world.containers:
+        for item in self.capture.heap.containers:
             if type(item) is OwnItems:
                 found.setdefault(id(item.shadow), (item.shadow, item.original))
             else:
                 found.setdefault(id(item), (item, _initial(item)))
-        for cell in self.capture.shadow_cells():
+        for cell in self.capture.functions.shadow_cells():
             found.setdefault(id(cell.shadow), (cell.shadow, cell.initial))
         found.update({key: (memory, contents) for key, (memory, contents, _) in self.memories.items()})
         for memory in self.capture.array_writes.memories:

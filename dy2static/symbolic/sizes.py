@@ -6,22 +6,27 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 import numpy as np
 
-from ..ir.dims import FREE, Dim, SizeNeeded, at_least, equal, evaluate, evaluate_shape, less
+from ..capture_context import CaptureContext
+from ..ir.dims import FREE, Dim, SizeNeeded, at_least, equal, evaluate, less
 from ..ir.op import OPS
+from ..ir.shapes import evaluate_shape
 from ..ir.types import Dynamic, Scalar, Tensor
-from .following import follows, result_of
+from .shape_propagation import follows, result_of
 
 
 class Size(Dim):
-    """A size in the shape of a symbolic array.  Sums and products with ints are sizes again; anything else is a number
-    of the graph, and where Python needs the number itself, the capture stops."""
+    """A size in the shape of a symbolic array.
+
+    Sums and products with ints are sizes again; anything else is a number of the graph, and where Python needs the number itself,
+    the capture stops.
+    """
 
     __slots__ = ("capture",)
 
     #: Numbers of NumPy leave arithmetic to the size.
     __array_ufunc__ = None
 
-    def __init__(self, capture: Any, size: Dim):
+    def __init__(self, capture: CaptureContext, size: Dim):
         self.capture = capture
         self._set(size._terms)
 
@@ -101,7 +106,7 @@ class Shape(tuple):
 _TRUTHS = (bool, np.bool_)
 
 
-def sizes(capture: Any, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
+def sizes(capture: CaptureContext, shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """A shape with `Size` for what is not known."""
     if not any(isinstance(n, Dim) for n in shape):
         return shape
@@ -171,7 +176,7 @@ def bound(item: Any, bindings: Dict[str, int]) -> Any:
     return item
 
 
-def check_types(capture: Any, node: Any, types: Sequence[Any], typed: Callable[[Any], Any]) -> None:
+def check_types(capture: CaptureContext, node: Any, types: Sequence[Any], typed: Callable[[Any], Any]) -> None:
     """Let Chainer check the types of operands of a function node.
 
     Where sizes are not known, it must be content with whatever they are tried with.
@@ -210,19 +215,14 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
     structure, first = tried[0][0]
     if exact is not None:
         return structure, (exact,), ()
+    free = [symbol for name in symbols for symbol in names.get(name, Dim(name)).symbols if symbol.startswith(FREE)]
     leaves, extents = [], []
     for i, leaf in enumerate(first):
-        if isinstance(leaf, Dynamic):
-            raise ValueError("the result is an object")
         each = [[leaves[i] for _, leaves in found] for found in tried]
-        if any(type(t) is not type(leaf) or t.dtype != leaf.dtype for found in each for t in found) or \
-                isinstance(leaf, Tensor) and any(t.ndim != leaf.ndim for found in each for t in found) or \
-                isinstance(leaf, Scalar) and any(t != leaf for found in each for t in found):
-            raise ValueError("the type of the result depends on contents, or on a size that is not known")
+        _check_alike(leaf, [t for found in each for t in found])
         if not isinstance(leaf, Tensor):
             leaves.append(leaf)
             continue
-        free = [symbol for name in symbols for symbol in names.get(name, Dim(name)).symbols if symbol.startswith(FREE)]
         if leaf.ndim and free and not follows(function, new.name, template, [t for t in types if isinstance(t, Dim)]):
             raise SizeNeeded(f"the shape of what numpy {new.name} gives", sum(map(Dim, free)))
         shape: List[Any] = []
@@ -235,6 +235,16 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
             shape.append(size)
         leaves.append(Tensor(tuple(shape), leaf.dtype))
     return structure, tuple(leaves), tuple(extents)
+
+
+def _check_alike(leaf: Any, found: Sequence[Any]) -> None:
+    """Raise ValueError where trials gave results of several types, whatever their sizes."""
+    if isinstance(leaf, Dynamic):
+        raise ValueError("the result is an object")
+    if any(type(t) is not type(leaf) or t.dtype != leaf.dtype for t in found) or \
+            isinstance(leaf, Tensor) and any(t.ndim != leaf.ndim for t in found) or \
+            isinstance(leaf, Scalar) and any(t != leaf for t in found):
+        raise ValueError("the type of the result depends on contents, or on a size that is not known")
 
 
 def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]]) -> Optional[Tuple[Any, ...]]:

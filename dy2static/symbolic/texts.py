@@ -4,20 +4,14 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Dict, Tuple
 
+from ..capture_context import CaptureContext
 from ..ir.types import Dynamic
+from ..runtime.functions import format_value, join
+from .host_objects import SymbolicObject
 from .known_texts import SymbolicText, TextKeyed, is_expression
-from .values import SymbolicArray, SymbolicObject, SymbolicScalar, SymbolicVariable, is_symbolic
+from .values import SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 
 _TEXT = (Dynamic(),)
-_CONVERSIONS = {"r": repr, "s": str, "a": ascii}
-
-
-def _format(value: Any, spec: str, conversion: str) -> str:
-    return format(_CONVERSIONS[conversion](value) if conversion else value, spec)
-
-
-def _join(*parts: str) -> str:
-    return "".join(parts)
 
 
 def is_unknown_error(value: Any) -> bool:
@@ -25,7 +19,7 @@ def is_unknown_error(value: Any) -> bool:
     return isinstance(value, Exception) and any(is_symbolic(part) for part in value.args)
 
 
-def _is_unknown(capture: Any, value: Any) -> bool:
+def _is_unknown(capture: CaptureContext, value: Any) -> bool:
     """Whether the text of a value is known at run time only."""
     if type(value) is SymbolicScalar:
         return value.text is None
@@ -33,34 +27,34 @@ def _is_unknown(capture: Any, value: Any) -> bool:
         isinstance(value, SymbolicVariable) or is_unknown_error(value)
 
 
-def format_(capture: Any, value: Any, spec: str = "", conversion: str = "") -> Any:
+def format_(capture: CaptureContext, value: Any, spec: str = "", conversion: str = "") -> Any:
     """``f"{value!conversion:spec}"``."""
     if type(value) is SymbolicText and not spec and conversion in ("", "s"):
         return value
     if is_expression(value) and (type(spec) is str or is_expression(spec)):
-        return capture.of_texts(_format, (value, spec, conversion))
+        return capture.texts.call(format_value, (value, spec, conversion))
     if not _is_unknown(capture, value):
         return NotImplemented
-    return capture.host_call(_format, (value, spec, conversion), {}, _TEXT, name="format")
+    return capture.host.call(format_value, (value, spec, conversion), {}, _TEXT, name="format")
 
 
-def fstring(capture: Any, *parts: Any) -> Any:
+def fstring(capture: CaptureContext, *parts: Any) -> Any:
     """The parts of an f-string as one text."""
     if not any(_is_unknown(capture, part) for part in parts):
-        return capture.of_texts(_join, parts) if any(map(is_expression, parts)) else NotImplemented
-    return capture.host_call(_join, parts, {}, _TEXT, name="fstring")
+        return capture.texts.call(join, parts) if any(map(is_expression, parts)) else NotImplemented
+    return capture.host.call(join, parts, {}, _TEXT, name="fstring")
 
 
-def percent(capture: Any, template: str, values: Any) -> Any:
+def percent(capture: CaptureContext, template: str, values: Any) -> Any:
     """``template % values``."""
     given: Tuple = values if type(values) is tuple else (values,)
     if not any(_is_unknown(capture, value) for value in given):
-        return capture.of_texts(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \
+        return capture.texts.call(operator.mod, (template, values), pattern="({} % {})") if any(map(is_expression, given)) \
             else NotImplemented
-    return capture.host_call(operator.mod, (template, values), {}, _TEXT, name="percent")
+    return capture.host.call(operator.mod, (template, values), {}, _TEXT, name="percent")
 
 
-def dict_(capture: Any, *pairs: Tuple[Any, Any]) -> Any:
+def dict_(capture: CaptureContext, *pairs: Tuple[Any, Any]) -> Any:
     """A dict with keys some of which are expressions that give a text."""
     constant = [key for key, _ in pairs if type(key) is not SymbolicText]
     if not all(type(key) in (str, bytes, int, float, bool, type(None)) for key in constant) or len(set(constant)) < len(constant):

@@ -11,18 +11,18 @@ from typing import Any, Callable, Iterator, Optional, Tuple
 import chainer
 import numpy as np
 
+from ..capture_context import CaptureContext
 from ..ir.graph import Value
-from ..ir.types import Scalar, Tensor
+from ..ir.types import PYTHON_TYPES, Scalar, Tensor
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.table import named
+from .host_objects import SymbolicObject
 from .known_texts import SymbolicText
+from .operators import give_array_operators, give_number_operators
 from .sizes import Size, sizes
 
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and_", "or_", "xor")
-_COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
-_UNARY = ("neg", "pos", "abs", "invert")
-
-#: ndarray methods that write into the array; everything else goes through `Capture.numpy_call`.
-_WRITING = frozenset(("itemset", "resize", "setfield", "setflags", "byteswap"))
-_UNREADABLE = frozenset(("ctypes", "base", "flags", "strides", "data", "flat", "__array_interface__", "__array_struct__"))
+#: ndarray methods that write into the array; everything else goes through `NumPyCalls.call`.
+_WRITING, _UNREADABLE = named("changes", numpy_facts.METHODS), named("hidden", numpy_facts.ATTRIBUTES)
 
 
 def is_symbolic(value: Any) -> bool:
@@ -44,7 +44,7 @@ class SymbolicArray:
     __array_priority__ = 150
     __hash__ = None
 
-    def __init__(self, capture: Any, value: Value):
+    def __init__(self, capture: CaptureContext, value: Value):
         self.capture, self._value = capture, value
         self.memory = self.steps = self.seen = self.where = self.shared = self.choice = None
 
@@ -62,6 +62,7 @@ class SymbolicArray:
 
     @property
     def type(self) -> Any:
+        """The `Tensor` type of the array."""
         return self._value.type
 
     @property
@@ -108,16 +109,16 @@ class SymbolicArray:
         return iter([self[i] for i in range(self.shape[0])])
 
     def __getitem__(self, key: Any) -> Any:
-        return self.capture.numpy_call(operator.getitem, (self, key), {})
+        return self.capture.numpy.call(operator.getitem, (self, key), {})
 
     def __round__(self, *digits: Any) -> Any:
-        return self.capture.numpy_call(round, (self, *digits), {})
+        return self.capture.numpy.call(round, (self, *digits), {})
 
     def __divmod__(self, other: Any) -> Any:
-        return self.capture.numpy_call(divmod, (self, other), {})
+        return self.capture.numpy.call(divmod, (self, other), {})
 
     def __rdivmod__(self, other: Any) -> Any:
-        return self.capture.numpy_call(divmod, (other, self), {})
+        return self.capture.numpy.call(divmod, (other, self), {})
 
     def __setitem__(self, key: Any, item: Any) -> None:
         self.capture.array_writes.write(self, operator.setitem, (key, item), {})
@@ -131,15 +132,15 @@ class SymbolicArray:
             return ArrayMethod(self, name)
         if name == "real" and not self.is_scalar:
             return self                                 # NumPy, too, gives the array itself
-        return self.capture.numpy_call(("attribute", name), (self,), {})
+        return self.capture.numpy.call(("attribute", name), (self,), {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, chainer.Variable) for x in inputs):
             return NotImplemented
-        return self.capture.numpy_call(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
+        return self.capture.numpy.call(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(self, function: Callable, types: Any, args: Any, kwargs: Any) -> Any:
-        return self.capture.numpy_call(function, args, kwargs)
+        return self.capture.numpy.call(function, args, kwargs)
 
     def contents(self) -> Any:
         """What the array holds, where that is static; stops the capture otherwise."""
@@ -170,7 +171,7 @@ class ArrayMethod:
         self.owner, self.__name__ = owner, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.owner.capture.numpy_call(("method", self.__name__), (self.owner,) + args, kwargs)
+        return self.owner.capture.numpy.call(("method", self.__name__), (self.owner,) + args, kwargs)
 
 
 class SymbolicScalar:
@@ -183,7 +184,8 @@ class SymbolicScalar:
     __slots__ = ("capture", "kind", "text", "hint", "_value")
     __array_ufunc__ = None                              # NumPy scalars leave operators to this class
 
-    def __init__(self, capture: Any, kind: str, text: Optional[str] = None, hint: Any = None, value: Optional[Value] = None):
+    def __init__(self, capture: CaptureContext, kind: str, text: Optional[str] = None, hint: Any = None,
+                 value: Optional[Value] = None):
         self.capture, self.kind, self.text, self.hint, self._value = capture, kind, text, hint, value
 
     @property
@@ -196,12 +198,13 @@ class SymbolicScalar:
     def truth(self) -> Value:
         """What in the graph has the truth of the number, and is the number in most cases: see `Staging.truths`."""
         if self._value is None:
-            self._value = self.capture.number_input(self.text, self.kind, self.hint)
+            self._value = self.capture.inputs.number_value(self.text, self.kind, self.hint)
         return self._value
 
     @property
     def python_type(self) -> type:
-        return {"py_int": int, "py_float": float, "py_bool": bool}[self.kind]
+        """The type that Python code sees."""
+        return PYTHON_TYPES[self.kind]
 
     @property
     def __class__(self) -> type:
@@ -212,7 +215,7 @@ class SymbolicScalar:
         if self.text is None:
             self.capture.staging.need_exact(self)
             return self.capture.one_of_few(self)
-        self.capture.guard_expression(self.text, self.hint)
+        self.capture.expressions.guard(self.text, self.hint)
         return self.hint
 
     def __bool__(self) -> bool:
@@ -228,7 +231,7 @@ class SymbolicScalar:
         return float(self.fix())
 
     def __round__(self, *digits: Any) -> Any:
-        return round(self.fix(), *digits) if self.text is not None else self.capture.numpy_call(round, (self, *digits), {})
+        return round(self.fix(), *digits) if self.text is not None else self.capture.numpy.call(round, (self, *digits), {})
 
     def __hash__(self) -> int:
         if self.text is None:                           # as a key, it must be the number itself
@@ -251,7 +254,7 @@ class SymbolicScalar:
             return getattr(self.fix(), name)
         if callable(getattr(self.python_type, name)):
             return ArrayMethod(self, name)
-        return self.capture.numpy_call(("attribute", name), (self,), {})
+        return self.capture.numpy.call(("attribute", name), (self,), {})
 
 
 class Maybe:
@@ -263,77 +266,10 @@ class Maybe:
         self.value, self.bound, self.name = value, bound, name
 
 
-class SymbolicObject:
-    """Any other object: usable only by what runs on the host, at every call.
-
-    real: the object in the call that is being captured; `Missing` for results of host calls.
-    """
-
-    __slots__ = ("capture", "value", "real")
-    Missing = object()
-
-    def __init__(self, capture: Any, value: Value, real: Any = Missing):
-        self.capture, self.value, self.real = capture, value, real
-
-    @property
-    def __class__(self) -> type:
-        return SymbolicObject if self.real is SymbolicObject.Missing else type(self.real)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return BoundHostMethod(self, name)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = "result" if self.real is SymbolicObject.Missing else type(self.real).__name__
-        return self.capture.host_call(self, args, kwargs, name=name)
-
-    def _contents(self, *_: Any) -> Any:
-        self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only", of_host=True)
-
-    def describe(self) -> str:
-        """What it is, for messages."""
-        if self.real is SymbolicObject.Missing:
-            return "the result of a call that is not compiled"
-        return f"an object of type {type(self.real).__name__}"
-
-    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
-    __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __enter__ = __exit__ = __hash__ = _contents
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
-    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
-
-
-class BoundHostMethod:
-    """A method of a `SymbolicObject`: calling it is a host call."""
-
-    __slots__ = ("owner", "name")
-
-    def __init__(self, owner: SymbolicObject, name: str):
-        self.owner, self.name = owner, name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.owner.capture.host_call(self, args, kwargs, name=self.name)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith(("__", "_dy2static")):
-            raise AttributeError(name)
-        self.refuse()
-
-    def refuse(self, *_: Any) -> Any:
-        """Stop the capture: Python needs to know what the attribute is."""
-        self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read", of_host=True)
-
-    __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = refuse
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = refuse
-    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = refuse
-    __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __matmul__ = __rmatmul__ = refuse
-    __hash__ = None
-
-
 def _outside(what: str) -> Callable:
     """A method of Variables that is there outside of compiled functions only."""
     def use(self: "SymbolicVariable", *_: Any, **__: Any) -> Any:
+        """Stop the capture."""
         shown = f"the {what}" if what in ("copy", "text") else f"`.{what}`"
         self.capture.abort(f"{shown} of a Variable is used inside the compiled function")
     return use
@@ -342,7 +278,7 @@ def _outside(what: str) -> Callable:
 class SymbolicVariable(chainer.Variable):
     """A Variable of a graph.  ``_data[0]`` is its `SymbolicArray`, so shape, dtype and ``array`` work as they are."""
 
-    def __init__(self, capture: Any, array: SymbolicArray, requires_grad: bool, connected: bool = False):
+    def __init__(self, capture: CaptureContext, array: SymbolicArray, requires_grad: bool, connected: bool = False):
         # Variable.__init__ is not called: it would make a node and look at the contents.
         self.__dict__.update(capture=capture, _data=[array], _requires_grad=requires_grad, _layout=None,
                              _has_chainerx_array=False, _device=None, connected=connected,
@@ -351,13 +287,14 @@ class SymbolicVariable(chainer.Variable):
 
     @property
     def value(self) -> Value:
+        """The contents of its array now."""
         return self._data[0].now()
 
     def __setattr__(self, name: str, item: Any) -> None:
         if name == "_device":
             self.__dict__[name] = item
         elif name in ("grad", "grad_var"):
-            self.capture.gradients.assign(self, name, item)
+            self.capture.grad_state.assign(self, name, item)
         elif name in ("array", "data") and item is self._data[0]:
             return                                      # of ``v.array += a``
         elif name == "volatile" and "source" not in self.__dict__ and self.capture.staging.depth == 0:
@@ -369,7 +306,7 @@ class SymbolicVariable(chainer.Variable):
         self.capture.gradients.backward(self, retain_grad, enable_double_backprop, loss_scale)
 
     def cleargrad(self) -> None:
-        self.capture.gradients.set(self, None, cleared=True)
+        self.capture.grad_state.set(self, None, cleared=True)
 
     def unchain(self) -> None:
         self.capture.gradients.unchain(self)
@@ -381,8 +318,8 @@ class SymbolicVariable(chainer.Variable):
     set_creator, set_creator_node = map(_outside, ("set_creator()", "set_creator_node()"))
     to_device, to_cpu, to_gpu = map(_outside, ("to_device()", "to_cpu()", "to_gpu()"))
     to_chx, from_chx, debug_print = map(_outside, ("to_chx()", "from_chx()", "debug_print()"))
-    grad = property(lambda self: self.capture.gradients.array(self))
-    grad_var = property(lambda self: self.capture.gradients.get(self))
+    grad = property(lambda self: self.capture.grad_state.array(self))
+    grad_var = property(lambda self: self.capture.grad_state.get(self))
     node = _node = property(_outside("node"))
     creator = creator_node = property(lambda self: self.capture.gradients.creator(self))
     rank, label = map(property, map(_outside, ("rank", "label")))
@@ -395,85 +332,5 @@ class SymbolicParameter(SymbolicVariable, chainer.Parameter):
     """A Parameter of a graph."""
 
 
-def _array_operator(name: str) -> Callable:
-    function = getattr(operator, name)
-
-    def forward(self: SymbolicArray, other: Any) -> Any:
-        if isinstance(other, chainer.Variable):
-            return NotImplemented
-        return self.capture.numpy_call(function, (self, other), {})
-
-    def backward(self: SymbolicArray, other: Any) -> Any:
-        return self.capture.numpy_call(function, (other, self), {})
-    return forward, backward
-
-
-def _in_place_operator(name: str) -> Callable:
-    function = getattr(operator, f"i{name.rstrip('_')}")
-
-    def in_place(self: SymbolicArray, other: Any) -> Any:
-        if self.is_scalar:
-            return NotImplemented
-        self.capture.array_writes.write(self, function, (other,), {})
-        return self
-    return in_place
-
-
-def _scalar_operator(name: str, symbol: str) -> Callable:
-    function = getattr(operator, name)
-
-    def forward(self: SymbolicScalar, other: Any) -> Any:
-        if isinstance(other, (chainer.Variable, SymbolicArray)):
-            return NotImplemented
-        return self.capture.scalar_operation(function, symbol, self, other)
-
-    def backward(self: SymbolicScalar, other: Any) -> Any:
-        return self.capture.scalar_operation(function, symbol, other, self)
-    return forward, backward
-
-
-_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-            "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^",
-            "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-
-
-def _contents_operator(name: str) -> Callable:
-    function = {"__int__": int, "__float__": float, "__complex__": complex, "__str__": str,
-                "__repr__": repr, "__format__": format, "__contains__": operator.contains}[name]
-
-    def of_contents(self: SymbolicArray, *args: Any) -> Any:
-        return function(self.contents(), *args)
-    return of_contents
-
-
-def _install_operators() -> None:
-    for name in ("__int__", "__float__", "__complex__", "__str__", "__repr__", "__format__", "__contains__"):
-        setattr(SymbolicArray, name, _contents_operator(name))
-    for name in _BINARY + _COMPARE:
-        plain = name.rstrip("_")
-        forward, backward = _array_operator(name)
-        setattr(SymbolicArray, f"__{plain}__", forward)
-        if name in _BINARY:
-            setattr(SymbolicArray, f"__r{plain}__", backward)
-            setattr(SymbolicArray, f"__i{plain}__", _in_place_operator(name))
-        if name in _SYMBOLS:
-            forward, backward = _scalar_operator(name, _SYMBOLS[name])
-            setattr(SymbolicScalar, f"__{plain}__", forward)
-            if name in _BINARY:
-                setattr(SymbolicScalar, f"__r{plain}__", backward)
-    for name in _UNARY:
-        def array_unary(self: SymbolicArray, function: Callable = getattr(operator, name)) -> Any:
-            return self.capture.numpy_call(function, (self,), {})
-        setattr(SymbolicArray, f"__{name}__", array_unary)
-    for name, symbol in (("neg", "-"), ("pos", "+"), ("invert", "~"), ("abs", "abs")):
-        def scalar_unary(self: SymbolicScalar, function: Callable = getattr(operator, name), symbol: str = symbol) -> Any:
-            return self.capture.scalar_operation(function, symbol, self)
-        setattr(SymbolicScalar, f"__{name}__", scalar_unary)
-
-
-_install_operators()
-
-
-def tensor_of(value: Any) -> Tensor:
-    """The tensor type of a symbolic array or Variable."""
-    return Tensor(value.shape, value.dtype)
+give_array_operators(SymbolicArray)
+give_number_operators(SymbolicScalar, SymbolicArray)

@@ -4,36 +4,33 @@ A write makes a new value for the whole memory; the array and its views are comp
 """
 from __future__ import annotations
 
-import itertools
 import operator
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Type
 
 import chainer
 import numpy as np
 
-from ..ir.dims import Dim
+from ..capture_context import CaptureContext
 from ..ir.graph import Value
-from ..ir.types import Tensor
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.chainer import VIEWING
+from ..library_facts.python import IN_PLACE
+from ..library_facts.table import named
 from ..lowering import host
-from ..lowering.numpy_calls import IN_PLACE
-from ..world.outcome import Build
-from ..world.sources import Source
-from . import stand_ins
+from ..lowering.numpy.writes import LOWERED_IN_PLACE
+from ..record.builds import Build, FromSource, FromValue
+from ..record.guards import NoOverlap
+from ..record.paths import Source
+from ..record.writes import Write, WriteArray
+from ..runtime.array_writes import Into, itself, overlap, write_at, write_at_checked
+from ..runtime.host_calls import Call, Hole, Method, as_it_is
 from .lists import Contents, StagedList
-from .sizes import bound, few_trials
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from .views import Made, Views, arrays_in
 
 #: Methods and functions of NumPy that write into their first operand and give nothing.
-_METHODS = frozenset(("fill", "sort", "partition", "put"))
-_FUNCTIONS = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"))
+_METHODS, _FUNCTIONS = named("writes", numpy_facts.METHODS), named("writes", numpy_facts.FUNCTIONS)
 
-#: Functions whose new array is in C order.
-_IN_C_ORDER = frozenset(("zeros", "ones", "empty", "full", "arange", "eye", "identity", "linspace"))
-
-#: Chainer functions that may give their operand or a view of it.
-_VIEWING = frozenset(("Reshape", "Transpose", "BroadcastTo", "ExpandDims", "Squeeze", "Swapaxes", "GetItem", "SplitAxis",
-                      "Cast", "Identity", "Copy", "Flip", "FlipLR", "FlipUD", "Rollaxis", "Moveaxis", "Diagonal", "SumTo",
-                      "AsStrided", "Contiguous", "Dropout"))
 
 _SHARED = "an array is changed in place that a decision, a list, a Variable or a call that is not compiled may still hold"
 
@@ -52,34 +49,13 @@ class Memory:
         self.contents = self.initial = self.stored = contents
 
 
-class _Step(NamedTuple):
-    """``function(array, *args, **kwargs)`` is a view of the array."""
-
-    function: Callable[..., Any]
-    args: Tuple
-    kwargs: Dict[str, Any]
-
-
-class _Made(NamedTuple):
-    """An array and how it was made: a call that may give a view, or (without function) an array of the user's."""
-
-    array: SymbolicArray
-    serial: int
-    function: Any = None
-    args: Tuple = ()
-    kwargs: Dict[str, Any] = {}
-    leaf: int = 0
-    source: Optional[Source] = None
-    real: Any = None
-
-
 class ArrayWrites:
     """The arrays of one capture and what is written into them."""
 
-    def __init__(self, capture: Any):
+    def __init__(self, capture: CaptureContext):
         self.capture = capture
         self.written: Dict[Source, np.ndarray] = {}
-        self.user_arrays: List[_Made] = []
+        self.views = Views([])
         self.start_again()
 
     def start_again(self) -> None:
@@ -93,21 +69,15 @@ class ArrayWrites:
         self.returned = ""                              # a host call that gave arrays: they may be those of others
         self._readers: Dict[int, List[Tuple[Any, Tuple[Value, ...]]]] = {}
         self.harmless = False                           # whether what is handed to the host now is not kept
-        self._made: Dict[int, _Made] = {}
-        self._parents: Dict[int, Tuple[SymbolicArray, _Step]] = {}
-        self._groups: Dict[int, List[SymbolicArray]] = {}
-        self._pending: List[_Made] = []
-        for made in self.user_arrays:
-            made.array.memory = made.array.shared = None
-            self._made[id(made.array)] = made
+        self.views = Views(self.views.user_arrays)
 
     # --- what is made -------------------------------------------------------------------------------------------------
 
     def entered(self, array: SymbolicArray, source: Source, real: np.ndarray) -> SymbolicArray:
         """Know an array of the user's."""
-        made = _Made(array, -1, source=source, real=real)
-        self.user_arrays.append(made)
-        self._made[id(array)] = made
+        made = Made(array, -1, source=source, real=real)
+        self.views.user_arrays.append(made)
+        self.views.made[id(array)] = made
         return array
 
     def called(self, function: Any, args: Tuple, kwargs: Dict[str, Any], results: Sequence[Any], is_single: bool) -> None:
@@ -119,14 +89,14 @@ class ArrayWrites:
             return
         for leaf, array in enumerate(results):
             if type(array) is SymbolicArray and not array.is_scalar:
-                made = _Made(array, self.serial, function, tuple(args), dict(kwargs), leaf)
-                self._made[id(array)] = made
-                self._pending.append(made)
+                made = Made(array, self.serial, function, tuple(args), dict(kwargs), leaf)
+                self.views.made[id(array)] = made
+                self.views.pending.append(made)
 
     def applied(self, node: chainer.FunctionNode, given: Sequence[SymbolicArray], outputs: Tuple[Value, ...],
                 connected: bool, may_view: bool) -> None:
         """A function of Chainer's got these: its backward may read them, its results may be views of them."""
-        may_view = may_view or type(node).__name__ in _VIEWING
+        may_view = may_view or type(node).__name__ in VIEWING
         for array in given:
             if may_view:
                 array.shared = "kept"
@@ -136,9 +106,9 @@ class ArrayWrites:
 
     def is_new(self, node: chainer.FunctionNode, may_view: bool, array: SymbolicArray) -> None:
         """The result of a function that nothing is differentiated through is an array like others, if it is no view."""
-        if not may_view and type(node).__name__ not in _VIEWING:
+        if not may_view and type(node).__name__ not in VIEWING:
             self.serial += 1
-            self._made[id(array)] = _Made(array, self.serial)
+            self.views.made[id(array)] = Made(array, self.serial)
 
     # --- reading --------------------------------------------------------------------------------------------------------
 
@@ -150,7 +120,7 @@ class ArrayWrites:
         if array.seen is not memory.contents or array.where is not None and array.where is not builder:
             view = memory.contents
             for step in array.steps:
-                view = self.capture.numpy_call(step.function, (view, *step.args), step.kwargs)
+                view = self.capture.numpy.call(step.function, (view, *step.args), step.kwargs)
             array._value, array.seen, array.where = view.now(), memory.contents, builder
         return array._value
 
@@ -183,7 +153,7 @@ class ArrayWrites:
         capture.check()
         if array.is_scalar:
             capture.abort("a NumPy scalar is changed in place")
-        self._learn()
+        self.views.learn()
         memory = self._memory(array)
         if self.returned and memory.source is not None:
             capture.abort(f"an array of the caller's is changed in place after {self.returned}, which may have given it back")
@@ -192,35 +162,35 @@ class ArrayWrites:
             function is operator.setitem and not _decides(args[0]) or getattr(function, "__name__", "") in ("copyto", "fill")
         contents = self._computed(memory.contents, function, args) if not array.steps and not kwargs else None
         if contents is None:
-            contents = capture.numpy_call(_write if is_sure else _write_checked, (
+            contents = capture.numpy.call(write_at if is_sure else write_at_checked, (
                 memory.contents, tuple(map(tuple, array.steps)), function, tuple(args), dict(kwargs)), {})
         if contents.type != memory.contents.type:
             capture.abort("an array changes its type when it is written in place")
         memory.contents = contents
         if memory.source is not None:
-            self.written[memory.source] = self._made[id(memory.root)].real
+            self.written[memory.source] = self.views.made[id(memory.root)].real
 
     def _computed(self, old: SymbolicArray, function: Callable[..., Any], args: Tuple) -> Optional[SymbolicArray]:
         """The contents after a write into all of them, where that is a computation like others; None where it is not."""
         if self.capture.staging.depth or self.capture.staging.in_loop:
             return None                                 # there it may be done in place
         new: Any = None
-        if function in IN_PLACE and (type(args[0]) is not SymbolicArray or args[0].dtype == old.dtype):
-            new = self.capture.numpy_call(IN_PLACE[function], (old, args[0]), {})
+        if function in LOWERED_IN_PLACE and (type(args[0]) is not SymbolicArray or args[0].dtype == old.dtype):
+            new = self.capture.numpy.call(IN_PLACE[function], (old, args[0]), {})
         elif function is operator.setitem and (args[0] is Ellipsis or type(args[0]) is slice and args[0] == slice(None)) \
                 and type(args[1]) is SymbolicArray and args[1].type == old.type:
-            new = self.capture.numpy_call(("method", "copy"), (args[1],), {})
+            new = self.capture.numpy.call(("method", "copy"), (args[1],), {})
         return new if type(new) is SymbolicArray and new.type == old.type else None
 
     def _check(self, memory: Memory) -> None:
-        made = self._made.get(id(memory.root))
-        if made is None or any(array.shared == "kept" for array in self._group(memory.root)):
+        made = self.views.made.get(id(memory.root))
+        if made is None or any(array.shared == "kept" for array in self.views.group(memory.root)):
             self.capture.abort(_SHARED, hint="compute a new array instead")
         builders, builder = [], self.capture.builder
         while builder is not None:
             builders.append(builder)
             builder = builder.outer
-        for array in self._group(memory.root):
+        for array in self.views.group(memory.root):
             for where, outputs in self._readers.pop(id(array), ()):
                 array.shared = None
                 self._overwritten.update(outputs)
@@ -242,117 +212,33 @@ class ArrayWrites:
 
     def _memory(self, array: SymbolicArray) -> Memory:
         if array.memory is None:
-            root = self._root(array)[0]
-            made = self._made.get(id(root))
+            root = self.views.root(array)[0]
+            made = self.views.made.get(id(root))
             if root.memory is None:
                 serial = -1 if made is None else made.serial
                 source = None if made is None else made.source
                 root.memory = Memory(root, SymbolicArray(self.capture, root._value), source, serial)
                 root.steps = ()
                 self.memories.append(root.memory)
-            for view in self._group(root):
+            for view in self.views.group(root):
                 if view.memory is None:
-                    self._attach(view, root.memory)
+                    self.views.attach(view, root.memory)
         return array.memory
-
-    def _attach(self, view: SymbolicArray, memory: Memory) -> None:
-        view.memory, view.steps = memory, self._root(view)[1]
-        view.seen, view.where = memory.contents, None
-
-    # --- who shares memory ----------------------------------------------------------------------------------------------
-
-    def _group(self, root: SymbolicArray) -> List[SymbolicArray]:
-        return [root, *self._groups.get(id(root), ())]
-
-    def _root(self, array: SymbolicArray) -> Tuple[SymbolicArray, Tuple[_Step, ...]]:
-        steps: List[_Step] = []
-        while id(array) in self._parents:
-            array, step = self._parents[id(array)]
-            steps.insert(0, step)
-        return array, tuple(steps)
-
-    def _learn(self) -> None:
-        """Find out which of the new arrays are views."""
-        pending, self._pending = self._pending, []
-        for made in pending:
-            if made.function is _write or made.function is _write_checked or _is_arithmetic(made.function):
-                continue
-            operands = arrays_in((made.args, made.kwargs))
-            shared = self._shared(made, operands) if operands else set()
-            if shared == {frozenset()} or not shared:
-                continue
-            first = made.args[0] if made.args else None
-            if shared == {frozenset((id(first),))}:
-                step = _Step(made.function, made.args[1:], made.kwargs)
-                self._parents[id(made.array)] = first, step
-                root = self._root(first)[0]
-                self._groups.setdefault(id(root), []).append(made.array)
-                if root.memory is not None:
-                    self._attach(made.array, root.memory)
-            else:                                       # who knows
-                self._made.pop(id(made.array))
-                for operand in operands:
-                    operand.shared = "kept"
-
-    def _shared(self, made: _Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
-        """The operands that share memory with the result, for each way in which arrays may lie in memory."""
-        if made.function is operator.getitem and _selects_a_view(made.args[1]):
-            return {frozenset((id(made.args[0]),))}
-        found = set()
-        arrays = [made.array, *operands, *(self._root(x)[0] for x in operands)]
-        trials = few_trials([made.args, made.kwargs], [x.type for x in arrays])
-        if trials is None:
-            return {frozenset(("unknown",))}
-        for layout, numbers in itertools.product(range(3), trials):
-            roots: Dict[int, np.ndarray] = {}
-            try:
-                values = {id(x): self._sample(x, layout, roots, numbers) for x in operands}
-                with np.errstate(all="ignore"):
-                    result = made.function(*_sampled(made.args, values, numbers), **_sampled(made.kwargs, values, numbers))
-            except Exception:           # whatever a call on made-up contents raises: then nothing is known, and writes are refused
-                return {frozenset(("unknown",))}
-            leaf = stand_ins.flatten(result)[1][made.leaf]
-            found.add(frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])))
-        return found
-
-    def _sample(self, array: SymbolicArray, layout: int, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> Any:
-        if array.is_scalar:
-            return stand_ins.stand_in(array.type, 0)
-        root, steps = self._root(array)
-        if id(root) not in roots:
-            roots[id(root)] = _laid_out(bound(root.type, numbers), 0 if self._is_in_c_order(root) else layout)
-        made = roots[id(root)]
-        for step in steps:
-            made = step.function(made, *_sampled(step.args, {}, numbers), **_sampled(step.kwargs, {}, numbers))
-        return made
-
-    def _is_in_c_order(self, root: SymbolicArray) -> bool:
-        made = self._made.get(id(root))
-        if made is None or made.function is None or "order" in made.kwargs:
-            return False
-        if len(root.type.shape) < 2:
-            return True
-        name = getattr(made.function, "__name__", "")
-        operands = arrays_in((made.args, made.kwargs))
-        if _is_arithmetic(made.function):
-            return all(x.is_scalar or x.size == 1 or id(x) not in self._parents and self._is_in_c_order(x) for x in operands)
-        return name in _IN_C_ORDER or name == "array" and not operands or \
-            type(made.function) is stand_ins.Method and made.function.name == "copy" and len(made.args) == 1
 
     # --- what the user sees -----------------------------------------------------------------------------------------------
 
-    def changes(self) -> Iterator[Tuple[Source, str, Any, Any]]:
+    def changes(self) -> Iterator[Tuple[Source, Type[Write], Any, Any]]:
         """The arrays of the user's that were written since the last call."""
         for memory in self.memories:
             if memory.source is not None and memory.contents is not memory.stored:
                 memory.stored = memory.contents
-                yield memory.source, "array", None, memory.contents
+                yield memory.source, WriteArray, None, memory.contents
 
     def is_written(self, array: Any) -> bool:
         """Whether an array of the user's, or one that shares its memory, was written."""
         if not self.written or type(array) is not SymbolicArray:
             return False
-        self._learn()
+        self.views.learn()
         memory = array.memory
         return memory is not None and memory.source is not None and memory.contents is not memory.initial
 
@@ -363,19 +249,19 @@ class ArrayWrites:
         capture, memory = self.capture, array.memory
         if capture.staging.depth:
             capture.abort("an array that was written in place is used under a decision on array values")
-        capture.store_writes(may_fail=False)
-        call = host.Call(_itself, (host.Hole(0),), {}, _one, "array")
-        value, = capture.builder.add(host.host_call, (capture.object_value(memory.source),),
+        capture.effects.store_writes(may_fail=False)
+        call = Call(itself, (Hole(0),), {}, as_it_is, "array")
+        value, = capture.builder.add(host.host_call, (capture.inputs.object_value(memory.source),),
                                      {"call": call, "types": (memory.contents.type,)}, name="written")
         memory.contents = memory.stored = SymbolicArray(capture, value)
 
     def built(self, array: SymbolicArray) -> Build:
         """How the result gets an array."""
         if not self.is_written(array):
-            return Build("value", (array.now(),))
+            return FromValue(array.now())
         if array.steps:
             self.capture.abort("a view of an array of the caller's that is written in place leaves the compiled function")
-        return Build("source", (array.memory.source,))
+        return FromSource(array.memory.source)
 
     @property
     def is_ahead(self) -> bool:
@@ -393,65 +279,13 @@ class ArrayWrites:
         """Guard that arrays that are written share no memory with others that are used."""
         if not self.written:
             return
-        others = {made.source: made.real for made in self.user_arrays if made.source not in self.written}
+        others = {made.source: made.real for made in self.views.user_arrays if made.source not in self.written}
         if overlap(tuple(self.written.values()), tuple(others.values())):
             self.capture.abort("an array that is written in place shares memory with another one")
-        self.capture.world.guard(None, "apart", (tuple(self.written), tuple(others)))
+        self.capture.heap.guard(NoOverlap(tuple(self.written), tuple(others)))
 
 
-def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Whether an array that is written is read-only, or may share memory with another one."""
-    return any(not array.flags.writeable or any(np.may_share_memory(array, other) for other in (*others, *written[:i]))
-               for i, array in enumerate(written))
-
-
-class Into:
-    """``function(*args, out=array)`` as a function that writes into its first operand."""
-
-    def __init__(self, function: Callable[..., Any]):
-        self.function = function
-
-    def __call__(self, array: np.ndarray, *args: Any, **kwargs: Any) -> None:
-        self.function(*args, out=array, **kwargs)
-
-
-_Method = stand_ins.Method
-
-
-def _write(contents: np.ndarray, steps: Tuple, function: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]) -> np.ndarray:
-    """A copy of the contents after ``function`` wrote into the view at the end of the steps."""
-    return _write_into(contents.copy(order="K"), steps, function, args, kwargs)
-
-
-def _write_into(contents: np.ndarray, steps: Tuple, function: Callable[..., Any], args: Tuple,
-                kwargs: Dict[str, Any]) -> np.ndarray:
-    view = contents
-    for step, step_args, step_kwargs in steps:
-        view = step(view, *step_args, **step_kwargs)
-    function(view, *args, **kwargs)
-    return contents
-
-
-def _write_checked(*args: Any) -> np.ndarray:
-    """The same, for what may fail on what arrays hold."""
-    return _write(*args)
-
-
-def write_by_numpy(*args: Any) -> np.ndarray:
-    """The same, for what NumPy computes in a wider dtype than that of the array: no other code does."""
-    return _write(*args)
-
-
-#: What generated code calls instead where the contents are its own and nobody reads them as they were.
-_write.in_place = _write_checked.in_place = _write_into         # type: ignore[attr-defined]
-
-
-def _itself(array: np.ndarray) -> np.ndarray:
-    return array
-
-
-def _one(result: Any) -> List[Any]:
-    return [result]
+_Method = Method
 
 
 def _decides(key: Any) -> bool:
@@ -459,53 +293,6 @@ def _decides(key: Any) -> bool:
     if type(key) is tuple:
         return any(map(_decides, key))
     return type(key) is SymbolicScalar or type(key) is SymbolicArray
-
-
-def _is_arithmetic(function: Any) -> bool:
-    """Whether a function gives new memory always."""
-    return isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "_operator" and \
-        function is not operator.getitem
-
-
-def arrays_in(item: Any) -> List[SymbolicArray]:
-    """The arrays in the operands of a call."""
-    if type(item) is SymbolicArray:
-        return [item]
-    if isinstance(item, dict):
-        item = list(item.values())
-    if type(item) is slice:
-        item = [item.start, item.stop, item.step]
-    return [array for part in item for array in arrays_in(part)] if isinstance(item, (tuple, list)) else []
-
-
-def _selects_a_view(index: Any) -> bool:
-    """Whether an index is of slices and whole numbers only, one slice at least."""
-    entries = index if isinstance(index, tuple) else (index,)
-    return any(type(entry) is slice for entry in entries) and all(
-        entry is None or entry is Ellipsis or type(entry) in (slice, int, SymbolicScalar) or isinstance(entry, Dim)
-        for entry in entries)
-
-
-def _sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> Any:
-    """The operands with made-up values for what is symbolic, of these sizes."""
-    if type(item) is SymbolicArray:
-        return values[id(item)] if id(item) in values else stand_ins.stand_in(bound(item.type, numbers), 0)
-    if type(item) is SymbolicScalar:
-        return stand_ins.stand_in(item.value.type, 0)
-    if isinstance(item, (tuple, list)):
-        return (list if isinstance(item, list) else tuple)([_sampled(part, values, numbers) for part in item])
-    if isinstance(item, dict):
-        return {key: _sampled(part, values, numbers) for key, part in dict.items(item)}
-    if type(item) is slice:
-        return slice(*[_sampled(part, values, numbers) for part in (item.start, item.stop, item.step)])
-    return bound(item, numbers) if isinstance(item, Dim) else item
-
-
-def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
-    """Zeros in C order, in Fortran order, or with gaps everywhere."""
-    if layout < 2:
-        return np.zeros(type_.shape, type_.dtype, order="CF"[layout])
-    return np.zeros([2 * n for n in type_.shape], type_.dtype)[tuple([slice(None, None, 2)] * len(type_.shape))]
 
 
 def kept_values(*items: Any) -> Dict[int, Tuple[Any, Optional[Value]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Set
+from typing import AbstractSet, Dict, List, NamedTuple, Optional, Set
 
 import gast
 
@@ -101,19 +101,16 @@ class _Planner:
         stop = stop_of(node) if isinstance(node, gast.For) else None
         parts = node.body + node.orelse if is_if else _parts_of_loop(node, stop)
         order = _written_in_order(parts)
-        names = set(order)
-        if self._must_stay(parts) or names - scope.locals or names & scope.captured:
+        if self._must_stay(parts) or set(order) - scope.locals or scope.captured.intersection(order):
             return None
         if isinstance(node, gast.While) and written(node.test):
             return None
         certain, possible = self.known.at[node]
-        shared: Set[str] = set()
-        if not is_if or not all(self._all_or_nothing(block, live.on_raise) for block in (node.body, node.orelse)):
-            shared = names & live.on_raise
+        shared = self._shared(node, live.on_raise.intersection(order))
         if shared - certain or shared & (self.unsure | scope.deleted | _caught(parts)):
             return None                                 # the error of a read without a value would be another one
         order = [name for name in order if name not in shared]
-        names -= shared
+        names = set(order)
         # a name read without a value anywhere must stay a local of the function: also if what a block writes is
         # not read
         kept = names & (live.after | self.unsure)
@@ -124,15 +121,20 @@ class _Planner:
         reads: Set[str] = set()
         if self.known.unsure:
             reads = {_name_read(inner) for inner in own_nodes(*parts) if inner in self.known.unsure} - names
-        if (
-            (names | shared) & self.unsure_inside
-            or (missing | reads) & (scope.captured | self.unsure_inside)
-            or (needed | reads) & scope.deleted
-        ):
+        if (needed | reads) & scope.deleted or (missing | reads) & (scope.captured | self.unsure_inside):
             return None
-        if self.unsure_inside and any(inner in self.known.unsure_inside for inner in walk(*parts)):
+        if (names | shared) & self.unsure_inside or self._reads_unsure_inside(parts):
             return None
         return Passing(order, shared, stop, needed, kept if is_if else needed, missing, reads, set(possible))
+
+    def _shared(self, node: gast.AST, exposed: Set[str]) -> Set[str]:
+        """The names of ``exposed``, which a handler may read, that have to stay with the function around."""
+        is_safe = isinstance(node, gast.If) and all(self._all_or_nothing(block, exposed) for block in (node.body, node.orelse))
+        return set() if is_safe else set(exposed)
+
+    def _reads_unsure_inside(self, parts: List[gast.AST]) -> bool:
+        """Whether a comprehension in the parts reads a name that may have no value."""
+        return bool(self.unsure_inside) and any(inner in self.known.unsure_inside for inner in walk(*parts))
 
     def _must_stay(self, parts: List[gast.AST]) -> bool:
         """Whether control leaves the parts other than at their end, or they hold what cannot be moved."""
@@ -143,7 +145,7 @@ class _Planner:
             for node in own_nodes(*parts, bits=_STAY_BITS)
         )
 
-    def _all_or_nothing(self, block: List[gast.AST], on_raise: liveness.Names) -> bool:
+    def _all_or_nothing(self, block: List[gast.AST], on_raise: AbstractSet[str]) -> bool:
         """Whether nothing in ``block`` can fail once a name is written that an exception handler may read.
 
         So it is if such names are written by nothing but an assignment to names at its very end; a converted

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gast
 
+from dy2static.library_facts.python import BUILTINS
+from dy2static.library_facts.table import named
 from dy2static.pyast.scopes import walk
 
-_ALWAYS = ("locals", "eval", "exec")
-_WITHOUT_ARGUMENTS = ("vars", "dir")
-_SEEING = frozenset(_ALWAYS + _WITHOUT_ARGUMENTS)
+_ALWAYS, _WITHOUT_ARGUMENTS = named("frames", BUILTINS), named("frames_bare", BUILTINS)
+_SEEING = _ALWAYS | _WITHOUT_ARGUMENTS
 
 
 def reads_names_unseen(function: gast.FunctionDef) -> bool:

@@ -1,0 +1,134 @@
+"""What a backend is: it makes functions of graphs."""
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any, Callable, ClassVar, Collection, Mapping, Optional, Protocol, Tuple
+
+import numpy as np
+
+from ..errors import Location
+from ..ir.graph import Graph, Node, Value
+from ..passes import Pipeline
+from ..runtime.clocks import Clock
+from ..runtime.segment import Footprint
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """A graph as a function.
+
+    call: ``call(arena, *inputs) -> (outputs..., saved...)``, a Python function.  source: its text.
+    results: its local variables with these results; origins: the user's place for its lines: both for calls that fail.
+    make_arena: new working memory for one call; None if it needs none.  footprint: how many bytes that is, and the rest.
+    native_code: the native part of it, as text; native_nodes: how many nodes of the graph are in there.
+    """
+
+    call: Callable[..., Tuple[Any, ...]]
+    source: str
+    results: Tuple[str, ...]
+    origins: Mapping[int, Location]
+    make_arena: Optional[Callable[[], Any]] = None
+    footprint: Footprint = Footprint()
+    native_code: str = ""
+    native_nodes: int = 0
+
+
+class Compilation(Protocol):
+    """A graph on its way to an `Executable`, while another process may work on it."""
+
+    def ready(self) -> bool:
+        """Whether `finish` has nothing to wait for."""
+
+    def finish(self) -> Executable:
+        """The function; waits for it where that must be."""
+
+
+class Done:
+    """A compilation with nothing left to do."""
+
+    def __init__(self, executable: Executable):
+        self.executable = executable
+
+    def ready(self) -> bool:
+        """As `Compilation.ready`: always."""
+        return True
+
+    def finish(self) -> Executable:
+        """As `Compilation.finish`."""
+        return self.executable
+
+
+class Arrays(Protocol):
+    """The library whose arrays the programs of a backend take and give."""
+
+    device: str
+
+    def empty(self, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
+        """A new array without contents."""
+
+    def asarray(self, value: Any) -> Any:
+        """The value as an array of this library."""
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is one."""
+
+
+class HostArrays:
+    """NumPy's arrays."""
+
+    device = "cpu"
+
+    def empty(self, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """As `Arrays.empty`."""
+        return np.empty(shape, dtype)
+
+    def asarray(self, value: Any) -> np.ndarray:
+        """As `Arrays.asarray`."""
+        return np.asarray(value)
+
+    def is_array(self, value: Any) -> bool:
+        """As `Arrays.is_array`."""
+        return isinstance(value, np.ndarray)
+
+
+class Backend(abc.ABC):
+    """One way to run graphs.  It has no state: one object serves all programs.
+
+    name: what `to_static` calls it.  passes: what it does with a graph before it is written as a function; inner: what it does
+    then with the graph, or parts of it.
+    arrays: what its programs compute with.
+    has_native_calls: whether what surrounds its functions (Variables, updates) is to be native code, too.
+    """
+
+    name: ClassVar[str]
+    passes: ClassVar[Pipeline]
+    inner: ClassVar[Tuple[Pipeline, ...]] = ()
+    arrays: ClassVar[Arrays] = HostArrays()
+    has_native_calls: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def supports(self, node: Node) -> bool:
+        """Whether it computes a node itself; what it does not support, it leaves to NumPy."""
+
+    @abc.abstractmethod
+    def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
+              recomputes: bool = False, clock: Optional[Clock] = None) -> Compilation:
+        """Begin to make a function of a graph.
+
+        escaping: values whose arrays somebody outside will hold: they get new memory in every call.
+        saved: values that the function also returns, behind the outputs; they may stay in the arena.
+        recomputes: whether memory is to be saved.  clock: what is told when each node has run.
+        """
+
+    def compile(self, graph: Graph, **options: Any) -> Executable:
+        """The function of a graph; options as those of `start`."""
+        return self.start(graph, **options).finish()
+
+    def __repr__(self) -> str:
+        return f"<backend {self.name!r}>"
+
+
+def results_of(graph: Graph, placed: Collection[Value] = ()) -> int:
+    """The bytes of the results that leave a graph in memory of their own.  placed: values that are in the arena."""
+    return int(sum(v.nbytes for v in set(graph.outputs).difference(graph.inputs, placed)))

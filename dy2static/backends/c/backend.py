@@ -1,0 +1,134 @@
+"""The backend that makes C functions of the parts of a graph that it supports, and NumPy calls of the rest."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, Collection, Optional, Tuple
+
+import numpy as np
+
+from ...errors import BackendError
+from ...ir.graph import Graph, Node, Value
+from ...ir.types import Tensor
+from ...lowering.numpy.selections import with_selections
+from ...native import compiler, library
+from ...native.announce import announce
+from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
+from ...runtime.clocks import Clock, NativeClock
+from ..base import Backend, Compilation, Executable
+from ..compiled_calls import is_native
+from ..host.backend import NUMPY, executable
+from ..host.emit import emit
+from ..host.function import NumpyFunction
+from .emit import REGION
+from .executor import Bundle
+from .partition import partition, supported
+
+
+class CBackend(Backend):
+    """Native code; where there is no C compiler, NumPy calls."""
+
+    name = "c"
+    has_native_calls = True
+    passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
+        *TOGETHER, Pass(pretranspose), Pass(with_selections),
+        Pass(partition, reads=("saved",), is_verified=False)))     # regions read sizes that no node gives
+    inner = (REGION,)
+
+    def supports(self, node: Node) -> bool:
+        """Whether C computes a node, with all that is in its regions."""
+        return supported(node)
+
+    def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
+              recomputes: bool = False, clock: Optional[Clock] = None) -> Compilation:
+        """As `Backend.start`: begins to compile the native parts."""
+        if not native_possible():
+            return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock)
+        divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
+        return _Compilation(graph, divided, clock, name=name, escaping=escaping, saved=saved, recomputes=recomputes)
+
+
+class _Compilation:
+    """The regions of a divided graph while the C compiler works on them.
+
+    graph: as it was before; that is what runs where they cannot be built.  options: those of `Backend.start`.
+    """
+
+    def __init__(self, graph: Graph, divided: Graph, clock: Optional[Clock], **options: Any):
+        self._graph, self._clock, self._options = graph, clock, options
+        self._bundle = Bundle(None if clock is None else NativeClock())
+        self._divided = _in_bundle(divided, self._bundle)
+        self._guarded(self._bundle.start)
+
+    def ready(self) -> bool:
+        """As `Compilation.ready`."""
+        return not self._bundle.regions or self._bundle.ready()
+
+    def finish(self) -> Executable:
+        """As `Compilation.finish`; a function of NumPy calls only where the native regions cannot be built."""
+        self._guarded(self._bundle.build)
+        bundle, clock = self._bundle, self._clock
+        if not bundle.regions:
+            return NUMPY.compile(self._graph, clock=clock, **self._options)
+        if clock is not None:
+            clock.inside = bundle.clock
+        options = {name: option for name, option in self._options.items() if name != "recomputes"}
+        return executable(emit(self._divided, clock=clock, **options), self._divided, bundle.source,
+                          sum(len(list(region.graph.walk())) for region in bundle.regions))
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Do a step of building; where it fails, there are no regions."""
+        try:
+            if self._bundle.regions:
+                step()
+        except BackendError as reason:
+            announce("build", f"programs run on NumPy: {reason}")
+            self._bundle.regions.clear()
+
+
+def native_possible() -> bool:
+    """Whether native code can be made and called here; where not, that is announced once."""
+    if not compiler.available():
+        return False
+    try:
+        library.require_support()
+    except library.NotSupported as reason:
+        announce("support", f"programs run on NumPy: {reason}")
+        return False
+    return True
+
+
+def _in_bundle(graph: Graph, bundle: Bundle) -> Graph:
+    return graph.with_(nodes=tuple(
+        _called(node, bundle) if is_native(node) else
+        replace(node, regions=tuple(_in_bundle(region, bundle) for region in node.regions)) if node.regions else node
+        for node in graph.nodes))
+
+
+def _called(node: Node, bundle: Bundle) -> Node:
+    region = bundle.add(node.attrs["region"], fallback_of)
+    scratch = Value(Tensor((region.function.scratch,), np.dtype(np.uint8)), "scratch")
+    outputs = node.outputs + ((scratch,) if region.function.scratch else ())
+    return replace(node, outputs=outputs, attrs={**node.attrs, "call": region})
+
+
+def fallback_of(graph: Graph) -> Tuple[Callable[..., Any], Any]:
+    """The function of NumPy calls that computes the same as a region, and the user's lines in it."""
+    function = emit(graph, name="fallback", escaping=set(graph.outputs))
+    bound, origins = function.bind(), function.origins
+    if not function.slots:
+        return bound, origins
+    return _WithArena(bound, function), origins
+
+
+class _WithArena:
+    """A fallback that gets new working memory for every call."""
+
+    def __init__(self, bound: Callable[..., Any], function: NumpyFunction):
+        self.bound, self.make_arena, self.__code__ = bound, function.make_arena, bound.__code__
+
+    def __call__(self, arena: None, *inputs: Any) -> Tuple[Any, ...]:
+        return self.bound(self.make_arena(), *inputs)
+
+
+#: The one there is.
+C = CBackend()

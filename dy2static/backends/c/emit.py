@@ -1,0 +1,204 @@
+"""The C text of a whole function: a walk over the steps of a graph."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Sequence, Set
+
+from ...ir.graph import Graph, Node, Value
+from ...lowering.numpy.legalize import legalize_numpy_calls
+from ...passes import Pass, Pipeline, run
+from ...passes.cleanup.dce import eliminate_dead
+from ...passes.legalize.decompose import decompose
+from ...runtime.clocks import NativeClock
+from ..flatten import Block, Step, all_steps, flatten
+from ..loops.fuse import Group, Run, fuse, nodes_of
+from ..loops.layout import Place
+from ..loops.schedule import schedule
+from .control import LoopText, owned, write_branch
+from .epilogues import finished, followers
+from .extents import with_run_sizes
+from .function import FunctionEmitter
+from .kernels_convolution import write as write_convolution
+from .kernels_dense import ALONE
+from .outline import IDENTIFIER, Parts
+from .render_c import render
+from .scalars import SCALARS, scalar_type
+from .signature import Signature
+
+#: What a region goes through before it is written as C.
+REGION = Pipeline("c region", "a native part of a graph, before it is written as C", (
+    Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False),     # reads sizes of outside
+    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """``static int run(char **p, int64_t *n, double *d)`` for a graph.
+
+    text: of the function.  scratch: how many bytes it wants behind its outputs.
+    """
+
+    text: str
+    scratch: int
+
+
+def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = None) -> CFunction:
+    """The C function of a graph all of whose nodes are `supported`; its loop nests go to ``parts``.
+
+    ticks: the clock that is to be in it.
+    """
+    graph = run(REGION, graph)
+    block = flatten(graph)
+    read_by = _readers(block)
+    out = FunctionEmitter(graph, parts, read_by)
+    signature = Signature(graph, out)
+    signature.enter()
+    signature.bind_outputs(owned(block))
+    if ticks is not None:
+        out.line("dy_start();")
+    _Walk(out, read_by, ticks).block(block)
+    signature.leave()
+    return CFunction(*signature.text(name))
+
+
+def _readers(block: Block) -> Mapping[Value, Set[Optional[Node]]]:
+    """What reads each value: plain nodes, and None for control flow and ends of blocks."""
+    found: Dict[Value, Set[Optional[Node]]] = {}
+    for step in all_steps(block):
+        for value in step.node.inputs:
+            found.setdefault(value, set()).add(None if step.blocks else step.node)
+        for inner in step.blocks:
+            for value in inner.results:
+                found.setdefault(value, set()).add(None)
+    for value in block.results:
+        found.setdefault(value, set()).add(None)
+    return found
+
+
+class _Walk:
+    """Writes the steps of blocks, one after the other."""
+
+    def __init__(self, out: FunctionEmitter, read_by: Mapping[Value, Set[Optional[Node]]], ticks: Optional[NativeClock]):
+        self.out, self.read_by, self.ticks = out, read_by, ticks
+
+    def block(self, block: Block) -> None:
+        """Write all steps of a block; nodes between two control nodes are fused together."""
+        nodes: List[Node] = []
+        for step in block.steps:
+            if step.blocks:
+                self._run(nodes)
+                nodes = []
+                self.out.memory.tick()
+                self._control(step)
+                self._tick([step.node])
+            else:
+                nodes.append(step.node)
+        self._run(nodes)
+        self.out.memory.tick()
+
+    def _control(self, step: Step) -> None:
+        if step.node.op.name == "if_":
+            write_branch(self.out, step, self.block)
+        else:
+            LoopText(self.out, step, self.block).write()
+
+    def _run(self, nodes: Sequence[Node]) -> None:
+        """Write nodes without control flow."""
+        fused = fuse(nodes, self.out.places, self.read_by)
+        self.out.needed = fused.needed
+        index = 0
+        while index < len(fused.parts):
+            self.out.memory.tick()
+            index += self._epilogue(fused, index) or self._part(fused.parts[index])
+
+    def _epilogue(self, fused: Run, index: int) -> int:
+        """Write a convolution with what follows it, if anything can; gives how many parts that is.
+
+        All of this is one moment for the memory: what follows must not write where the operands are.
+        """
+        found, part = followers(self.out, fused.parts, index, fused.kept), fused.parts[index]
+        if found:
+            assert isinstance(part, Node)
+            for follower in found:
+                self.out.lines(follower.before)
+            write_convolution(self.out, part, *finished(self.out, found))
+            for follower in found:
+                self.out.lines(follower.joined)
+            self._tick([part, *(node for follower in found for node in nodes_of(follower.part))])
+            return 1 + len(found)
+        return 0
+
+    def _part(self, part: object) -> int:
+        if isinstance(part, Node):
+            self._alone(part)
+        elif isinstance(part, Group) and part.nodes:
+            self._group(part)
+        self._tick(nodes_of(part))
+        return 1
+
+    def _tick(self, nodes: Sequence[Node]) -> None:
+        """The clock is told that these nodes have run.  Single numbers take less than that: they count with what follows."""
+        if self.ticks is not None and nodes and any(
+                node.op.kind != "scalar" and node.op.name not in ("getitem_at", "dimension") for node in nodes):
+            self.out.line(f"dy_tick({self.ticks.part(nodes)});")
+
+    def _group(self, group: Group) -> None:
+        """Write a loop nest: a function of its own, which gives numbers by pointers; arithmetic on single numbers stays here."""
+        out = self.out
+        nest = schedule(group, out.place, out.stored)
+        text = render(nest, out)
+        self._overwrite(group)
+        if not group.shape:
+            out.lines(text.lines)
+            return
+        out.lines(text.before)
+        lines = ["    " + line for line in text.lines]
+        out.part(lines if nest.share is not None else self._by_pointers(group, lines), nest.share)
+        out.lines(text.joined)
+
+    def _by_pointers(self, group: Group, lines: Sequence[str]) -> List[str]:
+        """The lines of a function, and behind them some that hand over the numbers it has found."""
+        out, values = self.out, group.values()              # a set: the text must not depend on its order
+        numbers = {out.local(value): scalar_type(value.type) for node in group.nodes for value in node.outputs
+                   if value in values and value.ndim == 0}
+        inside = {name: out.variable(name) for name in numbers}
+        found = [IDENTIFIER.sub(lambda found: inside.get(found.group(), found.group()), line) for line in lines]
+        for name, type in numbers.items():
+            to = out.variable("to", f"{type} *")
+            out.line(f"{type} {name}, *const {to} = &{name};")
+            found.append(f"    *{to} = {inside[name]};")
+        return found
+
+    def _overwrite(self, group: Group) -> None:
+        """Note which results of a group may stand where an operand stands that it reads element by element, once."""
+        if group.sweeps > 1 or not all(isinstance(n, int) for n in group.shape):
+            return
+        memory = self.out.memory
+        read: Dict[Value, List[Place]] = {}
+        until: Dict[Value, int] = {}                           # the last node that reads a value
+        for number, node in enumerate(group.nodes):
+            for value in node.inputs:
+                place = self.out.place(value)
+                read.setdefault(place.base, []).append(place)
+                until[place.base] = number
+        before = [(value, memory.own_buffer(value)) for value, found in read.items() if value not in group.values()
+                  and all(place.whole and math.prod(place.shape) == math.prod(group.shape) for place in found)]
+        for number, node in enumerate(group.nodes):
+            (value,) = node.outputs
+            after = memory.own_buffer(value) if value in group.elements and self.out.stored(value) else None
+            if after is not None and after.first == memory.clock:
+                for operand, buffer in before:
+                    if buffer is not None and buffer.first < memory.clock and buffer.nbytes == after.nbytes \
+                            and until[operand] <= number:
+                        memory.may_overwrite(buffer, after)
+
+    def _alone(self, node: Node) -> None:
+        """Write a node that is no loop over elements."""
+        if node.op.kind != "scalar":
+            ALONE[node.op.name](self.out, node)
+            return
+        (value,), out = node.outputs, self.out
+        out.lines(SCALARS[node.op.name](node, [out.scalar(v) for v in node.inputs], out.local(value)))
+        if out.stored(value):
+            out.line(f"{out.name(value)}[0] = {out.local(value)};")

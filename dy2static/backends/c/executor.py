@@ -1,0 +1,180 @@
+"""Native regions at run time: the built-in function of a region, and what runs where it declines."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...ir.graph import Graph, Value
+from ...ir.types import Extent, Stack, Tensor
+from ...ir.types import List as ListType
+from ...native import compiler, library, products, team
+from ...runtime.clocks import NativeClock
+from ...runtime.native_values import as_array, as_items, as_stack, grown, pushed
+from ...runtime.traceback import show_user_line
+from ..compiled_calls import Conversion
+from ..extents import made_symbols
+from . import draws, kernels_convolution, kernels_sorting, lists
+from .emit import CFunction, write
+from .extents import is_grown
+from .outline import Parts
+from .scalars import enters_as_array
+
+_INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values"))
+#: The loops that matter say themselves that they are to be vectorised; -O3 takes five times as long to compile.
+_FLAGS = ("-O2",)
+
+_KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
+
+
+class Bundle:
+    """The regions of one function as one C text: compiled at once, and what is equal in them only once."""
+
+    def __init__(self, clock: Optional[NativeClock] = None) -> None:
+        self.parts = Parts()
+        self.regions: List[Region] = []
+        self.clock = clock
+
+    def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]]) -> "Region":
+        """One more region."""
+        region = Region(graph, fallback, len(self.regions), self.parts, self.clock)
+        self.regions.append(region)
+        return region
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        text = "\n".join([*self.parts.texts, *(region.text for region in self.regions)])
+        used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
+        headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
+        headers += f'#include "{products.HEADER}"\n' if used else ""
+        headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text or "dy_join_" in text else ""
+        headers += draws.HEADER if any(region.draws for region in self.regions) else ""
+        headers += "" if self.clock is None else self.clock.header
+        headers += kernels_convolution.headers(text) + lists.headers(text) + kernels_sorting.headers(text)
+        return f"{_INCLUDES}{headers}\n{text}"
+
+    def start(self) -> None:
+        """Begin to compile the text, and the libraries that it calls.  Raises `native.compiler.NoCompiler`."""
+        source = self.source
+        called = [start() for mark, start in library.CALLED.items() if f"{mark}\n" in source]
+        self._builds: List[compiler.Build] = [*filter(None, called), compiler.start(source, _FLAGS)]
+
+    def ready(self) -> bool:
+        """Whether `build` has nothing to wait for."""
+        return all([build.ready() for build in self._builds])
+
+    def build(self) -> None:
+        """Give all regions their functions.  Raises `native.compiler.BuildFailed` or `NotSupported`."""
+        built = self._builds[-1].library()
+        for region in self.regions:
+            decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
+            if region.draws:
+                native = library.bind(built, f"call_{region.number}", draws.declining)
+                region.call = draws.drawing(native, decline, len(region.graph.inputs))
+            else:
+                region.call = library.bind(built, f"call_{region.number}", decline)
+        if self.clock is not None:
+            self.clock.bind(built)
+
+
+class Region:
+    """One graph as a C function, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
+
+    It gives the outputs that are no arrays: None, the one, or a tuple.  Stacks and lists enter as arrays and leave as objects
+    with the buffer protocol: see `runtime.native_values`.  grown: arrays that leave as such objects, because their size is
+    found here.  entering, given: see `CompiledCall`.
+
+    fallback: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
+    """
+
+    call: Callable[..., Any]
+
+    def __init__(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts,
+                 clock: Optional[NativeClock] = None):
+        self.graph, self.number = graph, number
+        self.function: CFunction = write(graph, f"run_{number}", parts, clock)
+        self._make_fallback = fallback
+        self._fallback: Optional[Tuple[Callable, Any]] = None
+        self.draws = draws.graph_draws(graph)
+        self.inputs = (*map(_kind, graph.inputs), *(["int"] if self.draws else ()))
+        made = [symbol for node in graph.nodes for symbol, _, _ in made_symbols(node)]
+        self.grown = frozenset(value for value in graph.outputs if is_grown(value, made))
+        kinds = ["stack" if value in self.grown else _kind(value) for value in graph.outputs]
+        self.outputs = (*(k for k in kinds if k == "array"), *(["array"] if self.function.scratch else ()),
+                        *(k for k in kinds if k != "array"))
+        self.entering = tuple(map(_entering, graph.inputs))
+        self.given = {k: _leaving(value, value in self.grown) for k, (value, kind) in enumerate(zip(graph.outputs, kinds))
+                      if kind != "array"}
+
+    @property
+    def text(self) -> str:
+        """The function, and what Python calls around it."""
+        return self.function.text + library.wrapper(f"call_{self.number}", self.inputs, self.outputs, run=f"run_{self.number}")
+
+    def decline(self, *args: Any) -> Any:
+        """What the built-in function does not do: arrays that are not contiguous are copied, else NumPy computes it."""
+        count = len(self.graph.inputs)
+        inputs = [_contiguous(x) if isinstance(x, np.ndarray) else x for x in args[:count]]
+        if any(a is not b for a, b in zip(inputs, args)):
+            return self.call(*inputs, *args[count:])
+        if self._fallback is None:
+            self._fallback = self._make_fallback(self.graph)
+        function, origins = self._fallback
+        inputs = [list(x) if isinstance(value.type, ListType) and isinstance(value.type.elem, Tensor) else
+                  x.tolist() if isinstance(value.type, ListType) else x for value, x in zip(self.graph.inputs, inputs)]
+        try:
+            results = function(None, *inputs)
+        except Exception as error:
+            raise show_user_line(error, function.__code__, origins)     # noqa: B904  the same error, with one more entry
+        return self._hand_over(results, args[count:])
+
+    def _hand_over(self, results: Sequence[Any], arrays: Sequence[np.ndarray]) -> Any:
+        others: List[Any] = []
+        waiting = iter(arrays)
+        for value, result in zip(self.graph.outputs, results):
+            if value in self.grown:
+                others.append(bytearray(np.ascontiguousarray(result).tobytes()))
+            elif isinstance(value.type, ListType):
+                others.append(bytearray(as_array(result, value.type).tobytes()))
+            elif enters_as_array(value.type):
+                next(waiting)[...] = result
+            elif isinstance(value.type, Stack):
+                others.append(bytearray(np.ascontiguousarray(as_stack(result, value.type)).tobytes()))
+            else:
+                others.append(result)
+        return None if not others else others[0] if len(others) == 1 else tuple(others)
+
+
+def _entering(value: Value) -> Optional[Conversion]:
+    """What a value passes on its way into native code."""
+    if isinstance(value.type, Stack):
+        return Conversion("as_stack", as_stack, (("stack_type", value.type),))
+    if isinstance(value.type, ListType):
+        return Conversion("as_array", as_array, (("list_type", value.type),))
+    is_number = enters_as_array(value.type) and not isinstance(value.type, Tensor)
+    return Conversion("asarray", np.asarray) if is_number else None
+
+
+def _leaving(value: Value, is_grown: bool) -> Optional[Conversion]:
+    """What a result passes that is no array when native code gives it."""
+    if is_grown:
+        return Conversion("grown", grown, (("grown_dtype", value.dtype), ("shape", value.shape)))
+    if isinstance(value.type, ListType):
+        return Conversion("as_items", as_items, (("list_type", value.type),))
+    return Conversion("pushed", pushed, (("stack_type", value.type),)) if isinstance(value.type, Stack) else None
+
+
+def _kind(value: Value) -> str:
+    if enters_as_array(value.type):
+        return "array"
+    if isinstance(value.type, Extent):
+        return "int"
+    return "stack" if isinstance(value.type, (Stack, ListType)) else _KINDS[value.type.kind]
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype.isnative and type(array) is np.ndarray:
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)

@@ -1,0 +1,60 @@
+"""Convolutions: each node is one call, with its windows as a constant of the text."""
+from __future__ import annotations
+
+from typing import Dict
+
+from ...ir.dims import is_known
+from ...ir.graph import Node
+from ...native import convolutions
+from ...native.convolutions import Windows
+from .emitter import Emitter, Rule
+
+_SUFFIXES = {"float32": "f32", "float64": "f64"}
+_FUNCTIONS = {"conv": "dy_conv", "conv_transpose": "dy_conv_transpose", "conv_grad_weight": "dy_conv_grad_weight"}
+
+
+def _windows(node: Node) -> Windows:
+    """The windows of `conv`, or of the one that a node is the derivative of."""
+    (x, other), attrs, (value,) = node.inputs, node.attrs, node.outputs
+    size, groups = tuple(attrs["size"]), attrs["groups"]
+    image, filters, spots = {
+        "conv": (x.shape[2:], other.shape, size), "conv_transpose": (size, other.shape, x.shape[2:]),
+        "conv_grad_weight": (x.shape[2:], value.shape, other.shape[2:]),
+    }[node.op.name]
+    return Windows(x.shape[0], groups, filters[1], filters[0] // groups, image, filters[2:], spots, attrs["stride"],
+                   attrs["pad"], attrs["dilate"])
+
+
+def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
+    """A call; before: a line in front of it.  more: further arguments."""
+    (value,) = node.outputs
+    arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
+    emitter.line("{")
+    windows = _windows(node)
+    emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
+    if before:
+        emitter.line(f"    {before}")
+    emitter.line(f"    if ({_FUNCTIONS[node.op.name]}_{_SUFFIXES[value.dtype.name]}({', '.join(arguments)})) goto bail;")
+    emitter.line("}")
+
+
+def _call(emitter: Emitter, node: Node) -> None:
+    write(emitter, node, "", *(() if node.op.name == "conv_grad_weight" else ("0",)))
+
+
+#: Ops by name.
+CONVOLUTIONS: Dict[str, Rule] = dict.fromkeys(_FUNCTIONS, _call)
+
+
+def takes(node: Node) -> bool:
+    """Whether a node has few enough axes, elements at all, and dtypes that the functions are made for."""
+    values = (*node.inputs, *node.outputs)
+    return all(v.dtype.name in _SUFFIXES and 0 not in v.shape for v in values) and _windows(node).fits()
+
+
+def headers(text: str) -> str:
+    """The lines of C in front of a text with such calls."""
+    used = [name for name in _SUFFIXES.values() if any(f"{function}_{name}(&windows" in text for function in _FUNCTIONS.values())]
+    return "".join(f"#define DY_WINDOWS_{name.upper()}\n" for name in used) + (
+        f'#include "{convolutions.HEADER}"\n' if used else "") + (
+        f'#include "{convolutions.POOLS}"\n' if "dy_max_pool_" in text or "dy_float_state" in text else "")

@@ -1,0 +1,304 @@
+"""Windows that slide over images, and neighbouring channels: pooling, patches, local responses."""
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ...ir.c_forms import c_constant, c_suffix, c_type
+from ...ir.dims import is_known
+from ...ir.graph import Node
+from ...native.convolutions import Windows
+from ..loops.layout import compact_strides
+from ..loops.parallelize import Level, Share, cut, image_by_image
+from .emitter import Emitter, Rule
+from .nests import along, at, block, loop, loops, zeros
+
+#: Windows of up to so many taps are written out, each of which takes so many nanoseconds, for rows of up to so many windows.
+_WRITTEN, _TAP, _ROW = 16, 0.1, 2048
+
+#: Nanoseconds of one place that is looked up in a window, and of one that is copied.
+_CHOICE, _PLACE = 1.5, 0.5
+
+
+class _Windows:
+    """The numbers of one op: arrays ``(images, *image)`` and windows ``(*spots)`` of ``kernel``; batch and channels are one."""
+
+    def __init__(self, node: Node, image: Sequence[int], kernel: Sequence[int], spots: Sequence[int], count: int):
+        self.image, self.kernel, self.spots, self.count = tuple(image), tuple(kernel), tuple(spots), count
+        self.stride, self.pad = node.attrs["stride"], node.attrs["pad"]
+        self.dilate = node.attrs.get("dilate", (1,) * len(self.kernel))
+        self.axes = range(len(self.kernel))
+
+    def inside(self, a: int) -> bool:
+        """Whether no window leaves the image along an axis."""
+        reach = (self.spots[a] - 1) * self.stride[a] + (self.kernel[a] - 1) * self.dilate[a] + 1
+        return not self.pad[a] and reach <= self.image[a]
+
+    def places(self, emitter: Emitter, spots: Sequence[str]) -> Tuple[List[str], List[str]]:
+        """Lines that give the part of the kernel that is in the image, for each axis: its begin and its end."""
+        begins, ends = [], []
+        for a, spot in zip(self.axes, spots):
+            if self.inside(a):
+                begins.append("0")
+                ends.append(str(self.kernel[a]))
+                continue
+            emitter.line(f"const int64_t first{a}_ = {spot} * {self.stride[a]} - {self.pad[a]};")
+            emitter.line(f"const int64_t begin{a}_ = first{a}_ < 0 ? -first{a}_ : 0;")
+            emitter.line(f"const int64_t end{a}_ = first{a}_ + {self.kernel[a]} > {self.image[a]} ? {self.image[a]} - first{a}_ "
+                        f": {self.kernel[a]};")
+            begins.append(f"begin{a}_")
+            ends.append(f"end{a}_")
+        return begins, ends
+
+    def element(self, image: str, spots: Sequence[str], places: Sequence[str]) -> str:
+        """Where a place of a window is in the images."""
+        steps = compact_strides(self.image)
+        offset = -sum(p * s for p, s in zip(self.pad, steps))
+        terms = at(spots, [s * t for s, t in zip(self.stride, steps)])
+        inner = at(places, [d * t for d, t in zip(self.dilate, steps)])
+        return f"{image} * {math.prod(self.image)} + {terms} + {inner}{f' - {-offset}' if offset else ''}"
+
+    def spot(self, image: str, spots: Sequence[str]) -> str:
+        """Where a window's result is."""
+        return along((image, *spots), (self.count, *self.spots))
+
+    def valid(self, a: int, place: str) -> Tuple[str, str]:
+        """The windows of which one place along an axis is in the image: the first, and the one behind the last."""
+        if self.inside(a):
+            return "0", str(self.spots[a])
+        s, shift = self.stride[a], f"({self.pad[a]} - {place} * {self.dilate[a]})"
+        first = f"({shift} <= 0 ? 0 : ({shift} + {s - 1}) / {s})"
+        last = f"{self.image[a] - 1} + {shift}"
+        end = f"({last} < 0 ? 0 : ({last}) / {s} + 1 < {self.spots[a]} ? ({last}) / {s} + 1 : {self.spots[a]})"
+        return first, end
+
+
+@contextlib.contextmanager
+def _ranges(emitter: Emitter, names: Sequence[str], begins: Sequence[str], ends: Sequence[str]) -> Iterator[None]:
+    """Lines written inside stand in one loop for each name."""
+    with contextlib.ExitStack() as around:
+        for name, begin, end in zip(names, begins, ends):
+            around.enter_context(block(emitter, loop(name, begin, end)))
+        yield
+
+
+def _average_pool(emitter: Emitter, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    source, target, type = emitter.pointer(x), emitter.name(value), c_type(value.dtype)
+    with loops(emitter, "a", (w.count, *w.spots), math.prod(w.kernel)) as (image, *spots):
+        places = [f"k{a}_" for a in w.axes]
+        begins, ends = w.places(emitter, spots)
+        emitter.line(f"{type} total = 0;")
+        with _ranges(emitter, places, begins, ends):
+            emitter.line(f"total += {source}[{w.element(image, spots, places)}];")
+        emitter.line(f"{target}[{w.spot(image, spots)}] = total / {c_constant(float(math.prod(w.kernel)), value.dtype)};")
+
+
+def _max_pool(emitter: Emitter, node: Node) -> None:
+    """The first maximum, and the first NaN before all; the padding is minus infinity, also at the first place."""
+    (value, indexes), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    written = written_pool(emitter, node)
+    if written is not None:
+        emitter.part(*written)
+        return
+    if _max_pool_by_rows(emitter, node):
+        return
+    source, target, found, type = emitter.pointer(x), emitter.name(value), emitter.name(indexes), c_type(value.dtype)
+    with loops(emitter, "a", (w.count, *w.spots), math.prod(w.kernel)) as (image, *spots):
+        places = [f"k{a}_" for a in w.axes]
+        begins, ends = w.places(emitter, spots)
+        emitter.line(f"{type} best = -INFINITY;")
+        emitter.line(f"{c_type(indexes.dtype)} found = 0;")
+        with _ranges(emitter, places, begins, ends):
+            emitter.line(f"const {type} item = {source}[{w.element(image, spots, places)}];")
+            emitter.line("const bool better = best == best && !islessequal(item, best);")
+            emitter.line("best = better ? item : best;")
+            emitter.line(f"found = better ? {along(places, w.kernel)} : found;")
+        emitter.line(f"{target}[{w.spot(image, spots)}] = best;")
+        emitter.line(f"{found}[{w.spot(image, spots)}] = found;")
+
+
+def written_pool(emitter: Emitter, node: Node, images: int = 0) -> Optional[Tuple[List[str], Optional[Share]]]:
+    """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
+
+    images: it is so many images that are shared, however little work that is.
+    Two choices for each tap, places as wide as elements, a loop of their own to make them narrow: other forms stay scalar
+    (gcc 12).
+    """
+    (value, indexes), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    if not all(map(w.inside, w.axes)) or math.prod(w.kernel) > _WRITTEN or w.spots[-1] > _ROW or 0 in x.shape:
+        return None
+    source, target, type, index = emitter.pointer(x), emitter.name(value), c_type(value.dtype), c_type(indexes.dtype)
+    found, wide = emitter.name(indexes) if emitter.is_read(indexes) else "", f"int{8 * value.dtype.itemsize}_t"
+    sizes, names = (w.count, *w.spots), [f"a{k}" for k in range(len(w.spots) + 1)]
+    share = None
+    if images:
+        share = image_by_image(Level(names[0], w.count), images, math.prod(sizes))
+    elif is_known(w.count):
+        share = cut([Level(name, size) for name, size in zip(names[:-1], sizes)], math.prod(sizes),
+                    math.prod(sizes) * math.prod(w.kernel) * _TAP)
+    state, held, tap = "dy_state", "dy_places", "dy_tap"
+    lines = [f"    const dy_float_state {state} = dy_save_float_state();"]
+    for name, size in zip(names[:-1], sizes):
+        begin, end = ("begin", "end") if share is not None and share.name == name else ("0", str(size))
+        lines.append(f"    for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{")
+    row, here = f"for (int64_t {names[-1]} = 0; {names[-1]} < {sizes[-1]}; ++{names[-1]})", w.spot(names[0], names[1:])
+    lines += [f"    {wide} {held}[{sizes[-1]}];"] if found else []
+    lines += ["    #pragma omp simd", f"    {row} {{"]
+    best, place = "", "0"
+    for k, places in enumerate(itertools.product(*map(range, w.kernel))):
+        item = f"{tap}_{k}"
+        lines.append(f"        const {type} {item} = {source}[{w.element(names[0], names[1:], [str(p) for p in places])}];")
+        for last, new, name, kind in ((best, item, "best", type), (place, str(k), "place", wide)) if k else ():
+            if name == "best" or found:
+                lines.append(f"        const {kind} {item}_new_{name} = !islessequal({item}, {best}) ? {new} : {last};")
+                lines.append(f"        const {kind} {item}_{name} = {best} != {best} ? {last} : {item}_new_{name};")
+        best, place = (f"{item}_best", f"{item}_place") if k else (item, "0")
+    lines += [f"        {target}[{here}] = {best};", *([f"        {held}[{names[-1]}] = {place};"] if found else []), "    }"]
+    lines += ["    #pragma omp simd", f"    {row} {found}[{here}] = ({index}){held}[{names[-1]}];"] if found else []
+    return [*lines, "    " + "}" * (len(names) - 1), f"    dy_restore_float_state({state});"], share
+
+
+def _max_pool_by_rows(emitter: Emitter, node: Node) -> bool:
+    """The same for rows of windows at once, with vectors; whether there is a function for these."""
+    (value, indexes), (x,), attrs = node.outputs, node.inputs, node.attrs
+    types = {"float32": "f32", "float64": "f64"}.get(value.dtype.name), {"uint8": "u8", "int32": "i32"}.get(indexes.dtype.name)
+    windows = Windows(math.prod(x.shape[:2]), 1, 1, 1, x.shape[2:], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
+                      attrs["pad"], (1,) * len(attrs["kernel"]))
+    if None in types or not windows.fits() or attrs["kernel"][-1] + 16 * attrs["stride"][-1] > 512 or 0 in value.shape:
+        return False
+    emitter.line("{")
+    emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
+    places = emitter.name(indexes) if emitter.is_read(indexes) else "0"
+    emitter.line(f"    dy_max_pool_{types[0]}_{types[1]}(&windows, {emitter.pointer(x)}, {emitter.name(value)}, {places});")
+    emitter.line("}")
+    return True
+
+
+def _chosen(emitter: Emitter, w: _Windows, index: str, spots: Sequence[str]) -> str:
+    """Lines that give the place of an index in the image, for each axis; gives the test whether it is in the image.
+
+    The indices may be the caller's: one that is outside of the window is NumPy's to answer.
+    """
+    tests = []
+    emitter.line(f"const int64_t at = {index};")
+    emitter.line(f"if ((uint64_t)at >= {math.prod(w.kernel)}) goto bail;")
+    for a, (step, size) in enumerate(zip(compact_strides(w.kernel), w.kernel)):
+        place = f"at / {step} % {size}" if a else f"at / {step}"
+        emitter.line(f"const int64_t to{a}_ = {spots[a]} * {w.stride[a]} + {place} - {w.pad[a]};")
+        if not w.inside(a):
+            tests.append(f"(uint64_t)to{a}_ < {w.image[a]}")
+    return " && ".join(tests) or "1"
+
+
+def _pick_in_windows(emitter: Emitter, node: Node) -> None:
+    (value,), (x, indexes) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    source, chosen, target = emitter.pointer(x), emitter.pointer(indexes), emitter.name(value)
+    with loops(emitter, "a", (w.count, *w.spots), _CHOICE) as (image, *spots):
+        test = _chosen(emitter, w, f"{chosen}[{w.spot(image, spots)}]", spots)
+        there = along((image, *(f"to{a}_" for a in w.axes)), (w.count, *w.image))
+        emitter.line(f"{target}[{w.spot(image, spots)}] = {test} ? {source}[{there}] : -INFINITY;")
+
+
+def _unpick(emitter: Emitter, node: Node) -> None:
+    (value,), (x, indexes) = node.outputs, node.inputs
+    w = _Windows(node, value.shape[2:], node.attrs["kernel"], x.shape[2:], math.prod(x.shape[:2]))
+    source, chosen, target = emitter.pointer(x), emitter.pointer(indexes), zeros(emitter, value)
+    with loops(emitter, "a", (w.count, *w.spots), _CHOICE) as (image, *spots):
+        test = _chosen(emitter, w, f"{chosen}[{w.spot(image, spots)}]", spots)
+        there = along((image, *(f"to{a}_" for a in w.axes)), (w.count, *w.image))
+        emitter.line(f"if ({test}) {target}[{there}] += {source}[{w.spot(image, spots)}];")
+
+
+def _patches(emitter: Emitter, w: _Windows, statement: Callable[[str, str], str]) -> None:
+    """One line for each place of a window in the image: from its address in the patches, and that in the image."""
+    with loops(emitter, "a", (w.count, *w.kernel), _PLACE * math.prod(w.spots)) as (image, *places):
+        spots = [f"s{a}_" for a in w.axes]
+        valid = [w.valid(a, place) for a, place in zip(w.axes, places)]
+        for a, (begin, end) in enumerate(valid):
+            emitter.line(f"const int64_t begin{a}_ = {begin}, end{a}_ = {end};")
+        with _ranges(emitter, spots, [f"begin{a}_" for a in w.axes], [f"end{a}_" for a in w.axes]):
+            patch = along((image, *places, *spots), (w.count, *w.kernel, *w.spots))
+            emitter.line(statement(patch, w.element(image, spots, places)))
+
+
+def _im2col(emitter: Emitter, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))
+    target = emitter.name(value) if all(map(w.inside, w.axes)) else zeros(emitter, value)
+    source = emitter.pointer(x)
+    _patches(emitter, w, lambda patch, image: f"{target}[{patch}] = {source}[{image}];")
+
+
+def _col2im(emitter: Emitter, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    count = len(node.attrs["size"])
+    w = _Windows(node, value.shape[2:], x.shape[2:2 + count], x.shape[2 + count:], math.prod(x.shape[:2]))
+    source, target = emitter.pointer(x), zeros(emitter, value)
+    _patches(emitter, w, lambda patch, image: f"{target}[{image}] += {source}[{patch}];")
+
+
+# Neighbouring channels ----------------------------------------------------------------------------------------------
+
+
+def _window_sums(emitter: Emitter, node: Node, term: Callable[[str], str], finish: Callable[[str], Sequence[str]]) -> None:
+    """For each element the sum of a term over the channels around; finish: lines, from its address, with ``total``."""
+    shape = node.outputs[0].shape
+    channels, inner, half = shape[1], math.prod(shape[2:]), node.attrs["n"] // 2
+    sizes = (shape[0], channels, inner)
+    type, most = c_type(node.outputs[0].dtype), min(inner, _ROW)
+    with loops(emitter, "a", (*sizes[:2], -(-inner // most)), node.attrs["n"] * most) as (image, channel, block):
+        emitter.line(f"const int64_t begin = {channel} < {half} ? 0 : {channel} - {half}, "
+                    f"end = {channel} + {half + 1} > {channels} ? {channels} : {channel} + {half + 1};")
+        emitter.line(f"const int64_t first = {block} * {most}, last = first + {most} < {inner} ? first + {most} : {inner};")
+        each = "for (int64_t e = first; e < last; ++e)"
+        emitter.line(f"{type} sums[{most}] = {{0}};")
+        emitter.line("for (int64_t c = begin; c < end; ++c) {")
+        emitter.line("    #pragma omp simd")
+        emitter.line(f"    {each} sums[e - first] += {term(along((image, 'c', 'e'), sizes))};")
+        emitter.line("}")
+        emitter.line("#pragma omp simd")
+        emitter.line(f"{each} {{")
+        emitter.line(f"    const {type} total = sums[e - first];")
+        for line in finish(along((image, channel, "e"), sizes)):
+            emitter.line(f"    {line}")
+        emitter.line("}")
+
+
+#: So many elements are added up at a time.
+_ROW = 512
+
+
+def _local_response(emitter: Emitter, node: Node) -> None:
+    (y, unit, scale), (x,) = node.outputs, node.inputs
+    source, dtype = emitter.pointer(x), x.dtype
+    names = [emitter.name(v) for v in (y, unit, scale)]
+    k, alpha, minus = (c_constant(v, dtype) for v in (node.attrs["k"], node.attrs["alpha"], -node.attrs["beta"]))
+    _window_sums(emitter, node, lambda there: f"{source}[{there}] * {source}[{there}]", lambda here: (
+        f"const {c_type(dtype)} unit_ = {k} + {alpha} * total, scale_ = power_{c_suffix(dtype)}(unit_, {minus});",
+        f"{names[0]}[{here}] = {source}[{here}] * scale_;", f"{names[1]}[{here}] = unit_;", f"{names[2]}[{here}] = scale_;"))
+
+
+def _local_response_grad(emitter: Emitter, node: Node) -> None:
+    (value,) = node.outputs
+    x, y, g, unit, scale = map(emitter.pointer, node.inputs)
+    target, factor = emitter.name(value), c_constant(2 * node.attrs["alpha"] * node.attrs["beta"], value.dtype)
+    _window_sums(emitter, node, lambda there: f"{y}[{there}] * {g}[{there}] / {unit}[{there}]", lambda here: (
+        f"{target}[{here}] = {g}[{here}] * {scale}[{here}] - {factor} * {x}[{here}] * total;",))
+
+
+#: Ops by name.
+WINDOWS: Dict[str, Rule] = {
+    "average_pool": _average_pool, "max_pool": _max_pool, "pick_in_windows": _pick_in_windows, "unpick": _unpick,
+    "im2col": _im2col, "col2im": _col2im, "local_response": _local_response, "local_response_grad": _local_response_grad}
+
+
+def takes(node: Node) -> bool:
+    """Whether the rules are for these dtypes."""
+    return node.outputs[0].dtype.kind == "f" and all(v.dtype == node.outputs[0].dtype or v.dtype.kind in "iu" for v in node.inputs)

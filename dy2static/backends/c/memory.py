@@ -1,0 +1,88 @@
+"""The memory of a C function: which pointer each value has, and from when to when each buffer is in use."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ...ir.c_forms import c_type
+from ...ir.dims import Size, at_least_one, is_known
+from ...ir.graph import Value
+from ..memory_planner import Buffer, arranged
+from .names import CNames
+from .text import Text
+
+
+class Memory:
+    """Buffers and pointers of one function while it is written.
+
+    clock: the present moment.  buffers: scratch memory; rooms: that of sizes that only the run knows.
+    """
+
+    def __init__(self, names: CNames, text: Text):
+        self.names, self.text = names, text
+        self.clock = 0
+        self.buffers: List[Buffer] = []
+        self.rooms: List[Buffer] = []
+        self._pointers: Dict[Value, str] = {}
+        self._behind: Dict[str, Tuple[Buffer, ...]] = {}          # the buffers that a pointer may point into
+        self._overwriting: List[Tuple[Buffer, Buffer]] = []
+
+    def tick(self) -> int:
+        """The next moment."""
+        self.clock += 1
+        return self.clock
+
+    def buffer(self, hint: str, count: Size, dtype: Any) -> Buffer:
+        """Memory for so many elements; where only the run knows how many, it is asked for here."""
+        type = c_type(dtype)
+        buffer = Buffer(self.names.fresh(hint, f"{type} *"), type, at_least_one(count) * dtype.itemsize, self.clock, self.clock)
+        if is_known(count):
+            self.buffers.append(buffer)
+        else:
+            self.rooms.append(buffer)
+            self.text.line(f"if (!({buffer.name} = dy_room_of(&{buffer.name}_room, {buffer.nbytes}))) goto bail;")
+        return buffer
+
+    def pointer(self, value: Value) -> Optional[str]:
+        """The pointer to the elements of a value, if it has memory."""
+        return self._pointers.get(value)
+
+    def put(self, value: Value, pointer: str, *buffers: Buffer) -> None:
+        """Let a value be where this pointer points; buffers: those that it may point into, if they are not known."""
+        self._pointers[value] = pointer
+        if buffers:
+            self.lie_behind(pointer, *buffers)
+
+    def lie_behind(self, pointer: str, *buffers: Buffer) -> None:
+        """Say which buffers a pointer may point into."""
+        self._behind[pointer] = buffers
+
+    def used(self, *pointers: str) -> None:
+        """What is behind these pointers is in use now."""
+        for pointer in pointers:
+            for buffer in self._behind.get(pointer, ()):
+                buffer.last = max(buffer.last, self.clock)
+
+    def behind(self, *pointers: Optional[str]) -> Tuple[Buffer, ...]:
+        """The buffers that these pointers may point into."""
+        found = tuple(buffer for pointer in pointers for buffer in self._behind.get(pointer or "", ()))
+        return found + tuple(buffer for buffer in self.buffers if buffer.name in pointers)
+
+    def own_buffer(self, value: Value) -> Optional[Buffer]:
+        """The only buffer that a value can be in."""
+        found = self._behind.get(self._pointers.get(value, ""), ())
+        return found[0] if len(found) == 1 else None
+
+    def may_overwrite(self, before: Buffer, after: Buffer) -> None:
+        """The second buffer may stand where the first one stands, if that is in use until the second one begins."""
+        self._overwriting.append((before, after))
+
+    def loop_ends(self, begin: int) -> None:
+        """What is read in a loop and made before it is in use until the loop ends.  begin: the moment when it began."""
+        self.tick()
+        for buffer in self.buffers:
+            if buffer.first < begin <= buffer.last:
+                buffer.last = self.clock
+
+    def arranged(self) -> Tuple[int, Sequence[int]]:
+        """How many bytes of scratch memory there are, and where each buffer begins."""
+        return arranged(self.buffers, self._overwriting)

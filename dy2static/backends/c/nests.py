@@ -1,0 +1,110 @@
+"""Lines of C that several rules write: loops around a block, copies, addresses, indices that are checked."""
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Iterator, List, Optional, Sequence, Union
+
+from ...ir.dims import Size, is_known
+from ...ir.graph import Value
+from ..loops.layout import Place, compact_strides, merged_axes
+from ..loops.parallelize import Level, Share, cut
+from .emitter import Emitter
+
+#: Nanoseconds that it takes to copy one element.
+_COPY = 0.4
+
+
+@contextlib.contextmanager
+def block(emitter: Emitter, head: str) -> Iterator[None]:
+    """Lines written inside stand in the braces of a loop or a condition; head: the line that opens them."""
+    emitter.line(head)
+    with emitter.indented():
+        yield
+    emitter.line("}")
+
+
+def loop(name: str, begin: Union[Size, str], end: Union[Size, str]) -> str:
+    """The line that opens a loop."""
+    return f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{"
+
+
+@contextlib.contextmanager
+def loops(emitter: Emitter, letter: str, sizes: Sequence[Size], turn: float = 0) -> Iterator[List[str]]:
+    """Lines written inside stand in one loop for each size but 1; gives the names of the indices.
+
+    turn: the nanoseconds that the lines take once, where threads may share the first loop.
+    """
+    names = ["0" if size == 1 else f"{letter}{k}_" for k, size in enumerate(sizes)]
+    share = _shared(names[0], sizes, turn) if turn else None
+    with contextlib.ExitStack() as around:
+        if share is not None:
+            around.enter_context(emitter.shared(share))
+        counted = [(name, size) for name, size in zip(names, sizes) if size != 1]
+        heads = [loop(name, "begin", "end") if share is not None and not k else loop(name, 0, size)
+                 for k, (name, size) in enumerate(counted)]
+        for head in heads or ["{"]:
+            around.enter_context(block(emitter, head))
+        yield names
+
+
+def _shared(name: str, sizes: Sequence[Size], turn: float) -> Optional[Share]:
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) != len(sizes) or not sizes or known[0] < 2:
+        return None
+    return cut([Level(name, known[0])], math.prod(known), math.prod(known) * turn)
+
+
+def copy(emitter: Emitter, target: Place, source: Place, pointer: str) -> None:
+    """Loops that write the elements of one place to another of the same shape; pointer: the base of the target."""
+    axes = merged_axes(target.shape, (target, source))
+    names = [f"k{k}" for k in range(len(axes))]
+    to, of = ([*_terms(names, [place.strides[part[-1]] for part in axes])] for place in (target, source))
+    text = f"{pointer}[{' + '.join([*begin_of(target), *to]) or '0'}] = {emitter.element(source, of)};"
+    if not axes:
+        emitter.line(text)
+        return
+    sizes = [math.prod(target.shape[a] for a in part) for part in axes]
+    count = math.prod(sizes)
+    levels = [Level(name, size, name == names[-1]) for name, size in zip(names, sizes)]
+    share = cut(levels, count, count * _COPY) if is_known(count) else None
+    lines = ["    " * (k + 1) + (loop(name, "begin", "end") if share is not None and share.name == name else loop(name, 0, size))
+             for k, (name, size) in enumerate(zip(names, sizes))]
+    lines = [line[:-2] for line in lines]                                  # one statement needs no braces
+    lines.insert(-1, "    " * len(sizes) + "#pragma omp simd")             # nobody writes where it reads
+    emitter.part([*lines, "    " * (len(sizes) + 1) + text], share)
+
+
+def begin_of(place: Place) -> List[str]:
+    """The terms of the address of the first element of a place."""
+    offset = [str(place.offset)] if place.offset else []
+    return offset + _terms([name for name, _ in place.terms], [stride for _, stride in place.terms])
+
+
+def _terms(names: Sequence[str], strides: Sequence[Size]) -> List[str]:
+    return [name if stride == 1 else f"{name} * {stride}" for name, stride in zip(names, strides) if stride]
+
+
+def at(names: Sequence[str], strides: Sequence[Size], offset: Size = 0) -> str:
+    """The sum of indices times strides."""
+    pairs = [(name, stride) for name, stride in zip(names, strides) if name != "0"]
+    return " + ".join([*([str(offset)] if offset else []), *_terms([n for n, _ in pairs], [s for _, s in pairs])]) or "0"
+
+
+def along(names: Sequence[str], shape: Sequence[Size]) -> str:
+    """The address of an element of an array in the order of memory."""
+    return at(names, compact_strides(shape))
+
+
+def checked_index(emitter: Emitter, name: str, source: str, size: Union[Size, str]) -> None:
+    """Define an index that counts from the end if it is negative, and bail out where there is no such element."""
+    emitter.line(f"int64_t {name} = (int64_t){source};")
+    emitter.line(f"if ({name} < 0) {name} += {size};")
+    emitter.line(f"if ((uint64_t){name} >= (uint64_t){size}) goto bail;")
+
+
+def zeros(emitter: Emitter, value: Value) -> str:
+    """Fill the memory of a value with zeros; gives the pointer."""
+    pointer = emitter.name(value)
+    emitter.line(f"memset({pointer}, 0, {value.type.size * value.dtype.itemsize});")
+    return pointer

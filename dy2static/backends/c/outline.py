@@ -1,0 +1,92 @@
+"""Loop nests as C functions of their own: equal ones are compiled once, and none makes a large function slow to compile."""
+from __future__ import annotations
+
+import re
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..loops.parallelize import Share
+
+IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+#: An element, or the elements from one on, of the array of some name: that many behind the first.
+_OFFSET = r"(?<![\w.])({}(?:\)?\[| \+ ))([1-9]\d*)(?=[],)]| \+ )"
+_MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
+
+
+class Parts:
+    """The functions of one text, in the order in which they are first called."""
+
+    def __init__(self) -> None:
+        self.texts: List[str] = []
+        self._known: Dict[str, str] = {}
+
+    def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
+        """A call of the function that these lines are.
+
+        types: the C types of the names that exist outside.  own: all names that have been given out; those of these that
+        are not outside are variables of the lines.  share: the lines are the turns from ``begin`` to ``end`` of a loop,
+        which may be done by several threads.
+        """
+        function, arguments = self._function(lines, types, own, share is not None)
+        if share is None:
+            return f"{function}({', '.join(arguments)});"
+        return f"dy_share({function}, &(struct {function}){{{', '.join(arguments)}}}, {share.count}, {share.step});"
+
+    def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> Tuple[str, str]:
+        """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given."""
+        function, arguments = self._function(lines, types, own, True)
+        return function, f"&(struct {function}){{{', '.join(arguments)}}}"
+
+    def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
+                  shared: bool) -> Tuple[str, List[str]]:
+        text = "\n".join(lines)
+        names = list(dict.fromkeys(found.group() for found in IDENTIFIER.finditer(text)))
+        parameters = [name for name in names if name in types]
+        arguments = []
+        for name in parameters:
+            text, first = _from_first(text, name) if types[name].endswith("*") else (text, 0)
+            arguments.append(f"{name} + {first}" if first else name)
+        numbers: Dict[str, str] = {}
+
+        def anonymous(found: "re.Match[str]") -> str:
+            name = found.group()
+            if name in types or _is_own(name, own):
+                return numbers.setdefault(name, f"@{len(numbers)}")
+            return name
+        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + " shared" * shared
+        if key not in self._known:
+            self._known[key] = function = f"part_{len(self.texts)}"
+            declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
+            self.texts.append((_shared if shared else _alone)(function, declared, parameters, text))
+        return self._known[key], arguments
+
+
+def _from_first(text: str, name: str) -> Tuple[str, int]:
+    """The text with a pointer to the first element that it reads of an array, and which that is.
+
+    So the parts of an array that the steps of an unrolled loop read are arguments of one function.
+    """
+    spot = re.compile(_OFFSET.format(name))
+    found = [int(match.group(2)) for match in spot.finditer(text)]
+    if not found or len(found) < len(re.findall(rf"(?<![\w.]){name}(?!\w)", text)):
+        return text, 0
+    first = min(found)
+    return spot.sub(lambda match: f"{match.group(1)}{int(match.group(2)) - first}", text), first
+
+
+def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
+    return f"static __attribute__((noinline)) void {function}({', '.join(declared) or 'void'})\n{{\n{text}\n}}\n"
+
+
+def _shared(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
+    """A `dy_body`: what a function on its own has as parameters is in a structure."""
+    taken = "\n".join(f"    {declaration.replace('*', '*const ')} = given_->{name};"
+                      for declaration, name in zip(declared, names))
+    return (f"struct {function} {{ {' '.join(f'{declaration};' for declaration in declared)} }};\n"
+            f"static void {function}(const void *given, int64_t begin, int64_t end)\n{{\n"
+            f"    const struct {function} *const given_ = given;\n{taken}\n{text}\n}}\n")
+
+
+def _is_own(name: str, own: Collection[str]) -> bool:
+    """Whether a name has been given out, or is that of an accumulator, made of one."""
+    found = _MADE_OF.match(name)
+    return name in own or found is not None and found.group(1) in own

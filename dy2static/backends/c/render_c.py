@@ -1,0 +1,316 @@
+"""A loop nest as lines of C: all that is said in this language, and nothing that is decided."""
+from __future__ import annotations
+
+import math
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...ir.c_forms import c_constant, c_type
+from ...ir.graph import Node, Value
+from ..loops.ir import (
+    Accumulate,
+    Address,
+    Axis,
+    Define,
+    Expression,
+    Kept,
+    Load,
+    Local,
+    LoopNest,
+    Part,
+    Recall,
+    Reduction,
+    Statement,
+    Sweep,
+)
+from .emitter import Emitter
+
+_SUFFIXES = {"float32": "f32", "float64": "f64"}
+
+_COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
+
+
+class NestText(NamedTuple):
+    """Lines of a nest: those in front of its function, those of the function, and those that add up what shares have summed."""
+
+    before: List[str]
+    lines: List[str]
+    joined: List[str]
+
+
+def render(nest: LoopNest, emitter: Emitter) -> NestText:
+    """The C text of a nest."""
+    renderer = _Renderer(nest, emitter)
+    renderer.write()
+    lines, renderer.lines = renderer.lines, []
+    for total in nest.totals:
+        if total.value in renderer.sums:
+            renderer.join(total)
+    return NestText(renderer.before, lines, renderer.lines)
+
+
+class _Renderer:
+    """Collects the lines of one nest."""
+
+    def __init__(self, nest: LoopNest, emitter: Emitter):
+        self.nest, self.emitter = nest, emitter
+        self.lines: List[str] = []
+        self.before: List[str] = []
+        self.depth = 0
+        self.names: Dict[Value, str] = {}                   # of elements that the sweep at hand has got again
+        self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
+        self.own: Dict[Value, str] = {}                     # the part of it that belongs to one share
+        self.rows = {value: self._row_buffer(value) for value in nest.kept}
+
+    def write(self) -> None:
+        for total in self.nest.totals:
+            self._start_total(total)
+        self._open(self.nest.outer)
+        for number, sweep in enumerate(self.nest.sweeps):
+            self._statements(sweep.before)
+            if sweep.body:
+                self._sweep(number, sweep)
+        self._statements(self.nest.after)
+        self._close(len(self.nest.outer))
+        for total in self.nest.totals:
+            value = total.value
+            if value.ndim == 0 and value not in self.sums and total.stored:
+                self._line(f"{self.emitter.name(value)}[0] = {self.emitter.local(value)};")
+
+    def _line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    # Loops
+
+    def _span(self, axis: Axis) -> Tuple[str, str]:
+        """Where a loop begins and ends."""
+        share = self.nest.share
+        return ("begin", "end") if share is not None and share.name == axis.name else ("0", str(axis.size))
+
+    def _open(self, axes: Sequence[Axis]) -> None:
+        for axis in axes:
+            begin, end = self._span(axis)
+            self._line(f"for (int64_t {axis.name} = {begin}; {axis.name} < {end}; ++{axis.name}) {{")
+            self.depth += 1
+
+    def _close(self, count: int) -> None:
+        for _ in range(count):
+            self.depth -= 1
+            self._line("}")
+
+    def _row_buffer(self, value: Value) -> str:
+        """Memory for a row: threads have their own."""
+        size = math.prod(axis.size for axis in self.nest.inner)
+        if self.nest.share is None:
+            return self.emitter.scratch(size, value.dtype)
+        name = self.emitter.variable("row")
+        self._line(f"{c_type(value.dtype)} {name}[{size}] __attribute__((aligned(64)));")
+        return name
+
+    def _sweep(self, number: int, sweep: Sweep) -> None:
+        self.names, self.number = {}, number
+        inner, of_rows = self.nest.inner, sweep.of_rows
+        nested = bool(sweep.block) or len(inner) > 1            # sums of sums, these in double precision
+        prefix = "all_" if nested else "sum_"
+        for reduction in of_rows:
+            self._declare(reduction, prefix, nested)
+        self._open(inner[:-1])
+        if sweep.block:
+            self._line(f"for (int64_t b = 0; b < {inner[-1].size}; b += {sweep.block}) {{")
+            self.depth += 1
+        self._innermost(sweep, nested)
+        self._close(bool(sweep.block))
+        self._close(len(inner[:-1]))
+        for reduction in of_rows:
+            text = self._finished(reduction, prefix)
+            self._define(reduction.value, text, reduction.address if reduction.stored else None)
+
+    def _innermost(self, sweep: Sweep, nested: bool) -> None:
+        """The loop over neighbouring elements, with what grows in registers declared before and put away behind."""
+        totals, of_rows, inner = sweep.totals_in_register, sweep.of_rows, self.nest.inner
+        for reduction in totals + (of_rows if nested else []):
+            self._declare(reduction, "sum_")
+        if inner:
+            axis = inner[-1]
+            self._line(f"#pragma omp simd{''.join(map(self._clause, totals + of_rows))}")
+            begin, end = self._span(axis)
+            if sweep.block:
+                begin, end = "b", f"(b + {sweep.block} < {axis.size} ? b + {sweep.block} : {axis.size})"
+            self._line(f"for (int64_t {axis.name} = {begin}; {axis.name} < {end}; ++{axis.name}) {{")
+            self.depth += 1
+        self._statements(sweep.body)
+        self._close(bool(inner))
+        for reduction in totals:
+            self._line(_combined(reduction.node, self._target(reduction), self._finished(reduction, "sum_")))
+        if nested:
+            for reduction in of_rows:
+                local = self.emitter.local(reduction.value)
+                self._line(_merged(reduction.node, f"all_{local}", f"sum_{local}"))
+
+    # Statements
+
+    def _statements(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            if isinstance(statement, Define):
+                self._define(statement.value, self._text(statement.expression), statement.store)
+                if statement.keep is not None:
+                    self._line(f"{self.rows[statement.value]}[{_address(statement.keep)}] = {self.emitter.local(statement.value)};")
+            elif isinstance(statement, Recall):
+                self._recall(statement)
+            else:
+                self._accumulate(statement)
+
+    def _define(self, value: Value, text: str, store: Optional[Address]) -> None:
+        local = self.emitter.local(value)
+        self._line(f"const {c_type(value.dtype)} {local} = {text};")
+        if store is not None:
+            self._line(f"{self.emitter.name(value)}[{_address(store)}] = {local};")
+
+    def _recall(self, statement: Recall) -> None:
+        value, text = statement.value, self._text(statement.expression)
+        name = self.names[value] = self.emitter.variable(f"{self.emitter.local(value)}_in_{self.number}")
+        self._line(f"const {c_type(value.dtype)} {name} = {text};")
+
+    def _accumulate(self, statement: Accumulate) -> None:
+        reduction, operand = statement.reduction, self._text(statement.operand)
+        if reduction.in_register:
+            self._line(_accumulated(reduction.node, f"sum_{self.emitter.local(reduction.value)}", operand))
+        else:
+            self._line(_combined(reduction.node, self._target(reduction), operand))
+
+    def _text(self, expression: Expression) -> str:
+        if isinstance(expression, Local):
+            return self.names.get(expression.value) or self.emitter.local(expression.value)
+        if isinstance(expression, Load):
+            return self.emitter.read(expression.array, _address(expression.address))
+        if isinstance(expression, Kept):
+            return f"{self.rows[expression.value]}[{_address(expression.address)}]"
+        return self.emitter.expression(expression.node, [self._text(operand) for operand in expression.operands])
+
+    # Reductions
+
+    def _start_total(self, total: Reduction) -> None:
+        value, share = total.value, self.nest.share
+        start, size, type = _start(total.op, value), math.prod(value.shape), c_type(value.dtype)
+        if share is not None and share.private:
+            sums = self.sums[value] = self.emitter.scratch(size * share.shares, value.dtype)
+            own = self.own[value] = self.emitter.variable("mine")
+            self._line(f"{type} *const {own} = {sums} + begin / {share.step} * {size};")
+            self._line(f"for (int64_t k = 0; k < {size}; ++k) {own}[k] = {start};")
+        elif value.ndim == 0:
+            self._line(f"{type} {self.emitter.local(value)} = {start};")
+        else:
+            (self.lines if share is None else self.before).append(
+                f"for (int64_t k = 0; k < {size}; ++k) {self.emitter.name(value)}[k] = {start};")
+
+    def _target(self, reduction: Reduction) -> str:
+        """Where the result of a reduction grows."""
+        value = reduction.value
+        if value not in self.own and value.ndim == 0:
+            return self.emitter.local(value)
+        return f"{self.own.get(value) or self.emitter.name(value)}[{_address(reduction.address)}]"
+
+    def _declare(self, reduction: Reduction, prefix: str, wide: bool = False) -> None:
+        value, local = reduction.value, self.emitter.local(reduction.value)
+        type = "double" if wide and reduction.op == "sum" and value.dtype.kind == "f" else _accumulator_type(reduction.node)
+        self._line(f"{type} {prefix}{local} = {_start(reduction.op, value)};")
+        if _sees_nan(reduction.node):
+            self._line(f"int{8 * value.dtype.itemsize}_t nan_{prefix}{local} = 0;")
+
+    def _clause(self, reduction: Reduction) -> str:
+        local = f"sum_{self.emitter.local(reduction.value)}"
+        text = f" reduction({_COMBINE.get(reduction.op, reduction.op)}:{local})"
+        return text + (f" reduction(|:nan_{local})" if _sees_nan(reduction.node) else "")
+
+    def _finished(self, reduction: Reduction, prefix: str) -> str:
+        """What an accumulator in a register comes to."""
+        name = prefix + self.emitter.local(reduction.value)
+        if reduction.op == "sum" and reduction.value.dtype.name in _SUFFIXES:
+            return f"summed_{_SUFFIXES[reduction.value.dtype.name]}({name})"
+        return f"(nan_{name} ? NAN : {name})" if _sees_nan(reduction.node) else name
+
+    def join(self, total: Reduction) -> None:
+        """Add up what the shares have summed."""
+        assert self.nest.share is not None
+        value, node = total.value, total.node
+        sums, count, size = self.sums[value], self.nest.share.shares, math.prod(value.shape)
+        if value.ndim == 0:
+            target = self.emitter.local(value)
+            self._line(f"{c_type(value.dtype)} {target} = {sums}[0];")
+            self._line(f"for (int64_t k = 1; k < {count}; ++k) {_combined(node, target, f'{sums}[k]')}")
+            if total.stored:
+                self._line(f"{self.emitter.name(value)}[0] = {target};")
+            return
+        target = self.emitter.name(value)
+        if total.op == "sum" and value.dtype.name in _SUFFIXES:
+            self._line(f"dy_join_{_SUFFIXES[value.dtype.name]}({target}, {sums}, {count}, {size});")
+            return
+        self._line(f"memcpy({target}, {sums}, {size * value.dtype.itemsize});")
+        self._line(f"for (int64_t b = 1; b < {count}; ++b) {{")
+        self._line("    #pragma omp simd")
+        self._line(f"    for (int64_t k = 0; k < {size}; ++k) {_combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
+        self._line("}")
+
+
+def _address(address: Address) -> str:
+    texts = [str(address.offset)] if address.offset else []
+    for index, stride in address.terms:
+        if isinstance(index, Part):
+            texts.append(f"({_part(index)}) * {stride}")
+        else:
+            texts.append(f"{index} * {stride}" if stride != 1 else index)
+    return " + ".join(texts) or "0"
+
+
+def _part(part: Part) -> str:
+    text = part.loop if part.divisor == 1 else f"{part.loop} / {part.divisor}"
+    return text if part.modulus is None else f"({text}) % {part.modulus}"
+
+
+def _sees_nan(node: Node) -> bool:
+    return node.op.name in ("max", "min") and node.outputs[0].dtype.kind == "f"
+
+
+def _accumulator_type(node: Node) -> str:
+    return "int" if node.op.name in ("any", "all") else c_type(node.outputs[0].dtype)
+
+
+def _start(name: str, value: Value) -> str:
+    if name in ("sum", "any"):
+        return "0"
+    if name in ("prod", "all"):
+        return "1"
+    if value.dtype.kind == "f":
+        return "-INFINITY" if name == "max" else "INFINITY"
+    if value.dtype.kind == "b":
+        return "0" if name == "max" else "1"
+    limits = np.iinfo(value.dtype)
+    return c_constant(limits.min if name == "max" else limits.max, value.dtype)
+
+
+def _accumulated(node: Node, name: str, operand: str) -> str:
+    """One element more for an accumulator in a register."""
+    op = node.op.name
+    if op in ("sum", "prod"):
+        return f"{name} {_COMBINE[op]}= {operand};"
+    if op in ("any", "all"):
+        return f"{name} {_COMBINE[op]}= ({operand} != 0);"
+    test = f"{name} = {operand} {'>' if op == 'max' else '<'} {name} ? {operand} : {name};"
+    return f"{test} nan_{name} |= ({operand} != {operand});" if _sees_nan(node) else test
+
+
+def _merged(node: Node, name: str, part: str) -> str:
+    """One accumulator into another."""
+    text = _accumulated(node, name, part)
+    return f"{text} nan_{name} |= nan_{part};" if _sees_nan(node) else text
+
+
+def _combined(node: Node, target: str, operand: str) -> str:
+    """One element more for an accumulator in memory."""
+    op = node.op.name
+    if op in ("sum", "prod", "any", "all"):
+        return _accumulated(node, target, operand)
+    sign = ">" if op == "max" else "<"
+    unordered = f" || {operand} != {operand}" if _sees_nan(node) else ""
+    return f"{target} = ({operand} {sign} {target}{unordered}) ? {operand} : {target};"

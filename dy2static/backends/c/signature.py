@@ -1,0 +1,176 @@
+"""How a C function gets its inputs and hands over its outputs: ``p`` has pointers, ``n`` ints, ``d`` floats."""
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Collection, List, Tuple
+
+from ...ir.c_forms import c_type
+from ...ir.graph import Graph, Value
+from ...ir.types import Extent, Stack
+from ..loops.layout import place_of
+from .draws import graph_draws
+from .extents import is_grown, name_of
+from .function import SWEEP, FunctionEmitter
+from .lists import is_list, nbytes
+from .scalars import enters_as_array, scalar_type
+
+
+class _Arguments:
+    """The next element of each array of arguments."""
+
+    def __init__(self) -> None:
+        self._pointers, self._ints, self._floats = itertools.count(), itertools.count(), itertools.count()
+        self.pointers = 0
+
+    def pointer(self) -> str:
+        self.pointers = next(self._pointers) + 1
+        return f"p[{self.pointers - 1}]"
+
+    def int(self) -> str:
+        return f"n[{next(self._ints)}]"
+
+    def number(self, value: Value) -> str:
+        """That of a number of Python's."""
+        return f"d[{next(self._floats)}]" if value.type.kind == "py_float" else self.int()
+
+
+class Signature:
+    """Reads the inputs in front of the lines of a function, and writes what leaves behind them."""
+
+    def __init__(self, graph: Graph, out: FunctionEmitter):
+        self.graph, self.out = graph, out
+        self.arguments = _Arguments()
+        self.head: List[str] = []
+        self.copied: List[Tuple[Value, str]] = []           # outputs that are made elsewhere, and where they go
+        self.restored = ""                                  # the state of the generator as it was
+
+    # What enters
+
+    def enter(self) -> None:
+        """Give the inputs their names, and look at the sizes."""
+        for value in self.graph.inputs:
+            self._input(value)
+        if graph_draws(self.graph):
+            self.out.generator, self.restored = self.out.variable("generator"), self.out.variable("before")
+            self.head.append(f"dy_generator *const {self.out.generator} = (dy_generator *){self.arguments.int()};")
+            self.head.append(f"const dy_generator {self.restored} = *{self.out.generator};")
+        for symbol in self.out.sizes.made:
+            self.out.names.take(name_of(symbol), "const int64_t")
+        self.head += [f"if ({size} <= 0) return 1;" for size in self.out.sizes.known_by()]
+
+    def _input(self, value: Value) -> None:
+        out, arguments = self.out, self.arguments
+        if enters_as_array(value.type):
+            type = c_type(value.dtype)
+            pointer = self._declared(value.name, f"const {type} *", arguments.pointer())
+            if value.ndim:
+                out.put_at(value, pointer)
+            else:
+                self.head.append(f"const {type} {out.local(value)} = {pointer}[0];")
+        elif is_list(value) or isinstance(value.type, Stack):
+            type = "dy_list" if is_list(value) else "dy_stack"
+            name = out.variable(value.name)
+            out.rename(value, name)
+            self.head.append(f"const {type} {name} = {{{arguments.pointer()}, {arguments.int()}, 0}};")
+        elif isinstance(value.type, Extent):
+            name = out.names.take(name_of(value.type.symbol), "const int64_t")
+            self.head.append(f"const int64_t {name} = {arguments.int()};")
+        else:
+            self.head.append(f"const {scalar_type(value.type)} {out.local(value)} = {arguments.number(value)};")
+
+    def bind_outputs(self, made: Collection[Value]) -> None:
+        """Let arrays that leave be made in the memory of the caller; made: the values that this can be said of."""
+        for value in self.graph.outputs:
+            if enters_as_array(value.type) and not is_grown(value, self.out.sizes.made):
+                pointer = self._declared(f"out_{value.name}", f"{c_type(value.dtype)} *", self.arguments.pointer())
+                if not self.out.has_memory(value) and value in made:
+                    self.out.put_at(value, pointer)
+                else:
+                    self.copied.append((value, pointer))
+        self.scratch = self.arguments.pointers
+
+    def _declared(self, hint: str, type: str, source: str) -> str:
+        name = self.out.variable(hint, type)
+        self.head.append(f"{type}const {name} = ({type}){source};")
+        return name
+
+    # What leaves
+
+    def leave(self) -> None:
+        """Hand over what is not there yet."""
+        out = self.out
+        for value, pointer in self.copied:
+            out.copy(place_of(value), out.place(value), pointer)
+        if out.memory.buffers:
+            self.arguments.pointer()                           # else there is no scratch memory among the arguments
+        for value in self.graph.outputs:
+            self._output(value)
+        leaving = {out.local(value) for value in self.graph.outputs if isinstance(value.type, Stack)}
+        out.lines([f"dy_block_give({name}.data);" for name in out.stacks if name not in leaving])
+
+    def _output(self, value: Value) -> None:
+        out, arguments = self.out, self.arguments
+        if isinstance(value.type, Stack):
+            name, item = out.local(value), value.type.elem
+            out.line(f"{arguments.pointer()} = {name}.data;")
+            out.line(f"{arguments.int()} = {name}.count * {math.prod(item.shape) * item.dtype.itemsize};")
+        elif isinstance(value.type, Extent):
+            out.line(f"{arguments.int()} = {name_of(value.type.symbol)};")
+        elif is_list(value) or is_grown(value, out.sizes.made):
+            self._given(value, arguments.pointer(), arguments.int())
+        elif not enters_as_array(value.type):
+            out.line(f"{arguments.number(value)} = {out.scalar(value)};")
+
+    def _given(self, value: Value, pointer: str, size: str) -> None:
+        """Memory for the caller, with the items of a list or an array whose size was found here."""
+        out = self.out
+        bytes_ = f"{out.local(value)}.count * {nbytes(value.type)}" if is_list(value) else value.type.size * value.dtype.itemsize
+        out.line(f"{size} = {bytes_};")
+        out.line(f"if (!({pointer} = dy_block_new({size}))) goto bail;")
+        if is_list(value):
+            out.line(f"memcpy({pointer}, {out.local(value)}.data, {size});")
+            return
+        type = f"{c_type(value.dtype)} *"
+        name = out.variable("grown", type)
+        out.line(f"{type}const {name} = ({type}){pointer};")
+        out.copy(place_of(value), out.place(value), name)
+
+    # The whole
+
+    def text(self, function: str) -> Tuple[str, int]:
+        """The text of the function, and how many bytes of scratch memory it takes."""
+        out = self.out
+        size, offsets = out.memory.arranged()
+        head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
+        head += [f"    {line}" for line in (*self.head, *self._declarations(offsets))]
+        sweep = f"dy_lists_sweep(&{out.storages}, (dy_list *const[]){{{', '.join(f'&{x}' for x in out.lists)}}}, {len(out.lists)});"
+        lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in out.text.lines]
+        tail = [f"    {line}" if line != "bail:" else line for line in self._ends(any("goto bail" in line for line in lines))]
+        return "\n".join([*head, *lines, *tail, "}"]) + "\n", size
+
+    def _declarations(self, offsets: Collection[int]) -> List[str]:
+        """Variables of the whole function."""
+        out = self.out
+        found = [f"char *const scratch = p[{self.scratch}];"] if out.memory.buffers else []
+        found += [f"{b.type} *const {b.name} = ({b.type} *)(scratch + {at});" for b, at in zip(out.memory.buffers, offsets)]
+        found += [f"dy_stack {name} = {{0}};" for name in out.stacks]
+        found += [f"int64_t {name_of(symbol)} = 0;" for symbol in out.sizes.made]
+        found += [f"dy_list {name} = {{0}};" for name in out.lists]
+        found += [f"dy_storages {out.storages} = {{0}};"] if out.lists else []
+        found += [f"dy_room {room.name}_room = {{0}}; {room.type} *{room.name} = 0;" for room in out.memory.rooms]
+        return found
+
+    def _ends(self, bails: bool) -> List[str]:
+        """How the function ends, well or not; bails: whether there are lines that leave it early."""
+        out = self.out
+        free = [f"free({room.name}_room.data);" for room in out.memory.rooms]
+        free += [f"dy_lists_free(&{out.storages});"] if out.lists else []
+        back = [f"*{out.generator} = {self.restored};"] if out.generator else []
+        lines = list(free)
+        if out.generator:
+            lines += ["if (dy_float_flags()) {", *back, "    return 1;", "}"]
+        lines.append("return 0;")
+        if bails or out.generator:
+            lines += ["bail:", *back, *(f"dy_block_give({name}.data);" for name in out.stacks), *free, "return 1;"]
+        return lines

@@ -1,0 +1,51 @@
+"""Nodes that run as one call of compiled code, and how such a call is written into a generated function."""
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+
+from ..ir.graph import Graph, Node
+from ..ir.op import OpDef
+
+
+def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
+    return tuple(v.type for v in region.outputs)
+
+
+#: Nodes that run as one compiled function; ``region`` is what they compute.  Only partitions make them: they have no gradient.
+NATIVE = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}")
+
+#: The same for what must run although nobody reads what it gives: it draws, or may raise.
+NATIVE_EFFECT = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}", effect=True)
+
+
+def is_native(node: Node) -> bool:
+    """Whether a node is a region that is compiled as a whole."""
+    return node.op is NATIVE or node.op is NATIVE_EFFECT
+
+
+class Conversion(NamedTuple):
+    """``function(value, *settings)``, which a value passes on its way in or out.  settings: names of each, and what it is."""
+
+    name: str
+    function: Callable[..., Any]
+    settings: Tuple[Tuple[str, Any], ...] = ()
+
+
+class CompiledCall(Protocol):
+    """What a backend puts into ``attrs["call"]`` of a native node before the text around it is written.
+
+    The call takes the inputs of the node, then an array for each output that it fills, and gives the outputs that it does not
+    fill: None, the one, or a tuple.
+    """
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The function."""
+
+    @property
+    def entering(self) -> Sequence[Optional[Conversion]]:
+        """Per input, what it passes before the call."""
+
+    @property
+    def given(self) -> Mapping[int, Optional[Conversion]]:
+        """The indexes of the outputs that are not filled, and what they pass after the call."""

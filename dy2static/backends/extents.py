@@ -1,0 +1,85 @@
+"""Sizes that only the run knows: their symbols are names in the text of a function."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Set, Tuple
+
+from ..ir.dims import Dim
+from ..ir.graph import Graph, Node, Value
+from ..ir.types import Extent, Stack, Tensor
+from ..ir.types import List as ListType
+
+
+def extents_of(graph: Graph) -> Dict[str, Value]:
+    """A value for each symbol in the sizes of a graph, regions included: what hands it on to another program."""
+    symbols: Set[str] = set()
+    for value in [*graph.inputs, *(v for node in graph.walk() for v in node.outputs)]:
+        symbols.update(symbols_of(value))
+    return {symbol: Value(Extent(symbol), symbol) for symbol in sorted(symbols)}
+
+
+def symbols_of(value: Value) -> List[str]:
+    """The symbols in the shape of a value."""
+    shape = value.shape if isinstance(value.type, Tensor) else ()
+    return [symbol for size in shape if isinstance(size, Dim) for symbol in size.symbols]
+
+
+def made_in_regions(graph: Graph) -> Tuple[str, ...]:
+    """The symbols that get their number inside a branch, in a run that takes it."""
+    return tuple(dict.fromkeys(symbol for node in graph.nodes for region in node.regions for inner in region.walk()
+                               for symbol, _, _ in made_symbols(inner)))
+
+
+def made_symbols(node: Node) -> List[Tuple[str, Value, int]]:
+    """The symbols that a node gives their numbers: (symbol, array, axis), or (symbol, list, -1)."""
+    if node.op.name == "list_stack":
+        return [(str(node.attrs["extent"]), node.inputs[0], -1)]
+    if node.op.name == "scatter_span":
+        return []                                       # the gradient of what has that size
+    return [(symbol, node.outputs[i], axis) for symbol, i, axis in node.attrs.get("extents", ())]
+
+
+def symbols_in(graph: Graph) -> Tuple[str, ...]:
+    """Every symbol that the text of a function for this graph has as a name."""
+    found = {symbol for value in graph.inputs for symbol in symbols_of(value)}
+    found.update(value.type.symbol for value in graph.inputs if isinstance(value.type, Extent))
+    found.update(symbol for node in graph.walk() for symbol, _, _ in made_symbols(node))
+    found.update(v.type.symbol for node in graph.walk() for v in node.outputs if isinstance(v.type, Extent))
+    return tuple(sorted(found))
+
+
+def symbol_sources(graph: Graph) -> List[Tuple[str, Value, int]]:
+    """For each symbol that an input shows, (symbol, input, axis); the axis is -1 for an input that is the number."""
+    found: Dict[str, Tuple[str, Value, int]] = {}
+    for value in graph.inputs:
+        if isinstance(value.type, Extent):
+            found[value.type.symbol] = value.type.symbol, value, -1
+    for value in graph.inputs:
+        for axis, size in enumerate(value.shape if isinstance(value.type, Tensor) else ()):
+            if isinstance(size, Dim) and (str(size),) == size.symbols:
+                found.setdefault(str(size), (str(size), value, axis))
+    return list(found.values())
+
+
+def dims_in(item: Any) -> Iterator[Dim]:
+    """The sizes in types, attributes and what these are made of that only the run knows."""
+    kind = type(item)
+    if isinstance(item, Dim):
+        yield item
+    elif kind is Tensor:
+        yield from dims_in(item.shape)
+    elif kind in (Stack, ListType):
+        yield from dims_in(item.elem)
+    elif kind in (tuple, list):
+        for part in item:
+            yield from dims_in(part)
+    elif kind is slice:
+        yield from dims_in((item.start, item.stop, item.step))
+
+
+def dims_of(node: Node) -> Iterator[Dim]:
+    """The sizes in a node, without its regions, that only the run knows."""
+    for value in (*node.inputs, *node.outputs):
+        if type(value.type) is not Extent:
+            yield from dims_in(value.type)
+    for attr in node.attrs.values():
+        yield from dims_in(attr)

@@ -1,0 +1,1 @@
+"""The NumPy backend: graphs as readable Python functions."""

@@ -1,0 +1,42 @@
+"""The backend of NumPy calls, which is always there and takes every graph."""
+from __future__ import annotations
+
+from typing import Collection, Optional, Tuple
+
+from ...ir.graph import Graph, Node, Value
+from ...passes import TOGETHER, Pipeline, Setting, run
+from ...runtime.clocks import Clock
+from ...runtime.segment import Footprint
+from ..base import Backend, Done, Executable, results_of
+from .emit import TEXT, emit
+from .function import NumpyFunction
+
+
+class NumpyBackend(Backend):
+    """Generated Python functions of NumPy calls."""
+
+    name = "numpy"
+    passes = Pipeline("numpy", "a graph that is about to be run on NumPy", TOGETHER)
+    inner = (TEXT,)
+
+    def supports(self, node: Node) -> bool:
+        """Whether there is a way to write a node: there is one for all that captures make."""
+        return node.op.numpy is not None or bool(node.regions) or node.op.name in ("constant", "py_constant", "nothing", "raise_")
+
+    def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
+              recomputes: bool = False, clock: Optional[Clock] = None) -> Done:
+        """As `Backend.start`; there is nothing to wait for."""
+        graph = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
+        return Done(executable(emit(graph, name=name, escaping=escaping, saved=saved, clock=clock), graph))
+
+
+def executable(function: NumpyFunction, graph: Graph, native_code: str = "", native_nodes: int = 0) -> Executable:
+    """A generated function of a graph, compiled by Python.  native_code, native_nodes: of the regions that it calls."""
+    working = 0 if function.work_plan is None else function.work_plan.nbytes
+    footprint = Footprint(function.plan.nbytes, working, results_of(graph, function.plan.places))
+    return Executable(function.bind(), function.source, function.results, function.origins,
+                      function.make_arena if function.slots else None, footprint, native_code, native_nodes)
+
+
+#: The one there is.
+NUMPY = NumpyBackend()

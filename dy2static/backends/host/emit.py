@@ -1,0 +1,110 @@
+"""Graphs as readable Python functions that call NumPy: a walk over the steps of a graph."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Collection, List, Optional, Tuple
+
+import numpy as np
+
+from ...ir.graph import Graph, Value
+from ...ir.types import Extent
+from ...passes import Pass, Pipeline, Setting, run
+from ...passes.cleanup.dce import eliminate_dead_in_regions
+from ...runtime.clocks import Clock
+from ..compiled_calls import is_native
+from ..extents import made_in_regions, symbol_sources, symbols_in
+from ..flatten import Block, Step, flatten
+from ..names import Names
+from .control import ControlText
+from .emitter import Emitter
+from .function import NumpyFunction
+from .nodes import write_node
+
+#: What every graph goes through right before it is written as NumPy calls; it may have native nodes.
+TEXT = Pipeline("numpy text", "a graph that is written as NumPy calls, native parts included", (
+    Pass(eliminate_dead_in_regions, reads=("saved",), is_verified=False),))
+
+#: Working memory of so many bytes is shared with other functions; less stays in the arena, which costs nothing to take.
+_LEAST_SHARED = 1 << 18
+
+
+def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
+         reserved: Collection[str] = (), clock: Optional[Clock] = None) -> NumpyFunction:
+    """A NumPy function for a graph; branches and loops become ``if``, ``while`` and ``for``.
+
+    escaping: values whose arrays somebody outside will hold.  They, and everything they may be views of, get new
+        memory in every call; everything else is computed into the arena.
+    saved: values that the function also returns; they stay as they are in the arena until it is used again.
+    reserved: names the text must not use.
+    clock: what is told when each node has run.
+
+    Linear in nodes + edges.
+    """
+    graph = run(TEXT, graph, Setting(saved=saved))
+    block, returned = flatten(graph), (*graph.outputs, *saved)
+    names = Names({*reserved, *symbols_in(graph), "work", "take_work", "give_work"})
+    out = Emitter(block, returned, escaping, names)
+    params = tuple(out.values.new(value, "x") for value in graph.inputs)
+    if clock is not None:
+        out.text.line(f"{names.bind('start', clock.start)}()")
+    _bind_symbols(out, graph)
+    _Walk(out, clock).block(block)
+    results = tuple(v.type.symbol if isinstance(v.type, Extent) else out.values.texts[v] for v in returned)
+    made = NumpyFunction(name, params, out.values.arena(lambda slot: True), tuple(out.text.lines), results, names.namespace,
+                         out.plan)
+    kept, work = out.plan.parted()
+    if work.nbytes < _LEAST_SHARED:
+        return made
+    return replace(made, arena=out.values.arena(lambda slot: slot.storage in out.plan.kept), plan=kept,
+                   work=out.values.arena(lambda slot: slot.storage not in out.plan.kept), work_plan=work)
+
+
+def _bind_symbols(out: Emitter, graph: Graph) -> None:
+    """Let each unknown size be read from an input; those that a branch finds out have a number in any case."""
+    for symbol, value, axis in symbol_sources(graph):
+        text = out.values.texts[value]
+        out.text.line(f"{symbol} = {text}" if axis < 0 else f"{symbol} = {text}.shape[{axis}]")
+    for symbol in made_in_regions(graph):
+        out.text.line(f"{symbol} = 0")
+
+
+class _Walk:
+    """Writes the steps of blocks, one after the other, and tells the clock of each."""
+
+    def __init__(self, out: Emitter, clock: Optional[Clock]):
+        self.out, self.clock = out, clock
+        self.control = ControlText(out, self.block)
+
+    def block(self, block: Block) -> None:
+        """Write the steps of a block that anything needs."""
+        quiet: List[Step] = []
+        for step in block.steps:
+            if self.out.reads.is_written(step):
+                if step.node.recomputed:
+                    quiet.append(step)
+                else:
+                    self._quiet(quiet)
+                    self._step(step)
+        self._quiet(quiet)
+
+    def _quiet(self, steps: List[Step]) -> None:
+        """Write what has been computed before, where NumPy said what there is to say, and forget these steps."""
+        text = self.out.text
+        with text.aside() as lines:
+            for step in steps:
+                self._step(step)
+        steps.clear()
+        if lines:
+            text.line(f"with {self.out.names.bind('errstate', np.errstate)}(all='ignore'):")
+            text.add(lines)
+
+    def _step(self, step: Step) -> None:
+        text, node = self.out.text, step.node
+        written = len(text.lines)
+        if step.blocks:
+            self.control.write(step)
+        else:
+            write_node(self.out, node)
+        if self.clock is not None and len(text.lines) > written:
+            number = self.clock.part([node], is_native(node))
+            text.line(f"{self.out.names.bind('tick', self.clock.tick)}({number})", node)

@@ -1,0 +1,54 @@
+"""What the rules of nodes are given to write a function of NumPy calls with."""
+from __future__ import annotations
+
+from typing import Collection, Sequence
+
+from ...ir.graph import Node, Value
+from ...ir.types import Tensor
+from ..flatten import Block
+from ..names import Names
+from .buffer_coalescing import Placement
+from .buffers import plan
+from .in_place import InPlaceChanges
+from .reads import Reads
+from .templates import Templates
+from .text import Text
+from .values import Values
+
+
+class Emitter:
+    """The parts of one function while it is written.
+
+    text: the lines so far.  reads: what is read where.  plan: the arena.  values: what each value is called.
+    templates: the lines of ops.  changes: lists and arrays that are changed in place.
+    held: values whose memory somebody outside can hold.
+    """
+
+    def __init__(self, block: Block, returned: Sequence[Value], escaping: Collection[Value], names: Names):
+        self.text, self.names = Text(), names
+        self.reads = Reads(block, returned)
+        placement = Placement(block, escaping, self.reads.uses, self.reads.operands)
+        self.held = placement.held
+        self.plan = plan(block, placement, returned, self.reads.overwritable, self.reads.as_view)
+        self.changes = InPlaceChanges(block, self.plan.places.keys())
+        self.values = Values(names, self.plan)
+        self.templates = Templates(self.reads, self.values)
+
+    def make(self, value: Value, node: Node) -> None:
+        """Let there be memory for a value before the node fills it: its buffer, or a new array."""
+        if self.values.is_placed(value):
+            self.values.buffer(value)
+        else:
+            self.text.line(f"{self.values.new(value)} = {self.values.empty(value)}", node)
+
+    def assign(self, node: Node, text: str) -> None:
+        """Let the results of a node be what an expression gives."""
+        if _gives_number(node):
+            text = f"{self.names.numpy('np.asarray')}({text})"
+        self.text.line(f"{self.values.assigned(node)} = {text}" if node.outputs else text, node)
+
+
+def _gives_number(node: Node) -> bool:
+    """Whether NumPy may give a number where the graph has an array of no dimensions."""
+    return (len(node.outputs) == 1 and isinstance(node.outputs[0].type, Tensor) and node.outputs[0].shape == ()
+            and node.op.kind not in ("view", "opaque"))

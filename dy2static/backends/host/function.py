@@ -1,0 +1,81 @@
+"""A generated Python function of NumPy calls, and the pieces it is made of."""
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...errors import Location
+from ...pyast.loader import compile_text
+from ...runtime.workspace import Workspace, give
+from ..text import Line, function_text
+from .buffers import BufferPlan
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class NumpyFunction:
+    """A generated function ``name(arena, *inputs) -> (outputs..., saved...)`` and the pieces it is made of.
+
+    params: the names of the inputs.
+    arena: the names of the arrays of the arena, in the order of ``plan.slots``.
+    work: those of the arrays that it has only while it runs, where that is much memory, in the order of ``work_plan``.
+    lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
+    results: the expressions returned: outputs, then saved values.
+    constants: what the namespace of the code must hold.
+    native_code: the C texts of its regions; native_nodes: how many nodes of the graph are in them.
+    """
+
+    name: str
+    params: Tuple[str, ...]
+    arena: Tuple[str, ...]
+    lines: Tuple[Line, ...]
+    results: Tuple[str, ...]
+    constants: Mapping[str, Any]
+    plan: BufferPlan
+    native_code: str = ""
+    native_nodes: int = 0
+    work: Tuple[str, ...] = ()
+    work_plan: Optional[BufferPlan] = None
+
+    @property
+    def source(self) -> str:
+        """The text of the whole function."""
+        unpack: Tuple[Line, ...] = ((f"{tuple_text(self.arena)} = arena", None),) if self.arena else ()
+        end: Tuple[Line, ...] = ()
+        if self.work:
+            unpack += ((f"work, ({tuple_text(self.work)}) = take_work()", None),)
+            end = (("give_work(work)", None),)
+        return function_text(self.name, ("arena", *self.params), unpack + self.lines + end, tuple_text(self.results))
+
+    @property
+    def origins(self) -> Mapping[int, Location]:
+        """The user's line for each line number of `source`, as far as known: for tracebacks."""
+        first = 2 + bool(self.arena) + bool(self.work)
+        return {number: loc for number, (_, loc) in enumerate(self.lines, start=first) if loc is not None}
+
+    @property
+    def slots(self) -> Tuple[Tuple[Tuple[int, ...], np.dtype], ...]:
+        """Shape and dtype of every array of the arena."""
+        return tuple((slot.shape, slot.dtype) for slot in self.plan.slots)
+
+    def make_arena(self) -> Tuple[np.ndarray, ...]:
+        """New working memory for one call."""
+        return self.plan.make_arena()
+
+    def bind(self) -> Callable[..., Tuple[Any, ...]]:
+        """The compiled function."""
+        filename = f"<dy2static {self.name} {next(_serial)}>"
+        constants = dict(self.constants)
+        if self.work_plan is not None:
+            workspace = Workspace(self.work_plan.make_arena, self.work_plan.block_bytes)
+            constants.update(take_work=workspace.take, give_work=give)
+        return compile_text(self.source, filename, constants)[self.name]
+
+
+def tuple_text(names: Sequence[str]) -> str:
+    """A tuple of these names, as Python text."""
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names) if names else "()"

@@ -1,0 +1,48 @@
+"""Calls of Python functions as lines of a function: ops that are one, calls that the user wrote, changes in place."""
+from __future__ import annotations
+
+import operator
+
+from ...ir.graph import Node
+from ...ir.interpret import make_exception
+from ...runtime.host_calls import Call
+from .calls import call_text, has_text, part_text
+from .emitter import Emitter
+
+
+def write_call(out: Emitter, node: Node) -> None:
+    """Write a call of an op that is a Python function, or the call that such an op makes."""
+    arguments = [out.values.texts[v] for v in node.inputs]
+    if isinstance(node.attrs.get("call"), Call):
+        written = call_text(node.attrs["call"], arguments, out.names.bind)
+        if written is not None:
+            out.text.line(f"{out.values.assigned(node)} = {written}", node)
+            return
+    function = out.names.bind(f"do_{node.op.name}", node.op.numpy)
+    arguments += [f"{name}={out.values.attribute(name, attr)}" for name, attr in node.attrs.items()]
+    out.assign(node, f"{function}({', '.join(arguments)})")
+
+
+def write_change(out: Emitter, node: Node) -> None:
+    """Write an append to a list, or a write into an array, that is our own."""
+    target, *rest = (out.values.texts[v] for v in node.inputs)
+    out.values.texts[node.outputs[0]] = target
+    if node.op.name == "list_append":
+        out.text.line(f"{target}.append({rest[0]})", node)
+        return
+    call = node.attrs["call"]
+    steps, function, args, _ = call.args[1:]
+    if not steps and function is operator.setitem and has_text(args):
+        key, item = (part_text(part, [target, *rest], out.names.bind) for part in args)
+        out.text.line(f"{target}[{key}] = {item}", node)
+    else:
+        write = Call(call.function.in_place, call.args, call.kwargs, call.flatten, call.name, call.single, trusted=call.trusted)
+        out.text.line(f"{out.names.bind('write', write)}({', '.join((target, *rest))})", node)
+
+
+def write_raise(out: Emitter, node: Node) -> None:
+    """Write what raises the exception of a node."""
+    make = out.names.bind("make_exception", make_exception)
+    exception = out.names.bind("exception", node.attrs["exception"])
+    operands = f"[{', '.join(out.values.texts[v] for v in node.inputs)}]"
+    out.text.line(f"raise {make}({exception}, {out.values.attribute('message', node.attrs['message'])}, {operands})", node)

@@ -1,0 +1,308 @@
+"""Which nodes share a loop nest: elementwise nodes and reductions over elements of one shape.
+
+A group runs over every element of its shape.  Reductions over the last axes (``split`` and on) are ready at the end of
+each row and may be read by the next *sweep* over the same row: softmax is one group of three sweeps.  Other reductions
+add up in memory and are ready when the whole group is over.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ...ir.graph import Node, Value
+from ...ops.rules import reduced
+from .layout import Place, Places, broadcast, compact_strides
+
+#: Reductions: what an accumulator starts with, by the kind of dtype where that matters, is in `loops`.
+REDUCTIONS = ("sum", "max", "min", "any", "all", "prod")
+
+#: So many nodes may share a loop nest though they have nothing in common.
+_SIDE_BY_SIDE = 4
+
+
+@dataclass(frozen=True)
+class Run:
+    """Nodes without control flow in the order in which they run.
+
+    parts: groups, and nodes that stand alone.  kept: values that something besides these nodes reads.  needed: those that must
+    be in memory.
+    """
+
+    parts: Tuple[object, ...]
+    kept: FrozenSet[Value]
+    needed: FrozenSet[Value]
+
+
+def fuse(nodes: Sequence[Node], places: Places, read_by: Mapping[Value, Collection[Optional[Node]]]) -> Run:
+    """Put the nodes into groups; those that only rename elements go into ``places``.
+
+    read_by: what reads each value: nodes, and None for whatever else.
+
+    Linear in nodes times groups.
+    """
+    grouping, inside = Grouping(places.of), set(nodes)
+    for node in nodes:
+        if not places.settle(node):
+            is_loop = node.op.kind == "elementwise" or node.op.name in REDUCTIONS
+            (grouping.add if is_loop else grouping.add_alone)(node)
+    kept = {places.of(v).base for node in nodes for v in node.outputs if not inside.issuperset(read_by.get(v, ()))}
+    grouping.sink(kept)
+    needed = set(kept)
+    for value, parts in readers(grouping.order).items():
+        base = places.of(value).base
+        made_in = grouping.position.get(base)
+        if any(made_in is not None and made_in != part or not isinstance(grouping.order[part], Group) for part in parts):
+            needed.add(base)
+    return Run(tuple(grouping.order), frozenset(kept), frozenset(needed))
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes that run in one loop nest.
+
+    shape: what it runs over.  split: the first axis of a row, None where nothing is reduced to rows.
+    elements: values with one element per element; rows: those with one per row; totals: those ready at the end.
+    sweep: when a value is made; of rows, the first sweep that may read them.
+    """
+
+    shape: Tuple[int, ...]
+    nodes: List[Node] = field(default_factory=list)
+    split: Optional[int] = None
+    elements: Set[Value] = field(default_factory=set)
+    rows: Set[Value] = field(default_factory=set)
+    totals: Set[Value] = field(default_factory=set)
+    sweep: Dict[Value, int] = field(default_factory=dict)
+
+    @property
+    def row_shape(self) -> Tuple[int, ...]:
+        """The sizes of the axes outside of a row."""
+        return self.shape[:self.split]
+
+    @property
+    def sweeps(self) -> int:
+        """How many times it runs over each row."""
+        return 1 + max([self.sweep[v] for v in (*self.elements, *self.totals)] + [
+            self.sweep[v] - 1 for v in self.rows if self.sweep[v]], default=0)
+
+    def values(self) -> Set[Value]:
+        """All values that the group computes."""
+        return self.elements | self.rows | self.totals
+
+
+class Grouping:
+    """Puts nodes into groups, each into the first one it fits that comes after what it reads."""
+
+    def __init__(self, place: Callable[[Value], Place]):
+        self.place = place
+        self.order: List[object] = []                    # groups, and nodes that stand alone
+        self.position: Dict[Value, int] = {}             # of what makes a value of this run
+
+    def add(self, node: Node) -> None:
+        """An elementwise node or a reduction."""
+        shape = node.inputs[0].shape if node.op.name in REDUCTIONS else node.outputs[0].shape
+        start = self._after(node)
+        if node.recomputed:                                            # near what reads it: until then it takes no memory
+            start = max(start, len(self.order) - 1)
+        for index in range(max(start, 0), len(self.order)):
+            group = self.order[index]
+            if isinstance(group, Group) and self._belongs(group, node) and self._join(group, node, shape):
+                self._place(node, index)
+                return
+        group = Group(shape)
+        if not self._join(group, node, shape):
+            raise AssertionError(f"{node} does not fit a group of its own")
+        index = start + 1 if start < 0 else len(self.order)       # what reads inputs only is there for all
+        self.order.insert(index, group)
+        if not index:
+            self.position = {value: at + 1 for value, at in self.position.items()}
+        self._place(node, index)
+
+    def _belongs(self, group: Group, node: Node) -> bool:
+        """Whether a node has to do with a group: else a few stand side by side, but not all steps of an unrolled loop."""
+        if len(group.nodes) < _SIDE_BY_SIDE:
+            return True
+        made, reads = group.values(), [self.place(v) for v in node.inputs]
+        if any(place.base in made for place in reads):
+            return True
+        arrays = {place for place in reads if place.shape == group.shape and not _is_repeated(place)}
+        return bool(arrays) and any(self.place(v) in arrays for other in group.nodes for v in other.inputs)
+
+    def add_alone(self, node: Node) -> None:
+        """A node that is not a loop over elements."""
+        self.order.append(node)
+        self._place(node, len(self.order) - 1)
+
+    def sink(self, kept: Collection[Value]) -> None:
+        """Move elementwise nodes that only a later group reads there, where they need no memory.
+
+        kept: values that must be in memory anyhow.
+        """
+        read: Dict[Value, Set[Node]] = {}
+        where: Dict[Node, int] = {}
+        for index, part in enumerate(self.order):
+            for node in nodes_of(part):
+                where[node] = index
+                for value in node.inputs:
+                    read.setdefault(self.place(value).base, set()).add(node)
+        for group in reversed([part for part in self.order if isinstance(part, Group)]):
+            for node in reversed(group.nodes):
+                target = self._later(group, node, kept, read, where)
+                if target is not None:
+                    (value,) = node.outputs
+                    group.nodes.remove(node)
+                    group.elements.remove(value)
+                    where[node] = self.order.index(target)
+                    target.nodes.insert(0, node)
+                    target.elements.add(value)
+                    target.sweep[value] = group.sweep.pop(value)
+                    self._place(node, where[node])
+
+    def _later(self, group: Group, node: Node, kept: Collection[Value], read: Mapping[Value, Set[Node]],
+               where: Mapping[Node, int]) -> Optional[Group]:
+        """The group that alone reads a node, if what the node reads needs no more memory there: one value at most."""
+        (value,) = node.outputs
+        found = {where[reader] for reader in read.get(value, ())}
+        if value not in group.elements or value in kept or group.sweep[value] or len(found) != 1:
+            return None
+        target = self.order[found.pop()]
+        if not isinstance(target, Group) or target is group or target.shape != group.shape:
+            return None
+        bases = {self.place(v).base for v in node.inputs}
+        mine = [base for base in bases if base in group.elements and base not in kept]
+        if bases & (group.rows | group.totals) or len(mine) > 1 or any(len(read[base]) > 1 for base in mine):
+            return None
+        fits = self._ready(target, node, target.shape) == 0
+        return target if fits and all(self._reads_elements(target, reader, value) for reader in read[value]) else None
+
+    def _reads_elements(self, group: Group, reader: Node, value: Value) -> bool:
+        """Whether a node of a group reads the element of a value that is made at that place."""
+        if reader.op.name not in REDUCTIONS and reader.outputs[0] not in group.elements:
+            return False
+        places = [(v, self.place(v)) for v in reader.inputs]
+        return all((place if v.shape == group.shape else broadcast(place, group.shape)).whole
+                   for v, place in places if place.base is value)
+
+    def _place(self, node: Node, index: int) -> None:
+        for value in node.outputs:
+            self.position[value] = index
+
+    def _after(self, node: Node) -> int:
+        return max([self.position.get(x, -1) for v in node.inputs for x in (v, self.place(v).base)], default=-1)
+
+    def _join(self, group: Group, node: Node, shape: Tuple[int, ...]) -> bool:
+        if node.op.name in REDUCTIONS:
+            return self._reduce(group, node) if group.shape == shape else False
+        if group.shape == shape:
+            ready = self._ready(group, node, shape)
+            if ready is not None:
+                (value,) = node.outputs
+                group.nodes.append(node)
+                group.elements.add(value)
+                group.sweep[value] = ready
+                return True
+        return self._row_node(group, node)
+
+    def _ready(self, group: Group, node: Node, shape: Tuple[int, ...]) -> Optional[int]:
+        """The first sweep in which the operands are there, element by element; None if they never are."""
+        ready = 0
+        for operand in node.inputs:
+            place = broadcast(self.place(operand), shape) if operand.shape != shape else self.place(operand)
+            base = place.base
+            if base in group.elements:
+                if not place.whole:
+                    return None
+            elif base in group.rows:
+                if not self._is_row(group, place):
+                    return None
+            elif base in group.totals:
+                return None
+            ready = max(ready, group.sweep.get(base, 0))
+        return ready
+
+    def _is_row(self, group: Group, place: Place) -> bool:
+        """Whether each element of a row reads the value of that row."""
+        wanted = compact_strides(group.row_shape)
+        return not place.offset and not place.terms and all(
+            n == 1 or s == w for n, s, w in zip(group.shape, place.strides, (*wanted, *(0,) * len(group.shape))))
+
+    def _row_node(self, group: Group, node: Node) -> bool:
+        """A node between sweeps: it reads results of this group's rows."""
+        (value,) = node.outputs
+        if group.split is None or math.prod(value.shape) != math.prod(group.row_shape):
+            return False
+        ready, joined = 0, False
+        for operand in node.inputs:
+            place = self.place(operand)
+            if operand.shape != value.shape:
+                place = broadcast(place, value.shape)
+            if place.base in group.rows:
+                if not place.whole:
+                    return False
+                joined = True
+            elif place.base in group.elements or place.base in group.totals:
+                return False
+            ready = max(ready, group.sweep.get(place.base, 0))
+        if not joined or any(n != 1 for n in value.shape) and _squeezed(value.shape) != _squeezed(group.row_shape):
+            return False
+        group.nodes.append(node)
+        group.rows.add(value)
+        group.sweep[value] = ready
+        return True
+
+    def _reduce(self, group: Group, node: Node) -> bool:
+        (value,) = node.outputs
+        ready = self._ready(group, node, group.shape)
+        if ready is None:
+            return False
+        axes = node.attrs["axis"]
+        split = _split_of(group.shape, axes)
+        if split is not None and group.split in (None, split):
+            group.split = split
+            group.rows.add(value)
+            group.sweep[value] = ready + 1
+        else:
+            group.totals.add(value)
+            group.sweep[value] = ready
+        group.nodes.append(node)
+        return True
+
+
+def _is_repeated(place: Place) -> bool:
+    """Whether elements are seen several times."""
+    return any(isinstance(s, int) and s == 0 and n != 1 for s, n in zip(place.strides, place.shape))
+
+
+def _split_of(shape: Sequence[int], axes: Tuple[int, ...]) -> Optional[int]:
+    """Where a row begins that is reduced whole; None if others than the last axes are reduced."""
+    kept = [a for a, n in enumerate(shape) if a not in axes and n != 1]
+    gone = [a for a, n in enumerate(shape) if a in axes and n != 1]
+    if not gone or kept and max(kept) > min(gone):
+        return None
+    return max(kept) + 1 if kept else 0
+
+
+def _squeezed(shape: Sequence[int]) -> Tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)
+
+
+def total_place(node: Node, value: Value) -> Place:
+    """Where the result of a reduction is added to, for each element of the operand."""
+    shape = node.inputs[0].shape
+    kept = Place(value, reduced(shape, node.attrs["axis"], True), compact_strides(reduced(shape, node.attrs["axis"], True)))
+    return broadcast(kept, shape)
+
+
+def nodes_of(part: object) -> Sequence[Node]:
+    """The nodes of a group, or the one that stands alone."""
+    return part.nodes if isinstance(part, Group) else (part,)          # type: ignore[return-value]
+
+
+def readers(order: Sequence[object]) -> Mapping[Value, List[int]]:
+    """Which parts of a run read each value."""
+    found: Dict[Value, List[int]] = {}
+    for index, part in enumerate(order):
+        for node in nodes_of(part):
+            for value in node.inputs:
+                found.setdefault(value, []).append(index)
+    return found

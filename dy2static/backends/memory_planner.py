@@ -1,0 +1,101 @@
+"""Memory by lifetimes: which buffers share memory, for scratch memory of C functions and for arenas of NumPy calls.
+
+`arranged` knows all lifetimes and finds offsets in one block.  `Storages` hands out pieces while a program is walked
+through, because there a value may take over the piece of one that dies, and pieces are told apart afterwards by what lives on.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Sequence, Tuple
+
+#: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
+ALIGNMENT = 64
+
+
+def aligned(nbytes: int) -> int:
+    """So many bytes, up to the next place where a buffer may begin."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A piece of memory of a C type, and the moments from the first to the last at which it is in use."""
+
+    name: str
+    type: str
+    nbytes: int
+    first: int
+    last: int
+
+
+def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]] = ()) -> Tuple[int, List[int]]:
+    """How many bytes, and where each buffer begins: those that are in use at one time do not overlap.
+
+    overwriting: pairs of buffers of one size, of which the second may stand where the first stands: it is written element
+    by element when the first is read for the last time.
+
+    Quadratic in buffers that are in use at one time.
+    """
+    heads = _heads(buffers, overwriting)
+    last: Dict[int, int] = {}
+    for buffer in buffers:
+        head = heads[id(buffer)]
+        last[id(head)] = max(last.get(id(head), head.last), buffer.last)
+    chains = [buffer for buffer in buffers if heads[id(buffer)] is buffer]
+    placed: List[Tuple[int, Buffer]] = []
+    total = 0
+    for buffer in sorted(chains, key=lambda b: -b.nbytes):
+        size, at = aligned(buffer.nbytes), 0
+        for begin, other in sorted(placed, key=lambda item: item[0]):
+            if other.first <= last[id(buffer)] and buffer.first <= last[id(other)]:
+                if at + size <= begin:
+                    break
+                at = max(at, begin + aligned(other.nbytes))
+        placed.append((at, buffer))
+        total = max(total, at + size)
+    where = {id(buffer): at for at, buffer in placed}
+    return total, [where[id(heads[id(buffer)])] for buffer in buffers]
+
+
+def _heads(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]]) -> Dict[int, Buffer]:
+    """For each buffer the first of those that stand in one place, one after the other."""
+    before: Dict[int, Buffer] = {}
+    followed = set()
+    for first, second in overwriting:
+        if first.last == second.first and id(first) not in followed and id(second) not in before:
+            before[id(second)] = first
+            followed.add(id(first))
+    heads = {}
+    for buffer in buffers:
+        head = buffer
+        while id(head) in before:
+            head = before[id(head)]
+        heads[id(buffer)] = head
+    return heads
+
+
+class Storages:
+    """Pieces of memory that are used again as soon as they are given back.  sizes: the bytes of each."""
+
+    def __init__(self) -> None:
+        self.sizes: List[int] = []
+        self._free: List[int] = []
+
+    def new(self, nbytes: int) -> int:
+        """A piece that nothing has used, by its number."""
+        self.sizes.append(nbytes)
+        return len(self.sizes) - 1
+
+    def take(self, nbytes: int) -> int:
+        """A piece of at least this size: the smallest free one that fits, or the largest one, grown, or a new one."""
+        fitting = [piece for piece in self._free if self.sizes[piece] >= nbytes]
+        if not self._free:
+            return self.new(nbytes)
+        piece = min(fitting, key=self.sizes.__getitem__) if fitting else max(self._free, key=self.sizes.__getitem__)
+        self.sizes[piece] = max(self.sizes[piece], nbytes)
+        self._free.remove(piece)
+        return piece
+
+    def give(self, piece: int) -> None:
+        """A piece is free again."""
+        self._free.append(piece)

@@ -1,0 +1,216 @@
+"""Calls of builtin functions and methods."""
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import random
+import types
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
+
+import numpy as np
+
+from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
+from ..heap.object_shadows import ShadowBase
+from ..heap.ownership import is_immutable, is_library_class
+from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
+from ..ir.types import type_of
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.python import CLOCK_MODULES, CLOCKS, NUMBER_MODULES, PURE_MODULES, builtin
+from ..library_facts.table import members
+from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
+from ..symbolic.known_texts import SymbolicText, TextKeyed, is_expression
+from ..symbolic.list_functions import length
+from ..symbolic.lists import StagedList
+from ..symbolic.texts import is_unknown_error
+from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
+from .classes import TEXT
+from .handlers import warned
+from .policy import Rule, decided, itself
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+_HOST_BUILTINS, _INSPECTING, _OF_NUMBERS = builtin("host"), builtin("inspects"), builtin("numbers")
+_PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, frozenset, range, slice, type, np.dtype,
+                 types.GeneratorType, np.ufunc, types.FunctionType, types.MethodType)
+
+#: Modules of C code whose objects hold no more than what they are given.
+_PLAIN_MODULES = ("builtins", "itertools", "collections", "functools")
+
+#: Stand-ins of ours: their methods do the right thing already.
+OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, TextKeyed, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
+
+#: Functions of the whole state of NumPy's generator, which are no methods of it.
+_STATES = tuple(found for _, found in members(np.random, "state", numpy_facts.RANDOM))
+
+#: What functions with a clock give.
+_CLOCKS: Dict[Any, Tuple] = {f: (type_of(0.0),) for f in CLOCKS}
+
+
+class BuiltinCalls:
+    """The calls of builtin functions and methods in one capture."""
+
+    def __init__(self, calls: Calls):
+        self.calls, self.capture = calls, calls.capture
+
+    def callee(self, function: Any) -> Callable[..., Any]:
+        """What to call for a builtin function or method."""
+        return decided(RULES, self.calls, function)
+
+    def text(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Run a method of a text, or a function of texts; symbolic operands make a symbolic text."""
+        if getattr(function, "__name__", "") == "join" and args:
+            args = (list(args[0]),)
+            found: Any = args[0]
+        else:
+            found = (*args, *kwargs.values())
+        if any(is_symbolic(x) and not is_expression(x) or is_unknown_error(x) for x in found):
+            return self.capture.host.call(function, args, kwargs)
+        if any(map(is_expression, found)):
+            return self.capture.texts.call(function, tuple(map(_as_tuple, args)), kwargs)
+        return function(*args, **kwargs)
+
+    def inspect(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """A question about what kind of object something is: not answered for what only the host knows."""
+        kind = type(args[0]) if args else None
+        if kind is SymbolicText and function is not getattr:
+            return function(args[0].hint, *args[1:])
+        if args:
+            self.capture.staging.need_exact(args[0])
+        known = kind is SymbolicObject and args[0].real is not SymbolicObject.Missing and function is isinstance
+        if (kind is SymbolicObject and not known or kind is BoundHostMethod) and not (function is getattr and len(args) == 2):
+            self.capture.abort(f"{function.__name__}() of an object that is known at run time only", of_host=True)
+        if function is isinstance and len(args) == 2 and isinstance(args[0], ShadowBase):
+            for cls in args[1] if type(args[1]) is tuple else args[1:]:
+                self.capture.heap.objects.is_subclass(kind, cls)
+        if kind is ShadowDeque and function is isinstance:
+            return self.calls.native(function)(collections.deque(), *args[1:])     # the shadow is a list
+        return self.calls.native(function)(*args, **kwargs)
+
+    def hash(self, item: Any) -> int:
+        """``hash(item)``, which may be that of the very object."""
+        if isinstance(item, ShadowBase) and type(item).__hash__ is object.__hash__:
+            item = self.capture.heap.attributes.identified(item)
+        return builtins.hash(item)
+
+    def sort(self, method: Callable, *args: Any, **kwargs: Any) -> Any:
+        """``sort`` of one of our lists, or of an array: Python calls the key, which must be what the capture would call."""
+        if kwargs.get("key") is not None:
+            kwargs["key"] = self.calls.callee(kwargs["key"])
+        return method(*args, **kwargs)
+
+
+def _clock(calls: Calls, function: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: calls.capture.host.call(
+        function, args, kwargs, _CLOCKS[function], name=f"time.{function.__name__}")
+
+
+def _owner(function: Any) -> Any:
+    return getattr(function, "__self__", None)
+
+
+def _is_of_module(function: Any) -> bool:
+    """Whether this is a function, or a method that is not bound to anything."""
+    return _owner(function) is None or isinstance(_owner(function), types.ModuleType)
+
+
+def _is_of_numbers(function: Any) -> bool:
+    return _is_of_module(function) and (
+        getattr(function, "__module__", None) in NUMBER_MODULES or function in _OF_NUMBERS)
+
+
+def _is_pure(function: Any) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    return _owner(function) is None or module in PURE_MODULES or module.startswith(("numpy.core", "numpy._core"))
+
+
+def _is_of_own(function: Any) -> bool:
+    owner = _owner(function)
+    return type(owner) in OWN or isinstance(owner, ShadowBase) or is_symbolic(owner)
+
+
+def _has_clock(function: Any) -> bool:
+    """Whether this is a method like ``datetime.now``."""
+    owner = _owner(function)
+    return isinstance(owner, type) and is_library_class(owner) and owner.__module__ in CLOCK_MODULES
+
+
+def _is_of_plain(function: Any) -> bool:
+    owner = _owner(function)
+    return isinstance(owner, _PLAIN_OWNERS) or not is_library_class(type(owner)) or is_immutable(owner) or \
+        type(owner).__module__ in _PLAIN_MODULES
+
+
+#: What runs when, of builtin functions and methods.
+RULES: Tuple[Rule, ...] = (
+    Rule("`str`, `repr`, `format`, `ascii`", "now; a symbolic text, or a host node, of what is symbolic",
+         lambda calls, function: function in TEXT,
+         lambda calls, function: functools.partial(calls.builtins.text, function)),
+    Rule("`len`", "now; a size of the graph, of what is symbolic",
+         lambda calls, function: function is len,
+         lambda calls, function: functools.partial(length, calls, function)),
+    Rule("`hash`", "now, of the object that a shadow stands for",
+         lambda calls, function: function is hash,
+         lambda calls, function: calls.builtins.hash),
+    Rule("`warnings.warn`", "a host node",
+         lambda calls, function: function is warnings.warn,
+         lambda calls, function: functools.partial(warned, calls, function)),
+    Rule("`isinstance`, `hasattr`, `getattr`, `callable`", "now; not of what only the host knows",
+         lambda calls, function: function in _INSPECTING,
+         lambda calls, function: functools.partial(calls.builtins.inspect, function)),
+    Rule("`print`, `open`, `input`, `exec`, `eval`, `globals`, `id` and their like", "a host node",
+         lambda calls, function: function in _HOST_BUILTINS,
+         lambda calls, function: calls.host(function)),
+    Rule("`max`, `min`", "now; in the graph, of symbolic numbers",
+         lambda calls, function: function in (max, min),
+         lambda calls, function: functools.partial(calls.numbers.extreme, function)),
+    Rule("`any`, `all`", "now; in the graph, of symbolic numbers",
+         lambda calls, function: function in (any, all),
+         lambda calls, function: functools.partial(calls.numbers.of_truths, function)),
+    Rule("`sorted`", "now; in the graph, of symbolic numbers",
+         lambda calls, function: function is sorted,
+         lambda calls, function: functools.partial(calls.numbers.ordered, function)),
+    Rule("the state of NumPy's generator", "a host node",
+         lambda calls, function: any(function is other for other in _STATES),
+         lambda calls, function: calls.host(function)),
+    Rule("clocks", "a host node that gives a number",
+         lambda calls, function: function in _CLOCKS, _clock),
+    Rule("draws from NumPy's global generator", "typed by the same draw from another generator; a host node",
+         lambda calls, function: _owner(function) is np.random.mtrand._rand,
+         lambda calls, function: functools.partial(calls.draws.draw, function, np.random.RandomState)),
+    Rule("draws from Python's generators", "typed by the same draw from another generator; a host node",
+         lambda calls, function: isinstance(_owner(function), random.Random),
+         lambda calls, function: functools.partial(calls.draws.draw, function, random.Random)),
+    Rule("methods of exceptions", "now",                # made here; they only hold their arguments, whatever they are
+         lambda calls, function: isinstance(_owner(function), BaseException), itself),
+    Rule("`math`, `operator`, `abs`, `round`, `pow`, `divmod`", "now; in the graph, of symbolic numbers",
+         lambda calls, function: _is_of_numbers(function),
+         lambda calls, function: functools.partial(calls.numbers.of_numbers, function)),
+    Rule("functions of other pure parts of the standard library and of NumPy", "now",
+         lambda calls, function: _is_of_module(function) and _is_pure(function),
+         lambda calls, function: calls.native(function)),
+    Rule("all other functions of modules", "a host node",
+         lambda calls, function: _is_of_module(function),
+         lambda calls, function: calls.host(function)),
+    Rule("methods of shadows and symbolic values", "now",
+         lambda calls, function: _is_of_own(function),
+         lambda calls, function: functools.partial(calls.builtins.sort, function) if function.__name__ == "sort" else function),
+    Rule("`format` and `join` of a text", "now; a symbolic text, or a host node, of what is symbolic",
+         lambda calls, function: isinstance(_owner(function), str) and function.__name__ in ("format", "join"),
+         lambda calls, function: functools.partial(calls.builtins.text, function)),
+    Rule("class methods that look at the clock or the system", "a host node",
+         lambda calls, function: _has_clock(function),
+         lambda calls, function: calls.host(function)),
+    Rule("methods of plain values and containers, and of objects that are made here", "now",
+         lambda calls, function: _is_of_plain(function),
+         lambda calls, function: calls.native(function)),
+    Rule("all other methods", "a host node",
+         lambda calls, function: True,
+         lambda calls, function: calls.host(function)),
+)
+
+
+def _as_tuple(item: Any) -> Any:
+    return tuple(item) if type(item) is list else item

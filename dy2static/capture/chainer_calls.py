@@ -1,0 +1,382 @@
+"""What `FunctionNode.apply` does while a capture runs: the function becomes ops, or one opaque node."""
+from __future__ import annotations
+
+import contextlib
+import math
+import types
+import warnings
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+from chainer.functions.array.get_item import GetItem
+from chainer.functions.array.scatter_add import ScatterAdd
+
+from ..heap.global_state_guard import is_other
+from ..heap.naming import identifier
+from ..heap.ownership import is_altered, is_library
+from ..heap.shadows import as_key
+from ..ir.dims import Dim
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import Scalar, Tensor
+from ..lowering import opaque
+from ..lowering.registration import registered
+from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
+from ..runtime.opaque import VARYING, OpaqueCall, copy_node
+from ..symbolic import abstract_eval, patches
+from ..symbolic.data_dependent_sizes import may_be_empty
+from ..symbolic.number_ranges import kind_of
+from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds_sizes, tried_with
+from ..symbolic.values import SymbolicArray, SymbolicVariable
+from ..symbolic.variable_identity import Choice
+from ..symbolic.views import arrays_in
+from .label_counts import count_classes
+from .masks import without_mask
+from .self_contained import is_self_contained
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+
+class ChainerCalls:
+    """The functions of Chainer that one capture applies.  applied: how many."""
+
+    def __init__(self, capture: Capture):
+        self.capture = capture
+        self.applied = 0
+        self._trial: Mapping[str, int] = {}             # numbers for the free sizes, while a function is tried
+        self._altered: Dict[type, bool] = {}
+
+    def apply(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> Tuple[SymbolicVariable, ...]:
+        """What ``node.apply(inputs)`` does while this capture runs."""
+        self.capture.check()
+        given = self._given(node, inputs)
+        self._keep_by_reference(inputs, given)
+        operands = [self._operand(x) for x in inputs]
+        requires = [r for _, r in operands]
+        values = [v for v, _ in operands]
+        choice = self._choice(inputs)
+        node._input_layouts = (None,) * len(values)
+        if chainer.config.type_check:
+            check_types(self.capture, node, [v.type for v in values], _Typed)
+        if node._n_local_function_hooks:
+            self.capture.abort("a function with hooks of its own")
+        if chainer.get_function_hooks():
+            self.capture.abort("a function hook is registered inside the compiled function", hint="register it around the call")
+        position, self.applied = self.applied, self.applied + 1
+        if isinstance(node, (GetItem, ScatterAdd)):
+            node.slices = without_mask(self.capture, node.slices, values[0].shape)
+        start = len(self.capture.builder.nodes)
+        outputs = self._lower(node, values)
+        if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):
+            self.capture.abort("the size of a slice depends on array values, inside a loop on array values")
+        if outputs is None:
+            outputs = self._opaque(node, values, requires, position)
+        connected = any(requires) and chainer.config.enable_backprop
+        may_view = self._may_view(outputs, values, start)
+        self.capture.array_writes.applied(node, given, outputs, connected, may_view)
+        results = tuple([self.result(v, values, any(requires), connected) for v in outputs])
+        for variable in results:
+            variable.__dict__["siblings"] = results
+            if choice is not None:
+                variable.__dict__.update(choice=choice, uncertain=True, decision=self.capture.staging.path.decision)
+            if not connected:
+                self.capture.array_writes.is_new(node, may_view, variable._data[0])
+        return results
+
+    def _choice(self, inputs: Sequence[Any]) -> Optional[Choice]:
+        """Whether a result requires a gradient, where a run decides that."""
+        required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
+        if not required or not all(x.__dict__.get("uncertain") for x in required):
+            return None
+        unknown = [x for x in required if "choice" not in x.__dict__ or not chainer.config.enable_backprop]
+        if unknown:
+            self.capture.abort("whether a Variable requires a gradient depends on a decision on array values", because=unknown[0])
+        return self.capture.staging.choices.result(self.capture, required)
+
+    def _given(self, node: chainer.FunctionNode, inputs: Sequence[Any]) -> List[SymbolicArray]:
+        """The arrays that a function gets, in its attributes too."""
+        holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+        found = arrays_in([x._data[0] if isinstance(x, chainer.Variable) else x for x in inputs])
+        state = state_of(node)
+        return found + arrays_in([value for name, value in holder.__dict__.items() if name not in state])
+
+    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> None:
+        """What backward will read is the array itself, if it is one of the user's that was written."""
+        required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
+        if not chainer.config.enable_backprop or not required:
+            return
+        own = {id(x._data[0]): x for x in required if isinstance(x, SymbolicVariable) and "source" in x.__dict__}
+        for array in given:
+            if id(array) not in own:
+                self.capture.array_writes.by_reference(array)
+            elif self.capture.array_writes.is_written(array):
+                self.capture.array_writes.relied = True
+                self.capture.gradients.know_again(own[id(array)])
+
+    def _may_view(self, outputs: Sequence[Value], values: Sequence[Value], start: int) -> bool:
+        """Whether a result of what was just lowered may share memory with an operand."""
+        viewing = {v for node in self.capture.builder.nodes[start:] if node.op.view or node.op.kind in ("opaque", "control")
+                   for v in node.outputs}
+        return any(v in values or v in viewing for v in outputs)
+
+    def _operand(self, x: Any) -> Tuple[Value, bool]:
+        if isinstance(x, chainer.Variable):
+            if isinstance(x, SymbolicVariable):
+                if "exposed" in x.__dict__:
+                    self.capture.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it", of_host=True)
+                return x.value, x.requires_grad
+            array, requires_grad = x._data[0], x.requires_grad
+        else:
+            array, requires_grad = x, False
+        if type(array) is SymbolicArray:
+            if array.is_scalar:
+                self.capture.abort("a NumPy scalar is given to a Chainer function")
+            if array is x and array.now() in self.capture.gradients.variables:      # `h.array`, which is not `h`
+                return OPS["stop_gradient"](array.now()), False
+            return array.now(), requires_grad
+        if type(array) is not np.ndarray or requires_grad:
+            self.capture.abort(f"a {type(array).__name__} made inside a library function is differentiated")
+        return OPS["constant"](value=array), False
+
+    def _lower(self, node: chainer.FunctionNode, values: List[Value]) -> Optional[Tuple[Value, ...]]:
+        implementation = implementation_of(node)
+        own = registered(implementation)
+        lowering = lowering_of(node) or own
+        self.capture.heap.objects.rely_on_class(implementation, data=True)
+        if lowering is None or own is None and self._is_altered(implementation):
+            return None
+        if chainer.is_debug():                          # whole, it looks for NaN in each result, and under its own name
+            return None
+        self.capture.event("staged", name_of(node))
+        called = {name: getattr(node, name) for name in CALLED.get(type(node), ())}
+        for name, function in called.items():
+            self.capture.effects.store_writes()
+            setattr(node, name, self.capture.calls.callee(function))
+        count_classes(self.capture, node, values)
+        fails = type(node) in MAY_FAIL
+        if fails:
+            self.capture.effects.store_writes()
+        start = len(self.capture.builder.nodes)
+        outputs = lowering(node, *values)
+        if outputs is None:
+            if called and len(self.capture.builder.nodes) > start:
+                self.capture.abort(f"what a function of the user's gives to {name_of(node)} is not what it takes")
+            node.__dict__.update(called)
+            del self.capture.builder.nodes[start:]
+            self.capture.events.pop()
+            return None
+        self._fill_attributes(node)
+        if own is not None:
+            trap_attributes(node, None, self.capture)
+        if not fails and (any(map(self.capture.index_ranges.may_raise, self.capture.builder.nodes[start:])) or
+                          may_be_empty([v.type for v in values])):
+            if called and self.capture.array_writes.is_ahead:
+                self.capture.abort(f"{name_of(node)} changes an array of the user's, and may fail then")
+            if not self._cannot_fail(start):
+                self.capture.effects.store_writes_before(start)
+        node.__dict__.update({name: SymbolicArray(self.capture, attribute) for name, attribute in node.__dict__.items()
+                              if isinstance(attribute, Value)})
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def _is_altered(self, cls: type) -> bool:
+        """Whether a method of a function of Chainer's was replaced by somebody else's."""
+        if cls not in self._altered:
+            self._altered[cls] = is_altered(cls)
+        return self._altered[cls]
+
+    def _fill_attributes(self, node: chainer.FunctionNode) -> None:
+        """What the lowering left in the node is there for others to read."""
+        for name, item in list(node.__dict__.items()):
+            if isinstance(item, Value):
+                setattr(node, name, SymbolicArray(self.capture, item))
+
+    def _cannot_fail(self, start: int) -> bool:
+        """Whether the nodes from ``start`` can be guarded not to fail, where that spares storing what was written."""
+        made = self.capture.builder.nodes[start:]
+        spares = any(node.op.may_raise for node in made) and (
+            self.capture.effects.is_protected() or self.capture.heap.has_changed_containers())
+        return spares and self.capture.index_ranges.cover(made)
+
+    def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
+                position: int) -> Tuple[Value, ...]:
+        if holds_sizes([*node.__dict__.values()]) or few_trials((), [v.type for v in values]) is None:
+            self.capture.abort(f"{name_of(node)} of an array of unknown size")
+        self.capture.effects.store_writes()
+        self.capture.event("opaque", name_of(node), "debug mode" if chainer.is_debug() else "it has no lowering")
+        operands = list(values)
+        pristine = copy_node(node)
+        holder = pristine.function if isinstance(pristine, chainer.function.FunctionAdapter) else pristine
+        for array in arrays_in(list(holder.__dict__.values())):
+            self.capture.array_writes.by_reference(array)       # forward may change it in place
+        for value in holder.__dict__.values():
+            own = isinstance(value, (types.FunctionType, types.MethodType)) and not is_library(value.__module__ or "")
+            if own and not is_self_contained(value):
+                self.capture.abort(f"{name_of(node)} holds a function that reads or changes more than its arguments")
+        hidden = {name: self.capture.operands.template(value, operands) for name, value in holder.__dict__.items()
+                  if self.capture.operands.holds_symbolic(value)}
+        self.capture.number_checks.hold_all(operands[len(values):])
+        # The copy must not hold anything symbolic: the program outlives the capture.
+        for name in hidden:
+            holder.__dict__[name] = None
+        call = OpaqueCall(pristine, hidden, requires, self.changed_config())
+        found = self._opaque_types(node, call, operands, position)
+        trap_attributes(node, call.written, self.capture)
+        outputs = self.capture.builder.add(opaque.opaque, tuple(operands), {"call": call, "types": found},
+                                   name=identifier(name_of(node)))
+        return outputs[:-1]
+
+    def _opaque_types(self, node: chainer.FunctionNode, call: OpaqueCall, operands: List[Value],
+                      position: int) -> Tuple:
+        implementation = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+        types_ = tuple(v.type for v in operands)
+        if type(implementation) in VARYING:
+            self.capture.abort(f"the shapes or dtypes of what {name_of(node)} gives depend on the contents of arrays")
+        if holds_sizes(types_):
+            return self._sized_types(node, call, operands)
+        known = is_library(type(implementation).__module__) and not self._is_altered(type(implementation))
+        if known and all(isinstance(t, (Tensor, Scalar)) for t in types_):
+            with self._trial_run():
+                try:
+                    found = self._probe(call, operands)
+                    varies = len(operands) > len(call.requires) or any(np.dtype(t.dtype).kind in "iub" for t in types_)
+                    fillings = abstract_eval.FILLINGS[1:] if varies else ()
+                    others = {self._types_with(call, operands, filling) for filling in fillings}
+                    if others <= {found, None}:
+                        by_number = any(kind_of(t) for t in types_[len(call.requires):])
+                        call.observed = found if None in others or by_number else None      # the run will tell
+                        return found
+                    reason = f"the shape of what {name_of(node)} gives depends on the contents of an array"
+                except Exception as error:      # whatever a function raises on contents that are none of its own
+                    reason = f"{name_of(node)} does not run on made-up arrays: {error}"
+            self.capture.abort(reason)
+        call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
+        if call.observed is None:
+            self.capture.abort(f"the types of the results of {name_of(node)} are learned from this call", again=True, observe=())
+        return call.observed
+
+    def _sized_types(self, node: chainer.FunctionNode, call: OpaqueCall, operands: List[Value]) -> Tuple:
+        """The types of the results where sizes of operands are free: as they follow these in several trials.  Runs check it."""
+        found, learned = [], set()
+        call.sizes = {str(n): (i, axis) for i, v in enumerate(operands) if isinstance(v.type, Tensor)
+                      for axis, n in enumerate(v.shape) if isinstance(n, Dim) and (str(n),) == n.symbols}
+        if not is_library(implementation_of(node).__module__):
+            self.capture.abort(f"{name_of(node)} of an array of unknown size")
+        with self._trial_run():
+            try:
+                for numbers, _ in tried_with([v.type for v in operands]):
+                    self._trial = numbers
+                    found.append((numbers, self._probe(call, operands)))
+                    learned.add((call.connected, call.reads, call.written))
+            except Exception as error:          # whatever a function raises on contents that are none of its own
+                self.capture.abort(f"{name_of(node)} does not run on made-up arrays: {error}")
+            finally:
+                self._trial = {}
+        call.observed = fitted_types(found)
+        if call.observed is None or len(learned) > 1 or set(found[0][0]) != set(call.sizes):
+            self.capture.abort(f"{name_of(node)} of an array of unknown size")
+        return call.observed
+
+    def _observed_types(self, cls: type, position: int, inputs: Tuple) -> Optional[Tuple]:
+        """What an eager call gave at this place, or else at all others."""
+        found = self.capture.observed.get((cls, position, inputs))
+        if found is None:
+            others = {types for key, types in self.capture.observed.items() if (key[0], key[2]) == (cls, inputs)}
+            found = others.pop() if len(others) == 1 else None
+        return found
+
+    @contextlib.contextmanager
+    def _trial_run(self) -> Iterator[None]:
+        """A function runs inside on made-up arrays, and leaves nothing behind; the run of the program will warn."""
+        draws = self.capture.calls.draws
+        with draws.preserved_random_state(), patches.suspended(), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+
+    def _probe(self, call: OpaqueCall, operands: List[Value]) -> Tuple:
+        """The types of the results; where floats of any size do not do, floats between 0 and 1 may."""
+        try:
+            return call.probe([self._made_up(v) for v in operands])
+        except Exception:               # any: made-up contents may be wrong in any way; where these are, too, the capture ends
+            return call.probe([_halved(self._made_up(v)) for v in operands])
+
+    def _types_with(self, call: OpaqueCall, operands: List[Value], filling: int) -> Optional[Tuple]:
+        """The types of the results if integers, and what is hidden in attributes, have other contents; None if these fail."""
+        count = len(call.requires)
+        arrays = [self._made_up(v, filling if i >= count or np.dtype(v.type.dtype).kind in "iub" else 0)
+                  for i, v in enumerate(operands)]
+        try:
+            return call.types(arrays)
+        except Exception:               # any: labels that are none; what other labels would give is not known, then
+            return None
+
+    def _made_up(self, value: Value, filling: int = 0) -> Any:
+        """Contents for a trial run: what the value holds, where that is static."""
+        known = self.capture.known.get(value)
+        if self._trial and value in self.capture.dimensions:
+            return bound(self.capture.dimensions[value], self._trial)
+        if known is not None:
+            return np.array(known)
+        return abstract_eval.stand_in(bound(self.capture.number_checks.like(value), self._trial), filling)
+
+    def changed_config(self) -> Dict[str, Any]:
+        """Entries of ``chainer.config`` that differ from those at the start of the call."""
+        now = chainer.config._local.__dict__
+        before = self.capture.start_config
+        return {k: as_key(v) for k, v in now.items() if k not in before or is_other(v, before[k])}
+
+    def result(self, value: Value, inputs: List[Value], requires_grad: bool, connected: bool) -> SymbolicVariable:
+        """The Variable that a call gives for a value; a value that went in becomes one of its own."""
+        if requires_grad and not connected and self.capture.differentiates:
+            value = OPS["stop_gradient"](value)
+        elif value in inputs:
+            value = OPS["identity"](value)
+        return SymbolicVariable(self.capture, SymbolicArray(self.capture, value), requires_grad, connected)
+
+    def new_variable(self, array: Any, requires_grad: bool) -> SymbolicArray:
+        """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
+        self.capture.array_writes.by_reference(array)
+        return SymbolicArray(self.capture, OPS["stop_gradient"](array.value))
+
+
+def _halved(array: Any) -> Any:
+    return array * array.dtype.type(0.5) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array
+
+
+def implementation_of(node: chainer.FunctionNode) -> type:
+    """The class of a function; of an old-style one, that of the `chainer.Function`."""
+    return type(node.function if isinstance(node, chainer.function.FunctionAdapter) else node)
+
+
+def name_of(node: chainer.FunctionNode) -> str:
+    """The class of a function; not its label, which may look at numbers that are symbolic."""
+    return implementation_of(node).__name__
+
+
+def trap_attributes(node: chainer.FunctionNode, written: Optional[frozenset], capture: Capture) -> None:
+    """Stop the capture when somebody reads what ``forward`` would have left in the node: it has not run.
+
+    written: the attributes that it sets; None where that is not known, and then all of the node's own.
+    """
+    holder = node.function if isinstance(node, chainer.function.FunctionAdapter) else node
+    names = frozenset(holder.__dict__) if written is None else written
+
+    def read(trapped: Any, name: str) -> Any:
+        if name in names or (written is None and not name.startswith("_") and not hasattr(type(trapped), name)):
+            capture.abort(f"`.{name}` of {type(trapped).__name__} is read after it was applied")
+        return object.__getattribute__(trapped, name)
+    cls = type(holder)
+    holder.__class__ = type(cls.__name__, (cls,), {"__getattribute__": read, "__module__": cls.__module__})
+
+
+class _Typed:
+    """What Chainer's type check looks at in an array."""
+
+    def __init__(self, type_: Any):
+        self.shape, self.dtype, self.ndim = type_.shape, type_.dtype, len(type_.shape)
+        self.size = math.prod(type_.shape)
+
+    @property
+    def __class__(self) -> type:
+        return np.ndarray                               # it asserts that before it composes its message

@@ -1,0 +1,78 @@
+"""Variables that are made in the function and leave it: each is one object, wherever the user gets hold of it."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Dict, List, Tuple
+
+import chainer
+
+from ..ir.graph import Value
+from ..ir.types import Dynamic
+from ..lowering import host
+from ..record.variables import EscapingVariable
+from ..runtime.host_calls import Hole, StateCall, as_it_is
+from ..runtime.node import make_variable
+from ..symbolic.values import SymbolicVariable
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+
+class Escaping:
+    """The Variables made during one capture that the user can get hold of.  variables: their records, in order."""
+
+    def __init__(self, capture: Capture):
+        self.capture = capture
+        self.variables: List[EscapingVariable] = []
+        self._records: Dict[int, Tuple[SymbolicVariable, EscapingVariable]] = {}
+
+    def record(self, variable: SymbolicVariable) -> EscapingVariable:
+        """The record of a Variable made here that the user can get hold of."""
+        key = id(variable)
+        self._check_gradient(variable)
+        if "volatile" in variable.__dict__:
+            self.capture.abort("a Variable that is made here leaves the compiled function with an attribute")
+        if key not in self._records:
+            if self.capture.staging.depth and not self._is_made_outside(variable.value):
+                self.capture.abort("a Variable that is made in a loop or decision on array values is stored or shown there",
+                           hint="store it behind the loop or decision, or show its array (`x.array`)")
+            record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
+            self._records[key] = variable, record
+            self.variables.append(record)
+        return self._records[key][1]
+
+    def is_known(self, variable: SymbolicVariable) -> bool:
+        """Whether the user can get hold of a Variable made here already."""
+        return id(variable) in self._records
+
+    def early(self, variable: SymbolicVariable) -> Value:
+        """The Variable itself as a value of the graph, for a host call that sees it."""
+        record = self.record(variable)
+        if not record.early:
+            call = StateCall(make_variable, (Hole(0), record.requires_grad), {}, as_it_is, "make_variable", single=True)
+            with self.capture.effects.outside():
+                record.early = self.capture.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
+                                                name="variable")
+        return record.early[0]
+
+    def check_decided(self) -> None:
+        """Refuse results whose identity with each other depends on a decision."""
+        if not chainer.config.enable_backprop and any(record.connected for record in self.variables):
+            self.capture.abort("a part of a function without backprop is differentiated")
+        if any(record.connected and record.requires_grad for record in self.variables):
+            self.capture.array_writes.check_end()
+        seen: Dict[int, SymbolicVariable] = {}
+        for variable, _ in list(self._records.values()):
+            self._check_gradient(variable)
+            for origin in variable.__dict__.get("origins") or (id(variable),):
+                known = seen.setdefault(origin, variable)
+                if known is not variable:
+                    self.capture.abort("whether two results are one Variable depends on a decision on array values",
+                                       because=variable if variable.__dict__.get("decision") is not None else known)
+
+    def _is_made_outside(self, value: Value) -> bool:
+        """Whether a value was there before the outermost decision that is being captured."""
+        return value in self.capture.root.inputs or any(value in node.outputs for node in reversed(self.capture.root.nodes))
+
+    def _check_gradient(self, variable: SymbolicVariable) -> None:
+        if self.capture.grad_state.keeps(variable):
+            self.capture.abort("a Variable that is made here leaves the compiled function with a gradient")

@@ -1,0 +1,124 @@
+"""What Variables keep in ``grad_var`` while a capture runs, and what becomes of it at the end."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Type
+
+from ..record.guards import IdentityMatch
+from ..record.paths import Attribute, Source
+from ..record.writes import StoreGradient, Write
+from ..symbolic.values import SymbolicArray, SymbolicVariable
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+#: Which of several gradients there are depends on a decision of the run.
+_LOST = object()
+
+
+class _Kept:
+    """The gradient of one Variable now.
+
+    before: as last written back.  cleared, differentiated: what else `cleargrad` and `backward` leave behind.
+    """
+
+    def __init__(self, variable: SymbolicVariable, gradient: Any):
+        self.variable, self.gradient, self.before = variable, gradient, gradient
+        self.cleared = self.differentiated = False
+
+
+class KeptGradients:
+    """The gradients that the Variables of one capture keep."""
+
+    def __init__(self, capture: Capture):
+        self.capture = capture
+        self._kept: Dict[int, _Kept] = {}
+
+    def real(self, variable: SymbolicVariable) -> Any:
+        """The Variable of the user's that a symbolic one stands for."""
+        return self.capture.heap.real_of(variable)
+
+    def get(self, variable: SymbolicVariable) -> Optional[SymbolicVariable]:
+        """``variable.grad_var``."""
+        kept = self._of(variable)
+        if kept.gradient is _LOST:
+            self.capture.abort("the gradient of a Variable depends on a decision on array values", because=variable)
+        return kept.gradient
+
+    def array(self, variable: SymbolicVariable) -> Optional[SymbolicArray]:
+        """``variable.grad``."""
+        kept, source = self._of(variable), variable.__dict__.get("source")
+        if source is not None and not kept.cleared:
+            if not self.real(variable)._grad_valid:
+                self.capture.abort("the gradient of a Parameter is read before it is cleared or computed")
+            heap = self.capture.heap
+            heap.guard(IdentityMatch(heap.source(Attribute, source, "_grad_valid"), True))
+        gradient = self.get(variable)
+        return None if gradient is None else gradient._data[0]
+
+    def assign(self, variable: SymbolicVariable, name: str, item: Any) -> None:
+        """``variable.grad = item`` or ``variable.grad_var = item``."""
+        if item is not None:
+            is_right = isinstance(item, SymbolicVariable) if name == "grad_var" else \
+                type(item) is SymbolicArray and "source" not in variable.__dict__
+            if not is_right or item.value.type != variable.value.type:
+                self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
+            if name == "grad":
+                item = SymbolicVariable(self.capture, self.capture.chainer.new_variable(item, True), True)
+        self.set(variable, item, cleared=name == "grad")
+
+    def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False,
+            differentiated: bool = False) -> None:
+        """Let a Variable keep this gradient; ``differentiated``: as `backward` leaves it."""
+        own, capture = variable.__dict__, self.capture
+        kept = self._kept.get(id(variable))
+        if kept is None:
+            # what it had before need not be known, nor is it read
+            kept = self._kept[id(variable)] = _Kept(variable, None)
+            kept.before = _LOST if "source" in own else None
+        if gradient is None and kept.gradient is None and "source" not in own:
+            return
+        if "origins" in own or "choice" in own:
+            capture.abort("the gradient of a Variable is set that depends on a decision on array values", because=variable)
+        if (0 if "source" in own else own["depth"]) != capture.staging.depth:
+            capture.abort("a gradient is written to a Variable under a decision on array values")
+        kept.gradient = gradient
+        kept.cleared |= cleared
+        kept.differentiated |= differentiated
+
+    def keeps(self, variable: SymbolicVariable) -> bool:
+        """Whether a Variable made here has, or may have, a gradient."""
+        kept = self._kept.get(id(variable))
+        return kept is not None and kept.gradient is not None and kept.gradient is not _LOST
+
+    def join(self, made: SymbolicVariable, sides: Sequence[SymbolicVariable], known: bool = True) -> None:
+        """Note that a Variable is one of several, by a decision; not ``known``: or of others."""
+        if not known or any("source" in v.__dict__ or self._lost(v) or self.keeps(v) for v in sides):
+            self._kept[id(made)] = _Kept(made, _LOST)
+
+    def changes(self) -> List[Tuple[Source, Type[Write], Any, Any]]:
+        """The gradients of the user's Variables that are new since the last call."""
+        found = []
+        for kept in self._kept.values():
+            source = kept.variable.__dict__.get("source")
+            if source is not None and (kept.gradient is not kept.before or kept.cleared or kept.differentiated):
+                found.append((source, StoreGradient, (kept.cleared, kept.differentiated), kept.gradient))
+                kept.before, kept.cleared, kept.differentiated = kept.gradient, False, False
+        return found
+
+    def _lost(self, variable: SymbolicVariable) -> bool:
+        kept = self._kept.get(id(variable))
+        return kept is not None and kept.gradient is _LOST
+
+    def _of(self, variable: SymbolicVariable) -> _Kept:
+        own, heap = variable.__dict__, self.capture.heap
+        if "source" in own:
+            heap.check_fresh()
+        if "exposed" in own:
+            self.capture.abort(f"a Variable is used after {own['exposed']}, which may have changed it", of_host=True)
+        kept = self._kept.get(id(variable))
+        if kept is None:
+            gradient = None
+            if "source" in own:
+                gradient = heap.shadow(self.real(variable).grad_var, heap.source(Attribute, own["source"], "grad_var"))
+            kept = self._kept[id(variable)] = _Kept(variable, gradient)
+        return kept

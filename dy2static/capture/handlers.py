@@ -1,0 +1,92 @@
+"""Functions that a capture replaces by forms of its own, and what is known of those that wait for the host."""
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
+
+import chainer
+import numpy as np
+
+from ..library_facts import python as python_facts
+from ..library_facts.python import LOGGING_CALLS
+from ..library_facts.table import named
+from ..runtime.frames import warn
+from ..symbolic.list_functions import FUNCTIONS
+from .classes import TEXT
+from .function_copies import copied_function
+from .self_contained import is_self_contained
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+LOGGED = named("silent", python_facts.LOGGING)
+NO_RESULT = frozenset((print, chainer.report, time.sleep, *LOGGING_CALLS))
+
+#: Called on the host, these look at their arguments, fail only where the program is at an end, and change nothing.
+HARMLESS = tuple(NO_RESULT | TEXT | frozenset((id,)))
+
+
+#: Of these, those that do not even keep their arguments.
+KEEPING_NOTHING = (print, time.sleep, id, *TEXT)
+
+
+def _refuse(what: str) -> Callable:
+    def handler(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return calls.capture.abort(what)
+    return handler
+
+
+def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
+    if calls.reporting != reporting():
+        calls.capture.abort("values are reported under a reporter or scope that is entered inside the compiled function",
+                            hint="enter it around the call")
+    calls.capture.reports.note()
+    plain = calls.capture.reports.is_plain(*args, **kwargs)
+    return calls.capture.host.call(function, args, kwargs, (), None, plainly=plain)
+
+
+def reporting() -> Tuple:
+    """What takes the values that are reported now: the reporter and its observation, by identity."""
+    reporters = chainer.reporter._get_reporters()
+    return tuple([(id(reporter), id(reporter.observation)) for reporter in reporters[-1:]])
+
+
+def host_without_result(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
+    """Leave a call that gives nothing to the host."""
+    return calls.capture.host.call(function, args, kwargs, (), None, name=getattr(function, "name", ""))
+
+
+def warned(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
+    """Leave a warning to the host."""
+    return calls.capture.host.call(warn, args, kwargs, (), None)
+
+
+def _forget(calls: Calls, function: Callable, called: Any, *xs: Any) -> Any:
+    """``F.forget``: what it calls runs at every run and again in its backward, out of the sight of the capture."""
+    if not is_self_contained(called):
+        calls.capture.abort("F.forget calls a function that reads or changes more than its arguments",
+                            hint="one that only calls functions of Chainer and NumPy on them is compiled")
+    return calls.native(function)(called, *xs)
+
+
+#: What is called for these functions: ``handler(calls, function, *args, **kwargs)``.
+HANDLERS: Dict[Any, Callable] = {
+    warnings.warn: warned,
+    copy.copy: copied_function,
+    chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
+    chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
+    chainer.report: _report,
+    chainer._get_link_hooks: lambda calls, function: calls.capture.heap.link_hooks(),
+    chainer.functions.forget: _forget,
+    np.seterr: _refuse("NumPy's error handling is changed"),
+    np.geterr: _refuse("NumPy's error handling is read"),
+    np.geterrcall: _refuse("NumPy's error handling is read"),
+    np.get_printoptions: _refuse("how NumPy prints arrays is read"),
+    np.seterrcall: _refuse("NumPy's error handling is changed"),
+    np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
+    np.printoptions: _refuse("how NumPy prints arrays is changed"),
+}
+HANDLERS.update(FUNCTIONS)
+HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

@@ -1,0 +1,52 @@
+"""``is`` of values that stand for others."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..heap.objects import real_class
+from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
+from ..symbolic.known_texts import SymbolicText
+from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+
+def identical(capture: Capture, first: Any, second: Any) -> Any:
+    """``first is second`` of what they stand for."""
+    for item, other in ((first, second), (second, first)):
+        kind = type(item)
+        if kind is SymbolicScalar and item.text is None and first is not second:
+            known = _is_constant(capture, item, other)
+            if known is not None:
+                return known
+        if first is not second and (
+                kind is BoundHostMethod or kind is SymbolicObject and item.real is SymbolicObject.Missing
+                or kind is SymbolicScalar and item.text is None and isinstance(other, (bool, int, float))):
+            capture.abort("`is` of a value that is known at run time only", of_host=True)
+    noted = [capture.staging.replaced.holding(item) for item in (first, second)]
+    if first is not second and None not in noted:
+        capture.abort("`is` of objects that a loop on array values replaces", because=noted[1])
+    if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
+        capture.abort("two arrays are compared by `is`")
+    if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \
+            any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
+        decided = first if "decision" in first.__dict__ else second
+        capture.abort("`is` of Variables that depend on a decision on array values", because=decided)
+    if first is not second and any(type(x) is SymbolicScalar and x.text is None for x in (first, second)):
+        return False                                # a number, and what is none
+    if first is second:
+        return True
+    if SymbolicText in (type(first), type(second)) and not all(isinstance(x, (str, bytes)) for x in (first, second)):
+        return False
+    first, second = [x.fix() if type(x) in (SymbolicScalar, SymbolicText) else real_class(x) for x in (first, second)]
+    return first is second
+
+
+def _is_constant(capture: Capture, number: SymbolicScalar, other: Any) -> Any:
+    """Whether a number of the graph is an object that is no such number; None where Python leaves that open."""
+    capture.staging.need_exact(number)
+    if type(other) is bool and number.kind == "py_bool":
+        truth = capture.staging.truth(number)
+        return truth if other else capture.staging.not_(truth)
+    return None if type(other) in (SymbolicScalar, number.python_type) else False

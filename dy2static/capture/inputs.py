@@ -1,0 +1,130 @@
+"""What the caller brings, as values of the graph: Variables, arrays, numbers, texts and other objects, with their sources."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple, Union
+
+import chainer
+import numpy as np
+
+from ..heap.naming import readable
+from ..ir.graph import Value
+from ..ir.types import Dynamic, Tensor, python_scalar
+from ..record.guards import ArrayMatch, VariableMatch
+from ..record.inputs import ArrayInput, Input, NumberInput, ObjectInput, VariableInput
+from ..record.paths import Attribute, Source
+from ..symbolic.host_objects import SymbolicObject
+from ..symbolic.known_texts import SymbolicText
+from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+#: The hint for arrays that are not compiled.
+LAYOUTS = "only NumPy arrays in default layout are compiled; others run eagerly"
+
+
+class Inputs:
+    """The inputs of one capture.
+
+    all: in the order in which they were met.  named: the numbers and texts that expressions name, with their sources.  bound:
+    the objects that the generated code names.
+    """
+
+    def __init__(self, capture: Capture):
+        self.capture = capture
+        self.all: List[Input] = []
+        self.named: List[Tuple[str, Source]] = []
+        self.bound: List[Tuple[str, Any]] = []
+        self._objects: Dict[Source, Value] = {}
+        self._numbers: Dict[str, Value] = {}
+
+    def variable(self, real: chainer.Variable, source: Source) -> SymbolicVariable:
+        """The symbolic form of a Variable or Parameter of the user's."""
+        if type(real) not in (chainer.Variable, chainer.Parameter):
+            self.capture.abort(f"a Variable of type {type(real).__name__}")
+        if real.layout is not None:
+            self.capture.abort("a Variable with a memory layout of its own", hint=LAYOUTS)
+        array = real.array
+        if array is None:
+            self.capture.abort(f"parameter {real.name or source.describe()} is not initialised yet", again=True)
+        self._check_array(array)
+        shape = self.capture.free_sizes.shape(source, array.shape, type(real) is chainer.Parameter)
+        self.capture.heap.guard(VariableMatch(source, type(real), real.requires_grad, shape, array.dtype))
+        self.capture.heap.objects.rely_on_class(type(real), data=True)
+        value = self._add(VariableInput, Tensor(shape, array.dtype), source, real.requires_grad)
+        kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
+        self.capture.index_ranges.entered(value, source, array)
+        place = self.capture.heap.source(Attribute, source, "array")
+        whole = self.capture.array_writes.entered(SymbolicArray(self.capture, value), place, array)
+        variable = kind(self.capture, whole, real.requires_grad)
+        variable.__dict__["source"] = source
+        return variable
+
+    def array(self, real: np.ndarray, source: Source) -> SymbolicArray:
+        """The symbolic form of an array of the user's."""
+        self._check_array(real)
+        shape = self.capture.free_sizes.shape(source, real.shape)
+        self.capture.heap.guard(ArrayMatch(source, shape, real.dtype))
+        array = SymbolicArray(self.capture, self._add(ArrayInput, Tensor(shape, real.dtype), source))
+        self.capture.index_ranges.entered(array.now(), source, real)
+        return self.capture.array_writes.entered(array, source, real)
+
+    def object(self, real: Any, source: Source) -> SymbolicObject:
+        """The symbolic form of an object that only the host can use."""
+        return SymbolicObject(self.capture, self.object_value(source), real)
+
+    def object_value(self, source: Source) -> Value:
+        """The object at the end of a path as a value of the graph, for host calls."""
+        if source not in self._objects:
+            self._objects[source] = self._add(ObjectInput, Dynamic(), source)
+        return self._objects[source]
+
+    def source_of(self, value: Value) -> Source:
+        """The path that leads to an object."""
+        return next(source for source, known in self._objects.items() if known is value)
+
+    def number(self, source: Source, real: Any, kind: str) -> SymbolicScalar:
+        """The symbolic form of a number that changes from call to call."""
+        text = f"n{source.number}"
+        self.named.append((text, source))
+        return SymbolicScalar(self.capture, kind, text, real)
+
+    def number_value(self, text: str, kind: str, hint: Any) -> Value:
+        """An expression over numbers as a value of the graph.  hint: what it is in this call."""
+        if text not in self._numbers:
+            value = self.capture.root.input(python_scalar(kind), "number")
+            self._numbers[text] = value
+            self.capture.number_checks.texts[value] = text, hint
+            self.all.append(NumberInput(value, text))
+        return self._numbers[text]
+
+    def bind(self, value: Any, hint: str) -> str:
+        """A name for an object in the generated code."""
+        name = f"{hint}_{len(self.bound)}"
+        self.bound.append((name, value))
+        return name
+
+    def _add(self, kind: Any, type_: Any, source: Source, requires_grad: bool = False) -> Value:
+        value = self.capture.root.input(type_, readable(source))
+        self.all.append(kind(value, source, requires_grad))
+        return value
+
+    def _check_array(self, array: Any) -> None:
+        if type(array) is not np.ndarray:
+            self.capture.abort(f"an array of type {type(array).__module__}.{type(array).__name__}",
+                       hint=LAYOUTS)
+        if array.dtype.kind not in "fiub" or not array.dtype.isnative:
+            self.capture.abort(f"an array of dtype {array.dtype}")
+
+    def text(self, source: Source, real: Union[str, bytes]) -> SymbolicText:
+        """The symbolic form of a text that changes from call to call."""
+        text = f"n{source.number}"
+        self.named.append((text, source))
+        return SymbolicText(self.capture, text, real)
+
+    def text_value(self, text: str) -> Value:
+        """An expression that gives a text as a value of the graph."""
+        if text not in self._numbers:
+            value = self._numbers[text] = self.capture.root.input(Dynamic(), "text")
+            self.all.append(NumberInput(value, text))
+        return self._numbers[text]

@@ -1,0 +1,177 @@
+"""Calls of NumPy on symbolic arrays, outside of Chainer's graph."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ..heap.naming import identifier
+from ..heap.wording import in_users_words
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import Dynamic
+from ..lowering import host
+from ..lowering.numpy.table import fixed, lower_numpy
+from ..runtime.array_writes import write_at, write_at_checked
+from ..runtime.functions import Attempt
+from ..runtime.host_calls import LEAF, Attribute, Call, Method, fill, flat
+from ..symbolic import abstract_eval
+from ..symbolic.data_dependent_sizes import NewSizes, may_be_empty
+from ..symbolic.sizes import infer_sized
+from ..symbolic.values import SymbolicArray
+from .protected_calls import DECIDABLE, attempted, raise_first
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+#: Python's conversions, and the ops that they are.
+_CONVERSIONS = {float: "py_float", bool: "py_bool", int: "py_int"}
+
+
+class NumPyCalls:
+    """The calls of NumPy of one capture."""
+
+    def __init__(self, capture: Capture):
+        self.capture = capture
+
+    def call(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """A call of NumPy on symbolic arrays; ``("method", name)`` and ``("attribute", name)`` are of the first operand."""
+        self.capture.check()
+        done = self.capture.array_writes.intercept(function, args, kwargs)
+        if done is NotImplemented:
+            done = self._of_types(function, args, kwargs)
+        if done is NotImplemented:
+            done = self._converted(function, args, kwargs)
+        return self._computed(function, args, kwargs) if done is NotImplemented else done
+
+    def _of_types(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """What follows from the types of the arrays alone; NotImplemented for other functions."""
+        name, called = _callable(function)
+        if name in abstract_eval.REFUSED:
+            self.capture.abort(f"{_shown(function, name)} is called on an array of the graph")
+        if name in ("shape", "ndim", "size") and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray:
+            return getattr(args[0], name)
+        if name not in abstract_eval.OF_TYPES:
+            return NotImplemented
+        try:
+            return abstract_eval.of_types(called, args, kwargs)
+        except ValueError as error:
+            return self._abort_typing(_shown(function, name), error)
+
+    def _converted(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """A number of Python's made of an array; NotImplemented for other calls."""
+        if isinstance(function, tuple) or function not in _CONVERSIONS or len(args) != 1 or kwargs or \
+                not self._is_plain_number(args[0], function):
+            return NotImplemented
+        capture, name = self.capture, function.__name__
+        key = function, capture.value_numbering.first(args[0].value)
+        found = capture.value_numbering.number(key, capture.builder)
+        if found is None:
+            capture.event("staged", name)
+            found, = capture.builder.add(OPS[_CONVERSIONS[function]], (args[0].value,), {}, name=name)
+            capture.value_numbering.note(key, (found,), capture.builder)
+        return capture.wrap(found)
+
+    def _computed(self, asked: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """What a call gives that runs compute."""
+        capture = self.capture
+        operands: List[Value] = []
+        name, function = _callable(asked)
+        template = tuple([capture.operands.template(part, operands) for part in (tuple(args), dict(kwargs))])
+        key = capture.value_numbering.key(asked, template, operands)
+        known = None if key is None else capture.value_numbering.number(key, capture.builder)
+        if known is not None:
+            return capture.wrap(known)
+        types, wide = capture.number_checks.hold(function, name, template, operands)
+        if wide is not None:
+            function = capture.number_checks.widen(function, operands, types, wide)
+        sizes = NewSizes(capture, name, operands)
+        try:
+            structure, found, extents = infer_sized(abstract_eval.infer, function, template, types, sizes)
+        except Exception as error:      # whatever the call raises for contents that are made up, or wrong
+            self._abort_typing(_shown(asked, name), error)
+        if any(isinstance(t, Dynamic) for t in found):
+            capture.abort(f"{_shown(asked, name)} gives objects")
+        may_fail = _may_fail(function, name, [v.type for v in operands], extents)
+        if may_fail and capture.effects.is_protected():
+            if function in DECIDABLE:
+                raise_first(function, *args)
+                may_fail = False
+            elif (done := attempted(capture, function, args, kwargs)) is not NotImplemented:
+                return done
+        single = structure is LEAF
+        call = Call(function, template[0], template[1], flat, name, single)
+        outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
+        capture.value_numbering.note(key, outputs, capture.builder)
+        sizes.note(outputs)
+        if all(v in capture.known for v in operands):
+            # Computed from nothing but what is static: Python may decide on it.
+            capture.known.update(zip(outputs, call(*[capture.known[v] for v in operands])))
+        results = [capture.wrap(v) for v in outputs]
+        capture.array_writes.called(function, args, kwargs, results, single)
+        return abstract_eval.unflatten(structure, results)
+
+    def _add(self, asked: Any, call: Call, operands: List[Value], attrs: Dict[str, Any], may_fail: bool) \
+            -> Tuple[Value, ...]:
+        """The results of a call, in the graph: as ops, or as one node."""
+        if may_fail:
+            self.capture.effects.store_writes()
+        self.capture.event("staged", f"numpy {call.name}")
+        op = host.sized_call if "extents" in attrs else host.checked_call if may_fail else host.numpy_call
+        lowered = self._lowered(asked, call, operands, attrs["types"]) if op is host.numpy_call or not operands else None
+        if lowered is not None:
+            return (lowered,)
+        return self.capture.builder.add(op, tuple(operands), {"call": call, **attrs}, name=identifier(call.name))
+
+    def _abort_typing(self, shown: str, error: Exception) -> Any:
+        """Stop because what a call gives cannot be learned from trials on made-up contents."""
+        if error.args == (abstract_eval.DEPENDS,):
+            self.capture.abort(f"{abstract_eval.DEPENDS}: {shown}")
+        self.capture.abort(f"{shown} is tried on made-up contents first and fails there "
+                   f"({type(error).__name__}: {in_users_words(str(error))})")
+
+    def _lowered(self, function: Any, call: Call, operands: List[Value], found: Sequence[Any]) -> Optional[Value]:
+        """The result of a call of NumPy as ops, if there are such; what they give is differentiated no further.
+
+        Not under decisions and in loops on array values: an array that is carried may be the caller's, which has identity.
+        """
+        if not call.single or len(found) != 1 or self.capture.staging.depth or self.capture.staging.in_loop:
+            return None
+        start = len(self.capture.builder.nodes)
+        values = [OPS["stop_gradient"](v) if v in self.capture.gradients.variables else v for v in operands]
+        made = lower_numpy(function, fill(call.args, values), fill(call.kwargs, values), found[0])
+        if made is None and not operands:
+            made = fixed(call)
+        if made is not None and made.type == found[0] and made not in values:
+            return made
+        del self.capture.builder.nodes[start:]
+        return None
+
+    def _is_plain_number(self, item: Any, function: Callable) -> bool:
+        """Whether an array is certain to be convertible to a number, which only the run knows."""
+        return type(item) is SymbolicArray and item.type.shape == () and item.value not in self.capture.known and \
+            (function is not int or item.dtype.kind in "iub")
+
+
+def _may_fail(function: Any, name: str, types: List[Any], extents: Any) -> bool:
+    """Whether a call may fail on what its operands hold."""
+    return type(function) is not Attempt and (
+        bool(extents) or abstract_eval.may_raise(function, name, types) or
+        may_be_empty(types) and not isinstance(function, np.ufunc))
+
+
+def _callable(function: Any) -> Tuple[str, Callable]:
+    if isinstance(function, tuple):
+        kind, name = function
+        return name, Method(name) if kind == "method" else Attribute(name)
+    return getattr(function, "__name__", type(function).__name__), function
+
+
+def _shown(function: Any, name: str) -> str:
+    """What the user wrote to call a function of NumPy's."""
+    if isinstance(function, tuple):
+        return f"`.{name}{'()' if function[0] == 'method' else ''}` of an array"
+    if function in (write_at, write_at_checked):
+        return "writing into an array"
+    module = getattr(function, "__module__", None) or ("numpy" if isinstance(function, np.ufunc) else "")
+    return f"`np.{'linalg.' if module == 'numpy.linalg' else ''}{name}`" if module.startswith("numpy") else f"`{name}`"

@@ -1,0 +1,35 @@
+"""Policies as tables: in order, the first line that is for a callable decides what is called for it."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Sequence
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+
+class Rule(NamedTuple):
+    """One line of a policy.
+
+    what: the callables, and then: what becomes of a call, in the words of the documentation.  applies: ``applies(calls, function)``
+    says whether the line is for a function.  callee: ``callee(calls, function)`` gives what is called for it.
+    """
+
+    what: str
+    then: str
+    applies: Callable[[Calls, Any], Any]
+    callee: Callable[[Calls, Any], Callable[..., Any]]
+
+
+def decided(rules: Sequence[Rule], calls: Calls, function: Any) -> Callable[..., Any]:
+    """What is called for a function, by the first rule that is for it; the last one is for all."""
+    return next(rule for rule in rules if rule.applies(calls, function)).callee(calls, function)
+
+
+def table(rules: Sequence[Rule]) -> List[str]:
+    """The policy as lines of a table of the documentation."""
+    return [f"| {rule.what} | {rule.then} |" for rule in rules]
+
+
+def itself(calls: Calls, function: Any) -> Any:
+    """Call the function as it is."""
+    return function

@@ -1,1 +1,0 @@
-"""Shadow mode: calls that run eagerly, too, and are compared."""

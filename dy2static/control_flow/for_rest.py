@@ -1,0 +1,104 @@
+"""The rest of a ``for`` over Python values that ends where an array value says so."""
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence, Tuple
+
+from ..capture_context import CaptureContext
+from ..runtime import dy
+
+if TYPE_CHECKING:
+    from .staging import Staging
+
+
+class Replayed:
+    """The items of an iterator, again for every capture of the rest of a loop."""
+
+    def __init__(self, iterator: Iterator):
+        self.iterator = iterator
+        self.items: List[Any] = []
+
+    def at(self, place: int, capture: CaptureContext) -> Any:
+        """The item at a place.  Raises StopIteration at the end."""
+        if place < len(self.items):
+            if _computes(self.iterator):
+                capture.abort("the rest of a loop over a generator is captured again")
+            return self.items[place]
+        self.items.append(next(self.iterator))
+        return self.items[-1]
+
+
+    def left(self) -> Optional[range]:
+        """The numbers that are left, if they are those of a range."""
+        if type(self.iterator).__name__ != "range_iterator" or self.items:
+            return None
+        _, (numbers,), place = self.iterator.__reduce__()
+        return numbers[place or 0:]
+
+
+#: Iterators whose items are there already.
+_HOLDING = ("list_iterator", "tuple_iterator", "range_iterator", "dict_keyiterator", "dict_itemiterator",
+            "dict_valueiterator", "list_reverseiterator")
+
+
+def _computes(iterator: Any) -> bool:
+    """Whether items are computed when they are asked for."""
+    if type(iterator) in (zip, enumerate):
+        return any(_computes(part) for part in iterator.__reduce__()[1] if hasattr(part, "__next__"))
+    return type(iterator).__name__ not in _HOLDING
+
+
+#: So many iterations of a ``for`` over a range are written out; with more it becomes a loop of the graph.
+_FEW = 8
+
+
+def _goes_on(count: int, place: Any, done: Any, *state: Any) -> Any:
+    return dy.and_(dy.not_(done), lambda: place < count)
+
+
+def _next_number(numbers: range, body: Callable, stop: Callable, staging: Staging, place: Any, done: Any, *state: Any) -> Tuple:
+    after = body(numbers.start + place * numbers.step, *state)
+    return (place + 1, staging.truth(stop(*after)), *after)
+
+
+class Rest:
+    """The iterations that are left of a loop whose end is symbolic: each under the decision before it."""
+
+    def __init__(self, staging: Staging, items: Replayed, place: int, body: Callable, names: Sequence[str], stop: Callable):
+        self.staging, self.items, self.place, self.body, self.names, self.stop = staging, items, place, body, names, stop
+
+    def unless(self, done: Any, state: Tuple) -> Tuple:
+        """The local names after the loop, if it goes on unless ``done``."""
+        rolled = self._rolled(done, state) if self.place == 0 else None
+        return rolled or self.staging.cond(done, _keep, self, state, self.names, (self.body, self.stop))
+
+    def _rolled(self, done: Any, state: Tuple) -> Optional[Tuple]:
+        """The local names after what is left of a long ``range``, as a loop of the graph; None where that cannot be."""
+        numbers = self.items.left()
+        if numbers is None or len(numbers) < _FEW:
+            return None
+        test = functools.partial(_goes_on, len(numbers))
+        step = functools.partial(_next_number, numbers, self.body, self.stop, self.staging)
+        whole, names = (0, self.staging.truth(done), *state), ("the place in a range", "the end", *self.names)
+        found = self.staging.loops.attempted(lambda: self.staging.loops.while_(test(*whole), test, step, whole, names),
+                                        (whole, self.body, self.stop))
+        return None if found is None else found[2:]
+
+    def __call__(self, *state: Any) -> Tuple:
+        place, capture = self.place, self.staging.capture
+        while True:
+            try:
+                item = self.items.at(place, capture)
+            except StopIteration:
+                return state
+            place += 1
+            state = self.body(item, *state)
+            done = self.stop(*state)
+            if capture.decides(done):
+                return Rest(self.staging, self.items, place, self.body, self.names, self.stop).unless(done, state)
+            if done:
+                return state
+
+
+def _keep(*state: Any) -> Tuple:
+    return state

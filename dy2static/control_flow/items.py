@@ -1,0 +1,77 @@
+"""Items of Python's containers, chosen by numbers that only the run knows."""
+from __future__ import annotations
+
+from typing import Any, Callable, List
+
+from ..capture_context import CaptureContext
+from ..runtime import dy
+from ..symbolic.lists import symbolic_items
+from ..symbolic.values import SymbolicArray, SymbolicScalar
+
+#: Of longer containers an item is not chosen by one decision after the other.
+_MOST = 32
+
+
+def item(capture: CaptureContext, container: Any, index: Any) -> Any:
+    """``container[index]``: a decision for each item; NotImplemented where Python itself can do it."""
+    number = None if capture is None else _number(capture, index)
+    if type(number) is SymbolicScalar and isinstance(container, dict) and hasattr(type(container), "__missing__"):
+        return container[bool(number) if number.kind == "py_bool" else number.fix()]
+    if number is None or not _is_plain(container) or symbolic_items(container) is not None or len(container) > _MOST:
+        return NotImplemented
+    if isinstance(container, dict):
+        return _of_dict(container, number)
+    size, name = len(container), "tuple" if isinstance(container, tuple) else "list"
+
+    def fail() -> Any:
+        raise IndexError(f"{name} index out of range")
+    if not size:
+        return fail()
+    bound = capture.bound_of(number)
+    if bound is not None and 0 < bound <= size:
+        return _first([lambda place=place: number == place for place in range(bound - 1)], lambda place: container[place],
+                      lambda: container[bound - 1])
+    places: List[Callable[[], Any]] = [lambda place=place: dy.any_of(number == place, lambda: number == place - size)
+                                       for place in range(size)]
+
+    def chosen() -> Any:
+        return _first(places[:-1], lambda place: container[place], lambda: container[size - 1])
+    fits = dy.all_of(number >= -size, lambda: number < size)
+    if capture.effects.is_protected():                          # the error is raised now, on one way through the function
+        return chosen() if fits else fail()
+    return dy.if_exp(fits, chosen, fail)
+
+
+def _of_dict(container: dict, number: Any) -> Any:
+    keys = [key for key in container if isinstance(key, (bool, int))]
+
+    def fail() -> Any:
+        raise KeyError(number)
+    tests: List[Callable[[], Any]] = [lambda key=key: number == key for key in keys]
+    if type(number) is SymbolicScalar and number.kind == "py_bool" and {True, False}.issubset(keys):
+        return _first(tests[:-1], lambda place: container[keys[place]], lambda: container[keys[-1]]) if len(keys) == 2 \
+            else _first(tests, lambda place: container[keys[place]], fail)
+    return _first(tests, lambda place: container[keys[place]], fail)
+
+
+def _first(tests: List[Callable[[], Any]], chosen: Callable[[int], Any], otherwise: Callable[[], Any], place: int = 0) -> Any:
+    """What belongs to the first test that holds."""
+    if place == len(tests):
+        return otherwise()
+    return dy.if_exp(tests[place](), lambda: chosen(place), lambda: _first(tests, chosen, otherwise, place + 1))
+
+
+def _number(capture: CaptureContext, index: Any) -> Any:
+    """An integer that only the run knows; None for any other index."""
+    if type(index) is SymbolicScalar:
+        return index if index.text is None and index.kind in ("py_int", "py_bool") else None
+    if type(index) is SymbolicArray and index.shape == () and index.dtype.kind in "iu" and capture.decides(index):
+        return index
+    return None
+
+
+def _is_plain(container: Any) -> bool:
+    """Whether reading an item is what Python's own containers do."""
+    base = next((base for base in (list, tuple, dict) if isinstance(container, base)), None)
+    return base is not None and (type(container).__getitem__ is base.__getitem__
+                                 or type(container).__module__.startswith("dy2static."))

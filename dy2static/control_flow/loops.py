@@ -1,0 +1,200 @@
+"""Loops on symbolic values: the body is captured until it is clear what the loop carries."""
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ..heap.aborts import CaptureAborted
+from ..heap.regions import close, free_values
+from ..ir.dims import Dim, less
+from ..ir.graph import Node, Value
+from ..ir.op import OPS
+from ..passes.effects import has_effect
+from ..runtime import dy
+from ..runtime.dy import Undefined
+from ..symbolic.kinds import name_at
+from ..symbolic.lists import known_length, truth_of
+from ..symbolic.rollback import WHOLE, Snapshot
+from ..symbolic.sizes import without_sizes
+from ..symbolic.values import Maybe
+from .for_rest import Replayed, Rest
+from .joining import Branch
+from .loop_carried import MaybeSlot, Slot, slot_of
+from .loop_trials import Trial, present
+
+if TYPE_CHECKING:
+    from .staging import Staging
+
+_SAME = object()
+
+#: So many times the body of a loop is captured before it must be clear what it carries.
+_MOST_TRIALS = 8
+
+
+class Loops:
+    """The loops of one capture: ``while``, and ``for`` whose end is symbolic."""
+
+    def __init__(self, staging: Staging):
+        self.staging, self.capture = staging, staging.capture
+
+    def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
+                 stop: Callable) -> Tuple:
+        """The rest of a ``for`` over Python values that ends where an array value says so."""
+        return Rest(self.staging, Replayed(iterator), 0, body, names, stop).unless(done, state)
+
+    def for_(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],
+             stop: Optional[Callable[..., Any]]) -> Tuple:
+        """``for`` over something of which only the run knows the length: a ``while`` over the places."""
+        test, step = functools.partial(_has_more, sequence, stop), functools.partial(_step, sequence, body)
+        return dy.while_(test, step, (0, *state), names=("the place in a list", *names))[1:]
+
+    def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
+        """``while`` whose test of the present state is symbolic.
+
+        What the body changes becomes state of the loop: found by capturing it until nothing new changes.  Where that
+        cannot be carried, because it is of another kind before the loop, the first iteration is taken out of it.
+        """
+        state = tuple(map(without_sizes, state))
+        side = self.staging.path.side(self.staging.predicate(again), self.capture.builder.nodes)
+        if side is not None:
+            return dy.while_(test, body, body(*state), names=names) if side else state
+        if self._begins(test, state):
+            found = self.attempted(lambda: self._carried(again, test, body, state, names), (state, test, body))
+            return dy.while_(test, body, body(*state), names=names) if found is None else found
+        with self.staging.path.joining():
+            return self._carried(again, test, body, state, names)
+
+    def _begins(self, test: Callable, state: Tuple) -> bool:
+        """Whether a ``for`` has another iteration for all sizes of what it is over: that is no decision."""
+        if not _is_for(test) or type(state[0]) is not int:
+            return False
+        length = self.capture.expressions.size_of(known_length(test.args[0]))       # type: ignore[attr-defined]
+        return isinstance(length, Dim) and less(state[0], length) is True
+
+    def _note_place(self, place: Value, sequence: Any) -> None:
+        """In the body of a ``for``, the place is below the length."""
+        length = self.capture.expressions.size_of(known_length(sequence))
+        if isinstance(length, Dim):
+            self.capture.index_ranges.places[place] = length
+
+    def attempted(self, loop: Callable[[], Tuple], roots: Tuple) -> Optional[Tuple]:
+        """What a loop leaves; None, and nothing changed, where it cannot be captured."""
+        capture = self.capture
+        before, kept, replaced = Snapshot(capture, roots), len(capture.builder.nodes), len(self.staging.replaced)
+        try:
+            return loop()
+        except CaptureAborted as stop:
+            if stop.final:
+                raise
+        capture.failed = None
+        del capture.builder.nodes[kept:]
+        self.staging.replaced.forget_from(replaced)
+        before.restore()
+        return None
+
+    def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+        before = Snapshot(self.capture, (state, test, body))
+        # a place in a sequence is never taken for the number that it is at first
+        slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else {}
+        replaced = len(self.staging.replaced)
+        for _ in range(_MOST_TRIALS):
+            self.staging.replaced.forget_from(replaced)
+            trial = Trial(self.staging, before, state, slots, names)
+            if _is_for(test):
+                self._note_place(trial.inside[0].value, test.args[0])       # type: ignore[attr-defined]
+            start = Snapshot(self.capture, (trial.state, test, body))
+            with self.staging.region() as test_nodes:
+                (decision,), _ = self.staging.blocks.run_block(functools.partial(self._test, test), trial.state, start)
+                if not self.capture.decides(decision):
+                    self.capture.abort("the test of a loop stops depending on array values inside the loop")
+                predicate = self.staging.predicate(decision)
+            if trial.changed_by_test(before) or any(map(has_effect, test_nodes)):
+                before.restore()
+                return self._tested_in_body(again, test, body, state, names)
+            with self.staging.region() as body_nodes, self._iteration():
+                results, _ = self.staging.blocks.run_block(functools.partial(self._body, body), trial.state, start)
+                after = trial.after(results, before)
+            if not trial.found_more:
+                return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
+            before.restore()
+            wanted = trial.wanted(after, before)
+            if any((key[0], WHOLE) in wanted for key in wanted if isinstance(key, tuple) and key[1] != WHOLE):
+                self.capture.abort("a loop on array values both changes the length of a list and assigns to its items")
+            slots = {key: self._slot(key, flags, before, state, names, after[key]) for key, flags in wanted.items()}
+        return self.capture.abort("what a loop changes does not settle")
+
+    def _test(self, test: Callable, *state: Any) -> Tuple:
+        try:
+            return (truth_of(test(*state)),)
+        except Exception as error:      # user code raised it
+            return self.capture.abort(f"{type(error).__name__} in the test of a loop on array values")
+
+    def _body(self, body: Callable, *state: Any) -> Tuple:
+        """The state after the body; where it raises, the host does so if the loop runs, and the state does not matter."""
+        try:
+            return body(*state)
+        except Exception as error:      # user code raised it
+            self.staging.blocks.raise_at_run(error)
+            return state
+
+    @contextlib.contextmanager
+    def _iteration(self) -> Iterator[None]:
+        self.staging.in_loop += 1
+        try:
+            yield
+        finally:
+            self.staging.in_loop -= 1
+
+    def _tested_in_body(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+        """A loop whose test has effects, once before the loop, where it was captured, and once after each iteration."""
+        tested = functools.partial(_and_tested, self.staging.truth, test, body)
+        names = (*[names[i] if i < len(names) else "" for i in range(len(state))], "the test")
+        return self._carried(None, lambda *inner: inner[-1], tested, (*state, self.staging.truth(again)), names)[:-1]
+
+    def _slot(self, key: Any, flags: Tuple[bool, bool, Dict], before: Snapshot, state: Tuple, names: Sequence[str],
+              item: Any) -> "Slot":
+        initial = before.read(key) if isinstance(key, tuple) else state[key]
+        if type(initial) is Undefined:
+            builder = Branch(before, (), (), {})
+            initial = Maybe(self.staging.joins.filler(item.value if type(item) is Maybe else item, builder), False, initial.name)
+            self.capture.builder.nodes.extend(builder.nodes)
+        if type(initial) is Maybe:
+            return MaybeSlot(self.capture, initial, name_at(names, key), flags, present(item))
+        name = str(key[1]) if isinstance(key, tuple) else name_at(names, key)
+        return slot_of(self.capture, initial, name, flags, item)
+
+    def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
+        capture, slots = self.capture, list(trial.slots.values())
+        with self.staging.region() as closing:
+            results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
+        before.restore()
+        initial = [v for slot in slots for v in slot.values_of(slot.initial)]
+        own = [v for slot in slots for v in slot.inside]
+        nodes, outputs = [*body, *closing], results
+        free = free_values([*test[0], *nodes], [*test[1], *outputs])
+        invariants = [v for v in free if v not in own]
+        regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
+                        for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
+        capture.event("staged", "while")
+        made = capture.builder.add(OPS["while_"], (*initial, *invariants), {"carried": len(own)}, regions, name="loop")
+        return trial.finish(made, after, before)
+
+
+def _is_for(test: Callable) -> bool:
+    """Whether a test is that of a ``for``, whose state begins with the place."""
+    return isinstance(test, functools.partial) and test.func is _has_more
+
+
+def _has_more(sequence: Any, stop: Any, place: Any, *state: Any) -> Any:
+    more = place < known_length(sequence)
+    return more if stop is None else dy.and_(more, lambda: dy.not_(stop(*state)))
+
+
+def _step(sequence: Any, body: Callable, place: Any, *state: Any) -> Tuple:
+    return (place + 1, *body(sequence[place], *state))
+
+
+def _and_tested(truth: Callable, test: Callable, body: Callable, *state: Any) -> Tuple:
+    after = body(*state[:-1])
+    return (*after, truth(test(*after)))

@@ -1,0 +1,224 @@
+"""Decisions on symbolic values: both blocks are captured as regions, their writes joined, and one node is made."""
+from __future__ import annotations
+
+import contextlib
+import operator
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, cast
+
+from ..capture_context import CaptureContext
+from ..ir.building import building
+from ..ir.graph import Node, Value
+from ..ir.op import OPS
+from ..runtime import dy
+from ..runtime.raising import check_bound
+from ..symbolic.host_objects import SymbolicObject
+from ..symbolic.known_texts import SymbolicText
+from ..symbolic.lists import StagedList, symbolic_items, truth_of
+from ..symbolic.rollback import Snapshot
+from ..symbolic.sequences import PARTS, sequence_of
+from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
+from ..symbolic.variable_identity import Choices
+from .blocks import Blocks
+from .items import item
+from .joining import Decided, Joins
+from .loop_carried_trees import Replaced
+from .loops import Loops
+from .path_splitting import Path
+
+
+class Staging:
+    """The decisions of one capture.
+
+    depth: how many decisions and loops what is captured now is in.  in_loop: how many of these are loops.  path: the way through
+    the function that is captured.  made_up: containers where there is none, which nobody sees.
+    """
+
+    def __init__(self, capture: CaptureContext):
+        self.capture = capture
+        self.choices = Choices()
+        self.truths: Dict[Value, Decided] = {}          # of what is not known but for its truth
+        self.replaced = Replaced()
+        self.made_up: Dict[int, Any] = {}
+        self.depth = self.in_loop = 0
+        self.path = Path({})
+        self.blocks, self.joins, self.loops = Blocks(self), Joins(self), Loops(self)
+
+    # --- what converted code calls ------------------------------------------------------------------------------------
+
+    def cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
+             others: Tuple = ()) -> Tuple:
+        """``if`` on a symbolic test.  others: functions that the blocks call."""
+        return self._cond(test, then, orelse, state, names, others)
+
+    def _cond(self, test: Any, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str] = (),
+              others: Tuple = (), truth: bool = False) -> Tuple:
+        predicate = self.predicate(test)
+        side = self.path.side(predicate, self.capture.builder.nodes)
+        if side is not None:
+            return (then if side else orelse)(*state)
+        with self.path.joining():
+            return self._joined(predicate, then, orelse, state, names, others, truth)
+
+    def _joined(self, predicate: Value, then: Callable, orelse: Callable, state: Tuple, names: Sequence[str],
+                others: Tuple, truth: bool) -> Tuple:
+        before = Snapshot(self.capture, (state, then, orelse, *others))
+        branches = [self.blocks.branch(block, state, before) for block in (then, orelse)]
+        return self.joins.join(predicate, branches, before, names, truth)
+
+    def if_exp(self, test: Any, then: Callable, orelse: Callable) -> Any:
+        """``a if test else b`` on a symbolic test."""
+        return self.cond(test, lambda: (then(),), lambda: (orelse(),), ())[0]
+
+    def and_(self, first: Any, *rest: Callable[[], Any]) -> Any:
+        """``first and …``: the rest is evaluated where the first is true."""
+        return self._cond(first, lambda: (self._rest(rest, dy.and_),), lambda: (first,), (), truth=True)[0]
+
+    def or_(self, first: Any, *rest: Callable[[], Any]) -> Any:
+        """``first or …``: the rest is evaluated where the first is false."""
+        return self._cond(first, lambda: (first,), lambda: (self._rest(rest, dy.or_),), (), truth=True)[0]
+
+    def all_of(self, first: Any, *rest: Callable[[], Any]) -> Any:
+        """The truth of ``first and …``."""
+        return self._cond(first, lambda: (self.truth(self._rest(rest, dy.all_of)),), lambda: (False,), ())[0]
+
+    def any_of(self, first: Any, *rest: Callable[[], Any]) -> Any:
+        """The truth of ``first or …``."""
+        return self._cond(first, lambda: (True,), lambda: (self.truth(self._rest(rest, dy.any_of)),), ())[0]
+
+    def _rest(self, rest: Sequence[Callable[[], Any]], operator: Callable) -> Any:
+        return operator(rest[0](), *rest[1:])
+
+    def truth(self, value: Any) -> Any:
+        """``bool(value)``, symbolic for symbolic values."""
+        if type(value) is StagedList and value.symbolic is not None:
+            value = truth_of(value)
+        if type(value) is SymbolicArray and value.now() not in self.capture.known:
+            return self.capture.numpy.call(bool, (value,), {})
+        if self.is_inexact(value):
+            return SymbolicScalar(self.capture, "py_bool", value=OPS["py_bool"](value.truth))
+        return value if type(value) is SymbolicScalar and value.text is None else bool(value)
+
+    def is_inexact(self, value: Any) -> bool:
+        """Whether a value has the truth of what it is eagerly, but may be something else."""
+        return type(value) is SymbolicScalar and value.text is None and value.truth in self.truths
+
+    def need_exact(self, item: Any) -> None:
+        """Stop where more is needed than the truth of what ``and`` or ``or`` gave."""
+        if self.is_inexact(item):
+            self.capture.abort("what `and` or `or` gives is a bool or something else, by a decision on array values",
+                               hint="write `bool(...)` around what is compared, or a conditional expression",
+                               because=self.truths[item.truth])
+
+    def not_(self, value: Any) -> Any:
+        """``not value`` of a symbolic value."""
+        truth = self.truth(value)
+        return self.capture.numpy.call(operator.not_, (truth,), {}) if type(truth) is SymbolicScalar else not truth
+
+    def settled(self, predicate: Value) -> bool:
+        """The truth of a value, for Python itself: what follows is captured once for each."""
+        side = self.path.side(predicate, self.capture.builder.nodes)
+        if side is None:
+            with self.path.joining():
+                self.capture.abort_decision()
+        return bool(side)
+
+    def predicate(self, test: Any) -> Value:
+        """The value of the graph that decides."""
+        if type(test) is SymbolicArray and test.size != 1:
+            self.capture.abort("the truth of an array with more than one element is asked", hint="write `.any()` or `.all()`")
+        return test.now() if type(test) is SymbolicArray else test.truth
+
+    @contextlib.contextmanager
+    def region(self) -> Iterator[List[Node]]:
+        """Nodes made inside the block go into a region; the list is complete when the block ends."""
+        capture, outer = self.capture, self.capture.builder
+        if self.depth == 0:
+            capture.effects.enter_decision()
+        inner = outer.region()
+        nodes: List[Node] = inner.nodes
+        capture.builder, self.depth = inner, self.depth + 1
+        try:
+            with building(inner):
+                yield nodes
+        finally:
+            capture.builder, self.depth = outer, self.depth - 1
+
+    def assert_(self, test: Any, message: Optional[Callable[[], Any]] = None) -> None:
+        """``assert`` on a symbolic test: a decision one side of which raises."""
+        def fail() -> None:
+            raise AssertionError(*(() if message is None else (message(),)))
+        self.cond(test, lambda: (), fail, (), (), () if message is None else (message,))
+
+    def read(self, maybe: "Maybe") -> Any:
+        """The value of a name that may be unbound; the host checks at every run that it is bound."""
+        if maybe.bound is not True:
+            self.capture.effects.store_writes()
+            self.capture.host.call(check_bound, (maybe.bound, maybe.name), {}, (), None, name="read")
+        return maybe.value
+
+def staging_of(capture: CaptureContext) -> Staging:
+    """The decisions of a capture, as this room knows them."""
+    return cast(Staging, capture.staging)
+
+
+def _handler(path: str, asks_lists: bool = True) -> Callable[..., Any]:
+    """A handler of `dy` whose first argument decides: left to Python where its truth is known.
+
+    path: of a method of `Staging`.  asks_lists: a list of unknown length decides by whether it holds anything.
+    """
+    find = operator.attrgetter(path)
+
+    def handle(capture: CaptureContext, decision: Any, *arguments: Any) -> Any:
+        if asks_lists and type(decision) is StagedList and decision.symbolic is not None:
+            decision = truth_of(decision)
+        if capture is None or not capture.decides(decision):
+            return NotImplemented
+        return find(staging_of(capture))(decision, *arguments)
+    return handle
+
+
+def _list(capture: CaptureContext, items: list) -> Any:
+    return NotImplemented if capture is None else StagedList(capture, items)
+
+
+def _for(capture: CaptureContext, iterable: Any, body: Callable, state: Tuple, names: Sequence[str],
+         stop: Optional[Callable[..., Any]]) -> Any:
+    if capture is None:
+        return NotImplemented
+    parts = sequence_of(capture, iterable)
+    if parts is None and symbolic_items(iterable) is None:
+        return NotImplemented
+    return staging_of(capture).loops.for_(iterable if parts is None else parts, body, state, names, stop)
+
+
+def _in(capture: CaptureContext, item: Any, container: Any) -> Any:
+    """Membership that the run decides: in an array, or of and among numbers."""
+    if capture is None:
+        return NotImplemented
+    if type(container) is SymbolicArray:
+        return capture.numpy.call(operator.contains, (container, item), {})
+    if type(item) is SymbolicText and type(container) is item.python_type:
+        return capture.texts.call(operator.contains, (container, item), pattern="({1} in {0})")
+    if isinstance(container, (dict, set, frozenset, list, tuple, range)) and symbolic_items(container) is None:
+        items = container if type(container) is range else tuple(container)
+        unknown = [x for x in (item, *items) if type(x) is SymbolicScalar and x.text is None
+                   or type(x) is SymbolicArray and x.is_scalar]
+        if unknown and all(isinstance(x, (int, float, str, type(None))) or any(x is u for u in unknown) for x in (item, *items)):
+            return any(x is item for x in items) or capture.numpy.call(operator.contains, (items, item), {})
+    return NotImplemented
+
+
+#: What takes over the functions of `dy` where a symbolic value decides.
+HANDLERS: Dict[str, Callable[..., Any]] = {
+    "cond": _handler("cond"), "if_exp": _handler("if_exp"), "assert_": _handler("assert_"), "not_": _handler("not_"),
+    "all_of": _handler("all_of"), "any_of": _handler("any_of"),
+    "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
+    "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
+    "list_": _list, "for_": _for, "in_": _in, "item": item,
+    "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
+    "read": lambda capture, maybe: staging_of(capture).read(maybe) if type(maybe) is Maybe else NotImplemented,
+}
+
+#: The types that `dy` asks these for.
+SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicText, SymbolicObject, SymbolicVariable, Maybe, StagedList,
+                            *PARTS))

@@ -1,0 +1,1 @@
+"""What users ask about compiled functions: reports, what varies from call to call, comparison with eager mode."""

@@ -1,0 +1,1 @@
+"""Shadow mode: calls also run eagerly, and the results are compared."""

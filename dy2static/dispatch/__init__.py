@@ -1,0 +1,1 @@
+"""One function's programs: look-up, misses, fall-backs, the way to native code."""

@@ -1,0 +1,327 @@
+"""From a call to its program: the cache of one function, and what happens on a miss."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+import types
+import warnings
+import weakref
+from dataclasses import replace
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+
+import chainer
+
+from .. import config, pipeline
+from ..diagnostics.changes import Varying, changes_of, storm_message
+from ..diagnostics.check.checked import CheckedCall
+from ..diagnostics.explain import Coverage, Explanation, explanation, stopped_by
+from ..errors import CaptureError, Dy2StaticError, FallbackWarning, InternalError, SourceNotFoundError, UnsupportedSyntaxError
+from ..heap.aborts import CaptureAborted
+from ..heap.debuggers import is_debugging
+from ..heap.global_state_guard import untouched_globals
+from ..heap.locations import caller_depth, definition, error_location
+from ..heap.reads import noting_reads
+from ..input_spec import check_arguments
+from ..lowering.opaque import relied_on
+from ..options import DEFAULTS, Options
+from ..runtime.budget import CaptureBudget, Verdict
+from ..runtime.cache import Cache, Miss, Recent, nearest
+from ..runtime.function_hooks import only_time, seen_as_one_function
+from ..runtime.hooks import stage
+from ..runtime.profile import Profile, TimedCall
+from ..runtime.program import MISS, Program
+from ..runtime.signatures import signature_of
+from ..symbolic.observe import observing
+from .fallback import Fallback
+from .lookup import Lookup
+from .sizes import Captures, positional
+from .tiers import Tiers
+
+log = logging.getLogger("dy2static")
+
+#: So often a capture may be put off to the next call (parameters not initialised, results not seen yet).
+_MOST_TRIES = 4
+
+#: So often a call looks for a program again because another thread changes what the guards look at.
+_MOST_CHANGES = 16
+
+#: All there are, to be told when compilation is turned off or on.
+_dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
+
+
+class Dispatcher:
+    """The programs of one function, and the signatures that run eagerly."""
+
+    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS):
+        self.function, self.options = function, options
+        self.cache = Cache(options.cache_limit, options.cache_bytes)
+        self.programs, self.calls = self.cache.programs, self.cache.calls
+        self.cache.park(not config.ENABLED.value)
+        self.varying = Varying()
+        self.observed: Dict[Tuple, Tuple] = Recent()
+        self.postponed: Dict[Tuple, int] = Recent()
+        self.captures = 0
+        self.budget = CaptureBudget(self.cache)
+        self._profile: Optional[Profile] = None
+        self._told = False                              # that captures do not pay
+        self._lock = threading.RLock()
+        self.fallback = Fallback(function, options)
+        self.tiers = Tiers(options, self.cache, self.budget, self._lock, self._no_tier)
+        self._capture = Captures(function, options, self.varying, self.observed)
+        self._lookup = Lookup(function, options, self.cache, self.varying)
+        _dispatchers.add(self)
+
+    def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A call for which no guard held: inlined, captured, or run eagerly."""
+        capture = stage.capture
+        if capture is not None:
+            return capture.callee(self.function)(*args, **kwargs)
+        if not config.ENABLED.value or is_debugging():
+            return self.function(*args, **kwargs)
+        if chainer.get_function_hooks():
+            return self._hooked(args, kwargs)
+        signature = signature_of(args, kwargs) if self.fallback.refused else None
+        if signature in self.fallback.refused:
+            self.fallback.check(signature)
+            self.cache.missed += 1
+            return self.fallback.run(args, kwargs)
+        verdict = self.budget.ask()
+        if verdict is Verdict.EAGER:
+            self.cache.missed += 1
+            return self.fallback.run(args, kwargs)
+        signature = signature or signature_of(args, kwargs)
+        if verdict is Verdict.CAPTURE:
+            return self._capture_and_run(signature, args, kwargs)
+        if verdict is Verdict.TRIAL:
+            return self._try_again(signature, args, kwargs)
+        self.cache.note(Miss("", self._lookup.again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
+        return self.fallback.run(args, kwargs)
+
+    def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """Captured for once, after many calls that ran eagerly; the first time, a warning tells what keeps changing."""
+        told = self._told or not self.budget.is_hopeless
+        self._told |= not told
+        fitting, failed = (None, []) if told else nearest(self._lookup.misfits(args, kwargs))
+        captures = self.budget.captures
+        try:
+            with contextlib.nullcontext({}) if told else noting_reads() as places:
+                return self._capture_and_run(signature, args, kwargs)
+        finally:
+            if not told:
+                changes = changes_of(self.function, fitting, failed, places)
+                message = storm_message(self.function.__qualname__, captures, self.budget.useful, changes, self.cache.evicted)
+                warnings.warn(message, FallbackWarning, stacklevel=caller_depth())
+
+    def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """Timing hooks see the compiled call as one function; any other function hook sees the eager run."""
+        if not only_time():
+            return self.fallback.run_and_tell(args, kwargs, "function hooks are registered")
+        return self.as_one_function(args, kwargs)
+
+    def as_one_function(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """The compiled call, which the registered function hooks see as one function."""
+        with seen_as_one_function(self.function.__qualname__, args):
+            return self.run(args, kwargs)
+
+    def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """One call: by the first program whose guards hold."""
+        for call in self.calls:
+            result = call(args, kwargs)
+            if result is not MISS:
+                if call is not self.cache.last:
+                    self.cache.used(call)
+                return result
+        return self.miss(args, kwargs)
+
+    def _capture_and_run(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], tries: int = 0) -> Any:
+        # What is raised below must not show the symbolic run as its context: hence not inside the except blocks.
+        reason = ""
+        try:
+            with self._lock:
+                found, reason = self._lookup.again(args, kwargs)
+                # another thread made it, or a list changed while this one looked
+                known = found is not None and (tries == 0 or _was_changed(tries))
+                program = found if known else self._compile(args, kwargs, reason)
+                if not known:
+                    self._charge(program, signature)
+        except (UnsupportedSyntaxError, SourceNotFoundError) as error:
+            failed: Any = CaptureAborted(error.args[0], error.at, error.hint)
+        except InternalError as error:
+            if config.VERIFY.value:
+                raise
+            failed = CaptureAborted(f"{error.args[0]} (a mistake of dy2static's: please report it)")
+        except Dy2StaticError:
+            raise
+        except (CaptureAborted, Exception) as error:
+            failed = error
+        else:
+            result = self._run(program, signature, args, kwargs, known, tries)
+            return result if result is not MISS else self._capture_and_run(signature, args, kwargs, tries + 1)
+        if not self.options.strict:                     # which raises for this call, and shall for others like it
+            self.budget.stopped()
+        if isinstance(failed, CaptureAborted):
+            return self._stopped(failed, signature, args, kwargs, reason)
+        # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
+        self.cache.note(Miss("", reason, f"runs eagerly: it raised {type(failed).__name__}"))
+        return self.fallback.run_after(failed, signature, args, kwargs)
+
+    def _charge(self, program: Program, signature: Tuple) -> None:
+        """Let the use of a program pay for its capture."""
+        self.budget.charge(program)
+        if not self.options.strict:
+            self.budget.refund(self.postponed.pop(signature, 0))
+        call = self.cache.call_of(program)
+        if type(call) is not CheckedCall:
+            self.cache.replace(call, self._call_of(program))
+
+    def _run(self, program: Program, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], known: bool,
+             tries: int) -> Any:
+        result = self.cache.call_of(program)(args, kwargs)
+        if known or result is MISS and _was_changed(tries):
+            return result
+        if result is MISS:
+            self.cache.forget(program)
+            if any(call.failed for call in relied_on(program.graph)):
+                return result                           # the next capture says what this call cannot rely on
+            reason = self.fallback.refused[signature] = "its guards do not hold for the call they were made from"
+            return self.fallback.run_and_tell(args, kwargs, reason)
+        self.cache.trim()                               # which now also has the working memory of this call
+        return result
+
+    def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], reason: str) -> Any:
+        tries = self.postponed[signature] = self.postponed.get(signature, 0) + 1
+        again = stop.again and tries <= _MOST_TRIES
+        self.cache.note(Miss("", reason, f"{'is captured next time' if again else 'runs eagerly'}: {stop.reason}"))
+        if again:
+            with observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext():
+                return self.function(*args, **kwargs)
+        self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
+        return self.fallback.run_and_tell(args, kwargs, stop.reason, stop.at, stop.hint)
+
+    # --- compiling ----------------------------------------------------------------------------------------------------
+
+    def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+        check_arguments(self.options.input_spec, positional(self.function), args, kwargs)
+        program = self._entered(self._capture.program(self.tiers.first, args, kwargs))
+        self.captures += 1
+        if self.options.verbosity_now >= 1:
+            log.warning("captured %s(%s)", self.function.__qualname__, program.signature)
+        if self.options.verbosity_now >= 3:
+            log.warning("graph of %s:\n%s", self.function.__qualname__, program.graph)
+        if self.options.verbosity_now >= 4:
+            log.warning("code of %s:\n%s\n%s", self.function.__qualname__, program.source, program.entry)
+        check = self.options.check
+        checked = CheckedCall(self.function, program, check, self._checked) if check else None
+        was_here = self.cache.put(program, checked or self._call_of(program))
+        why = f"{why}; one like it had to go before" if was_here else why
+        self.cache.note(Miss(program.signature, why, "was captured"))
+        return program
+
+    def _entered(self, program: Program) -> Program:
+        """A new program as one of this function: with its profiles, and with what becomes of it."""
+        program = replace(program, profiler=self.profile)
+        self.tiers.add(program)
+        return program
+
+    def _no_tier(self, reason: str) -> None:
+        self.fallback.tell(reason, None, None)
+
+    def _checked(self, call: CheckedCall) -> None:
+        """From now on the program is called as it is."""
+        self.cache.replace(call, self._call_of(call.program))
+
+    def _call_of(self, program: Program) -> Callable:
+        """What to call for a program."""
+        call = self.budget.watched(program, self.tiers.call_of(program))
+        return call if self._profile is None else self._profile.timed(program, call)
+
+    def enable(self, enabled: bool) -> None:
+        """Let calls find the programs, or none of them."""
+        self.cache.park(not enabled)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def program(self, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        """The program for these arguments, compiled if there is none yet."""
+        for program in self.programs:
+            if not program.diagnose(args, kwargs):
+                return program
+        try:
+            with self._lock:
+                return self._compile(args, kwargs, self._lookup.again(args, kwargs)[1])
+        except CaptureAborted as stop:
+            failed = stop
+        raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}",
+                           failed.at or definition(self.function), failed.hint)
+
+    def profile(self, program: Optional[Program] = None) -> Profile:
+        """A profile of the calls that one program serves, or of all."""
+        return Profile(self.function.__qualname__, functools.partial(self._profiling, program), self.tiers.with_clocks)
+
+    @contextlib.contextmanager
+    def _profiling(self, only: Optional[Program], profile: Profile) -> Iterator[None]:
+        """Calls with clocks in place of the others.  Those that are checked stay so."""
+        before, self._profile = self._profile, profile if only is None else self._profile
+        try:
+            for program in list(self.cache.programs):
+                call = self.cache.call_of(program)
+                if (only is None or program.guards is only.guards) and type(call) is not CheckedCall:
+                    self.cache.replace(call, profile.timed(program, call))
+            yield
+        finally:
+            self._profile = before
+            for program in list(self.cache.programs):
+                call = self.cache.call_of(program)
+                if type(call) is TimedCall and call.profile is profile:
+                    self.cache.replace(call, call.call)
+
+    def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Explanation:
+        """What became of each line, or why the call runs eagerly."""
+        coverage = Coverage()
+        program, stop = None, None
+        try:
+            with untouched_globals(), coverage.watching():
+                program = pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed)
+        except CaptureAborted as aborted:
+            stop = aborted
+        except Exception as error:                      # of any kind: the user's code raised it
+            stop = stopped_by(error, error_location(error))
+        return explanation(self.function, program, stop, coverage)
+
+    def stats(self) -> Dict[str, int]:
+        """Counts over all programs."""
+        found = {"captures": self.captures, "fallbacks": self.fallback.count, "programs": len(self.programs),
+                 "refused": len(self.fallback.refused)}
+        for program in self.programs:
+            for name, count in program.counts.items():
+                found[name] = found.get(name, 0) + count
+        found["peak_bytes"] = max([program.peak_bytes for program in self.programs], default=0)
+        return found
+
+    def clear(self) -> None:
+        """Forget everything learned."""
+        self.cache.clear()
+        self.budget.clear()
+        self._told = False
+        for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback):
+            learned.clear()
+
+
+def _was_changed(tries: int) -> bool:
+    """Whether another thread may have changed, after a program was found or made, what its guards look at."""
+    return tries < _MOST_CHANGES and threading.active_count() > 1
+
+
+def enable(enabled: bool) -> None:
+    """Turn compilation off or on, also for what is compiled already."""
+    config.ENABLED.value = int(enabled)
+    for dispatcher in list(_dispatchers):
+        dispatcher.enable(enabled)
+
+
+def clear_all() -> None:
+    """Let all functions forget what they learned."""
+    for dispatcher in list(_dispatchers):
+        dispatcher.clear()

@@ -1,0 +1,79 @@
+"""Calls that run eagerly: the signatures that do, and who is told why."""
+from __future__ import annotations
+
+import types
+import warnings
+from typing import Any, Dict, Mapping, Optional, Set, Tuple
+
+from ..errors import CaptureError, FallbackWarning, Location
+from ..heap.locations import caller_depth, definition, error_location
+from ..heap.wording import hint_for, in_users_words
+from ..options import Options
+
+
+class Fallback:
+    """What runs eagerly of the calls of one function.
+
+    refused: per signature, why.  count: how many calls ran eagerly.
+    """
+
+    def __init__(self, function: types.FunctionType, options: Options):
+        self.function, self.options, self.count = function, options, 0
+        self.refused: Dict[Tuple, str] = {}
+        self._errors: Dict[Tuple, Tuple] = {}
+        self._warned: Set[str] = set()
+
+    def clear(self) -> None:
+        """Forget why calls were refused."""
+        for learned in (self.refused, self._errors, self._warned):
+            learned.clear()
+
+    def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """The call, as the function was written."""
+        self.count += 1
+        return self.function(*args, **kwargs)
+
+    def check(self, signature: Tuple) -> None:
+        """Raise `CaptureError` under ``strict``, if calls of this signature are refused for an error."""
+        if self.options.strict and signature in self._errors:
+            raise self.error(*self._errors[signature])
+
+    def refuse(self, signature: Tuple, reason: str, at: Optional[Location], hint: Optional[str]) -> None:
+        """From now on calls of this signature run eagerly."""
+        self.refused[signature], self._errors[signature] = reason, (reason, at, hint)
+
+    def run_and_tell(self, args: Tuple, kwargs: Mapping[str, Any], reason: str, at: Optional[Location] = None,
+                     hint: Optional[str] = None) -> Any:
+        """The call, as the function was written, with a warning.  Raises `CaptureError` under ``strict``."""
+        self.count += 1
+        self.tell(reason, at, hint)
+        return self.function(*args, **kwargs)
+
+    def run_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A call whose capture raised what may be the user's own mistake: then it raises here.  Else others like it are refused."""
+        result = self.function(*args, **kwargs)
+        reason = f"compiling it raised {type(error).__name__}: {error}"
+        if "SymbolicObject" in reason or "BoundHostMethod" in reason:
+            reason = "what a call gives that is not compiled, or an object of another library, enters a computation"
+        reason = in_users_words(reason)
+        self.refuse(signature, reason, error_location(error), None)
+        self.count += 1
+        self.tell(reason, error_location(error), None, error)
+        return result
+
+    def tell(self, reason: str, at: Optional[Location], hint: Optional[str], cause: Optional[BaseException] = None) -> None:
+        """Warn of each reason once.  Raises `CaptureError` under ``strict``."""
+        if self.options.strict:
+            raise self.error(reason, at, hint) from cause
+        if reason in self._warned:
+            return
+        self._warned.add(reason)
+        at = at or definition(self.function)
+        place = f" ({at}: {at.text().strip()})" if at is not None else ""
+        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}; {hint or hint_for(reason)}",
+                      FallbackWarning, stacklevel=caller_depth())
+
+    def error(self, reason: str, at: Optional[Location], hint: Optional[str]) -> CaptureError:
+        """What is raised under ``strict``."""
+        return CaptureError(f"{self.function.__qualname__} cannot be compiled: {reason}", at or definition(self.function),
+                            hint or hint_for(reason))

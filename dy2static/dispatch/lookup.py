@@ -1,0 +1,44 @@
+"""The programs of a function whose guards did not hold: which one fits after all, and what the others wanted."""
+from __future__ import annotations
+
+import logging
+import types
+from typing import Any, List, Mapping, Optional, Tuple
+
+from ..diagnostics.changes import Varying
+from ..options import Options
+from ..record.guards import EqualsMatch, ExpressionMatch
+from ..runtime.cache import Cache, reason_of
+from ..runtime.program import Program
+
+log = logging.getLogger("dy2static")
+
+
+class Lookup:
+    """Looks at the programs of one function again; what alone varied becomes an input of the next one (``varying``)."""
+
+    def __init__(self, function: types.FunctionType, options: Options, cache: Cache, varying: Varying):
+        self.function, self.options, self.cache, self.varying = function, options, cache, varying
+
+    def again(self, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Optional[Program], str]:
+        """The program that fits after all, if there is one; what the nearest wants otherwise.
+
+        Numbers and texts that alone kept a program from being used become inputs of the next one.
+        """
+        misfits = self.misfits(args, kwargs)
+        for program, failed in misfits:
+            if -1 in failed or not failed:
+                continue
+            guards = [program.guards[i] for i in failed]
+            if self.options.verbosity_now >= 1:
+                log.warning("%s: a program does not fit: %s", self.function.__qualname__,
+                            "; ".join(g.describe() for g in guards))
+            values = [g for g in guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float, str, bytes)]
+            if len(values) == len([g for g in guards if not isinstance(g, ExpressionMatch)]):
+                self.varying.note(values)
+        found = [program for program, failed in misfits if not failed]
+        return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
+
+    def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
+        """Each program with the indexes of its guards that do not hold."""
+        return [(program, list(program.diagnose(args, kwargs))) for program in list(self.cache.programs)]

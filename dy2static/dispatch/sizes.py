@@ -1,0 +1,85 @@
+"""Captures with free sizes, and with varying texts as inputs: tried, and tried again without those that cannot be."""
+from __future__ import annotations
+
+import types
+from typing import Any, Dict, Mapping, Set, Tuple
+
+from .. import config, pipeline
+from ..backends.base import Backend
+from ..capture.dynamic_shapes import FreeSizes, SizeHistory
+from ..diagnostics.changes import Varying
+from ..errors import InternalError
+from ..heap.aborts import CaptureAborted
+from ..heap.global_state_guard import untouched_globals
+from ..input_spec import Axis, free_axes
+from ..ir.dims import SizeNeeded
+from ..options import Options
+from ..runtime.program import Program
+
+
+class Captures:
+    """How the calls of one function are captured, by what was learned of its earlier calls.
+
+    varying: numbers and texts that are inputs.  observed: what functions gave that the host runs.
+    """
+
+    def __init__(self, function: types.FunctionType, options: Options, varying: Varying, observed: Dict[Tuple, Tuple]):
+        self.function, self.options, self.varying, self.observed = function, options, varying, observed
+        self._history = SizeHistory()
+        self._wanted = free_axes(options.input_spec, positional(function))
+
+    def clear(self) -> None:
+        """Forget the sizes of earlier calls."""
+        self._history.clear()
+
+    def program(self, backend: Backend, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        """A program for these arguments; with free sizes where those differ from call to call, if that can be.
+
+        Raises `CaptureAborted`, and what the user's code raises.
+        """
+        fixed: Set[Axis] = set()
+        raised: Set[Axis] = set()
+        while True:
+            sizes = FreeSizes(self._history, fixed, self.options.dynamic, self._wanted, raised)
+            try:
+                program = self._with_sizes(sizes, backend, args, kwargs)
+            except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers
+                if not sizes.free or isinstance(error, InternalError) and config.VERIFY.value:
+                    raise
+                axes = sizes.needed(getattr(error, "sizes", ()))
+                number = not isinstance(error, SizeNeeded) and not (isinstance(error, CaptureAborted) and not error.sizes)
+                if number or not sizes.can_be_raised(axes):
+                    fixed |= axes
+                raised |= axes
+                continue
+            self._history.add(sizes, fixed, raised)
+            return program
+
+    def _with_sizes(self, sizes: FreeSizes, backend: Backend, args: Tuple, kwargs: Mapping[str, Any]) -> Program:
+        """A program in which varying texts are inputs; if that cannot be, one for these very texts."""
+        try:
+            return self._once(sizes, backend, args, kwargs)
+        except (CaptureAborted, Exception) as error:    # of any kind: what is not converted wants a text, not what stands for it
+            if not self.varying.texts or getattr(error, "again", False):
+                raise
+            failed = error
+        with self.varying.without_texts():
+            try:
+                return self._once(sizes, backend, args, kwargs)
+            except (CaptureAborted, Exception):         # for another reason
+                raise failed from None
+
+    def _once(self, sizes: FreeSizes, backend: Backend, args: Tuple, kwargs: Mapping[str, Any], tries: int = 4) -> Program:
+        try:
+            with untouched_globals():
+                return pipeline.compile_call(self.function, args, kwargs, self.varying, self.observed, self.options, sizes, backend)
+        except SystemError as error:
+            # Python 3.11 counts the depth of trees per process: other threads that parse something confuse it
+            if tries == 0 or "recursion depth mismatch" not in str(error):
+                raise
+        return self._once(sizes, backend, args, kwargs, tries - 1)
+
+
+def positional(function: types.FunctionType) -> Tuple[str, ...]:
+    """The names of the positional parameters."""
+    return function.__code__.co_varnames[:function.__code__.co_argcount]

@@ -1,0 +1,158 @@
+"""How attributes of shadows are read and written: in Python's order, and every read is guarded."""
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from typing import TYPE_CHECKING, Any, Set
+
+from ..record.guards import AttributeAbsent, IdentityMatch
+from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
+from .dataclass import CONSTANTS, frozen_against, is_generated
+from .object_shadows import ShadowBase, attributes_of, origin_of
+from .own_collections import Namespace
+from .ownership import is_library, is_library_class
+from .shadows import _ABSENT, ShadowDict
+
+if TYPE_CHECKING:
+    from .heap import Heap
+
+
+class Attributes:
+    """The attributes of the shadows of one heap."""
+
+    def __init__(self, heap: Heap):
+        self.heap, self.capture = heap, heap.capture
+        self._plain_readers: Set[type] = set()          # classes that are known to read attributes as Python does
+
+    def read_attribute(self, shadow: ShadowBase, name: str) -> Any:
+        """``shadow.name``, in Python's order: data descriptors, instance, class, ``__getattr__``."""
+        cls = type(shadow)._dy2static_class
+        attributes = attributes_of(shadow)
+        if name == "__dict__":
+            if isinstance(attributes, ShadowDict) and isinstance(attributes.source, Slots):
+                self.capture.abort("the __dict__ of an object with slots is read")
+            return attributes
+        if name == "__reduce_ex__":
+            return object.__getattribute__(shadow, name)
+        if name == "__class__":
+            real = types.SimpleNamespace if cls is Namespace else cls
+            return self.heap.objects.shadow_class(cls) if self.heap.objects.is_user_class(cls) else real
+        if isinstance(shadow, (dict, list)):
+            self.heap.check_fresh()
+        found = lookup(cls, name)
+        if cls not in self._plain_readers:
+            if isinstance(lookup(cls, "__getattribute__"), types.FunctionType):
+                self.capture.abort(f"class {cls.__name__} has a __getattribute__")
+            self._plain_readers.add(cls)
+        if found is not _ABSENT and _is_data_descriptor(found):
+            return self._data_descriptor(shadow, cls, name, found)
+        value = attributes.get(name, _ABSENT)
+        if value is not _ABSENT:
+            return value
+        if found is not _ABSENT:
+            return self._class_attribute(shadow, cls, name, found)
+        if not is_library_class(cls):
+            self.heap.guard(AttributeAbsent(self.heap.source(Constant, None, cls), name))
+        fallback = lookup(cls, "__getattr__")
+        if fallback is not _ABSENT:
+            return self.capture.callee(fallback)(shadow, name)
+        raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+
+    def write_attribute(self, shadow: ShadowBase, name: str, method: str, accessor: str, *value: Any) -> bool:
+        """``shadow.name = value`` or ``del shadow.name`` where code of the user's does it; False if Python does."""
+        cls = type(shadow)._dy2static_class
+        if name in ("__class__", "__dict__"):
+            self.capture.abort(f"{name} of an object is assigned")
+        own = lookup(cls, method)
+        if frozen_against(cls, method, name):
+            verb = "assign to" if value else "delete"
+            raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
+        if isinstance(own, types.FunctionType) and not is_library(own.__module__ or "") and \
+                not is_generated(owner_of(cls, method), own):
+            self.capture.callee(own)(shadow, name, *value)
+            return True
+        found = lookup(cls, name)
+        if type(found) is types.MemberDescriptorType and isinstance(attributes_of(shadow), ShadowDict):
+            self._write_slot(attributes_of(shadow), name, *value)
+            return True
+        if isinstance(found, property) and getattr(found, accessor) is not None:
+            self.capture.callee(getattr(found, accessor))(shadow, *value)
+            return True
+        setter = lookup(type(found), "__set__" if value else "__delete__")
+        if isinstance(setter, types.FunctionType) and not is_library(setter.__module__ or ""):
+            self.capture.callee(setter)(self._descriptor(cls, name, found), shadow, *value)
+            return True
+        return False
+
+    def identified(self, shadow: ShadowBase) -> Any:
+        """The object that a shadow stands for, guarded to be this very one; the shadow, of an object made during the capture."""
+        source = origin_of(shadow)
+        if source is None:
+            return shadow
+        real = self.heap.real_of(shadow)
+        self.heap.guard(IdentityMatch(source, real))
+        return real
+
+    def _data_descriptor(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
+        if type(found) is types.MemberDescriptorType and isinstance(attributes_of(shadow), ShadowDict):
+            value = attributes_of(shadow).get(name, _ABSENT)
+            if value is _ABSENT:
+                raise AttributeError(name if sys.version_info < (3, 10) else f"{cls.__name__!r} object has no attribute {name!r}")
+            return value
+        if isinstance(found, property):
+            return self.capture.callee(found.fget)(shadow)
+        getter = lookup(type(found), "__get__")
+        if isinstance(getter, types.FunctionType):
+            return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
+        return object.__getattribute__(shadow, name)
+
+    def _descriptor(self, cls: type, name: str, found: Any) -> Any:
+        """The shadow of a descriptor of the user's, whose methods read its attributes."""
+        self.heap.objects.rely_on_class(type(found))
+        owner = self.heap.source(Constant, None, owner_of(cls, name))
+        return self.heap.shadow(found, self.heap.source(Item, self.heap.source(InstanceDict, owner), name))
+
+    def _class_attribute(self, shadow: ShadowBase, cls: type, name: str, found: Any) -> Any:
+        if isinstance(found, types.FunctionType):
+            return types.MethodType(found, shadow)
+        if isinstance(found, classmethod):
+            owner = self.heap.objects.shadow_class(cls) if self.heap.objects.is_user_class(cls) else cls
+            return types.MethodType(found.__func__, owner)
+        if isinstance(found, staticmethod):
+            return found.__func__
+        getter = lookup(type(found), "__get__")
+        if isinstance(getter, types.FunctionType) and not is_library(getter.__module__ or ""):
+            return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
+        if getter is not _ABSENT and not isinstance(found, type):
+            return type(found).__get__(found, shadow, cls)
+        if is_library_class(cls) or name in CONSTANTS:
+            return found
+        return self.heap.shadow(found, self.heap.source(Attribute, self.heap.source(Constant, None, cls), name))
+
+    @staticmethod
+    def _write_slot(attributes: ShadowDict, name: str, *value: Any) -> None:
+        if value:
+            attributes[name] = value[0]
+        elif name in attributes:
+            del attributes[name]
+        else:
+            raise AttributeError(name)
+
+
+def lookup(cls: type, name: str) -> Any:
+    """The raw class attribute, as attribute access finds it; `_ABSENT` if there is none."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return _ABSENT
+
+
+def owner_of(cls: type, name: str) -> type:
+    """The class that an attribute of ``cls`` comes from."""
+    return next((base for base in cls.__mro__ if name in base.__dict__), cls)
+
+
+def _is_data_descriptor(found: Any) -> bool:
+    kind = type(found)
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")

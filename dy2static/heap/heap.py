@@ -1,0 +1,327 @@
+"""The heap of one capture: the memo from real objects to shadows, the guards, and how attributes are read."""
+from __future__ import annotations
+
+import enum
+import functools
+import os
+import sys
+import types
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
+
+import chainer
+import numpy as np
+
+from ..capture_context import CaptureContext
+from ..lowering.registration import registered
+from ..record.guards import (
+    DefinitionsMatch,
+    DistinctObjects,
+    EqualsMatch,
+    Guard,
+    IdentityMatch,
+    KeysMatch,
+    LengthMatch,
+    SameObject,
+    TypeMatch,
+)
+from ..record.paths import Attribute, Constant, InstanceDict, Item, Source, Sources
+from ..runtime.definitions import Definitions
+from ..runtime.staticness import is_static_function
+from . import reads
+from .aborts import CaptureAborted
+from .attributes import Attributes
+from .collection_shadows import COLLECTIONS
+from .locations import user_location
+from .object_shadows import ShadowBase, ShadowModule, attributes_of
+from .objects import Objects
+from .ownership import is_immutable, is_library, is_library_class
+from .public_names import foreign_names, names_of, replaced_names
+from .shadows import ShadowDict, ShadowList, ShadowSet
+
+_SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.BuiltinFunctionType, np.ufunc,
+               types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+               types.ClassMethodDescriptorType, type(np.sum))
+_VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
+_WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
+_NUMBERS = {int: "py_int", float: "py_float"}
+
+#: What the standard library keeps in a member of an enum.
+_OF_ENUM = frozenset(("_name_", "_sort_order_", "__objclass__"))
+
+#: Methods of Chainer's classes that captures replace for a while.
+_PATCHED = ("_init_impl",)
+
+
+class Heap:
+    """Shadows and guards of one capture.
+
+    capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and its kin).
+    varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards.
+    """
+
+    def __init__(self, capture: CaptureContext, varying: Set[Tuple]):
+        self.capture, self.varying = capture, varying
+        self.guards: List[Guard] = []
+        self._relied: Set[Tuple] = set()
+        self.definitions = Definitions(_PATCHED, (chainer.FunctionNode,))
+        for module, name in replaced_names():
+            self.definitions.add_name(module, name)
+        self.sources = Sources()
+        self.reads = reads.places()
+        self.containers: List[Any] = []
+        self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
+        self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
+        self._origins: Dict[int, Source] = {}
+        self.objects, self.attributes = Objects(self), Attributes(self)
+        self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
+        self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
+
+    def source(self, step: Type[Source], parent: Optional[Source], key: Any = None) -> Source:
+        """The interned source of one step."""
+        return self.sources.get(step, parent, key)
+
+    def guard(self, guard: Guard) -> None:
+        """Remember what the capture relies on."""
+        key = type(guard), *map(id, vars(guard).values())
+        if key not in self._relied:
+            self._relied.add(key)
+            self.guards.append(guard)
+            if self.reads is not None and self.reads.get(guard.subject()) is None:
+                self.reads[guard.subject()] = user_location()
+
+    def rely_on_names(self, function: Any) -> None:
+        """Guard that the names of a library's function, which is about to be called, go on standing for it."""
+        for module, name in names_of(function):
+            self.definitions.add_name(module, name)
+
+    def check_fresh(self, value: Any = None) -> None:
+        """Stop if this value, just read from an object of the user's, may have been changed by a host call."""
+        if self.stale is not None and not isinstance(value, _NAMED) and not is_static_function(value):
+            self.capture.abort(f"state is read after `{self.stale}`, which is not compiled and may have changed it",
+                               hint="read what is needed before that call")
+
+    # --- shadows ------------------------------------------------------------------------------------------------
+
+    def shadow(self, real: Any, source: Source) -> Any:
+        """What user code sees instead of ``real``, which was read by ``source``."""
+        kind = type(real)
+        if kind in _NUMBERS:
+            return self._number(real, source)
+        if kind in _SINGLETONS or isinstance(real, enum.Enum) or is_static_function(real) or registered(real) is not None:
+            if isinstance(real, enum.Enum):
+                self.objects.check_class(kind)
+                self._rely_on_member(real)
+            self.guard(IdentityMatch(source, real))
+            return real
+        if kind in (str, bytes) and source.path() in self.varying:
+            self.guard(TypeMatch(source, kind))
+            return self.capture.inputs.text(source, real)
+        if kind in _VALUES or isinstance(real, (np.generic, np.dtype)):
+            self.guard(EqualsMatch(source, real))
+            return real
+        if is_immutable(real):
+            self.objects.check_class(kind)
+            self.guard(IdentityMatch(source, real))
+            if hasattr(real, "__dict__"):
+                self._immutable.append(real)
+            return real
+        known = self._memo.get(id(real))
+        if known is not None:
+            if known[2] is not source:
+                self.guard(SameObject(source, known[2]))
+            return known[1]
+        made = self._make(real, source)
+        self._memo[id(real)] = (real, made, source)
+        if isinstance(made, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
+            self._origins[id(made)] = source
+        return made
+
+    def origin(self, made: Any) -> Optional[Source]:
+        """The source of a tuple, bound method or partial that stands for one of the user's."""
+        return self._origins.get(id(made))
+
+    def fix(self, real: Any, source: Source) -> None:
+        """Guard what is read as it is, so that it cannot be an input, however often it changes."""
+        if type(real) in _NUMBERS or isinstance(real, _VALUES):
+            self.guard(EqualsMatch(source, real))
+        else:
+            self.shadow(real, source)
+
+    def _number(self, real: Any, source: Source) -> Any:
+        if source.path() in self.varying:
+            self.guard(TypeMatch(source, type(real)))
+            return self.capture.inputs.number(source, real, _NUMBERS[type(real)])
+        self.guard(EqualsMatch(source, real))
+        return real
+
+    def _make(self, real: Any, source: Source) -> Any:
+        kind = type(real)
+        maker = self._MAKERS.get(kind)
+        if maker is not None:
+            return maker(self, real, source)
+        if isinstance(real, type):
+            self.guard(IdentityMatch(source, real))
+            if not is_library_class(real) and not self.objects.is_user_class(real):
+                self.objects.rely_on_class(real, data=True)
+                for member in real if isinstance(real, enum.EnumMeta) else ():
+                    self._rely_on_member(member)
+            return self.objects.shadow_class(real) if self.objects.is_user_class(real) else real
+        if isinstance(real, tuple) and hasattr(kind, "_fields"):
+            self.objects.check_class(kind)
+            return kind._make(self._items(real, source))
+        if isinstance(real, chainer.Variable):
+            return self.capture.inputs.variable(real, source)
+        if isinstance(real, chainer.get_array_types()):
+            return self.capture.inputs.array(real, source)
+        self.guard(TypeMatch(source, kind))
+        if self.objects.can_shadow(real):
+            return self.objects.make(real, source)
+        return self.capture.inputs.object(real, source)
+
+    def _rely_on_member(self, member: enum.Enum) -> None:
+        """Guard the attributes of a member of an enum, which are read as they are."""
+        for name in member.__dict__.keys() - _OF_ENUM:
+            self.definitions.add_entry(f"{type(member).__name__}.{member._name_}", member.__dict__, name)
+
+    def _items(self, real: tuple, source: Source) -> List[Any]:
+        self.guard(TypeMatch(source, type(real)))
+        self.guard(LengthMatch(source, len(real)))
+        return [self.shadow(item, self.source(Item, source, i)) for i, item in enumerate(real)]
+
+    def _tuple(self, real: tuple, source: Source) -> tuple:
+        return tuple(self._items(real, source))
+
+    def _list(self, real: list, source: Source) -> ShadowList:
+        self.guard(TypeMatch(source, list))
+        return self.track(ShadowList(self, real, source))
+
+    def _dict(self, real: dict, source: Source) -> ShadowDict:
+        self.guard(TypeMatch(source, dict))
+        return self.track(ShadowDict(self, real, source))
+
+    def link_hooks(self) -> Any:
+        """The shadow of the link hooks registered for this thread.  The first line of an entry checks that there are none."""
+        real = chainer._get_link_hooks()
+        source = self.source(Attribute, self.source(Constant, None, chainer._thread_local), "link_hooks")
+        shadow = self._memo.get(id(real), (None, None))[1]
+        if shadow is None:
+            shadow = self.track(COLLECTIONS[type(real)](self, real, source))
+            shadow.whole = not real
+            self._memo[id(real)] = real, shadow, source
+        return shadow
+
+    def _proxy(self, real: types.MappingProxyType, source: Source) -> Any:
+        self.guard(TypeMatch(source, types.MappingProxyType))
+        return types.MappingProxyType(self.track(ShadowDict(self, real, source)))      # type: ignore[arg-type]
+
+    def _collection(self, real: Any, source: Source) -> Any:
+        self.guard(TypeMatch(source, type(real)))
+        return self.track(COLLECTIONS[type(real)](self, real, source))
+
+    def _set(self, real: set, source: Source) -> Any:
+        if not all(type(item) in (int, float, bool, str, bytes, type(None)) for item in real):
+            return self.capture.inputs.object(real, source)
+        self.guard(TypeMatch(source, set))
+        self.guard(EqualsMatch(source, set(real)))
+        return self.track(ShadowSet(real, source))
+
+    def _array(self, real: np.ndarray, source: Source) -> Any:
+        return self.capture.inputs.array(real, source)
+
+    def _function(self, real: types.FunctionType, source: Source) -> types.FunctionType:
+        self.guard(IdentityMatch(source, real))
+        extra = {k: v for k, v in real.__dict__.items() if k != "__wrapped__"}
+        if extra and not is_library(real.__module__ or ""):
+            attributes = self.source(InstanceDict, source)
+            self.guard(KeysMatch(attributes, tuple(real.__dict__)))
+            for key in extra:
+                if not isinstance(extra[key], _SINGLETONS + _VALUES + (int, float, types.FunctionType, type)):
+                    self.capture.abort(f"the function {real.__name__} has an attribute {key!r} of type {type(extra[key]).__name__}")
+                self.fix(extra[key], self.source(Item, attributes, key))
+        self._functions[id(real)] = (real, dict(real.__dict__))
+        return real
+
+    def _method(self, real: types.MethodType, source: Source) -> types.MethodType:
+        self.guard(TypeMatch(source, types.MethodType))
+        function = self.shadow(real.__func__, self.source(Attribute, source, "__func__"))
+        return types.MethodType(function, self.shadow(real.__self__, self.source(Attribute, source, "__self__")))
+
+    def _partial(self, real: functools.partial, source: Source) -> functools.partial:
+        self.guard(TypeMatch(source, functools.partial))
+        parts = [self.shadow(getattr(real, name), self.source(Attribute, source, name)) for name in ("func", "args")]
+        keywords = {k: self.shadow(v, self.source(Item, self.source(Attribute, source, "keywords"), k))
+                    for k, v in real.keywords.items()}
+        self.guard(KeysMatch(self.source(Attribute, source, "keywords"), tuple(real.keywords)))
+        return functools.partial(parts[0], *parts[1], **keywords)
+
+    def _module(self, real: types.ModuleType, source: Source) -> types.ModuleType:
+        self.guard(IdentityMatch(source, real))
+        if is_library(real.__name__) and real not in _WITH_STATE:
+            for name in foreign_names(real):
+                self.definitions.add_name(real, name)
+            return real
+        return ShadowModule(real.__name__, self.track(ShadowDict(self, real.__dict__, self.source(InstanceDict, source))))
+
+    _MAKERS: Dict[type, Callable] = {
+        tuple: _tuple, list: _list, dict: _dict, set: _set, np.ndarray: _array, types.FunctionType: _function,
+        types.MethodType: _method, functools.partial: _partial, types.ModuleType: _module,
+        types.MappingProxyType: _proxy, **dict.fromkeys(COLLECTIONS, _collection),
+    }
+
+    def track(self, container: Any) -> Any:
+        """Take down a shadow of a container, to look for changes in it later."""
+        self.containers.append(container)
+        return container
+
+    def real_of(self, made: Any) -> Any:
+        """The object of the user's that a shadow or a symbolic value stands for."""
+        return next(real for real, known, _ in self._memo.values() if known is made)
+
+    def has_met(self, real: Any) -> bool:
+        """Whether there is a shadow or a symbolic value of this object."""
+        known = self._memo.get(id(real))
+        return known is not None and known[0] is real
+
+    def source_of(self, item: Any) -> Optional[Source]:
+        """The path of the object that a shadow stands for; None for what is made during the capture."""
+        if isinstance(item, ShadowBase):
+            attributes = attributes_of(item)
+            return attributes.source.parent if isinstance(attributes, ShadowDict) else None
+        if isinstance(item, (ShadowDict, ShadowList, ShadowSet)):
+            return item.source
+        if isinstance(item, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
+            return self.origin(item)
+        if type(item) is ShadowModule:
+            return object.__getattribute__(item, "_dy2static_attributes").source.parent
+        return None
+
+    def has_changed_containers(self) -> bool:
+        """Whether a list or dict of the user's has changes that are not stored yet."""
+        return any(item.is_changed() for item in self.containers if isinstance(item, (ShadowDict, ShadowList)))
+
+    # --- at the end ---------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Check what cannot be intercepted, and add the guards over all objects together."""
+        for function, attributes in self._functions.values():
+            if function.__dict__ != attributes:
+                raise CaptureAborted(f"an attribute of the function {function.__name__} is assigned")
+        if any(item.__dict__ for item in self._immutable):
+            raise CaptureAborted("an attribute of a text or number of a class of the user's is assigned")
+        objects = [source for real, made, source in self._memo.values()
+                   if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
+        if len(objects) > 1:
+            self.guard(DistinctObjects(tuple(objects)))
+        if self.definitions:
+            self.guard(DefinitionsMatch(self.definitions))
+
+    def dispose(self) -> None:
+        """Leave nothing behind: the shadow classes stop being subclasses of the user's."""
+        for function, attributes in self._functions.values():
+            if function.__dict__ != attributes:
+                function.__dict__.clear()
+                function.__dict__.update(attributes)
+        for item in self._immutable:
+            item.__dict__.clear()
+        self.objects.dispose()

@@ -1,0 +1,123 @@
+"""Which line of the user's is running."""
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sys
+import sysconfig
+import types
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
+
+import chainer
+import numpy
+
+from ..errors import Location
+
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"]) + os.sep
+_LIBRARIES = tuple(os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (chainer, numpy))
+
+
+#: The code that runs blocks of a converted function, as functions of their own.
+_STAGING = (os.path.join(OURS, "runtime", "dy.py"), os.path.join(OURS, "control_flow") + os.sep)
+
+#: Where a capture begins: what is on the stack above is not part of the program.
+_START = os.path.join(OURS, "pipeline.py")
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_file(file: str) -> bool:
+    """Whether a file is neither ours nor a library's."""
+    if file.startswith("<"):
+        return file.startswith("<ipython") or file.startswith("<doctest")
+    if file.startswith(OURS) or file.startswith(_LIBRARIES):
+        return False
+    return not file.startswith(_STDLIB) or "site-packages" in file
+
+
+def user_location() -> Optional[Location]:
+    """The innermost running line that is the user's, and those that led to it; None outside user code."""
+    return _place(_outwards(sys._getframe(1)))
+
+
+def error_location(error: BaseException) -> Optional[Location]:
+    """The innermost line of the user's that an exception passed through, and those that led to it."""
+    steps = list(_walk(error.__traceback__))
+    if not steps:
+        return None
+    start = next((i for i in reversed(range(len(steps))) if steps[i][0].f_code.co_filename == _START), None)
+    if start is not None:
+        return _place(reversed(steps[start + 1:]))
+    around = _outwards(steps[0][0].f_back) if _is_captured(steps[0][0]) else ()
+    return _place([*reversed(steps), *around])
+
+
+def definition(function: types.FunctionType) -> Optional[Location]:
+    """Where a function begins: its ``def`` line, below its decorators; None where its text cannot be read."""
+    code = function.__code__
+    line = code.co_firstlineno
+    while linecache.getline(code.co_filename, line).lstrip().startswith("@"):
+        line += 1
+    place = Location(code.co_filename, line, 0, function.__qualname__)
+    return place if place.text() else None
+
+
+def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:
+    """The running frames and their lines from one to where the capture began, innermost first."""
+    while frame is not None and frame.f_code.co_filename != _START:
+        yield frame, frame.f_lineno
+        frame = frame.f_back
+
+
+def _is_captured(frame: Any) -> bool:
+    while frame is not None and frame.f_code.co_filename != _START:
+        frame = frame.f_back
+    return frame is not None
+
+
+def user_lines() -> List[Tuple[Location, dict]]:
+    """The running lines of the user's since the capture began, outermost first, with the globals of their functions."""
+    lines = _lines(_outwards(sys._getframe(1)))
+    return [(Location(file, line, 0, name), getattr(space, "real", space)) for file, line, name, space in reversed(lines)]
+
+
+def _place(steps: Iterable[Tuple[Any, int]]) -> Optional[Location]:
+    """The first of these lines that is the user's, with the others as its callers."""
+    found = _lines(steps)
+    if not found:
+        return None
+    file, line, name, _ = found[0]
+    return Location(file, line, 0, name, tuple([Location(file, line, 0, name) for file, line, name, _ in reversed(found[1:])]))
+
+
+def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]:
+    """File, line, function and globals of the frames that are the user's; a block counts as its function."""
+    found: List[Tuple[str, int, str, dict]] = []
+    block: Any = None           # a frame that runs a block of the function it is defined in, in place of that one
+    for frame, line in steps:
+        code = frame.f_code
+        if not is_user_file(code.co_filename):
+            continue
+        name = getattr(code, "co_qualname", code.co_name)
+        if block is not None and block.f_code in code.co_consts:
+            found[-1] = (*found[-1][:2], name, frame.f_globals)
+        else:
+            found.append((code.co_filename, line, name, frame.f_globals))
+        runner = "" if frame.f_back is None else frame.f_back.f_code.co_filename
+        block = frame if runner.startswith(_STAGING) else None
+    return found
+
+
+def caller_depth() -> int:
+    """The ``stacklevel`` at which a warning of ours names the line that called us."""
+    depth, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _walk(traceback: Any) -> Iterable:
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next

@@ -1,0 +1,87 @@
+"""Shadows of objects and modules: what is read from them and written to them goes through the heap."""
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
+
+from ..record.paths import Source
+from .shadows import ShadowDict
+
+if TYPE_CHECKING:
+    from .heap import Heap
+
+
+class ShadowModule(types.ModuleType):
+    """The shadow of a user's module: its names are read, guarded and written as those of an object."""
+
+    def __init__(self, name: str, attributes: ShadowDict):
+        object.__setattr__(self, "_dy2static_attributes", attributes)
+
+    def __getattribute__(self, name: str) -> Any:
+        attributes = object.__getattribute__(self, "_dy2static_attributes")
+        if name == "__dict__":
+            return attributes
+        if name == "__class__":
+            return types.ModuleType
+        try:
+            return attributes[name]
+        except KeyError:
+            fallback = attributes.get("__getattr__")
+        if fallback is None:
+            raise AttributeError(f"module {attributes.real.get('__name__')!r} has no attribute {name!r}")
+        return attributes.heap.capture.callee(fallback)(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__getattribute__(self, "_dy2static_attributes")[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        del object.__getattribute__(self, "_dy2static_attributes")[name]
+
+
+class ShadowBase:
+    """Mixed into the class of every object shadow, before the object's own class."""
+
+    _dy2static_heap: ClassVar[Heap]
+    _dy2static_class: ClassVar[type]
+
+    def __getattribute__(self, name: str) -> Any:
+        heap = type(self)._dy2static_heap
+        return heap.attributes.read_attribute(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not type(self)._dy2static_heap.attributes.write_attribute(self, name, "__setattr__", "fset", value):
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if type(self)._dy2static_heap.attributes.write_attribute(self, name, "__delattr__", "fdel"):
+            return
+        attributes = object.__getattribute__(self, "__dict__")
+        if isinstance(attributes, ShadowDict):
+            attributes.load(name)                       # one that was only written may be there, too
+            attributes.removed.add(name)
+            attributes.dropped.append(name)
+        super().__delattr__(name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For `copy`, which looks into the storage of the attributes."""
+        attributes = object.__getattribute__(self, "__dict__")
+        if isinstance(attributes, ShadowDict):
+            attributes.load_all()
+        found = super().__reduce_ex__(protocol)
+        state = found[2] if len(found) > 2 else None
+        return (*found[:2], dict(state.items()), *found[3:]) if isinstance(state, ShadowDict) else found
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Making a shadow class must not run the ``__init_subclass__`` of the user's."""
+
+
+def attributes_of(shadow: ShadowBase) -> ShadowDict:
+    """The `ShadowDict` that an object shadow keeps its attributes in."""
+    return object.__getattribute__(shadow, "__dict__")
+
+
+def origin_of(shadow: Any) -> Optional[Source]:
+    """The path of the object behind a shadow; None for objects made during the capture."""
+    if isinstance(shadow, ShadowBase):
+        return attributes_of(shadow).source.parent if isinstance(attributes_of(shadow), ShadowDict) else None
+    return getattr(shadow, "source", None)

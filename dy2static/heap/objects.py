@@ -1,0 +1,252 @@
+"""Shadows of objects, and their classes."""
+from __future__ import annotations
+
+import abc
+import enum
+import types
+from typing import TYPE_CHECKING, Any, Callable, Dict, Set, Tuple
+
+import chainer
+
+from ..record.paths import Attribute, Constant, InstanceDict, Slots, Source
+from ..runtime.slots import SlotsView, slots_of
+from .attributes import lookup, owner_of
+from .dataclass import initialise, is_generated
+from .object_shadows import ShadowBase
+from .own_collections import Namespace, OwnItems, base_of, checked_reads
+from .ownership import is_library_class
+from .plain_instances import impurity_of
+from .shadows import _ABSENT, ShadowDict
+
+if TYPE_CHECKING:
+    from .heap import Heap
+
+_NOT_SHADOWED = (BaseException, tuple, enum.Enum, chainer.FunctionNode, chainer.Function)
+_POINTER = object.__basicsize__ // 2
+
+
+class Objects:
+    """The shadows of objects and classes of one heap.  asked: abstract classes of which ``issubclass`` is running."""
+
+    def __init__(self, heap: Heap):
+        self.heap, self.capture = heap, heap.capture
+        self.asked: Set[type] = set()
+        self._classes: Dict[type, type] = {}
+        self._checked: Set[type] = set()
+        self._user_classes: Dict[type, bool] = {}
+
+    def is_user_class(self, cls: type) -> bool:
+        """Whether instances of a class can be shadowed: it is the user's, and has no C base."""
+        known = self._user_classes.get(cls)
+        if known is None:
+            known = self._user_classes[cls] = (
+                not is_library_class(cls) and type(cls) in (type, abc.ABCMeta) and self._has_plain_instances(cls)
+                and not issubclass(cls, _NOT_SHADOWED + (chainer.Variable,)))
+        return known
+
+    @staticmethod
+    def _has_plain_instances(cls: type) -> bool:
+        """Whether instances are nothing but a ``__dict__`` (no slots, no C base)."""
+        return cls.__dictoffset__ != 0 and cls.__basicsize__ <= _Plain.__basicsize__
+
+    @staticmethod
+    def _has_slots(cls: type) -> bool:
+        """Whether instances are nothing but slots, or slots and a ``__dict__``."""
+        return cls.__basicsize__ <= _Plain.__basicsize__ + len(slots_of(cls)) * _POINTER and bool(slots_of(cls))
+
+    def can_shadow(self, real: Any) -> bool:
+        """Whether an object can be shadowed."""
+        cls = type(real)
+        if cls is types.SimpleNamespace:
+            return True
+        if base_of(cls) is not None:                    # not those whose items are their attributes
+            return not is_library_class(cls) and vars(real) is not real and type(cls) is type
+        return ((self._has_plain_instances(cls) or self._has_slots(cls))
+                and not isinstance(real, _NOT_SHADOWED)
+                and (not is_library_class(cls) or cls.__module__.startswith("chainer.")
+                     or cls.__module__ in ("contextlib", "argparse")))
+
+    def make(self, real: Any, source: Source) -> ShadowBase:
+        """A shadow of an object."""
+        cls = Namespace if type(real) is types.SimpleNamespace else type(real)
+        base = base_of(cls)
+        shadow = (base or object).__new__(self.shadow_class(cls))
+        has_slots = base is None and not self._has_plain_instances(cls)
+        step, namespace = (Slots, SlotsView(real)) if has_slots else (InstanceDict, real.__dict__)
+        attributes = self.heap.track(ShadowDict(self.heap, namespace, self.heap.source(step, source)))
+        object.__setattr__(shadow, "__dict__", attributes)
+        if base is not None:
+            self.heap.track(OwnItems(self.heap, real, shadow, source))
+        return shadow
+
+    def check_class(self, cls: type) -> None:
+        """Stop if Python would run code of the user's unseen on instances of a class that have no shadows."""
+        if cls not in self._checked:
+            self.rely_on_class(cls, data=True)
+            found = impurity_of(cls)
+            if found:
+                self.capture.abort(f"{found} may do more than compute, and Python runs it as it is, unseen",
+                                   hint="a plain class without slots or a built-in base is compiled")
+            self._checked.add(cls)
+
+    def rely_on_class(self, cls: type, data: bool = False) -> None:
+        """Guard what Python may run for a class and its metaclass; with ``data``, all their attributes."""
+        self.heap.definitions.add_class(cls, data)
+        if not is_library_class(type(cls)):
+            self.heap.definitions.add_class(type(cls), data=True)
+
+    def is_subclass(self, kind: Any, cls: Any) -> bool:
+        """``issubclass(kind, cls)`` of what these stand for; of abstract classes, the answer is guarded."""
+        kind, cls = real_class(kind), real_class(cls)
+        if cls in type.mro(kind) or not isinstance(cls, abc.ABCMeta) or cls in self.asked:
+            return cls in type.mro(kind)
+        self.asked.add(cls)                             # it asks its subclasses, the classes of shadows among them
+        try:
+            return self.heap.definitions.add_answer(kind, cls)
+        finally:
+            self.asked.discard(cls)
+
+    def shadow_class(self, cls: type) -> type:
+        """The class of the shadows of instances of ``cls``, which also stands for ``cls`` itself."""
+        made = self._classes.get(cls)
+        if made is None:
+            self.rely_on_class(cls, data=is_library_class(cls))
+            meta = type("ShadowMeta", (ShadowMeta, type(cls)), {}) if type(cls) is not type else ShadowMeta
+            body = {"_dy2static_heap": self.heap, "_dy2static_class": cls, "__module__": cls.__module__,
+                    "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+            body.update(self._special_methods(cls))
+            body.update(checked_reads(self.heap, cls))
+            of_items = lookup(cls, "__class_getitem__")
+            if isinstance(of_items, classmethod) and isinstance(of_items.__func__, types.FunctionType):
+                body["__class_getitem__"] = classmethod(self._staged_special(of_items.__func__))
+            made = self._classes[cls] = type.__new__(meta, cls.__name__, (ShadowBase, cls), body)
+        return made
+
+    def _special_methods(self, cls: type) -> Dict[str, Callable]:
+        """Staged versions of the special methods that Python itself calls (``__add__``, ``__enter__``, …)."""
+        found: Dict[str, Callable] = {}
+        for base in reversed(cls.__mro__):
+            if is_library_class(base):
+                continue
+            for name, function in base.__dict__.items():
+                special = name.startswith("__") and name.endswith("__") and name not in _NOT_STAGED
+                if special and isinstance(function, types.FunctionType):
+                    found[name] = function if is_generated(base, function) else self._staged_special(function)
+        if cls.__repr__ is object.__repr__:             # which names the address of the object
+            found["__repr__"] = lambda shadow: object.__repr__(self.heap.attributes.identified(shadow))
+        hashed = cls.__hash__
+        if "__eq__" in found and hashed is not None:
+            staged = isinstance(hashed, types.FunctionType) and not is_generated(owner_of(cls, "__hash__"), hashed)
+            found["__hash__"] = self._staged_special(hashed) if staged else hashed
+        return found
+
+    def _staged_special(self, function: types.FunctionType) -> Callable:
+        def special(shadow: Any, *args: Any, **kwargs: Any) -> Any:
+            return self.capture.callee(function)(shadow, *args, **kwargs)
+
+        def truth(shadow: Any) -> bool:
+            found = self.capture.callee(function)(shadow)
+            return bool(found) if getattr(found, "python_type", None) is bool else found     # Python asks now
+        made = truth if function.__name__ == "__bool__" else special
+        made.__name__ = function.__name__
+        return made
+
+    def make_instance(self, cls: type, args: Tuple, kwargs: Dict[str, Any]) -> Any:
+        """``cls(*args, **kwargs)`` of a user's class, its methods staged."""
+        made = lookup(cls, "__new__")
+        if lookup(cls, "__del__") is not _ABSENT:
+            self.capture.abort(f"class {cls.__name__} has a __del__")
+        if isinstance(made, staticmethod):
+            shadow = self.capture.callee(made.__func__)(self.shadow_class(cls), *args, **kwargs)
+            if not isinstance(shadow, cls):
+                return shadow
+            cls = type(shadow)._dy2static_class if isinstance(shadow, ShadowBase) else cls
+        else:
+            if getattr(cls, "__abstractmethods__", None):
+                raise TypeError(f"Can't instantiate abstract class {cls.__name__}")     # the words are the eager run's
+            shadow = object.__new__(self.shadow_class(cls))
+        init = lookup(cls, "__init__")
+        if is_generated(owner_of(cls, "__init__"), init):
+            initialise(self.heap, owner_of(cls, "__init__"), shadow, args, kwargs)
+        elif isinstance(init, types.FunctionType):
+            self.capture.callee(init)(shadow, *args, **kwargs)
+        elif (args or kwargs) and not isinstance(made, staticmethod):
+            raise TypeError(f"{cls.__name__}() takes no arguments")
+        return shadow
+
+    def dispose(self) -> None:
+        """Make the shadow classes stop being subclasses of the user's."""
+        for made in self._classes.values():
+            if self._has_plain_instances(made):         # the layout of others cannot change
+                type.__setattr__(made, "__bases__", (ShadowBase, _Plain))
+
+
+class _Plain:
+    pass
+
+
+_NOT_STAGED = frozenset(("__init__", "__new__", "__del__", "__getattribute__", "__getattr__", "__setattr__", "__delattr__",
+                         "__init_subclass__", "__class_getitem__", "__reduce__", "__reduce_ex__", "__hash__", "__call__",
+                         "__set_name__", "__get__", "__set__", "__delete__"))
+
+
+#: What a class tells of itself: that of a shadow is no part of it.
+_OF_CLASSES = frozenset(("__dict__", "__bases__", "__mro__"))
+
+
+class ShadowMeta(type):
+    """The class of shadow classes: reads of class attributes are guarded, writes stop the capture."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        if name.startswith(("__", "_dy2static")) and name not in _OF_CLASSES or name == "mro":
+            return type.__getattribute__(cls, name)
+        real, heap = type.__getattribute__(cls, "_dy2static_class"), type.__getattribute__(cls, "_dy2static_heap")
+        if name == "__dict__":
+            return heap.shadow(real.__dict__, heap.source(InstanceDict, heap.source(Constant, None, real)))
+        if name in _OF_CLASSES:
+            objects = heap.objects
+            return tuple([objects.shadow_class(base) if objects.is_user_class(base) else base for base in getattr(real, name)])
+        found = lookup(real, name)
+        if found is _ABSENT:
+            return type.__getattribute__(cls, name)
+        if isinstance(found, classmethod):
+            return types.MethodType(found.__func__, cls)
+        if hasattr(type(found), "__get__") and not isinstance(found, type):
+            return type(found).__get__(found, None, real)
+        return heap.shadow(found, heap.source(Attribute, heap.source(Constant, None, real), name))
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if name == "__slotnames__":                     # what `copy` remembers of a class
+            type.__setattr__(cls, name, value)
+            return
+        cls._dy2static_heap.capture.abort(f"attribute {name!r} of class {cls.__name__} is assigned")
+
+    def __delattr__(cls, name: str) -> None:
+        cls._dy2static_heap.capture.abort(f"attribute {name!r} of class {cls.__name__} is deleted")
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls._dy2static_heap.objects.make_instance(cls._dy2static_class, args, kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        # what stands for a number or an array says so
+        return cls._dy2static_heap.objects.is_subclass(instance.__class__, cls) or isinstance(instance, cls._dy2static_class)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return cls._dy2static_heap.objects.is_subclass(other, cls)
+
+    def __eq__(cls, other: Any) -> bool:
+        return other is cls or other is cls._dy2static_class
+
+    def __hash__(cls) -> int:
+        return hash(cls._dy2static_class)
+
+    def __new__(meta, name: str, bases: Tuple, body: Dict[str, Any], **kwargs: Any) -> type:
+        for base in bases:
+            if isinstance(base, ShadowMeta):
+                base._dy2static_heap.capture.abort(f"class {name} is derived from {base.__name__} inside the compiled function")
+        return super().__new__(meta, name, bases, body, **kwargs)
+
+
+def real_class(value: Any) -> Any:
+    """The class a shadow class stands for; anything else as it is."""
+    return value._dy2static_class if isinstance(value, ShadowMeta) else value

@@ -1,0 +1,73 @@
+"""Classes of the user's whose instances have no shadows: tuples with names, lists, errors, enums, classes with slots.
+
+Python itself calls their properties and special methods, as they are written, on real objects.  That is sound where
+these read nothing but their arguments; other classes stop the capture.
+"""
+from __future__ import annotations
+
+import builtins
+import types
+from typing import Any, Iterator
+
+from ..library_facts.python import IMPURE
+from .ownership import is_library, is_library_class
+
+#: Where effects, or answers that change, may come from.
+_IMPURE = IMPURE.union(("random", "time", "logging", "report", "warnings", "warn", "config"))
+_CONVERTED_WHEN_CALLED = frozenset(("__init__", "__new__"))
+
+
+def impurity_of(cls: type) -> str:
+    """What Python would run unseen on instances of a class and may do more than compute; "" if there is nothing."""
+    for base in cls.__mro__:
+        if is_library_class(base):
+            continue
+        for name, found in base.__dict__.items():
+            for function in _run_by_python(name, found):
+                if not _only_computes(function):
+                    return f"{base.__name__}.{name}"
+    return ""
+
+
+def _run_by_python(name: str, found: Any) -> Iterator[types.FunctionType]:
+    """The functions that Python calls when this class attribute is used, without a call in the user's code."""
+    if isinstance(found, property):
+        yield from (part for part in (found.fget, found.fset, found.fdel) if isinstance(part, types.FunctionType))
+    elif isinstance(found, types.FunctionType):
+        if name.startswith("__") and name.endswith("__") and name not in _CONVERTED_WHEN_CALLED:
+            yield found
+    elif not isinstance(found, (staticmethod, classmethod, type)) and not is_library(type(found).__module__):
+        for part in ("__get__", "__set__", "__delete__"):
+            if isinstance(getattr(type(found), part, None), types.FunctionType):
+                yield getattr(type(found), part)
+
+
+def _only_computes(function: types.FunctionType) -> bool:
+    """Whether a function reads nothing but its arguments, builtins and libraries."""
+    if is_library(function.__module__ or "") or function.__code__.co_filename.startswith("<string>"):
+        return True
+    return set(function.__code__.co_freevars) <= {"__class__"} and _code_only_computes(function.__code__, function.__globals__)
+
+
+def _code_only_computes(code: types.CodeType, namespace: dict) -> bool:
+    for name in code.co_names:
+        if name in _IMPURE:
+            return False
+        if name not in namespace:
+            continue
+        found = namespace[name]
+        home = found.__name__ if isinstance(found, types.ModuleType) else getattr(found, "__module__", None)
+        plain = isinstance(found, type) and _is_made_plainly(found)
+        if getattr(builtins, name, None) is not found and not (plain or home and is_library(home)):
+            return False
+    return all(_code_only_computes(const, namespace) for const in code.co_consts if isinstance(const, types.CodeType))
+
+
+def _is_made_plainly(cls: type) -> bool:
+    """Whether making an instance runs nothing that somebody wrote."""
+    for base in cls.__mro__:
+        for name in () if is_library_class(base) else ("__init__", "__new__", "__post_init__"):
+            function = getattr(base.__dict__.get(name), "__func__", base.__dict__.get(name))
+            if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith("<string>"):
+                return False
+    return True

@@ -1,0 +1,101 @@
+"""Whether a failure at the user's running line would be caught, or cleaned up after, by code of the user's.
+
+A program does not run ``except``, ``finally`` and ``__exit__`` when one of its nodes fails, so such nodes must not be
+captured under them.
+"""
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import linecache
+import sys
+import types
+from typing import Any, List, NamedTuple, Tuple
+
+from ..pyast.quiet import quiet
+from .locations import is_user_file
+from .ownership import is_library
+
+#: Context managers of libraries that do matter when something fails inside.
+_MANAGERS = ("suppress", "errstate", "ExitStack", "redirect_stdout", "redirect_stderr", "closing", "nullcontext")
+
+
+class Block(NamedTuple):
+    """A body that something happens after when it fails: its lines, and the managers of a ``with``."""
+
+    first: int
+    last: int
+    managers: Tuple[Any, ...] = ()
+
+
+def is_protected(entry: types.CodeType) -> bool:
+    """Whether a frame between here and the function that ``entry`` is the code of runs inside such a block."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not entry:
+        if _may_be_users(frame.f_code.co_filename):
+            for block in _blocks(frame.f_code.co_filename):
+                if block.first <= frame.f_lineno <= block.last and not _is_harmless(block, frame):
+                    return True
+        frame = frame.f_back
+    return False
+
+
+def _may_be_users(file: str) -> bool:
+    """Whether a file is the user's; text that was compiled under a made-up name may be."""
+    return is_user_file(file) or file.startswith("<") and bool(linecache.getlines(file))
+
+#: Where statements hold statements.
+_STATEMENTS = ("body", "handlers", "orelse", "finalbody", "cases")
+
+
+@functools.lru_cache(maxsize=256)
+def _blocks(file: str) -> Tuple[Block, ...]:
+    try:
+        with quiet():
+            tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return (Block(1, sys.maxsize),)
+    found: List[Block] = []
+    waiting: List[Any] = [tree]
+    while waiting:
+        node = waiting.pop(0)
+        for field in _STATEMENTS:                       # in expressions there are none
+            waiting += getattr(node, field, ())
+        if isinstance(node, ast.With):
+            found.append(Block(node.body[0].lineno, _last(node.body), tuple(item.context_expr for item in node.items)))
+        elif type(node).__name__ in ("Try", "TryStar"):
+            body = node.body + (node.orelse + [s for h in node.handlers for s in h.body] if node.finalbody else [])
+            found.append(Block(node.body[0].lineno, _last(body)))
+    return tuple(found)
+
+
+def _last(body: List[ast.stmt]) -> int:
+    return max(getattr(statement, "end_lineno", statement.lineno) for statement in body)
+
+
+def _is_harmless(block: Block, frame: Any) -> bool:
+    """Whether all managers are a library's, like ``chainer.using_config``: programs never enter those."""
+    return bool(block.managers) and all(_is_library_manager(expression, frame) for expression in block.managers)
+
+
+def _is_library_manager(expression: Any, frame: Any) -> bool:
+    names: List[str] = []
+    step = expression.func if isinstance(expression, ast.Call) else expression
+    while isinstance(step, ast.Attribute):
+        names.append(step.attr)
+        step = step.value
+    if not isinstance(step, ast.Name):
+        return False
+    for space in (frame.f_locals, frame.f_globals, vars(builtins)):
+        if step.id in space:
+            found = space[step.id]
+            break
+    else:
+        return False
+    for name in reversed(names):
+        if not isinstance(found, types.ModuleType):
+            return is_library(getattr(type(found), "__module__", "")) and name in ("init_scope",)
+        found = getattr(found, name, None)
+    module = getattr(found, "__module__", None) or ""
+    return is_library(module) and getattr(found, "__name__", "") not in _MANAGERS

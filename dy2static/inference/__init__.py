@@ -1,1 +1,0 @@
-"""Paddle's names around compiled functions: the translator, places and the executor."""

@@ -1,0 +1,105 @@
+"""What is known of NumPy's functions, and of the methods and attributes of arrays.
+
+Each name stands once in the table of its place, behind its marks (`table.MARKS`); ``name/1`` and ``name/2`` are of NumPy 1 or 2
+only.  A method has the marks of the function of its name, too.  Ufuncs are told by their type, and have marks for more than that.
+"""
+from __future__ import annotations
+
+from .table import read
+
+#: Functions of ``numpy``, and modules that are its attributes.
+FUNCTIONS = read("""
+saved: alltrue/1 array_equiv asarray_chkfinite asfortranarray bartlett blackman block concat/2 convolve corrcoef correlate cov
+    cumproduct/1 cumulative_prod/2 cumulative_sum/2 diag_indices diag_indices_from ediff1d gradient hamming hanning histogram2d
+    histogram_bin_edges histogramdd i0 in1d/1 ix_ kaiser lexsort matrix_transpose/2 nanargmax nanargmin nancumprod nancumsum
+    nanmedian nanpercentile nanprod nanquantile packbits permute_dims/2 polyadd polydiv polyfit polymul polysub polyval
+    product/1 row_stack/1 sometrue/1 trapezoid/2 trapz/1 tril_indices_from trim_zeros triu_indices_from unpackbits unwrap
+saved writes: fill_diagonal place put put_along_axis putmask
+saved writes contents: copyto
+saved types: ndim
+saved types sizes: shape size
+saved follows: angle argwhere atleast_1d atleast_2d atleast_3d average broadcast_arrays compress count_nonzero extract fix
+    flatnonzero iscomplex isneginf isposinf isreal meshgrid nanmean nanstd nanvar ptp round_/1 sinc
+saved follows sure: imag real
+saved follows sure contents: all any clip concatenate dot full_like max min prod stack sum
+saved follows sure contents alike: where
+saved follows sure contents constant: array asarray
+saved follows sure sizes: argmax argmin argsort astype/2 broadcast_to copy empty_like expand_dims mean ones_like ravel reshape
+    squeeze std swapaxes transpose var zeros_like
+saved follows sure sizes ordered: empty
+saved follows sure sizes ordered constant: eye ones zeros
+saved follows sure sizes constant: cumsum repeat tile
+saved follows sure ordered constant: full
+saved follows contents: allclose amax amin asanyarray ascontiguousarray column_stack cross dstack hstack inner isclose isin kron
+    nan_to_num nanmax nanmin nansum outer vdot vstack
+saved follows sizes: cumprod einsum flip fliplr flipud indices median moveaxis pad percentile quantile roll rollaxis rot90 round
+    searchsorted sort take take_along_axis tensordot tril triu
+saved follows sizes ordered constant: identity linspace
+saved follows alike: nonzero unique
+saved sure sizes ordered constant: arange
+saved contents: append array_equal insert select
+saved sizes: argpartition around array_split bincount choose delete diag diagflat diagonal diff digitize dsplit geomspace
+    histogram hsplit interp logspace partition ravel_multi_index resize split trace unravel_index unstack/2 vander vsplit
+saved sizes constant: tri
+saved misleading: intersect1d poly polyder polyint roots setdiff1d setxor1d union1d
+saved alike: tril_indices triu_indices
+impure: apply_along_axis apply_over_axes ctypeslib f2py/2 fromfile fromfunction fromiter frompyfunc lib load loadtxt memmap
+    piecewise random set_printoptions setbufsize seterr seterrcall testing vectorize
+impure refused: nditer save savetxt savez
+impure asks: errstate
+refused: may_share_memory ndenumerate require shares_memory
+asks: dtype finfo iinfo issubdtype promote_types
+types: can_cast iscomplexobj isrealobj isscalar result_type
+sizes: ldexp
+misleading: real_if_close
+alike: mask_indices
+compares: equal greater greater_equal less less_equal not_equal
+""")
+
+#: Functions of ``numpy.linalg``.
+LINALG = read("""
+saved: LinAlgError cholesky cond eigh eigvalsh lstsq matrix_norm/2 matrix_power matrix_rank multi_dot qr slogdet svd svdvals/2
+    tensorinv tensorsolve vector_norm/2
+saved follows: det inv pinv solve
+saved follows sizes: norm
+saved misleading: eig eigvals
+""")
+
+#: Functions of ``numpy.random`` and methods of its generators: they all draw.
+RANDOM = read("""
+saved: beta binomial chisquare choice dirichlet exponential gamma geometric gumbel laplace logistic lognormal multinomial
+    multivariate_normal normal permutation poisson rand randint randn random random_integers random_sample ranf rayleigh sample
+    standard_cauchy standard_exponential standard_gamma standard_normal standard_t triangular uniform weibull
+refused: shuffle
+state: bit_generator get_state seed set_state spawn
+""")
+
+#: Methods of arrays.
+METHODS = read("""
+saved: choose compress
+saved writes: partition put sort
+saved writes contents: fill
+saved changes contents: itemset/1
+saved reads: all any argmax argmin argpartition argsort astype clip copy cumprod cumsum diagonal dot max mean min nonzero prod
+    ptp/1 ravel repeat reshape round searchsorted squeeze std sum swapaxes take tolist trace transpose var
+saved reads follows sure sizes: flatten item
+saved follows: conj conjugate
+changes: byteswap resize setfield setflags
+refused: dump dumps getfield newbyteorder/1 tobytes tofile tostring/1 view
+""")
+
+#: Attributes of arrays that are no methods.
+ATTRIBUTES = read("""
+saved: itemsize mT/2 nbytes
+saved hidden: flat
+saved reads: dtype imag ndim real shape size
+saved reads follows sure: T
+hidden: __array_interface__ __array_struct__ base ctypes flags strides
+hidden reads: data
+""")
+
+#: Methods of ufuncs.
+UFUNC_METHODS = read("""
+saved follows contents: accumulate reduce
+saved: at outer reduceat
+""")

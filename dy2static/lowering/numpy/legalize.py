@@ -1,0 +1,114 @@
+"""Calls of NumPy that the capture kept as they are, as ops, for backends that ask."""
+from __future__ import annotations
+
+import functools
+import weakref
+from dataclasses import replace
+from typing import Any, Callable, List, Optional, Sequence
+
+import numpy as np
+
+from ...ir.building import Builder, building, constant
+from ...ir.graph import Graph, Node, Value
+from ...ir.types import Scalar, Tensor
+from ...ops import scalar
+from ...ops.scalar import tensor_to_scalar
+from ...runtime.host_calls import Call, fill
+from .operands import as_arrays
+from .table import OF_NUMBERS, found, lower_numpy, on_request_row
+
+#: Nodes that are calls of NumPy.
+CALLS = ("numpy_call", "checked_call")
+
+_known: "weakref.WeakKeyDictionary[Node, Optional[List[Node]]]" = weakref.WeakKeyDictionary()
+
+
+def legalize_numpy_calls(graph: Graph, supports: Callable[[Node], bool] = lambda node: True) -> Graph:
+    """The graph with ops in place of `CALLS`, in regions too.  Values keep their identity; the last bits may differ.
+
+    supports: whether the backend has an op; a call that needs others stays.  Linear in nodes.
+    """
+    nodes: List[Node] = []
+    for node in graph.nodes:
+        instead = call_as_ops(node) if node.op.name in CALLS else None
+        if instead is not None and all(map(supports, instead)):
+            nodes += instead
+        elif node.regions:
+            change = functools.partial(legalize_numpy_calls, supports=supports)
+            nodes.append(replace(node, regions=tuple(map(change, node.regions))))
+        else:
+            nodes.append(node)
+    return graph.with_(nodes=tuple(nodes))
+
+
+def call_as_ops(node: Node) -> Optional[List[Node]]:
+    """Nodes that compute the same as one of `CALLS`; None where there are none."""
+    if node not in _known:
+        _known[node] = _as_ops(node)
+    return _known[node]
+
+
+def _as_ops(node: Node) -> Optional[List[Node]]:
+    call, (value, *others) = node.attrs["call"], node.outputs
+    type_ = value.type
+    if not others and isinstance(type_, Scalar) and type_.kind != "numpy":
+        return _of_numbers(node)
+    is_number = isinstance(type_, Scalar) and type_.kind == "numpy"
+    if others or not is_number and not isinstance(type_, Tensor) or type_.dtype.kind not in "biuf":
+        return None
+    builder = Builder("call")
+    builder.loc = node.loc
+    wanted = Tensor((), type_.dtype) if is_number else type_
+    with building(builder):
+        result = _lowered(call, node.inputs, wanted)
+        if result is None or result.type != wanted or result not in {v for n in builder.nodes for v in n.outputs}:
+            return None
+        if is_number:
+            result = tensor_to_scalar(result)
+    return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Value]:
+    function = _key(call.function)
+    row = on_request_row(call, function)
+    operands = inputs if row is not None and row.takes_numbers else as_arrays(inputs, wanted)
+    args, kwargs = fill(call.args, operands), fill(call.kwargs, operands)
+    if row is None:
+        return lower_numpy(function, tuple(constant(x) if isinstance(x, np.generic) else x for x in args), kwargs, wanted)
+    try:
+        return row.rule(wanted, *args, **kwargs)
+    except TypeError:                                          # arguments that the rule does not know
+        return None
+
+
+def _of_numbers(node: Node) -> Optional[List[Node]]:
+    """Arithmetic and comparisons of Python's numbers."""
+    call, (value,) = node.attrs["call"], node.outputs
+    rule = None if call.kwargs else found(OF_NUMBERS, call.function)
+    if rule is None:
+        return None
+    builder = Builder("call")
+    builder.loc = node.loc
+    with building(builder):
+        operands = [_as_number(item) for item in fill(call.args, node.inputs)]
+        if any(x is None for x in operands):
+            return None
+        result = rule(*operands)
+    if result.type != value.type:
+        return None
+    return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _as_number(item: Any) -> Optional[Value]:
+    if isinstance(item, Value):
+        return item if isinstance(item.type, Scalar) and item.type.kind != "numpy" else None
+    return scalar.py_constant(value=item) if type(item) in (bool, int, float) else None
+
+
+def _key(function: Any) -> Any:
+    """How the table names a method or an attribute of arrays."""
+    for kind in ("method", "attribute"):
+        name = getattr(function, kind, None)
+        if isinstance(name, str):
+            return kind, name
+    return function

@@ -1,0 +1,106 @@
+"""Rules for backends that ask for more: their last bits differ from NumPy's, or they take several nodes."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from ... import ops
+from ...ir.building import constant
+from ...ir.graph import Value
+from ...ir.op import OpDef
+from ...ir.template import AT
+from ...ir.types import Scalar, Tensor
+from ...ops.indexing import picked
+from .exact import Rule
+from .operands import is_array, is_basic
+
+
+def item_at(type_: Tensor, x: Any, key: Any) -> Optional[Value]:
+    """``x[key]`` where the key holds ints and slices, also ints and arrays of ints that only the run knows."""
+    place = place_in(x, key)
+    if place is None:
+        return None
+    index, numbers = place
+    return picked(x, *numbers, index=index)
+
+
+def place_in(x: Any, key: Any) -> Optional[Tuple[Tuple[Any, ...], Tuple[Value, ...]]]:
+    """An index with `AT`, and the numbers that stand there: all arrays if one is."""
+    entries = key if type(key) is tuple else (key,)
+    if not is_array(x) or not all(map(_is_basic_or_int, entries)):
+        return None
+    numbers = [entry for entry in entries if isinstance(entry, Value)]
+    if any(map(is_array, numbers)):
+        numbers = [n if is_array(n) else ops.scalar_to_tensor(n, dtype=np.dtype("int64")) for n in numbers]
+    return tuple(AT if isinstance(entry, Value) else entry for entry in entries), tuple(numbers)
+
+
+def _is_basic_or_int(entry: Any) -> bool:
+    if isinstance(entry, Value):
+        return is_array(entry) and entry.dtype.kind in "iu" or isinstance(entry.type, Scalar) and (
+            entry.type.kind in ("py_int", "numpy") and entry.dtype.kind in "iu")
+    return is_basic(entry)
+
+
+def number_of(function: Any) -> Optional[Rule]:
+    """The rule of ``np.float32`` and its kin: a number in another type."""
+    if not isinstance(function, type) or not issubclass(function, np.generic) or np.dtype(function).kind not in "iuf":
+        return None
+    dtype = np.dtype(function)
+
+    def rule(type_: Tensor, item: Any) -> Optional[Value]:
+        if not isinstance(item, Value) or type_ != Tensor((), dtype):
+            return None
+        if is_array(item):
+            return ops.cast(item, dtype=dtype) if item.ndim == 0 and item.dtype.kind == dtype.kind == "f" else None
+        is_plain = item.type.kind in ("py_int", "py_float") and (dtype.kind == "f" or item.type.kind == "py_int")
+        return ops.scalar_to_tensor(item, dtype=dtype) if is_plain else None
+    return rule
+
+
+def fixed(type_: Tensor, item: Any) -> Optional[Value]:
+    """``np.positive`` of a number that is known: the number."""
+    return constant(type_.dtype.type(item)) if type(item) in (int, float) or isinstance(item, np.generic) else None
+
+
+def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """Products of vectors and matrices of floats."""
+    if not (is_array(a) and is_array(b)) or a.dtype != b.dtype or a.dtype.kind != "f" or not {a.ndim, b.ndim} <= {1, 2}:
+        return None
+    if a.ndim == b.ndim == 2:
+        return ops.matmul(a, b)
+    if b.ndim == 1:
+        return ops.sum(a * (b if a.ndim == 1 else ops.broadcast_to(b, shape=a.shape)), axis=(a.ndim - 1,))
+    return ops.reshape(ops.matmul(ops.reshape(a, shape=(1, *a.shape)), b), shape=(b.shape[1],))
+
+
+def over_bools(op: OpDef) -> Rule:
+    """The rule of ``np.all`` or ``np.any`` of bools."""
+    def rule(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+        is_plain = is_array(x) and x.dtype.kind == "b" and (axis is None or type(axis) is int) and type(keepdims) is bool
+        return op(x, axis=axis, keepdims=keepdims) if is_plain else None
+    return rule
+
+
+def mean(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
+    """The rule of ``np.mean`` of floats."""
+    is_plain = is_array(x) and x.dtype.kind == "f" and (axis is None or type(axis) is int) and type(keepdims) is bool
+    return ops.mean(x, axis=axis, keepdims=keepdims) if is_plain and x.type.size else None
+
+
+def of_ints(op: OpDef) -> Rule:
+    """A quotient, or the rest, of ints of one type; a division by zero raises the flag that makes native code decline."""
+    def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+        operands = [constant(type_.dtype.type(x)) if type(x) is int and abs(x) < 2 ** 31 and x else x for x in (a, b)]
+        is_plain = type_.dtype.kind == "i" and all(is_array(x) and x.dtype == type_.dtype for x in operands)
+        return op(*operands) if is_plain else None
+    return rule
+
+
+def argsort(type_: Tensor, x: Any, axis: int = -1, kind: Any = None) -> Optional[Value]:
+    """The rule of ``np.argsort``.  Of ints, of which many may be equal, only the stable one."""
+    stable = kind in ("stable", "mergesort")
+    is_plain = isinstance(x, Value) and x.ndim and axis in (-1, x.ndim - 1) and x.dtype.itemsize >= 4 and (
+        x.dtype.kind in "iuf" if stable else x.dtype.kind == "f" and kind in (None, "quicksort"))
+    return ops.argsort(x, stable=stable) if is_plain else None

@@ -1,0 +1,187 @@
+"""Which callable of NumPy has which rule: the one table of its lowerings."""
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ... import ops
+from ...ir.building import constant
+from ...ir.graph import Value
+from ...library_facts import numpy as numpy_facts
+from ...library_facts.table import members
+from ...ops import scalar
+from ...runtime.host_calls import Call
+from . import exact, on_request
+from .exact import Rule
+from .operands import has_known_shape, is_of_unknown_size
+from .selections import selection
+from .writes import written
+
+
+@dataclass(frozen=True)
+class Row:
+    """How callables are said in ops.
+
+    callables: functions, and of arrays ``("method", name)`` and ``("attribute", name)``.
+    is_exact: the ops do what the call does, to the last bit and with the same memory.  Otherwise the last bits may differ, or the
+        call becomes several nodes: only where a backend asks for it.
+    takes_numbers: the rule knows numbers that are no arrays; others get 0-d arrays for them.
+    """
+
+    rule: Rule
+    callables: Tuple[Any, ...]
+    is_exact: bool = True
+    takes_numbers: bool = False
+
+
+def _row(rule: Rule, *callables: Any, **rest: bool) -> Row:
+    return Row(rule, callables, **rest)
+
+
+def _asked(rule: Rule, *callables: Any, **rest: bool) -> Row:
+    return Row(rule, callables, is_exact=False, **rest)
+
+
+def _method(name: str) -> Tuple[str, str]:
+    return "method", name
+
+
+ROWS: Tuple[Row, ...] = (
+    # arithmetic
+    _row(exact.elementwise(ops.add, "fiu"), operator.add, np.add),
+    _row(exact.elementwise(ops.sub, "fiu"), operator.sub, np.subtract),
+    _row(exact.elementwise(ops.mul, "fiu"), operator.mul, np.multiply),
+    _row(exact.elementwise(ops.div), operator.truediv, np.true_divide),
+    _row(exact.elementwise(ops.neg), operator.neg, np.negative),
+    _row(exact.elementwise(ops.abs), abs, operator.abs, np.abs),
+    _row(exact.elementwise(ops.maximum), np.maximum),
+    _row(exact.elementwise(ops.minimum), np.minimum),
+    _row(exact.elementwise(ops.exp), np.exp),
+    _row(exact.elementwise(ops.log), np.log),
+    _row(exact.elementwise(ops.sqrt), np.sqrt),
+    _row(exact.elementwise(ops.square), np.square),
+    _row(exact.elementwise(ops.sin), np.sin),
+    _row(exact.elementwise(ops.cos), np.cos),
+    _row(exact.elementwise(ops.tanh), np.tanh),
+    _asked(on_request.of_ints(ops.floor_divide), operator.floordiv, np.floor_divide),
+    _asked(on_request.of_ints(ops.remainder), operator.mod, np.remainder),
+    _asked(on_request.fixed, np.positive),
+    # comparisons and truths
+    _row(exact.comparison(ops.greater), operator.gt, np.greater),
+    _row(exact.comparison(ops.greater_equal), operator.ge, np.greater_equal),
+    _row(exact.comparison(ops.less), operator.lt, np.less),
+    _row(exact.comparison(ops.less_equal), operator.le, np.less_equal),
+    _row(exact.comparison(ops.equal), operator.eq, np.equal),
+    _row(exact.comparison(ops.not_equal), operator.ne, np.not_equal),
+    _row(exact.of_bools(ops.logical_and), operator.and_, np.logical_and),
+    _row(exact.of_bools(ops.logical_or), operator.or_, np.logical_or),
+    _row(exact.of_bools(ops.logical_not), operator.inv, np.logical_not),
+    _row(exact.where, np.where),
+    # memory
+    _row(exact.astype, _method("astype")),
+    _row(exact.copy, _method("copy")),
+    _row(exact.getitem, operator.getitem),
+    _asked(on_request.item_at, operator.getitem, takes_numbers=True),
+    _row(exact.reshape, np.reshape, _method("reshape")),
+    _row(exact.transpose, np.transpose, _method("transpose"), ("attribute", "T")),
+    _row(exact.broadcast_to, np.broadcast_to),
+    _row(exact.joined(ops.concat), np.concatenate),
+    _row(exact.joined(ops.stack), np.stack),
+    # new arrays
+    _row(exact.full(0), np.zeros, np.zeros_like),
+    _row(exact.full(1), np.ones, np.ones_like),
+    _row(exact.filled, np.full),
+    # reductions and products
+    _row(exact.reduction(ops.sum), np.sum, _method("sum")),
+    _row(exact.reduction(ops.max), np.max, _method("max")),
+    _row(exact.reduction(ops.min), np.min, _method("min")),
+    _row(exact.argument(ops.argmax), np.argmax, _method("argmax")),
+    _row(exact.argument(ops.argmin), np.argmin, _method("argmin")),
+    _asked(on_request.over_bools(ops.all), np.all, _method("all")),
+    _asked(on_request.over_bools(ops.any), np.any, _method("any")),
+    _asked(on_request.mean, np.mean, _method("mean")),
+    _asked(on_request.dot, np.dot, np.matmul, operator.matmul, _method("dot")),
+    _asked(on_request.argsort, np.argsort, _method("argsort")),
+)
+
+#: The rows by the callable: exact ones, and those that a backend may ask for.
+_EXACT, _ON_REQUEST = ({key: row for row in ROWS if row.is_exact is wanted for key in row.callables} for wanted in (True, False))
+
+#: Arithmetic and comparisons of Python's numbers, by the function.
+OF_NUMBERS: Dict[Any, Any] = {
+    operator.add: scalar.py_add, operator.sub: scalar.py_sub, operator.mul: scalar.py_mul, operator.truediv: scalar.py_truediv,
+    operator.floordiv: scalar.py_floordiv, operator.mod: scalar.py_mod, operator.neg: scalar.py_neg, operator.not_: scalar.py_not,
+    abs: scalar.py_abs, bool: scalar.py_bool, int: scalar.py_int, float: scalar.py_float,
+    **{function: functools.partial(scalar.py_compare, op=symbol) for symbol, function in scalar.COMPARISONS.items()}}
+
+
+def found(table: Mapping[Any, Any], function: Any) -> Any:
+    """What a table has for a function; None for nothing, and for functions without hash."""
+    try:
+        return table.get(function)
+    except TypeError:
+        return None
+
+
+def lower_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], type_: Any) -> Optional[Value]:
+    """The result of a call of NumPy as a value of new ops that do exactly that; None where there is no such op.
+
+    function: as in `NumPyCalls.call`.  type_: what NumPy gives.
+    """
+    row = found(_EXACT, function)
+    if row is None or not has_known_shape(type_) or any(map(is_of_unknown_size, args)):
+        return None
+    try:
+        return row.rule(type_, *args, **kwargs)
+    except TypeError:                                   # arguments that the rule does not know
+        return None
+
+
+def on_request_row(call: Call, function: Any) -> Optional[Row]:
+    """The row of a call for backends that ask; None where there is none but perhaps an exact one.
+
+    function: that of the call, methods and attributes as in a `Row`.
+    """
+    if getattr(call.function, "in_place", None) is not None:
+        return _WRITTEN
+    rule = selection(call)
+    if rule is not None:
+        return _asked(rule)
+    row = found(_ON_REQUEST, function)
+    if row is None and (rule := on_request.number_of(call.function)) is not None:
+        return _asked(rule, takes_numbers=True)
+    return row
+
+
+_WRITTEN = _asked(written, takes_numbers=True)
+
+
+def fixed(call: Any) -> Optional[Value]:
+    """A new array that holds what a call gives whose operands are all known: the same in every run.
+
+    None for a large one, and for functions that may look at something else.
+    """
+    function = call.function
+    if not isinstance(function, np.ufunc) and function not in _CREATING or _holds_objects([call.args, call.kwargs]):
+        return None
+    value = call()[0]
+    is_plain = type(value) is np.ndarray and value.flags.c_contiguous and value.nbytes <= _MOST_BYTES
+    return ops.copy(constant(value)) if is_plain else None
+
+
+def _holds_objects(item: Any) -> bool:
+    if type(item) in (list, tuple):
+        return any(map(_holds_objects, item))
+    if type(item) is dict:
+        return any(map(_holds_objects, item.values()))
+    return not isinstance(item, (int, float, str, type(None), type, np.dtype))
+
+
+_CREATING = frozenset(found for _, found in members(np, "constant", numpy_facts.FUNCTIONS))
+
+#: Larger arrays are made anew in every run, not kept in the program.
+_MOST_BYTES = 1 << 16

@@ -1,0 +1,66 @@
+"""Writes into arrays as their new contents."""
+from __future__ import annotations
+
+import operator
+from typing import Any, Dict, Optional, Tuple
+
+import numpy as np
+
+from ... import ops
+from ...ir.building import constant
+from ...ir.graph import Value
+from ...ir.op import OpDef
+from ...ir.types import Tensor
+from ...ops.indexing import shape_of_part
+from ...ops.slicing import normal_index
+from .on_request import place_in
+from .operands import is_array
+
+#: What writes into a whole array, and the op that computes its new contents.
+LOWERED_IN_PLACE: Dict[Any, OpDef] = {
+    operator.iadd: ops.add, operator.isub: ops.sub, operator.imul: ops.mul, operator.itruediv: ops.div}
+
+
+def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: Tuple, kwargs: Dict) -> Optional[Value]:
+    """A write into an array as its new contents."""
+    if steps or kwargs or function is not operator.setitem and function not in LOWERED_IN_PLACE:
+        return None
+    if function is not operator.setitem:
+        return _combined(contents, LOWERED_IN_PLACE[function], *args)
+    place, item = place_in(contents, args[0]), _fitting(args[1], contents.dtype)
+    if place is None or item is None:
+        return None
+    index, numbers = normal_index(place[0], contents.shape), place[1]
+    shape = shape_of_part(contents.type, *(n.type for n in numbers), index=index)
+    if item.shape != shape:
+        if len(item.shape) > len(shape):
+            return None
+        item = ops.broadcast_to(item, shape=shape)
+    return ops.put(contents, item, *numbers, index=index)
+
+
+def _fitting(item: Any, dtype: np.dtype) -> Optional[Value]:
+    """What is written, in the dtype that it gets; None where that may warn, raise or cut something off."""
+    if not isinstance(item, Value):
+        fits = type(item) in (bool, int, float) and np.can_cast(np.min_scalar_type(item), dtype, "same_kind")
+        return constant(dtype.type(item)) if fits else None
+    if is_array(item) or item.type.kind == "numpy":
+        value = item if is_array(item) else ops.scalar_to_tensor(item, dtype=item.dtype)
+        if item.dtype == dtype:
+            return value
+        return ops.cast(value, dtype=dtype) if item.dtype.kind + dtype.kind in ("ff", "ii", "if", "uf", "bf", "bi") else None
+    kinds = {"py_int": "iuf", "py_float": "f", "py_bool": "b"}
+    return ops.scalar_to_tensor(item, dtype=dtype) if dtype.kind in kinds.get(item.type.kind, "") else None
+
+
+def _combined(contents: Value, op: OpDef, item: Any) -> Optional[Value]:
+    """Floats, in the dtype that NumPy computes in: the versions differ where a number has more digits than the array."""
+    if not isinstance(item, Value) or contents.dtype.kind != "f":
+        return None
+    is_number = not is_array(item)
+    value = _fitting(item, item.dtype if is_array(item) or item.type.kind == "numpy" else contents.dtype)
+    if value is None or value.dtype.kind != "f" or len(value.shape) > contents.ndim:
+        return None
+    wide = np.result_type(np.empty(1, contents.dtype), value.dtype.type(0) if is_number else np.empty(1, value.dtype))
+    result = op(*(v if v.dtype == wide else ops.cast(v, dtype=wide) for v in (contents, value)))
+    return result if wide == contents.dtype else ops.cast(result, dtype=contents.dtype)

@@ -1,0 +1,1 @@
+"""Paddle's names for compiled functions: programs with named inputs and results, translator, places, executor, traced layers."""

@@ -1,0 +1,1 @@
+"""Reverse-mode differentiation of graphs, and what is worked out for it."""

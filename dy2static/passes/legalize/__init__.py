@@ -1,0 +1,1 @@
+"""Graphs in the ops that a backend has."""

@@ -1,0 +1,113 @@
+"""Weight gradients of a loop: summed after it, in one product."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ..ir.building import Builder
+from ..ir.graph import Graph, Node, Value
+from ..ir.op import OPS
+from ..ir.types import Stack
+from ..ops.control import loop_of
+from .batching import is_product, is_worth_joining
+from .cleanup.dce import eliminate_dead
+from .differentiation.cotangents import continue_graph
+from .rewriting import with_regions
+
+
+def weight_gradients(graph: Graph) -> Graph:
+    """Move sums of products out of ``scan`` loops: the loop pushes the operands, and one product after it gives the sum.
+
+    A state variable to which an iteration only adds ``x.T @ y`` (the gradient of a matrix that every iteration reads) is
+    removed: ``x`` and ``y`` go onto stacks, and after the loop one `stack_product` adds all products.  The stacks are as
+    long as those that a scan reads, so memory grows by a factor only; a ``while_`` is left as it is.  Sums of floats are
+    reassociated.  For graphs that are about to be run.  Linear in nodes + edges.
+    """
+    builder = Builder(graph.name)
+    for value in graph.values():
+        builder.fresh(value.name)
+    for node in graph.nodes:
+        node = with_regions(node, weight_gradients)
+        if node.op.name == "scan":
+            _DeferredSums(node, builder).add()
+        else:
+            builder.nodes.append(node)
+    same = len(builder.nodes) == len(graph.nodes) and all(a is b for a, b in zip(builder.nodes, graph.nodes))
+    return graph if same else eliminate_dead(graph.with_(nodes=tuple(builder.nodes)))
+
+
+class _Sum(NamedTuple):
+    """A state variable to which an iteration adds products: its index, the products, and what else is added."""
+
+    index: int
+    products: Tuple[Node, ...]
+    rest: Tuple[Value, ...]
+
+
+class _DeferredSums:
+    """One scan."""
+
+    def __init__(self, node: Node, builder: Builder):
+        self.node, self.builder, self.loop = node, builder, loop_of(node)
+        body = self.loop.body
+        self.producer = body.producers()
+        self.uses: Dict[Value, int] = {}
+        for value in (*body.outputs, *(v for inner in body.nodes for v in inner.inputs)):
+            self.uses[value] = self.uses.get(value, 0) + 1
+
+    def add(self) -> None:
+        """Add the loop, and what follows it, to the builder."""
+        loop, builder = self.loop, self.builder
+        sums = [found for found in map(self._sum, range(len(loop.state))) if found is not None]
+        if not sums:
+            builder.nodes.append(self.node)
+            return
+        builder.loc = self.node.loc
+        stacks = dict(zip(loop.items, loop.pushed))
+        more = {v: Value(Stack(v.type), builder.fresh(f"{v.name}_stack"))
+                for found in sums for product in found.products for v in product.inputs if v not in stacks}
+        stacks.update(more)
+        following, last = list(loop.next), list(loop.last)
+        inner = continue_graph(loop.body)
+        for found in sums:
+            total = loop.body.inputs[found.index]
+            for value in found.rest:
+                (total,) = inner.add(OPS["add"], (total, value), name="sum")
+            following[found.index] = total
+            last[found.index] = Value(loop.last[found.index].type, builder.fresh("sum"))
+        body = inner.build((*following, *loop.items, *more))
+        builder.nodes.append(loop._replace(body=body, last=tuple(last), pushed=loop.pushed + tuple(more.values())).node(self.node))
+        for found in sums:
+            self._behind(found, last[found.index] if found.rest else loop.state[found.index], stacks)
+
+    def _behind(self, found: _Sum, begin: Value, stacks: Dict[Value, Value]) -> None:
+        """Add the products that the loop no longer adds to its state."""
+        maker = next((node for node in self.builder.nodes if begin in node.outputs), None)
+        total = None if maker is not None and maker.op.name == "full" and maker.attrs["value"] == 0 else begin
+        for product in found.products:
+            (part,) = self.builder.add(OPS["stack_product"], tuple(stacks[v] for v in product.inputs))
+            total = part if total is None else self.builder.add(OPS["add"], (total, part), name="sum")[0]
+        self.builder.nodes.append(replace(self.builder.nodes.pop(), outputs=(self.loop.last[found.index],)))
+
+    def _sum(self, index: int) -> Optional[_Sum]:
+        """What an iteration adds to a state variable; None if it does anything else with it, or adds no products."""
+        inside, result = self.loop.body.inputs[index], self.loop.next[index]
+        if self.uses.get(inside) != 1 or self.uses[result] != 1:
+            return None
+        products: List[Node] = []
+        rest: List[Value] = []
+        waiting, seen = [result], False
+        while waiting:
+            value = waiting.pop()
+            node = self.producer.get(value)
+            alone = self.uses[value] == 1
+            if value is inside:
+                seen = True
+            elif node is not None and alone and node.op.name == "add":
+                waiting += node.inputs
+            elif node is not None and alone and is_product(node) and node.attrs["transa"] and not node.attrs["transb"] \
+                    and is_worth_joining(node):
+                products.append(node)
+            else:
+                rest.append(value)
+        return _Sum(index, tuple(products), tuple(rest)) if seen and products else None

@@ -1,0 +1,171 @@
+"""The backward programs of the FunctionNodes of a program, made when they are first needed."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple
+
+from .. import passes
+from ..backends.base import Backend, Executable
+from ..ir.graph import Graph, Value
+from ..runtime.clocks import Clock
+from ..runtime.collection import uncollected
+from ..runtime.profile import Profile
+from ..runtime.segment import ArenaPool, BackwardProgram, Segment
+from .nodes import SegmentPlan
+
+#: How many answers for runs that went different ways are kept.
+_KNOWN = 256
+
+
+class Target(NamedTuple):
+    """What a program is made for: the backend that runs it, and the profile whose clocks are in it."""
+
+    backend: Backend
+    profile: Optional[Profile] = None
+
+    def clock(self, direction: str) -> Optional[Clock]:
+        """The clock of one more function, if there is a profile."""
+        return None if self.profile is None else self.profile.clock(direction)
+
+
+@uncollected()
+def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> BackwardProgram:
+    """The gradients of a segment for some of its inputs, from gradients given for some of its outputs.
+
+    again: also make it differentiable, as a segment of its own.
+    """
+    return BackwardCompilation(segment, targets, given, again).finish()
+
+
+class BackwardCompilation:
+    """`compile_backward` in two steps: a backend may work beside this process in between."""
+
+    def __init__(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool):
+        self.segment, self.targets, self.plan = segment, targets, segment.plan
+        self.given = [j for j, is_given in enumerate(given) if is_given]
+        self.joint = _Joint(self.plan, self.plan.gradients([self.plan.targets[i] for i in targets], self.given))
+        self.following = self.joint.following() if again and self.joint.graph.outputs else None
+        self.extras = self.joint.extras(self.following)
+        self.graph = self.joint.backward(self.following, self.extras)
+        target: Target = segment.target
+        self._compilation = target.backend.start(
+            self.graph, name="backward", escaping=set(self.graph.outputs[:len(self.joint.graph.outputs)]),
+            recomputes=self.plan.recompute != "none", clock=target.clock("backward"))
+
+    def ready(self) -> bool:
+        """As `backends.base.Compilation.ready`."""
+        return self._compilation.ready()
+
+    def finish(self) -> BackwardProgram:
+        """The program."""
+        function, joint, plan = self._compilation.finish(), self.joint, self.plan
+        origins = joint.origins(self.extras)
+        conditions, count = joint.gradients.conditions, joint.count
+        dependencies = _Dependencies(joint.graph, count, plan, self.targets, self.given)
+        following, segment = self.following, self.segment
+        return BackwardProgram(
+            function.call, tuple(origins[v] for v in self.graph.inputs),
+            tuple(c is not False for c in joint.gradients.connected), pool_of(function),
+            again=None if following is None else Segment(f"{segment.name}.backward", following, segment.target),
+            held=() if following is None else tuple(origins[v] for v in following.held),
+            source=function.source, origins=function.origins,
+            conditions=tuple((i, count + conditions.index(c)) for i, c in enumerate(joint.gradients.connected)
+                             if isinstance(c, Value)),
+            bools=len(conditions), depends=dependencies.depends, facts=dependencies.facts,
+            depends_in_run=dependencies if dependencies.facts else None, footprint=function.footprint)
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """The graph of a segment with its gradients, and what is known of its values."""
+
+    plan: SegmentPlan
+    gradients: passes.Gradients
+
+    @property
+    def graph(self) -> Graph:
+        return self.gradients.graph
+
+    @property
+    def arriving(self) -> Tuple[Value, ...]:
+        """The gradients that it is given."""
+        return self.graph.inputs[len(self.plan.graph.inputs):]
+
+    @property
+    def count(self) -> int:
+        """How many gradients it gives; the results behind these tell whether some exist."""
+        return len(self.graph.outputs) - len(self.gradients.conditions)
+
+    def following(self) -> SegmentPlan:
+        """The plan of the segment that the backward is itself, for gradients of the gradients."""
+        plan, graph = self.plan, self.graph
+        targets = [*plan.targets, *range(len(plan.graph.inputs), len(graph.inputs))]
+        return SegmentPlan(graph, targets, plan.extents, plan.held, plan.recompute, plan.fixed)
+
+    def extras(self, following: Optional[SegmentPlan]) -> Tuple[Value, ...]:
+        """What the backward gives behind its gradients, for the segment that follows."""
+        there = () if following is None else following.held
+        return tuple(v for v in there if v not in self.plan.held and v not in self.arriving)
+
+    def backward(self, following: Optional[SegmentPlan], extras: Tuple[Value, ...]) -> Graph:
+        """What the backward has to compute."""
+        plan = self.plan
+        wanted = (self.graph if following is None else following.graph).with_(outputs=self.graph.outputs + extras)
+        graph = passes.run(passes.BACKWARD, wanted, passes.Setting(
+            recomputes=plan.recompute != "none", available=(*plan.held, *self.arriving), arriving=self.arriving,
+            forward=plan.graph))
+        return graph.with_(inputs=(*graph.inputs, *plan.extents.values()))
+
+    def origins(self, extras: Sequence[Value]) -> Dict[Value, Tuple[str, int]]:
+        """Where its values are when it runs."""
+        return {**{v: ("given", i) for i, v in enumerate(self.arriving)}, **{v: ("held", k) for k, v in enumerate(self.plan.held)},
+                **{v: ("extra", k) for k, v in enumerate(extras)}}
+
+
+class _Dependencies:
+    """What the gradients of a segment are computed from, as far as a run has to tell; see `BackwardProgram.depends`.
+
+    facts: the indexes of the held values that the answer depends on.
+    """
+
+    def __init__(self, joint: Graph, count: int, plan: SegmentPlan, targets: Sequence[int], outputs: Sequence[int]):
+        self.joint, self.gradients = joint, joint.outputs[:count]
+        self.parts = [plan.graph.inputs[i] for i in plan.targets], joint.inputs[len(plan.graph.inputs):]
+        self.targets, self.outputs = tuple(targets), {plan.graph.outputs[j] for j in outputs}
+        sources = [v for part in self.parts for v in part]
+        wanted = self.outputs.union(self.gradients)
+        possible = certain = passes.requires_grad_of_each(joint.nodes, sources, wanted, False)
+        if any(node.op.name in passes.BY_OPERAND for node in joint.nodes):
+            certain = passes.requires_grad_of_each(joint.nodes, sources, wanted, True)
+        self.depends, self.reached = self._tables(possible)
+        self.facts: Tuple[int, ...] = ()
+        if (self.depends, self.reached) != self._tables(certain):
+            self.deciding = passes.deciding_values(joint)
+            self.facts = tuple(k for k, v in enumerate(plan.held) if v in self.deciding)
+        self.values = [plan.held[k] for k in self.facts]
+        self.known: Dict[Tuple, Tuple] = {}
+
+    def __call__(self, *facts: Any) -> Tuple:
+        """The same for one run, and per target whether what is given depends on it.
+
+        facts: the truth of what decides, and how often loops ran; of stacks, tuples of these.
+        """
+        if facts not in self.known:
+            if len(self.known) == _KNOWN:
+                self.known.clear()
+            told = dict(zip(self.values, facts))
+            self.known[facts] = self._tables([passes.requires_grad_in_run(self.joint, [v], told, self.deciding)
+                                              for part in self.parts for v in part])
+        return self.known[facts]
+
+    def _tables(self, marked: Sequence[Set[Value]]) -> Tuple:
+        count = len(self.parts[0])
+        sides = marked[:count], marked[count:]
+        depends = tuple(tuple(tuple(i for i, found in enumerate(side) if v in found) for side in sides)
+                        for v in self.gradients)
+        return depends, tuple(not self.outputs.isdisjoint(marked[i]) for i in self.targets)
+
+
+def pool_of(function: Executable) -> Optional[ArenaPool]:
+    """A pool of arenas for a function; None if it needs none."""
+    return None if function.make_arena is None else ArenaPool(function.make_arena, arena_bytes=function.footprint.arena)

@@ -1,0 +1,148 @@
+"""The guards of a program as lines of code: paths to values, and what must hold at their ends."""
+from __future__ import annotations
+
+import abc
+import itertools
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import chainer
+import numpy as np
+
+from ..ir.dims import Dim, Size, at_least
+from ..lowering.opaque import relied_on
+from ..pyast.loader import compile_text
+from ..record.outcome import Outcome
+from ..record.paths import Argument, Constant, Keyword, Source
+from ..runtime import definitions, guard_tests
+from ..runtime.guard_tests import exact, is_empty, outside
+from ..runtime.program import GUARD_ERRORS, MISS
+from ..runtime.settings import settings_differ, settings_of
+
+_serial = itertools.count()
+
+_LITERALS = (type(None), bool, int, str)
+_fits_in_python = guard_tests.fits
+
+
+class Guards:
+    """Writes the guards of one outcome; `lines` are the lines so far, ``namespace`` is what they refer to."""
+
+    def __init__(self, outcome: Outcome):
+        self.outcome = outcome
+        self.namespace: Dict[str, Any] = {
+            "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": is_empty, "exact": exact,
+            "settings_differ": settings_differ, "outside": outside, "unchanged": definitions.unchanged,
+            "get_cache_token": abc.get_cache_token,
+            "global_config": chainer.global_config, "local_config": chainer.config._local,
+            "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
+        self.namespace.update(outcome.bound)
+        self.names: Dict[Source, str] = {}
+        self.lines: List[str] = []
+        self.numbers = {source: text for text, source in outcome.named}
+        self.arrays: Dict[Source, str] = {}
+        self.sizes: Set[Dim] = set()
+        self._is_asked = False
+        self._waiting: Optional[List[Tuple[str, Tuple[bytes, np.dtype]]]] = None    # arrays that `fits` is to be asked for
+
+    # --- paths ------------------------------------------------------------------------------------------------------
+
+    def constant(self, value: Any, hint: str = "k") -> str:
+        """Text for an object: a literal, or a name bound to it."""
+        if type(value) in _LITERALS and value == value:
+            return repr(value)
+        return self.bound(value, hint)
+
+    def bound(self, value: Any, hint: str = "k") -> str:
+        """A name bound to this very object."""
+        name = f"{hint}{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
+
+    def path(self, source: Source) -> str:
+        """The name of the value at the end of a path; reads it first where needed."""
+        if source in self.names:
+            return self.names[source]
+        text = name = source.text(self)
+        if not isinstance(source, Constant):
+            name = self.numbers.get(source) or source.variable()
+            self.lines.append(f"{name} = {text}")
+        self.names[source] = name
+        return name
+
+    # --- guards -----------------------------------------------------------------------------------------------------
+
+    def array_differs(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool) -> Optional[str]:
+        """The condition under which an array has another shape or dtype; None where it is left to `_ask_for_arrays`."""
+        if self._waiting is not None and all(type(n) is int for n in shape):
+            if is_argument and shape and not self._is_asked:       # the size of a batch, which differs most often, at once
+                self._is_asked = True
+                self.lines.append(f"if {name}.shape[0] != {shape[0]}: {self.fail()}")
+            self._waiting.append((name, (np.array(shape, np.int64).tobytes(), dtype)))
+            return None
+        wanted = f"{name}.shape != {shape}" if all(type(n) is int for n in shape) else \
+            " or ".join([f"{name}.ndim != {len(shape)}"] + [self._size_guard(f"{name}.shape[{i}]", n) for i, n in enumerate(shape)])
+        return f"type({name}) is not ndarray or {wanted} or {name}.dtype != {self.constant(dtype, 'dtype')}"
+
+    def _size_guard(self, text: str, size: Size) -> str:
+        """The condition under which a size differs; a free one gets its name where it is met first, and is not too small."""
+        if not isinstance(size, Dim) or size in self.sizes:
+            return f"{text} != {size}"
+        self.sizes.add(size)
+        return f"({size} := {text}) < {at_least(str(size))}"
+
+    def fail(self) -> str:
+        """The statement where a guard fails."""
+        return "return MISS"
+
+    def guards(self, diagnose: bool = False) -> List[str]:
+        """All guards as lines, in the order in which they were relied on."""
+        self._calling_conditions()
+        self._waiting = None if diagnose or guard_tests.fits is _fits_in_python else []
+        for index, guard in enumerate(self.outcome.guards):
+            if not guard.before_arrays:
+                self._ask_for_arrays()
+            if diagnose:
+                self.fail = lambda index=index: f"failed.append({index}); return failed"   # type: ignore[method-assign]
+            condition = guard.fails(self)
+            if condition is None:
+                continue
+            soft = diagnose and guard.is_soft
+            self.lines.append(f"if {condition}: {f'failed.append({index})' if soft else self.fail()}")
+        self._ask_for_arrays()
+        return self.lines
+
+    def _ask_for_arrays(self) -> None:
+        """One call for all arrays so far, which takes less time than a comparison for each."""
+        if self._waiting:
+            expected = self.constant(tuple([wanted for _, wanted in self._waiting]), "expected")
+            names = ", ".join([name for name, _ in self._waiting])
+            self.lines.append(f"if not {self.constant(guard_tests.fits, 'fits')}({expected}, {names}): {self.fail()}")
+            self._waiting.clear()
+
+    def _calling_conditions(self) -> None:
+        """The first line of every entry: how many arguments there are, Chainer's configuration, and no hooks."""
+        roots = {g.source for g in self.outcome.guards if g.source is not None and g.source.parent is None}
+        positions = sum(isinstance(source, Argument) for source in roots)
+        keywords = sum(isinstance(source, Keyword) for source in roots)
+        order = self.constant(self.outcome.keywords)
+        checks = [f"len(args) != {positions}",
+                  "kwargs" if not keywords else "len(kwargs) != 1" if keywords == 1 else f"tuple(kwargs) != {order}",
+                  *[self._settings_guard(f"{name}.__dict__", settings_of(entries)) for name, entries in
+                    (("global_config", chainer.global_config.__dict__), ("local_config", self.outcome.config))],
+                  *[f"{self.constant(call, 'call')}.failed" for call in relied_on(self.outcome.graph)],
+                  "function_hooks()" if chainer._get_link_hooks() else "function_hooks() or link_hooks()"]
+        self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
+
+    def _settings_guard(self, text: str, expected: Dict[str, Any]) -> str:
+        """Compared whole first: mostly there are no entries but Chainer's.  ``mixed16`` equals float16, and is another one."""
+        name = self.constant(expected, "config")
+        mixed = f" or {text}['dtype'] is not {self.constant(expected['dtype'], 'dtype')}" if "dtype" in expected else ""
+        return f"{text} != {name} and settings_differ({text}, {name}){mixed}"
+
+
+def compile_diagnosis(guards: Guards) -> Any:
+    """``diagnose(args, kwargs)``: the indexes of the guards that fail; those after a broken path are not reached."""
+    lines = ["failed = []", "try:"] + [f"    {line}" for line in guards.guards(diagnose=True)]
+    lines += ["except GUARD_ERRORS:", "    failed.append(-1)", "return failed"]
+    text = "def diagnose(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines).replace("return MISS", "return [-1]")
+    return compile_text(text, f"<dy2static guards {next(_serial)}>", guards.namespace)["diagnose"]

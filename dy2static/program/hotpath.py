@@ -1,0 +1,93 @@
+"""Native functions in the places of those that surround every call: Variables, backward, gradients, updates."""
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, Callable, Dict, List, Tuple
+
+import chainerx
+import numpy as np
+from chainer import Chain, ChainList, Link, optimizer, optimizers
+from chainer.optimizers import adam, momentum_sgd, sgd
+from chainer.variable import Parameter, Variable, VariableNode
+
+from ..errors import BackendError
+from ..native import hotpath
+from ..runtime import backprop, definitions, guard_tests, node, updating
+from ..runtime.node import CompiledFunction, HiddenLeaves
+
+_SECONDS = 0.2              # so long after the first native program: a first call is not to wait for a compiler twice
+_waiting: List[threading.Timer] = []
+_replaced: List[Tuple[Dict, Any, Callable]] = []
+_early: List[weakref.ref] = []
+_unused = [True]            # whoever takes it out replaces the functions: there is no lock that a fork could leave closed
+
+# what is where: the namespace, the key, and the name in the C text
+_PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
+    (vars(node), "make_variable", "make_variable"), (vars(node), "connect", "connect"),
+    (vars(backprop), "prepared", "prepared"), (vars(backprop), "finished", "finished"),
+    (vars(updating), "cleared", "cleared"), (vars(guard_tests), "fits", "fits"), (vars(definitions), "unchanged", "unchanged"),
+    (updating.RULES, optimizers.SGD, "updated_by_sgd"), (updating.RULES, optimizers.MomentumSGD, "updated_by_momentum_sgd"),
+    (updating.RULES, optimizers.Adam, "updated_by_adam"), (updating.RULES, optimizers.AdamW, "updated_by_adam"),
+)
+
+
+def prepare() -> None:
+    """`start` now, if that library has been compiled on this machine before; else in a while, beside everything else."""
+    if _waiting or not _unused:
+        return
+    try:
+        kept = hotpath.is_kept()
+    except BackendError:
+        return
+    if kept:
+        start()
+    else:
+        _waiting.append(threading.Timer(_SECONDS, start))
+        _waiting[0].daemon = True
+        _waiting[0].start()
+
+
+def note(call: Callable) -> None:
+    """Let the entry of a native program have the functions, too, that are still being compiled."""
+    if _waiting and _waiting[0].is_alive():
+        _early.append(weakref.ref(call))
+
+
+def start() -> None:
+    """Let native functions do it from now on, where there can be any; a second time nothing happens."""
+    if not _unused or chainerx.is_available():
+        return
+    try:
+        found = hotpath.functions(_objects(), {name: space[key] for space, key, name in _PLACES})
+        _unused.pop()
+    except (BackendError, IndexError):                  # what lacks is announced by the programs; another thread was faster
+        return
+    for space, key, name in _PLACES:
+        _replaced.append((space, key, space[key]))
+        space[key] = found[name]
+    for call in [reference() for reference in _early]:
+        if call is not None:
+            call.__globals__.update({name: found[name] for name in ("make_variable", "connect")})
+    _early.clear()
+
+
+def stop() -> None:
+    """Have everything done in Python again."""
+    while _replaced:
+        space, key, function = _replaced.pop()
+        space[key] = function
+    _unused[:] = [True]
+
+
+def _objects() -> Tuple[Any, ...]:
+    """Chainer's classes and methods, and what new objects of these classes hold, made by the Python functions."""
+    leaf, made = [node.make_variable(np.ones((), np.float32), False) for _ in range(2)]
+    node.connect(HiddenLeaves.segment, (leaf,), (made,), (), None, False)
+    return (
+        Variable, VariableNode, Parameter, CompiledFunction, optimizer.Hyperparameter,
+        {**leaf.__dict__, "_data": None, "_node": None},
+        {**leaf._node.__dict__, "_variable": None, "dtype": None, "shape": None},
+        dict.fromkeys(made._node._creator_node.__dict__), backprop.ONES,
+        Link.params, Link.namedparams, Chain.params, Chain.namedparams, ChainList.params, ChainList.namedparams,
+        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule)

@@ -1,0 +1,71 @@
+"""Numbers that a call reads and writes: other threads may have changed them by the time the call writes what it does."""
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Optional
+
+from ..capture.handlers import HARMLESS
+from ..ir.graph import Graph
+from ..lowering import host
+from ..lowering.opaque import opaque
+from ..record.guards import EqualsMatch, ExpressionMatch
+from ..record.inputs import NumberInput
+from ..record.outcome import End, Outcome
+from ..record.paths import CellContents, Item, Source
+from ..record.writes import Write
+
+#: So often a call begins again: among others that change what it has read all the time it must end, too, and not take long.
+MOST_TRIES = 4
+
+
+def updates(entry: Any, end: End) -> List[str]:
+    """Lines that stand right before the writes of an end, for the numbers that these replace.
+
+    Eager reads and writes ``self.n += 1`` in one go; a program has read ``n`` before it computes.  Where another thread has
+    changed it since, what is written (and given back) is computed again from what is there now, if nothing else was computed
+    from it; otherwise the call begins again, if it has not had an effect yet, and not for ever.
+
+    entry: the `program.entry.Entry` that writes the end; all guards and the forward are behind it.
+    """
+    outcome: Outcome = entry.outcome
+    places = {(type(s), s.parent, s.key): s for s in entry.names if isinstance(s, (Item, CellContents))}
+    known = {g.source for g in outcome.guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float, bool)}
+    written = [place for write in end.writes for place in [_place(write, places)] if place in entry.numbers or place in known]
+    if not written:
+        return []
+    begins_again, reads_again = not _has_effects(outcome.graph), not _changes_state(outcome.graph)
+    checks, reads = [], []
+    for source in dict.fromkeys(written):
+        text, before = source.text(entry), entry.names[source]
+        if begins_again and (source not in entry.numbers or _decides(before, outcome)):
+            checks.append(f"if tries and {text} is not {before}: return call(args, kwargs, tries - 1)")
+        if source in entry.numbers and reads_again:
+            again = [f"{name} = {expression}" for expression, name in entry.computed.items() if _mentions(expression, before)]
+            reads += [f"now = {text}", f"if now is not {before}:", f"    {'; '.join([f'{before} = now', *again])}"]
+    return checks + reads
+
+
+def _place(write: Write, places: Dict[Any, Source]) -> Optional[Source]:
+    """The path to what a write replaces, if that was read."""
+    return None if write.reads is None else places.get((write.reads, write.container, write.key))
+
+
+def _decides(name: str, outcome: Outcome) -> bool:
+    """Whether a number enters the graph, or a guard looks at what is computed from it."""
+    texts = [item.expression for item in outcome.inputs if isinstance(item, NumberInput)]
+    texts += [guard.text for guard in outcome.guards if isinstance(guard, ExpressionMatch)]
+    return any(_mentions(text, name) for text in texts)
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+
+
+def _has_effects(graph: Graph) -> bool:
+    return any(node.op.effect and node.op is not host.checked_call for node in graph.walk())
+
+
+def _changes_state(graph: Graph) -> bool:
+    """Whether a run may have changed any object by then: code of the user's, or what was written before that."""
+    return any(node.op is opaque and node.attrs["call"].written is None or node.op is host.host_call and not any(
+        node.attrs["call"].function is harmless for harmless in HARMLESS) for node in graph.walk())

@@ -1,0 +1,97 @@
+"""Guards of one array or Variable."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional, Tuple
+
+import chainer
+import numpy as np
+
+from ...errors import LoadError
+from ...ir.dims import Size
+from ..documents import need, pair_of
+from ..protocols import FileIn, FileOut, GuardWriter
+from .base import PathGuard
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayMatch(PathGuard):
+    """An array of NumPy with this shape, in which symbols stand for any size, and dtype."""
+
+    shape: Tuple[Size, ...]
+    dtype: np.dtype
+    word = "array"
+    before_arrays = True
+
+    def describe(self) -> str:
+        return f"{self.source.describe()}: ndarray {self.shape} {self.dtype}"
+
+    def fails(self, writer: GuardWriter) -> Optional[str]:
+        return writer.array_differs(writer.path(self.source), self.shape, self.dtype, self.source.parent is None)
+
+    def parts_out(self, out: FileOut) -> Any:
+        return out.array_type(self.shape, self.dtype)
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return file.array_type(said)
+
+
+@dataclass(frozen=True, eq=False)
+class VariableMatch(PathGuard):
+    """A Variable of this class, whose array is as an `ArrayMatch` has it."""
+
+    cls: type
+    requires_grad: bool
+    shape: Tuple[Size, ...]
+    dtype: np.dtype
+    word = "variable"
+    before_arrays = True
+
+    def describe(self) -> str:
+        return f"{self.source.describe()}: {self.cls.__name__} {self.shape} {self.dtype} requires_grad={self.requires_grad}"
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        array = writer.arrays[self.source] = f"{value}_array"
+        writer.lines.append(f"if type({value}) is not {writer.constant(self.cls, 'type')}: {writer.fail()}")
+        writer.lines.append(f"{array} = {value}._data[0]")
+        differs = writer.array_differs(array, self.shape, self.dtype, self.source.parent is None)
+        also = f" or {differs}" if differs else ""
+        return f"{value}._requires_grad is not {self.requires_grad} or {value}._layout is not None{also}"
+
+    def parts_out(self, out: FileOut) -> Any:
+        return [out.type_name(self.cls, self.source), self.requires_grad, *out.array_type(self.shape, self.dtype)]
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        if type(said) is not list or len(said) != 4:
+            raise LoadError(f"{str(said)[:80]} is not what a Variable is")
+        kind = file.type_name(said[0])
+        if kind not in (chainer.Variable, chainer.Parameter):
+            raise LoadError(f"{said[0]} is no kind of Variable")
+        return kind, need(said[1], bool, "requires_grad"), *file.array_type(said[2:])
+
+
+@dataclass(frozen=True, eq=False)
+class IndicesInRange(PathGuard):
+    """An array of ints, none of which is below ``low``, and all of which are below ``high``."""
+
+    low: int
+    high: int
+    word = "range"
+
+    def describe(self) -> str:
+        return f"{self.source.describe()}: indices in range({self.low}, {self.high})"
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        return f"outside({writer.arrays.get(self.source, value)}, {self.low}, {self.high})"
+
+    def parts_out(self, out: FileOut) -> Any:
+        return [self.low, self.high]
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        low, high = pair_of(said)
+        return need(low, int, "an index"), need(high, int, "an index")

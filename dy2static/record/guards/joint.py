@@ -1,0 +1,172 @@
+"""Guards of several values together, and of what no path leads to."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from ...runtime import definitions
+from ...runtime.array_writes import overlap
+from ...runtime.definitions import Definitions, Known
+from ...runtime.reports import reports_plainly
+from ..documents import need, pair_of
+from ..paths import Source
+from ..protocols import FileIn, FileOut, GuardWriter
+from ..text import commas
+from .base import Guard, JointGuard
+from .values import unlike
+
+_unchanged_in_python = definitions.unchanged
+
+_Move = Callable[[Source], Optional[Source]]
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionMatch(JointGuard):
+    """An expression over numbers that are inputs, and its value."""
+
+    text: str
+    expected: Any
+    word = "expr"
+    is_soft = True
+
+    def describe(self) -> str:
+        return f"{self.text} == {self.expected!r}"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"not {self.text}" if self.expected is True else unlike(self.text, self.expected, writer)
+
+    def subject(self) -> Any:
+        return self.text
+
+    def said(self, out: FileOut) -> List[Any]:
+        return [self.word, None, [out.expression(self.text), out.value(self.expected)]]
+
+    @classmethod
+    def loaded(cls, path: Any, said: Any, file: FileIn) -> Guard:
+        text, value = pair_of(said)
+        return cls(file.expression(text), file.value(value))
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctObjects(JointGuard):
+    """Objects at different paths that all differ."""
+
+    sources: Tuple[Source, ...]
+    word = "distinct"
+    before_arrays = True
+
+    def describe(self) -> str:
+        return "objects that were different are now one"
+
+    def fails(self, writer: GuardWriter) -> str:
+        ids = ", ".join([f"id({writer.path(source)})" for source in self.sources])
+        return f"len({{{ids}}}) != {len(self.sources)}"
+
+    def moved(self, move: _Move) -> Optional[Guard]:
+        kept = _kept(self.sources, move)
+        return DistinctObjects(kept) if len(kept) > 1 else None
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return len({id(at(source)) for source in self.sources}) == len(self.sources)
+
+    def said(self, out: FileOut) -> Optional[List[Any]]:
+        rows = [row for row in map(out.identity, self.sources) if row is not None]
+        return [self.word, None, rows] if len(rows) > 1 else None
+
+    @classmethod
+    def loaded(cls, path: Any, said: Any, file: FileIn) -> Guard:
+        return cls(_paths(said, file))
+
+
+@dataclass(frozen=True, eq=False)
+class NoOverlap(JointGuard):
+    """Arrays that are written, which share no memory with each other, nor with other arrays."""
+
+    written: Tuple[Source, ...]
+    others: Tuple[Source, ...]
+    word = "apart"
+
+    def describe(self) -> str:
+        return "an array that is written shares memory with another one, or is read-only"
+
+    def fails(self, writer: GuardWriter) -> str:
+        written, others = [f"({commas([writer.path(source) for source in sources])})" for sources in (self.written, self.others)]
+        return f"{writer.constant(overlap, 'overlap')}({written}, {others})"
+
+    def moved(self, move: _Move) -> Optional[Guard]:
+        written = _kept(self.written, move)
+        return NoOverlap(written, _kept(self.others, move)) if written else None
+
+    def said(self, out: FileOut) -> List[Any]:
+        return [self.word, None, [[out.path(source) for source in sources] for sources in (self.written, self.others)]]
+
+    @classmethod
+    def loaded(cls, path: Any, said: Any, file: FileIn) -> Guard:
+        written, others = pair_of(said)
+        return cls(_paths(written, file), _paths(others, file))
+
+
+@dataclass(frozen=True, eq=False)
+class DefinitionsMatch(JointGuard):
+    """Classes and functions of libraries that are as they were.  Of a saved model, this must hold when it is saved."""
+
+    definitions: Definitions
+    before_arrays = True
+
+    def describe(self) -> str:
+        return self.definitions.difference() or "a class or a function of a library was replaced"
+
+    def fails(self, writer: GuardWriter) -> str:
+        condition = self._may_differ(self.definitions.known, writer)
+        return f"{condition} and {writer.constant(self.definitions, 'definitions')}.changed()"
+
+    def _may_differ(self, known: Known, writer: GuardWriter) -> str:
+        """The condition under which something was assigned that may count: a call of the native function, or written out."""
+        if definitions.unchanged is not _unchanged_in_python:
+            return f"not unchanged({writer.constant(known, 'known')})"
+        tags = writer.constant(known.tags, "tags")
+        tests = [f"{writer.constant(view, 'version')}[0] != {tags}[{i}]" for i, view in enumerate(known.views)]
+        for function, *parts in zip(known.functions, known.codes, known.defaults, known.keyword_defaults):
+            name = writer.constant(function, "function")
+            tests += [f"{name}.{part} is not {writer.bound(value)}" for part, value in
+                      zip(("__code__", "__defaults__", "__kwdefaults__"), parts)]
+        tests += [f"{writer.constant(space, 'module')}.get({key!r}) is not {writer.bound(value)}"
+                  for space, key, value in zip(known.spaces, known.keys, known.values)]
+        tests += [f"{writer.constant(known.token, 'token')}[0] != get_cache_token()"] if known.token else []
+        return f"({' or '.join(tests)})"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return not self.definitions.changed()
+
+    def said(self, out: FileOut) -> None:
+        out.check(self)
+
+
+@dataclass(frozen=True, eq=False)
+class PlainReports(JointGuard):
+    """A reporter of Chainer's own takes the reports of these objects, or none does.
+
+    No saved model holds it: there, a report is a call like any other on the host.
+    """
+
+    observers: Tuple[Source, ...]
+
+    def describe(self) -> str:
+        return "the current reporter is one of the user's, or does not know an object that reports"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"not {writer.constant(reports_plainly, 'reports')}({', '.join([writer.path(s) for s in self.observers])})"
+
+    def moved(self, move: _Move) -> Optional[Guard]:
+        return PlainReports(_kept(self.observers, move))
+
+    def said(self, out: FileOut) -> None:
+        return None
+
+
+def _kept(sources: Sequence[Source], move: _Move) -> Tuple[Source, ...]:
+    return tuple([moved for moved in map(move, sources) if moved is not None])
+
+
+def _paths(said: Any, file: FileIn) -> Tuple[Source, ...]:
+    return tuple([file.path(item) for item in need(said, list, "a list of paths")])

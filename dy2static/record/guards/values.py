@@ -1,0 +1,217 @@
+"""Guards of one value that is no array: its type, its identity, its contents."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Optional, Tuple
+
+import numpy as np
+
+from ...runtime.guard_tests import exact
+from ..documents import need
+from ..paths import Source
+from ..protocols import FileIn, FileOut, GuardWriter
+from .base import Expecting, Guard, PathGuard
+
+
+class TypeMatch(Expecting):
+    """``type(value) is expected``."""
+
+    word, words = "type", "has type"
+    before_arrays = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        return f"type({value}) is not {writer.constant(self.expected, 'type')}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return type(at(self.source)) is self.expected
+
+    def is_fact(self, out: FileOut) -> bool:
+        return not out.is_atom(out.found(self.source))
+
+    def parts_out(self, out: FileOut) -> Any:
+        return out.type_name(self.expected, self.source)
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return file.type_name(said),
+
+
+class IdentityMatch(Expecting):
+    """``value is expected``."""
+
+    word, words = "is", "is"
+    before_arrays = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        return f"{value} is not {writer.constant(self.expected)}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return at(self.source) is self.expected
+
+    def is_fact(self, out: FileOut) -> bool:
+        return not self._is_of_files() or out.is_unchanging(self.source)
+
+    def parts_out(self, out: FileOut) -> Any:
+        if not self._is_of_files():
+            out.refuse(self.source, f"is {getattr(self.expected, '__name__', self.expected)!r}")
+        return out.value(self.expected)
+
+    def _is_of_files(self) -> bool:
+        """Whether a file can say which object it is."""
+        return any(self.expected is item for item in (None, True, False, Ellipsis))
+
+
+class EqualsMatch(Expecting):
+    """A value of the same type that is equal, and that nobody can tell apart."""
+
+    word, words = "eq", "=="
+    before_arrays = is_soft = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        value, expected = writer.path(self.source), self.expected
+        differs = f"type({value}) is not {writer.constant(type(expected), 'type')}"
+        if expected != expected:
+            return f"{differs} or {value} == {value}"
+        return f"{differs} or {unlike(value, expected, writer)}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        value = at(self.source)
+        return type(value) is type(self.expected) and bool(value == self.expected)
+
+    def is_fact(self, out: FileOut) -> bool:
+        return not out.is_atom(self.expected) or out.is_unchanging(self.source)
+
+
+class LengthMatch(Expecting):
+    """``len(value) == expected``."""
+
+    word, words = "len", "has length"
+    before_arrays = is_of_model = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"len({writer.path(self.source)}) != {self.expected}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return bool(len(at(self.source)) == self.expected)
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return need(said, int, "a length"),
+
+
+class KeysMatch(Expecting):
+    """All keys of a mapping, in their order."""
+
+    word, words = "keys", "has keys"
+    is_of_model = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        value, expected = writer.path(self.source), self.expected
+        if not all(type(key) is str for key in expected):
+            return f"exact(tuple({value})) != {writer.constant(exact(expected))}"
+        return f"tuple({value}) != {writer.constant(expected)}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return tuple(at(self.source)) == self.expected
+
+
+class KeyAbsent(Expecting):
+    """``expected not in value``."""
+
+    word, words = "absent", "has no"
+    before_arrays = is_soft = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        return f"{writer.constant(self.expected)} in {value}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return self.expected not in at(self.source)
+
+    def is_fact(self, out: FileOut) -> bool:
+        return not isinstance(self.expected, (str, int, float, bool))
+
+
+class AttributeAbsent(Expecting):
+    """``not hasattr(value, expected)``."""
+
+    word, words = "lacks", "lacks"
+    is_of_model = True
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"hasattr({writer.path(self.source)}, {self.expected!r})"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return not hasattr(at(self.source), self.expected)
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return need(said, str, "an attribute"),
+
+
+@dataclass(frozen=True, eq=False)
+class SameObject(PathGuard):
+    """The object is also at the end of another path."""
+
+    other: Source
+    word = "same"
+    before_arrays = True
+
+    def describe(self) -> str:
+        return f"{self.source.describe()} is {self.other.describe()}"
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        return f"{value} is not {writer.path(self.other)}"
+
+    def moved(self, move: Callable[[Source], Optional[Source]]) -> Optional[Guard]:
+        source, other = move(self.source), move(self.other)
+        return None if source is None or other is None else replace(self, source=source, other=other)
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return at(self.source) is at(self.other)
+
+    def is_fact(self, out: FileOut) -> bool:
+        return not out.is_given(self.other) and not out.is_atom(out.found(self.source))
+
+    def parts_out(self, out: FileOut) -> Any:
+        return out.path(self.other)
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return file.path(said),
+
+
+class CellEmpty(PathGuard):
+    """A closure cell that holds nothing."""
+
+    word = "unbound"
+
+    def describe(self) -> str:
+        return f"{self.source.describe()} is unbound"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"not is_empty({writer.path(self.source)})"
+
+    def parts_out(self, out: FileOut) -> Any:
+        return None
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        return ()
+
+
+def unlike(text: str, expected: Any, writer: GuardWriter) -> str:
+    """The condition under which an expression gives another value of the type that it has."""
+    if _has_equals_that_differ(expected):
+        return f"exact({text}) != {writer.constant(exact(expected))}"
+    return f"{text} != {writer.constant(expected)}"
+
+
+def _has_equals_that_differ(value: Any) -> bool:
+    """Whether there may be an equal value of the same type that is not the same."""
+    if isinstance(value, (float, np.floating)):
+        return bool(value == 0)
+    return isinstance(value, (complex, np.complexfloating, range, set, frozenset))

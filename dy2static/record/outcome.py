@@ -1,0 +1,89 @@
+"""What a capture hands to code generation: the graph, and what happens around it, in terms of sources and values."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ..errors import Location
+from ..ir.graph import Graph, Value
+from .builds import Build, FromSource, FromValue, walk
+from .guards import Guard
+from .inputs import Input
+from .paths import Source
+from .variables import EscapingVariable
+from .writes import Write
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """How the function ends after some decisions that could not be joined; without any, there is one end.
+
+    decisions: values that decide, and what they must be.  result: None if this end raises.
+    """
+
+    decisions: Tuple[Tuple[Value, bool], ...]
+    variables: Tuple[EscapingVariable, ...]
+    writes: Tuple[Write, ...]
+    result: Optional[Build]
+
+    @property
+    def builds(self) -> List[Build]:
+        """The result and everything that is written."""
+        found = [] if self.result is None else [self.result]
+        return found + [w.built for w in self.writes if w.built is not None]
+
+    def parts(self) -> List[Build]:
+        """All builds, of what is in others, too."""
+        return [part for whole in self.builds for part in walk(whole)]
+
+    def sources(self) -> List[Source]:
+        """The objects of the user's that are given back or stored."""
+        return [part.source for part in self.parts() if isinstance(part, FromSource)]
+
+    def values(self) -> Tuple[Value, ...]:
+        """What is read of the graph, each once: the arrays of Variables first."""
+        found: Dict[Value, None] = {}
+        for record in self.variables:
+            found[record.value] = None
+            found.update(dict.fromkeys(record.early))
+        found.update((part.value, None) for part in self.parts() if isinstance(part, FromValue))
+        found.update(dict.fromkeys(v for v, _ in self.decisions))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What became of one operation, for `explain`: kind "staged", "opaque" or "host"; why, where that is not plain."""
+
+    at: Optional[Location]
+    kind: str
+    text: str
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of one capture.
+
+    ends: one for each way in which decisions that cannot be joined may turn out; their decisions are those of a tree
+        whose true sides come first.
+    named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
+        entries of ``chainer.config`` at the start.  train, enable_backprop: what that says of these.
+    """
+
+    graph: Graph
+    inputs: Tuple[Input, ...]
+    guards: Tuple[Guard, ...]
+    ends: Tuple[End, ...]
+    named: Tuple[Tuple[str, Source], ...]
+    bound: Tuple[Tuple[str, Any], ...]
+    config: Mapping[str, Any]
+    events: Tuple[Event, ...]
+    keywords: Tuple[str, ...] = ()
+    train: bool = True
+    enable_backprop: bool = True
+
+    @property
+    def variables(self) -> Tuple[EscapingVariable, ...]:
+        """The Variables of all ends."""
+        return tuple(dict.fromkeys(record for end in self.ends for record in end.variables))

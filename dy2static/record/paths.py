@@ -1,0 +1,250 @@
+"""Paths: how every later call finds a value again that a capture has read.  One class for each step."""
+from __future__ import annotations
+
+from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Tuple, Type
+
+from ..runtime.slots import SlotsView
+from .protocols import GuardWriter
+
+
+class Source:
+    """One step of a path: how a value is got from that of ``parent``, which is None where a path begins.
+
+    Steps never change.  `Sources` interns them, so identity is equality.
+    number: in the order in which one capture has met them.  word: what `path` calls the step.
+    saved: what saved models call it; "" where they have no such step.  words, code: the description and the text, where these are
+    the same but for those of the parent.
+    """
+
+    __slots__ = ("parent", "key", "number")
+
+    word: ClassVar[str]
+    saved: ClassVar[str] = ""
+    words: ClassVar[str] = ""
+    code: ClassVar[str] = ""
+
+    def __init__(self, parent: Any, key: Any, number: int):
+        self.parent, self.key, self.number = parent, key, number
+
+    def describe(self) -> str:
+        """The path as a reader would write it: ``self.l1.W``, ``xs[0]``, ``global SCALE``."""
+        return self.words.format(self.parent.describe())
+
+    def text(self, writer: GuardWriter) -> str:
+        """Generated code that reads the value."""
+        return self.code.format(writer.path(self.parent))
+
+    def read(self, parent: Any) -> Any:
+        """The value, now.  parent: the one before it.  Raises what Python raises where there is none."""
+        raise NotImplementedError
+
+    @property
+    def label(self) -> Optional[str]:
+        """What the step adds to a name for the value; None for nothing."""
+        return None
+
+    @property
+    def root(self) -> "Source":
+        """Where the path begins."""
+        step = self
+        while step.parent is not None:
+            step = step.parent
+        return step
+
+    def path(self) -> Tuple:
+        """A hashable form that is equal for equal paths of different captures."""
+        return (self.word, self.key) + (() if self.parent is None else self.parent.path())
+
+    def labels(self) -> Iterator[str]:
+        """The labels of all steps, the last one first."""
+        step = self
+        while step is not None:
+            if step.label is not None:
+                yield step.label
+            step = step.parent
+
+    def variable(self) -> str:
+        """What generated code calls the value."""
+        name = next(filter(str.isidentifier, self.labels()), None)
+        return f"v_{self.number}" if name is None else f"{name}{'_vars' if isinstance(self, Namespace) else ''}_{self.number}"
+
+
+# Where paths begin -------------------------------------------------------------------------------------------------
+
+
+class Argument(Source):
+    """A positional argument.  key: its number."""
+
+    __slots__ = ()
+    word, saved = "arg", "argument"
+
+    def describe(self) -> str:
+        return f"argument {self.key}"
+
+    def text(self, writer: GuardWriter) -> str:
+        return f"args[{self.key}]"
+
+    @property
+    def label(self) -> Optional[str]:
+        return f"x{self.key}"
+
+
+class Keyword(Source):
+    """An argument that is given by name.  key: the name."""
+
+    __slots__ = ()
+    word, saved = "kwarg", "keyword"
+
+    def describe(self) -> str:
+        return f"argument {self.key}"
+
+    def text(self, writer: GuardWriter) -> str:
+        return f"kwargs[{self.key!r}]"
+
+    @property
+    def label(self) -> Optional[str]:
+        return str(self.key)
+
+
+class Constant(Source):
+    """An object that the program holds itself.  key: the object.  A saved model has a path to what it holds in its place."""
+
+    __slots__ = ()
+    word = "const"
+
+    def describe(self) -> str:
+        return getattr(self.key, "__name__", type(self.key).__name__)
+
+    def text(self, writer: GuardWriter) -> str:
+        return writer.constant(self.key, "real")
+
+    def path(self) -> Tuple:
+        return self.word, id(self.key)
+
+
+# How they go on ----------------------------------------------------------------------------------------------------
+
+
+class Namespace(Source):
+    """The attributes of an object, as a mapping."""
+
+    __slots__ = ()
+
+
+class InstanceDict(Namespace):
+    """The ``__dict__`` of an object."""
+
+    __slots__ = ()
+    word = saved = "dict"
+    words, code = "vars({})", "{}.__dict__"
+
+    def read(self, parent: Any) -> Any:
+        return parent.__dict__
+
+
+class Slots(Namespace):
+    """The slots of an object, and its ``__dict__`` if it has one.  A saved model has a ``__dict__`` in their place."""
+
+    __slots__ = ()
+    word, saved, words = "slots", "dict", "slots of {}"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{writer.constant(SlotsView, 'slots')}({parent})"
+
+    def read(self, parent: Any) -> Any:
+        return SlotsView(parent)
+
+
+class Item(Source):
+    """``parent[key]``."""
+
+    __slots__ = ()
+    word = saved = "item"
+
+    def describe(self) -> str:
+        if isinstance(self.parent, Namespace):
+            return f"{self.parent.parent.describe()}.{self.key}"
+        return f"{self.parent.describe()}[{self.key!r}]"
+
+    def text(self, writer: GuardWriter) -> str:
+        parent = writer.path(self.parent)
+        return f"{parent}[{writer.constant(self.key)}]"
+
+    def read(self, parent: Any) -> Any:
+        return parent[self.key]
+
+    @property
+    def label(self) -> Optional[str]:
+        return str(self.key)
+
+
+class Attribute(Source):
+    """``getattr(parent, key)``."""
+
+    __slots__ = ()
+    word = saved = "attr"
+
+    def describe(self) -> str:
+        return f"{self.parent.describe()}.{self.key}"
+
+    def text(self, writer: GuardWriter) -> str:
+        return f"{writer.path(self.parent)}.{self.key}"
+
+    def read(self, parent: Any) -> Any:
+        return getattr(parent, self.key)
+
+    @property
+    def label(self) -> Optional[str]:
+        return str(self.key)
+
+
+class CellContents(Source):
+    """What a closure cell holds."""
+
+    __slots__ = ()
+    word = saved = "cell"
+    words, code = "{}", "{}.cell_contents"
+
+    def read(self, parent: Any) -> Any:
+        return parent.cell_contents
+
+
+class Length(Source):
+    """``len(parent)``."""
+
+    __slots__ = ()
+    word = saved = "len"
+    words, code = "len({})", "len({})"
+
+    def read(self, parent: Any) -> Any:
+        return len(parent)
+
+
+#: The steps that files may have, behind the first, by what they call them.
+SAVED_STEPS: Dict[str, Type[Source]] = {step.saved: step for step in (InstanceDict, Item, CellContents, Attribute, Length)}
+
+
+class Sources:
+    """Interns the steps of one capture."""
+
+    def __init__(self) -> None:
+        self._known: Dict[Tuple, Source] = {}
+
+    def get(self, step: Type[Source], parent: Optional[Source], key: Any = None) -> Source:
+        """The step of this class."""
+        ident = (step, parent, id(key) if step is Constant else (type(key), key))
+        found = self._known.get(ident)
+        if found is None:
+            found = self._known[ident] = step(parent, key, len(self._known))
+        return found
+
+
+def follow(source: Source, start: Callable[[Source], Any]) -> Any:
+    """What is at the end of a path now.  Raises what Python raises where there is nothing.
+
+    start: gives the argument that a path begins with.
+    """
+    if source.parent is None:
+        return source.key if isinstance(source, Constant) else start(source)
+    return source.read(follow(source.parent, start))

@@ -1,0 +1,39 @@
+"""Tests of guards that are more than one expression: arrays, equality that nobody can tell apart, cells."""
+from __future__ import annotations
+
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+
+def outside(array: np.ndarray, low: int, high: int) -> bool:
+    """Whether an element is below ``low``, or not below ``high``."""
+    return bool(array.max() >= high or array.min() < low)
+
+
+def fits(expected: Sequence[Tuple[bytes, np.dtype]], *arrays: Any) -> bool:
+    """Whether all these are arrays as expected: lengths of the axes, as int64 one after the other, and dtype."""
+    return all([type(x) is np.ndarray and np.array(x.shape, np.int64).tobytes() == shape and x.dtype == dtype
+                for (shape, dtype), x in zip(expected, arrays)])
+
+
+def exact(value: Any) -> Any:
+    """A form of a value that is equal only for values that nobody can tell apart: not 0.0 and -0.0, not 1 and True."""
+    if isinstance(value, (float, complex, np.generic)):
+        return type(value), repr(value)
+    if isinstance(value, range):
+        return range, value.start, value.stop, value.step
+    if isinstance(value, (set, frozenset)):
+        return frozenset([exact(item) for item in value])
+    return tuple([exact(item) for item in value]) if type(value) is tuple else (type(value), value)
+
+
+_NOTHING = object()
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell holds nothing."""
+    try:
+        return cell.cell_contents is _NOTHING
+    except ValueError:
+        return True

@@ -1,0 +1,54 @@
+"""Stores into the caller's containers, cells and arrays, as functions of (container, key, value)."""
+from __future__ import annotations
+
+from typing import Any
+
+
+def store_item(container: Any, key: Any, value: Any) -> None:
+    """Set an item."""
+    container[key] = value
+
+
+def delete_item(container: Any, key: Any, value: Any) -> None:
+    # The key was there when user code deleted it, or that would have raised.  A change that is pending before a decision is
+    # stored in each way through it that lets somebody look, and once more behind it: like a "set", it may happen twice.
+    """Delete an item, if it is still there."""
+    if key in container:
+        del container[key]
+
+
+def extend(container: Any, key: Any, value: Any) -> None:
+    """Append some items."""
+    container.extend(value)
+
+
+def assign(container: Any, key: Any, value: Any) -> None:
+    """Replace all items of a list."""
+    container[:] = value
+
+
+def assign_set(container: Any, key: Any, value: Any) -> None:
+    """Replace all items of a set."""
+    container.clear()
+    container.update(value)
+
+
+def store_cell(container: Any, key: Any, value: Any) -> None:
+    """Set the contents of a cell."""
+    container.cell_contents = value
+
+
+def delete_cell(container: Any, key: Any, value: Any) -> None:
+    """Empty a cell."""
+    del container.cell_contents
+
+
+def write_array(container: Any, key: Any, value: Any) -> None:
+    """Fill an array."""
+    container[...] = value
+
+
+def assign_deque(container: Any, key: Any, value: Any) -> None:
+    """Replace all items of a deque."""
+    container.clear()
+    container.extend(value)

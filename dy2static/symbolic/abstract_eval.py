@@ -1,0 +1,168 @@
+"""What a NumPy call would give, learned from a run on arrays of the right types with made-up contents."""
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from typing import Any, Callable, List, Sequence, Tuple
+
+import numpy as np
+
+from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
+from ..library_facts.by_name import known_as
+from ..runtime.host_calls import LEAF, fill, flatten
+from .values import SymbolicArray, SymbolicScalar
+
+#: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
+#: on types: before others, writes are stored.
+REFUSED, OF_TYPES, NEVER_RAISING = known_as("refused"), known_as("types"), known_as("sure").union(("write_at",))
+_BY_CONTENTS = known_as("misleading")
+
+
+def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
+    """Whether a call that ran on stand-ins may still raise, because of what arrays of those types hold."""
+    if name in ("pow", "power") and all(t.dtype.kind in "iub" for t in operands):
+        return True                                     # integers to negative powers
+    if isinstance(function, np.ufunc) or name in NEVER_RAISING:
+        return False
+    if function is operator.getitem:                    # the shape is known: only an index can be out of bounds
+        return len(operands) > 1
+    if name in ("mod", "floordiv", "truediv") and not all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands):
+        return False                                    # NumPy warns
+    return function is not int or operands[0].dtype.kind not in "iub"
+
+
+def unflatten(structure: Any, leaves: List[Any]) -> Any:
+    """The structure with leaves put in, in order."""
+    rest = iter(leaves)
+
+    def put(item: Any) -> Any:
+        if item is LEAF:
+            return next(rest)
+        if type(item) is dict:
+            return {key: put(part) for key, part in item.items()}
+        return None if item is None else getattr(type(item), "_make", type(item))([put(part) for part in item])
+    return put(structure)
+
+
+#: Smaller arrays are filled at random, so that matrices are regular.
+_RANDOM_SIZE = 1 << 20
+
+
+#: How many fillings there are: no two leave the size of a result alike that depends on contents.
+FILLINGS = (0, 1, 2, 3)
+
+
+def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
+    """A value of a type, with contents that differ between the fillings.
+
+    In the first two, integers are 0, a valid index, and floats make regular matrices.  In the others, integers and truths
+    differ within an array, arrays of floats hold zeros, and numbers differ by their ``place`` among the operands.
+    """
+    if hasattr(type_, "stand_in"):
+        return type_.stand_in(filling, place)           # a number of which more is known
+    dtype = np.dtype(type_.dtype)
+    odd = filling >= 2
+    if isinstance(type_, Tensor) and odd and type_.shape:
+        made = np.zeros(type_.shape, dtype)
+        if dtype.kind in "iub":
+            made.reshape(-1)[filling - 2::2] = 1        # the others 0
+        return made
+    content: Any = 1 + filling
+    if dtype.kind == "b":
+        content = filling != 1
+    elif odd:
+        content = 5 + 2 * place if filling == 2 else max(4 - place, 0)
+    elif dtype.kind in "iu":
+        content = 0
+    if isinstance(type_, Tensor):
+        if dtype.kind == "f" and np.prod(type_.shape, dtype=int) < _RANDOM_SIZE:
+            return _regular(filling, type_.shape).astype(dtype) if not odd else np.full((), content, dtype)
+        return np.full(type_.shape, content, dtype)
+    if type_.kind == "numpy":
+        return dtype.type(content)
+    return PYTHON_TYPES[type_.kind](content if dtype.kind == "b" else max(content, 1))
+
+
+@functools.lru_cache(maxsize=64)
+def _known(filling: int, shape: Tuple[int, ...]) -> np.ndarray:
+    return np.random.RandomState(filling).uniform(0.5, 1.5, shape)
+
+
+def _regular(filling: int, shape: Tuple[int, ...]) -> np.ndarray:
+    return (_known if np.prod(shape, dtype=int) < 256 else _known.__wrapped__)(filling, shape)
+
+
+def shares(type_: Any) -> Any:
+    """A value of a type in which floats are probabilities that add up to one."""
+    is_distribution = isinstance(type_, Tensor) and type_.shape and np.dtype(type_.dtype).kind == "f"
+    return np.full(type_.shape, 1 / max(type_.shape[-1], 1), type_.dtype) if is_distribution else stand_in(type_, 0)
+
+
+def identity(type_: Any) -> Any:
+    """A value of a type in which square matrices are positive definite."""
+    is_square = isinstance(type_, Tensor) and len(type_.shape) > 1 and type_.shape[-1] == type_.shape[-2]
+    return np.resize(np.eye(type_.shape[-1], dtype=type_.dtype), type_.shape) if is_square else stand_in(type_, 0)
+
+
+def typed(item: Any, made: Callable[[Any], Any] = lambda type_: stand_in(type_, 0)) -> Any:
+    """The item with ``made(type)`` for symbolic arrays and the numbers themselves for symbolic numbers."""
+    if type(item) is SymbolicArray:
+        return made(item.type)
+    if type(item) is SymbolicScalar:
+        return item.fix() if item.text is not None else made(item.value.type)
+    if type(item) in (tuple, list):
+        return type(item)(typed(part, made) for part in item)
+    if type(item) is dict:
+        return {key: typed(part, made) for key, part in item.items()}
+    return item
+
+
+def of_types(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What a function gives that looks at types and shapes only.  Raises ValueError if it looked at contents, too."""
+    found = [function(*typed(args, made), **typed(kwargs, made))
+             for made in [lambda type_, filling=filling: stand_in(type_, filling) for filling in FILLINGS]]
+    if any(other != found[0] for other in found):
+        raise ValueError(DEPENDS)
+    return found[0]
+
+
+def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> List[Tuple[Any, Tuple[Any, ...]]]:
+    """The structure and the leaf types of ``function(*args, **kwargs)`` for each of the `FILLINGS` (None where it has none).
+
+    types: of the operands; an int for one that is this number.
+
+    The structures are alike.  Raises ValueError where something depends on contents in other ways, and whatever the
+    function raises.
+    """
+    name = getattr(function, "__name__", "")
+    if name in _BY_CONTENTS or "scimath" in (getattr(function, "__module__", None) or ""):
+        raise ValueError(DEPENDS)
+    if name.startswith("histogram") and any(type(x) is str for x in (*template[0], *template[1].values())):
+        raise ValueError(DEPENDS)
+    found: List[Any] = []
+    for filling in FILLINGS if types else FILLINGS[:1]:
+        values = [t if type(t) is int else identity(t) if name == "cholesky" else stand_in(t, filling, place)
+                  for place, t in enumerate(types)]
+        for array in values:
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False           # what writes into an operand is not a call but a write
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")         # the run will warn
+                structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+        except (IndexError, np.linalg.LinAlgError) as error:
+            if filling < 2 or isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
+                raise
+            found.append(found[0])                      # an index that is out of bounds, or a matrix without an inverse
+            continue
+        if any(isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray for leaf in leaves):
+            raise ValueError("the result is a matrix, or an array of another class")
+        found.append((structure, tuple(map(type_of, leaves))))
+    if any(len(other[1]) != len(found[0][1]) for other in found):
+        raise ValueError(DEPENDS)
+    return found
+
+
+#: Why the result of a call cannot be told before it is made.
+DEPENDS = "the shape or type of the result depends on the contents of an array"

@@ -1,0 +1,75 @@
+"""Objects that only host calls can use, and their methods."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..capture_context import CaptureContext
+from ..ir.graph import Value
+
+
+class SymbolicObject:
+    """Any other object: usable only by what runs on the host, at every call.
+
+    real: the object in the call that is being captured; `Missing` for results of host calls.
+    """
+
+    __slots__ = ("capture", "value", "real")
+    Missing = object()
+
+    def __init__(self, capture: CaptureContext, value: Value, real: Any = Missing):
+        self.capture, self.value, self.real = capture, value, real
+
+    @property
+    def __class__(self) -> type:
+        return SymbolicObject if self.real is SymbolicObject.Missing else type(self.real)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return BoundHostMethod(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = "result" if self.real is SymbolicObject.Missing else type(self.real).__name__
+        return self.capture.host.call(self, args, kwargs, name=name)
+
+    def _contents(self, *_: Any) -> Any:
+        self.capture.abort(f"the program depends on {self.describe()}, which is known at run time only", of_host=True)
+
+    def describe(self) -> str:
+        """What it is, for messages."""
+        if self.real is SymbolicObject.Missing:
+            return "the result of a call that is not compiled"
+        return f"an object of type {type(self.real).__name__}"
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
+    __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __enter__ = __exit__ = __hash__ = _contents
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
+
+
+class BoundHostMethod:
+    """A method of a `SymbolicObject`: calling it is a host call."""
+
+    __slots__ = ("owner", "name")
+
+    def __init__(self, owner: SymbolicObject, name: str):
+        self.owner, self.name = owner, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.owner.capture.host.call(self, args, kwargs, name=self.name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("__", "_dy2static")):
+            raise AttributeError(name)
+        self.refuse()
+
+    def refuse(self, *_: Any) -> Any:
+        """Stop the capture: Python needs to know what the attribute is."""
+        self.owner.capture.abort(f"attribute {self.name!r} of {self.owner.describe()} is read", of_host=True)
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = __index__ = refuse
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = refuse
+    __str__ = __repr__ = __format__ = __contains__ = __setitem__ = __next__ = __enter__ = __exit__ = refuse
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __matmul__ = __rmatmul__ = refuse
+    __hash__ = None

@@ -1,0 +1,177 @@
+"""Sequences of which only the run knows how long they are, and that a ``for`` goes over: ranges, the rows of an array."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import chainer.functions as F
+
+from ..capture_context import Calls, CaptureContext
+from ..ir.dims import Dim
+from .kinds import number_kind
+from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
+
+
+class Parts:
+    """A sequence that can only be gone over in a ``for`` statement.
+
+    length: how many items there are, as a number of the graph; not below zero only where there are items.
+    is_iterator: of which there is one way through only.
+    """
+
+    capture: CaptureContext
+    length: Any
+    name = "a sequence of a length that is not known"
+    hint = "go over it in a `for` statement only"
+    is_iterator = is_used = False
+
+    def begin(self) -> "Parts":
+        """The sequence, at the start of a ``for``."""
+        if self.is_iterator and self.is_used:
+            self._refuse()
+        self.is_used = True
+        return self
+
+    def _refuse(self, *_: Any) -> Any:
+        return self.capture.abort(f"{self.name} is used other than in a `for` statement", hint=self.hint)
+
+    __iter__ = __len__ = __contains__ = __bool__ = __reversed__ = __repr__ = __eq__ = __add__ = __radd__ = __next__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Range(Parts):
+    """``range`` whose bounds only the run knows."""
+
+    name = "a `range` whose length array values decide"
+    hint = "write `for i in range(n)` where it is used, or `np.arange(n)` for an array of its numbers"
+
+    def __init__(self, capture: CaptureContext, *bounds: Any):
+        self.capture = capture
+        start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
+        if type(step) is not int or step == 0 or any(number_kind(x) not in ("py_int", "py_bool") for x in (start, stop)):
+            capture.abort("`range` of these bounds depends on array values")
+        self.start, self.stop, self.step = start, stop, step
+
+    @property
+    def length(self) -> Any:
+        """How many numbers there are."""
+        if self.step == 1:
+            return self.stop if type(self.start) is int and self.start == 0 else self.stop - self.start
+        return (self.stop - self.start + (self.step - 1 if self.step > 0 else self.step + 1)) // self.step
+
+    def __getitem__(self, place: Any) -> Any:
+        return place if self.step == 1 and type(self.start) is int and self.start == 0 else self.start + place * self.step
+
+
+class Rows(Parts):
+    """The parts of an array or a Variable along an axis."""
+
+    def __init__(self, capture: CaptureContext, array: Any, axis: int = 0):
+        self.capture, self.array, self.axis = capture, array, axis
+
+    @property
+    def length(self) -> Any:
+        """How many there are."""
+        return self.array.shape[self.axis].number
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, (slice, tuple)):
+            return self._refuse()
+        return self.array[(slice(None),) * self.axis + (place,) if self.axis else place]
+
+    def _refuse(self, *_: Any) -> Any:
+        return self.capture.abort("the parts of an array are used other than one by one, and their number is not known",
+                                  sizes=self.array.shape[self.axis].symbols)
+
+    __iter__ = __len__ = __contains__ = __bool__ = __repr__ = __eq__ = __add__ = __radd__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Together(Parts):
+    """What ``zip`` gives for sequences of one length."""
+
+    is_iterator = True
+
+    def __init__(self, capture: CaptureContext, parts: Any):
+        self.capture, self.parts, self.length = capture, parts, parts[0].length
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple([part[place] for part in self.parts])
+
+
+class Numbered(Parts):
+    """What ``enumerate`` gives."""
+
+    is_iterator = True
+
+    def __init__(self, capture: CaptureContext, parts: Any, start: int):
+        self.capture, self.parts, self.start, self.length = capture, parts, start, parts.length
+
+    def __getitem__(self, place: Any) -> Any:
+        return place + self.start if self.start else place, self.parts[place]
+
+
+class Backwards(Parts):
+    """What ``reversed`` gives."""
+
+    is_iterator = True
+
+    def __init__(self, capture: CaptureContext, parts: Any):
+        self.capture, self.parts, self.length = capture, parts, parts.length
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.length - 1 - place
+        below = self.capture.expressions.size_of(self.length)
+        if isinstance(below, Dim) and type(found) is SymbolicScalar:
+            self.capture.index_ranges.places[found.value] = below
+        return self.parts[found]
+
+
+def sequence_of(capture: CaptureContext, item: Any) -> Any:
+    """The item as a sequence of a length that is not known; None for anything else."""
+    return item.begin() if isinstance(item, Parts) else Rows(capture, item) if has_rows(item) else None
+
+
+def has_rows(item: Any, axis: int = 0) -> bool:
+    """Whether only the run knows how many parts an array has along an axis."""
+    return isinstance(item, (SymbolicArray, SymbolicVariable)) and -len(item.shape) <= axis < len(item.shape) and \
+        isinstance(item.shape[axis], Dim)
+
+
+def _zip(calls: Calls, *items: Any, **options: Any) -> Any:
+    parts = [sequence_of(calls.capture, item) for item in items]
+    if None in [None if part is None else True for part in parts] or options or not parts:
+        return calls.native(zip)(*items, **options)
+    lengths = [calls.capture.expressions.size_of(part.length) for part in parts]
+    if None in lengths or any(length != lengths[0] for length in lengths):
+        calls.capture.abort("`zip` of sequences whose lengths are not known to be equal")
+    return Together(calls.capture, parts)
+
+
+def _enumerate(calls: Calls, items: Any, start: Any = 0) -> Any:
+    parts = sequence_of(calls.capture, items)
+    if parts is None or type(start) is not int:
+        return calls.native(enumerate)(items, start)
+    return Numbered(calls.capture, parts, start)
+
+
+def _reversed(calls: Calls, items: Any) -> Any:
+    parts = sequence_of(calls.capture, items)
+    return calls.native(reversed)(items) if parts is None else Backwards(calls.capture, parts)
+
+
+#: The classes of builtin iterators that such sequences have a form of, and what calls them.
+ITERATORS = {zip: _zip, enumerate: _enumerate, reversed: _reversed}
+
+
+def separate(calls: Calls, function: Callable, x: Any, axis: int = 0) -> Any:
+    """``F.separate``."""
+    if type(axis) is int and isinstance(x, SymbolicVariable) and has_rows(x, axis):
+        return Rows(calls.capture, x, axis % len(x.shape))
+    return calls.native(function)(x, axis)
+
+
+#: Functions that give such parts.
+PARTING = {F.separate: separate}
+
+#: The classes of such sequences.
+PARTS = (Range, Rows, Together, Numbered, Backwards)

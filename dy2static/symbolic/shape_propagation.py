@@ -1,0 +1,66 @@
+"""How the sizes of what NumPy gives follow those of its operands: as a rule for all sizes, not for the few that are tried."""
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Sequence, Tuple
+
+import numpy as np
+
+from ..ir.dims import Dim, less, maximum
+from ..ir.graph import Value
+from ..ir.op import OPS
+from ..ir.types import Tensor
+from ..library_facts.by_name import known_as
+from ..runtime.host_calls import fill
+
+#: Our own functions whose results have such sizes.
+_OWN = ("class_counts", "true_rows", "write_at", "write_at_checked")
+_FOLLOWING = known_as("follows").union(_OWN)
+
+
+def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
+    """The type of a result that is known without a trial: of parts of an array, of what is written, of a range; None for others.
+
+    types: of the operands; the `Dim` for one that is a size.
+    """
+    args, kwargs = template
+    if getattr(function, "__name__", "") in ("write_at", "write_at_checked"):
+        return types[args[0].index]
+    if function is not operator.getitem and function is not np.arange:
+        return None
+    filled = fill(args, [t if isinstance(t, Dim) else Value(t) for t in types])
+    if function is operator.getitem and isinstance(filled[0], Value) and _is_basic(filled[1]):
+        index = filled[1] if isinstance(filled[1], tuple) else (filled[1],)
+        op, of = OPS["getitem"], filled[0].type
+        return op.infer(of, **op.canonical(of, index=index))
+    if function is np.arange and set(kwargs) <= {"dtype"} and all(type(n) is int or isinstance(n, Dim) for n in filled):
+        start, stop, step = filled if len(filled) == 3 else (*filled, 1) if len(filled) == 2 else (0, filled[0], 1)
+        if type(step) is int and step > 0:
+            return Tensor((maximum(0, (stop - start + step - 1) // step),), np.arange(1, **kwargs).dtype)
+    return None
+
+
+def follows(function: Callable, name: str, template: Tuple[Any, Any], sizes: Sequence[Dim]) -> bool:
+    """Whether the result of a call has sizes that follow those of its operands, so that trials show how.
+
+    sizes: the operands that are sizes.
+    """
+    if any(less(n, 0) is not False for n in sizes):
+        return False
+    if function is operator.getitem:
+        entries = template[0][1] if isinstance(template[0][1], tuple) else (template[0][1],)
+        return not any(type(entry) is slice and entry != slice(None) for entry in entries)
+    if name == "diff":
+        return len(template[0]) == 1 and "n" not in template[1]
+    return isinstance(function, np.ufunc) or name in _FOLLOWING
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether an index selects a view, by ints and sizes that are not negative; steps are ints."""
+    for entry in index if isinstance(index, tuple) else (index,):
+        ends = (entry.start, entry.stop) if type(entry) is slice else (entry,)
+        if type(entry) is slice and type(entry.step) not in (int, type(None)) or \
+                not all(end is None or end is Ellipsis or type(end) is int or
+                        isinstance(end, Dim) and less(end, 0) is False for end in ends):
+            return False
+    return True

@@ -1,0 +1,195 @@
+"""Which arrays share memory: views are known by the calls that made them, tried on arrays that lie in memory in several ways."""
+from __future__ import annotations
+
+import itertools
+import operator
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from ..ir.dims import Dim
+from ..ir.types import Tensor
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.table import named
+from ..record.paths import Source
+from ..runtime.array_writes import write_at, write_at_checked
+from ..runtime.host_calls import Method, flatten
+from . import abstract_eval
+from .sizes import bound, few_trials
+from .values import SymbolicArray, SymbolicScalar
+
+if TYPE_CHECKING:
+    from .writes import Memory
+
+#: Functions whose new array is in C order.
+_IN_C_ORDER = named("ordered", numpy_facts.FUNCTIONS)
+
+
+class Step(NamedTuple):
+    """``function(array, *args, **kwargs)`` is a view of the array."""
+
+    function: Callable[..., Any]
+    args: Tuple
+    kwargs: Dict[str, Any]
+
+
+class Made(NamedTuple):
+    """An array and how it was made: a call that may give a view, or (without function) an array of the user's."""
+
+    array: SymbolicArray
+    serial: int
+    function: Any = None
+    args: Tuple = ()
+    kwargs: Dict[str, Any] = {}
+    leaf: int = 0
+    source: Optional[Source] = None
+    real: Any = None
+
+
+class Views:
+    """What is known of the arrays of one capture.
+
+    user_arrays: those of the user's, which stay known when the function is called again.  made: by id, how each array was made.
+    pending: those of which it is not known yet whether they are views.
+    """
+
+    def __init__(self, user_arrays: List[Made]):
+        self.user_arrays = user_arrays
+        self.made: Dict[int, Made] = {id(made.array): made for made in user_arrays}
+        self.pending: List[Made] = []
+        self._parents: Dict[int, Tuple[SymbolicArray, Step]] = {}
+        self._groups: Dict[int, List[SymbolicArray]] = {}
+        for made in user_arrays:
+            made.array.memory = made.array.shared = None
+
+    def root(self, array: SymbolicArray) -> Tuple[SymbolicArray, Tuple[Step, ...]]:
+        """The array that an array is a view of, and the steps to the view; without steps, the array itself."""
+        steps: List[Step] = []
+        while id(array) in self._parents:
+            array, step = self._parents[id(array)]
+            steps.insert(0, step)
+        return array, tuple(steps)
+
+    def group(self, root: SymbolicArray) -> List[SymbolicArray]:
+        """An array and its views."""
+        return [root, *self._groups.get(id(root), ())]
+
+    def attach(self, view: SymbolicArray, memory: Memory) -> None:
+        """Let a view be read from the memory of its root."""
+        view.memory, view.steps = memory, self.root(view)[1]
+        view.seen, view.where = memory.contents, None
+
+    def learn(self) -> None:
+        """Find out which of the new arrays are views."""
+        pending, self.pending = self.pending, []
+        for made in pending:
+            if made.function is write_at or made.function is write_at_checked or _is_arithmetic(made.function):
+                continue
+            operands = arrays_in((made.args, made.kwargs))
+            shared = self._shared(made, operands) if operands else set()
+            if shared == {frozenset()} or not shared:
+                continue
+            first = made.args[0] if made.args else None
+            if shared == {frozenset((id(first),))}:
+                step = Step(made.function, made.args[1:], made.kwargs)
+                self._parents[id(made.array)] = first, step
+                root = self.root(first)[0]
+                self._groups.setdefault(id(root), []).append(made.array)
+                if root.memory is not None:
+                    self.attach(made.array, root.memory)
+            else:                                       # who knows
+                self.made.pop(id(made.array))
+                for operand in operands:
+                    operand.shared = "kept"
+
+    def _shared(self, made: Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
+        """The operands that share memory with the result, for each way in which arrays may lie in memory."""
+        if made.function is operator.getitem and _selects_a_view(made.args[1]):
+            return {frozenset((id(made.args[0]),))}
+        found = set()
+        arrays = [made.array, *operands, *(self.root(x)[0] for x in operands)]
+        trials = few_trials([made.args, made.kwargs], [x.type for x in arrays])
+        if trials is None:
+            return {frozenset(("unknown",))}
+        for layout, numbers in itertools.product(range(3), trials):
+            roots: Dict[int, np.ndarray] = {}
+            try:
+                values = {id(x): self._sample(x, layout, roots, numbers) for x in operands}
+                with np.errstate(all="ignore"):
+                    result = made.function(*_sampled(made.args, values, numbers), **_sampled(made.kwargs, values, numbers))
+            except Exception:           # whatever a call on made-up contents raises: then nothing is known, and writes are refused
+                return {frozenset(("unknown",))}
+            leaf = flatten(result)[1][made.leaf]
+            found.add(frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])))
+        return found
+
+    def _sample(self, array: SymbolicArray, layout: int, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> Any:
+        if array.is_scalar:
+            return abstract_eval.stand_in(array.type, 0)
+        root, steps = self.root(array)
+        if id(root) not in roots:
+            roots[id(root)] = _laid_out(bound(root.type, numbers), 0 if self._is_in_c_order(root) else layout)
+        made = roots[id(root)]
+        for step in steps:
+            made = step.function(made, *_sampled(step.args, {}, numbers), **_sampled(step.kwargs, {}, numbers))
+        return made
+
+    def _is_in_c_order(self, root: SymbolicArray) -> bool:
+        made = self.made.get(id(root))
+        if made is None or made.function is None or "order" in made.kwargs:
+            return False
+        if len(root.type.shape) < 2:
+            return True
+        name = getattr(made.function, "__name__", "")
+        operands = arrays_in((made.args, made.kwargs))
+        if _is_arithmetic(made.function):
+            return all(x.is_scalar or x.size == 1 or id(x) not in self._parents and self._is_in_c_order(x) for x in operands)
+        return name in _IN_C_ORDER or name == "array" and not operands or \
+            type(made.function) is Method and made.function.name == "copy" and len(made.args) == 1
+
+
+def _is_arithmetic(function: Any) -> bool:
+    """Whether a function gives new memory always."""
+    return isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "_operator" and \
+        function is not operator.getitem
+
+
+def arrays_in(item: Any) -> List[SymbolicArray]:
+    """The arrays in the operands of a call."""
+    if type(item) is SymbolicArray:
+        return [item]
+    if isinstance(item, dict):
+        item = list(item.values())
+    if type(item) is slice:
+        item = [item.start, item.stop, item.step]
+    return [array for part in item for array in arrays_in(part)] if isinstance(item, (tuple, list)) else []
+
+
+def _selects_a_view(index: Any) -> bool:
+    """Whether an index is of slices and whole numbers only, one slice at least."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(type(entry) is slice for entry in entries) and all(
+        entry is None or entry is Ellipsis or type(entry) in (slice, int, SymbolicScalar) or isinstance(entry, Dim)
+        for entry in entries)
+
+
+def _sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> Any:
+    """The operands with made-up values for what is symbolic, of these sizes."""
+    if type(item) is SymbolicArray:
+        return values[id(item)] if id(item) in values else abstract_eval.stand_in(bound(item.type, numbers), 0)
+    if type(item) is SymbolicScalar:
+        return abstract_eval.stand_in(item.value.type, 0)
+    if isinstance(item, (tuple, list)):
+        return (list if isinstance(item, list) else tuple)([_sampled(part, values, numbers) for part in item])
+    if isinstance(item, dict):
+        return {key: _sampled(part, values, numbers) for key, part in dict.items(item)}
+    if type(item) is slice:
+        return slice(*[_sampled(part, values, numbers) for part in (item.start, item.stop, item.step)])
+    return bound(item, numbers) if isinstance(item, Dim) else item
+
+
+def _laid_out(type_: Tensor, layout: int) -> np.ndarray:
+    """Zeros in C order, in Fortran order, or with gaps everywhere."""
+    if layout < 2:
+        return np.zeros(type_.shape, type_.dtype, order="CF"[layout])
+    return np.zeros([2 * n for n in type_.shape], type_.dtype)[tuple([slice(None, None, 2)] * len(type_.shape))]

@@ -1,0 +1,279 @@
+"""Programs that become native code while calls go on: what the user waits for, and what becomes of the compiler."""
+import glob
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+
+from dy2static import config, to_static
+from dy2static.errors import FallbackWarning
+from dy2static.native import announce, compiler, store
+from dy2static.program import hotpath
+
+pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+
+@pytest.fixture(autouse=True)
+def background(tmp_path, monkeypatch):
+    """Nothing is compiled yet, and programs become native with their third call."""
+    monkeypatch.setattr(compiler, "_built", {})
+    monkeypatch.setattr(store, "_checked", {})
+    monkeypatch.setattr(hotpath, "prepare", lambda: None)       # it has a compiler run as well
+    announce.forget()
+    with config.BACKGROUND.set(1), config.NATIVE_AFTER.set(2), config.CACHE_DIR.set(str(tmp_path / "cache")):
+        yield tmp_path
+    announce.forget()
+
+
+@pytest.fixture
+def gate(tmp_path):
+    """A compiler that goes on when ``gate.open()`` is called."""
+    opened, script = tmp_path / "open", tmp_path / "slow-cc"
+    script.write_text(f"#!/bin/sh\nwhile [ ! -e {opened} ]; do sleep 0.02; done\nexec {compiler.compiler().command[0]} \"$@\"\n")
+    script.chmod(0o755)
+    with config.CC.set(str(script)):
+        yield opened
+    opened.touch()
+
+
+def loss_of(x, w):
+    return F.sum(F.tanh(x * w) ** 2)
+
+
+def step(function, seed=0):
+    """The loss and its gradients."""
+    r = np.random.RandomState(seed)
+    x, w = (chainer.Variable(r.uniform(-1, 1, shape).astype("f")) for shape in ((4, 5), (4, 5)))
+    loss = function(x, w)
+    loss.backward()
+    return loss.array, x.grad, w.grad
+
+
+def check(found, seed=0):
+    for a, b in zip(found, step(loss_of, seed)):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def is_native(compiled):
+    return compiled.stats().get("native", 0) > 0
+
+
+def is_warming(compiled):
+    return compiled.dispatcher.tiers.is_warming(compiled.dispatcher.programs[0])
+
+
+def until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_calls_go_on(gate):
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    for k in range(12):
+        check(step(compiled, k), k)
+    assert not is_native(compiled) and 1 <= len(compiler._running) <= compiler._MOST
+    gate.touch()
+    until(lambda: [check(step(compiled)), is_native(compiled)][-1])
+    made = len(compiler._built)
+    program, = compiled.dispatcher.programs
+    assert program.segments[0].backward                 # was made at the same time
+    check(step(compiled, 7), 7)
+    assert len(compiler._built) == made and compiled.stats()["captures"] == 1
+    assert not compiler._running and not [path for path in os.listdir(store.directory()) if path.startswith(".new")]
+
+
+def test_gradients_of_gradients(gate):
+    """What was differentiated again is made again, too."""
+    def second(function):
+        x, w = (chainer.Variable(np.ones(shape, "f") / 4) for shape in ((4, 5), (4, 5)))
+        gradient, = chainer.grad([function(x, w)], [w], enable_double_backprop=True)
+        F.sum(gradient * gradient).backward()
+        return x.grad, w.grad
+
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    for _ in range(4):
+        second(compiled)
+    gate.touch()
+    until(lambda: [second(compiled), is_native(compiled)][-1])
+    made = len(compiler._built)
+    for a, b in zip(second(compiled), second(loss_of)):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+    assert len(compiler._built) == made
+
+
+def test_what_is_on_disk_is_there_at_once():
+    with config.BACKGROUND.set(0):
+        for _ in range(3):
+            compiled = to_static(loss_of, strict=True, backend="auto")
+            for k in range(4):
+                step(compiled)
+                assert is_native(compiled) == (k >= 2)
+    compiler._built.clear()
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    for k in range(5):                                  # in the third call the forward, in the next one the backward
+        step(compiled)
+        assert is_native(compiled) == (k >= 3)
+
+
+@pytest.mark.parametrize("value", ["false", "/bin/sh -c exit"])
+def test_a_compiler_that_fails(value):
+    """The same as when it is waited for: said once, and NumPy goes on."""
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    with config.CC.set(value), pytest.warns(FallbackWarning, match="programs run on NumPy") as caught:
+        until(lambda: [check(step(compiled)), not is_warming(compiled)][-1])
+    assert len(caught) == 1 and not is_native(compiled) and not compiler._running
+    check(step(compiled))
+
+
+@pytest.mark.parametrize("backend", ["auto", "c"])
+def test_a_compiler_that_hangs(gate, backend, monkeypatch):
+    """It is ended, waited for once, and that is said once."""
+    compiled, other = (to_static(function, strict=True, backend=backend) for function in (loss_of, lambda x, w: loss_of(x, w) * 1))
+    with config.CC_SECONDS.set(0.3), pytest.warns(FallbackWarning, match="takes more than 0.3 seconds") as caught:
+        until(lambda: [check(step(compiled)), not is_warming(compiled)][-1])
+        assert not compiler._running
+        monkeypatch.setattr(compiler.Compiler, "start", None)       # no other is
+        until(lambda: [check(step(other)), not is_warming(other)][-1])
+    assert len(caught) == 1
+
+
+def test_one_text_that_takes_long(gate):
+    """The compiler has made others: it is asked again."""
+    gate.touch()
+    assert compiler.build("int answer(void) { return 1; }").handle.answer() == 1
+    gate.unlink()
+    with config.CC_SECONDS.set(0.1), pytest.raises(compiler.BuildFailed, match="takes more than.*\n.*DY2STATIC_CC_SECONDS"):
+        compiler.build("int answer(void) { return 2; }")
+    gate.touch()
+    assert compiler.build("int answer(void) { return 2; }").handle.answer() == 2
+
+
+def members(group):
+    """The processes of a group that still run."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as file:
+                state, _, its = file.read().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        found += [path] if int(its) == group and state != "Z" else []
+    return found
+
+
+def test_a_compiler_that_does_not_listen(tmp_path):
+    """All that it has started ends."""
+    script = tmp_path / "deaf-cc"
+    script.write_text("#!/bin/sh\ntrap '' TERM\nsleep 1000 &\nsleep 1000\n")
+    script.chmod(0o755)
+    with config.CC.set(str(script)), config.CC_SECONDS.set(0.2):
+        building = compiler.start("int answer(void) { return 1; }")
+        group = building._process.pid
+        until(lambda: len(members(group)) >= 5)         # a shell, its watch, the compiler, and two of its own
+        with pytest.raises(compiler.BuildFailed, match="takes more than"):
+            building.library()
+    until(lambda: not members(group), 2)
+
+
+def test_a_child_makes_its_own(gate):
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    for _ in range(6):
+        step(compiled)
+    running = {making._process.pid for making in compiler._running}
+    child = os.fork()
+    if not child:
+        try:
+            step(compiled)
+            mine = {making._process.pid for making in compiler._running if making._owner == os.getpid()}
+            gate.touch()
+            until(lambda: [check(step(compiled)), is_native(compiled)][-1])
+            os._exit(0 if mine and not mine & running else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert {making._process.pid for making in compiler._running} == running
+    until(lambda: [check(step(compiled)), is_native(compiled)][-1])
+
+
+ENDING = """
+    import dy2static, os, sys
+    import numpy as np, chainer.functions as F
+    from dy2static.codegen import hotpath
+    from dy2static.native import compiler
+    hotpath.prepare = lambda: None
+    f = dy2static.to_static(lambda x: F.tanh(x) * 2)
+    for _ in range(5):
+        f(np.ones((2, 3), "f"))
+    print(*[making._process.pid for making in compiler._running], flush=True)
+    {end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 2)"])
+def test_the_end_of_a_process(gate, tmp_path, end):
+    """Nobody waits for the compiler, and nothing is left of it."""
+    environment = {**os.environ, "DY2STATIC_CACHE_DIR": str(tmp_path / "cache"), "DY2STATIC_CC": str(config.CC.value),
+                   "DY2STATIC_NATIVE_AFTER": "1", "DY2STATIC_BACKEND": "auto", "DY2STATIC_BACKGROUND": "1"}
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(ENDING.format(end=end)))
+    with open(tmp_path / "said", "w+") as said:
+        subprocess.run([sys.executable, "-W", "always::ResourceWarning", str(path)], env=environment, stdout=said,
+                       stderr=subprocess.STDOUT, timeout=60)
+        said.seek(0)
+        words = said.read()
+    group, = [int(word) for word in words.splitlines() if word.isdigit()]
+    until(lambda: not members(group), 2)
+    until(lambda: not os.listdir(tmp_path / "cache" / "native"), 2)
+    assert "ResourceWarning" not in words, words
+
+
+ENDS = {
+    "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "_exit": lambda: os._exit(0),
+    "exec": lambda: os.execv("/bin/sleep", ["sleep", "3"]),
+    "a child lives on": lambda: os._exit(0) if os.fork() else time.sleep(3),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_an_end_at_which_python_does_nothing(gate, end):
+    theirs, ours = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(theirs)
+            group = compiler.start("int answer(void) { return 1; }")._process.pid
+            until(lambda: len(members(group)) >= 3)
+            os.write(ours, str(group).encode())
+            os.close(ours)
+            end()
+        finally:
+            os._exit(1)
+    os.close(ours)
+    with open(theirs) as said:
+        group = int(said.read())
+    until(lambda: not members(group), 2)
+    assert not os.listdir(store.directory())
+    if end is ENDS["exec"]:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_an_interrupt_is_not_for_the_compiler(gate):
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    for _ in range(6):
+        step(compiled)
+    making = compiler._running[0]
+    assert os.getpgid(making._process.pid) != os.getpgid(0)
+    making.stop()                                       # as at the end of the process
+    assert making._process is None and making not in compiler._running

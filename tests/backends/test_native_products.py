@@ -1,0 +1,129 @@
+"""Matrix products for generated code, against NumPy: every shape of edge, transposition, stride and scale."""
+import ctypes
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+from dy2static.native import compiler, library, products
+
+pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+
+NAMES = {"f32": (np.float32, ctypes.c_float, 2e-5), "f64": (np.float64, ctypes.c_double, 1e-13)}
+SHAPES = ((2, 2, 1), (3, 5, 7), (12, 32, 4), (13, 33, 5), (20, 48, 8), (25, 70, 33), (7, 16, 64), (64, 10, 100), (70, 40, 9),
+          (2, 200, 50), (11, 17, 400), (200, 40, 30), (1, 300, 31), (1, 7, 5), (300, 1, 31), (5, 1, 1), (1, 1, 70), (1, 129, 1),
+          (3, 6, 37), (8, 9, 65), (5, 4, 128), (6, 3, 48))
+
+
+def matrices(m, n, k, trans_a, trans_b, dtype, pad):
+    """A and B as they are stored, in the corner of larger arrays."""
+    random = np.random.RandomState(m + n + k)
+    a = random.standard_normal((k, m) if trans_a else (m, k)).astype(dtype)
+    b = random.standard_normal((n, k) if trans_b else (k, n)).astype(dtype)
+    return tuple(np.pad(x, ((0, 0), (0, pad)), constant_values=np.nan)[:, :x.shape[1]] for x in (a, b))
+
+
+def call(address, name, trans_a, trans_b, m, n, k, alpha, a, b, beta, c):
+    scalar, word = NAMES[name][1], ctypes.c_int64
+    function = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, word, word, word, scalar, ctypes.c_void_p, word,
+                                ctypes.c_void_p, word, scalar, ctypes.c_void_p, word)(address)
+    function(trans_a, trans_b, m, n, k, alpha, a.ctypes.data, a.strides[0] // a.itemsize, b.ctypes.data,
+             b.strides[0] // b.itemsize, beta, c.ctypes.data, c.strides[0] // c.itemsize)
+
+
+def check(address, name, m, n, k, trans_a, trans_b, alpha=1, beta=0, pad=0):
+    dtype, _, tolerance = NAMES[name]
+    a, b = matrices(m, n, k, trans_a, trans_b, dtype, pad)
+    whole = np.full((m, n + pad), np.nan if beta == 0 else 0.5, dtype)
+    c = whole[:, :n]
+    before = np.zeros_like(c) if beta == 0 else c.astype(np.float64)
+    outside = whole[:, n:].copy()
+    expected = alpha * ((a.T if trans_a else a).astype(np.float64) @ (b.T if trans_b else b)) + beta * before
+    call(address, name, trans_a, trans_b, m, n, k, alpha, a, b, beta, c)
+    np.testing.assert_allclose(c, expected, rtol=tolerance, atol=tolerance * k)
+    np.testing.assert_array_equal(whole[:, n:], outside)
+    return c
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products(name, shape):
+    address = products.address(name)
+    for trans_a, trans_b, pad in itertools.product((0, 1), (0, 1), (0, 3)):
+        check(address, name, *shape, trans_a, trans_b, pad=pad)
+        check(address, name, *shape, trans_a, trans_b, alpha=0.5, beta=2, pad=pad)
+        check(address, name, *shape, trans_a, trans_b, beta=1, pad=pad)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_at_the_edges_of_blocks(name):
+    for m, n, k in ((193, 33, 3), (2, 3, 385), (97, 65, 193), (1, 2, 80000), (2, 1, 80000)):
+        check(products.address(name), name, m, n, k, 0, 1)
+        check(products.address(name), name, m, n, k, 1, 0, beta=1)
+
+
+@pytest.mark.parametrize("m, n, k", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 4, 0), (4, 1, 0)])
+def test_empty_products(m, n, k):
+    for beta in (0, 2):
+        check(products.address("f32"), "f32", m, n, k, 0, 0, beta=beta)
+
+
+def test_nan_and_infinity_pass_through():
+    a, b = np.ones((5, 6), np.float32), np.ones((6, 40), np.float32)
+    a[1, 2], b[3, 4], b[5, 39] = np.nan, np.inf, -np.inf
+    c = np.empty((5, 40), np.float32)
+    call(products.address("f32"), "f32", 0, 0, 5, 40, 6, 1, a, b, 0, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+TEXT = """
+#include "%s"
+#define DY_PRODUCTS_F32
+#define DY_PRODUCTS_F64
+#include "%s"
+static int run(char **p, int64_t *n, double *d)
+{
+    %s
+    return 0;
+}
+%s
+"""
+
+
+def generated(body, count):
+    text = TEXT % (library.HEADER, products.HEADER, body, library.wrapper("f", ("array",) * count, ("array",)))
+    return library.bind(compiler.build(text), "f", lambda *args: pytest.fail("declined"))
+
+
+@pytest.mark.parametrize("m, n, k", [(2, 3, 4), (8, 8, 8), (16, 16, 16), (1, 40, 40)], ids=str)
+@pytest.mark.parametrize("trans_a, trans_b", [(0, 0), (0, 1), (1, 0)])
+@pytest.mark.parametrize("name", NAMES)
+def test_from_generated_code(name, m, n, k, trans_a, trans_b):
+    dtype, _, tolerance = NAMES[name]
+    a, b = matrices(m, n, k, trans_a, trans_b, dtype, 0)
+    a, b, c = np.ascontiguousarray(a), np.ascontiguousarray(b), np.empty((m, n), dtype)
+    generated(f"dy_gemm_{name}({trans_a}, {trans_b}, {m}, {n}, {k}, 1, (void *)p[0], {a.shape[1]}, (void *)p[1], {b.shape[1]}, 0,"
+              f"(void *)p[2], {n});", 2)(a, b, c)
+    np.testing.assert_allclose(c, (a.T if trans_a else a) @ (b.T if trans_b else b), rtol=tolerance * 100, atol=tolerance)
+
+
+def test_batches():
+    random = np.random.RandomState(0)
+    a, b = random.rand(3, 4, 5).astype("f"), random.rand(5, 6).astype("f")
+    c = np.empty((3, 4, 6), "f")
+    generated("dy_gemm_batch_f32(3, 0, 0, 4, 6, 5, 1, (void *)p[0], 5, 20, (void *)p[1], 6, 0, 0, (void *)p[2], 6, 24);", 2)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_a_child_process_multiplies():
+    address = products.address("f32")
+    check(address, "f32", 200, 200, 200, 0, 0)
+    child = os.fork()
+    if not child:
+        try:
+            check(address, "f32", 200, 200, 200, 0, 0)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
