@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from typing import Any, Callable, Iterator, Mapping, Optional, Set, Tuple
 
 import chainer
@@ -80,6 +81,7 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
         with capturing(capture):
             return capture.run(function, args, kwargs)
     except CaptureAborted as stop:
+        traceback.clear_frames(stop.__traceback__)      # arrays of objects among their values hide cycles from the collector
         stop.events = tuple(capture.events)
         if capture.unknown.needed and capture.unknown.codes:
             stop.again, stop.observe = True, tuple(capture.unknown.codes)

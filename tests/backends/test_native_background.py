@@ -207,7 +207,7 @@ def test_a_child_makes_its_own(gate):
 ENDING = """
     import dy2static, os, sys
     import numpy as np, chainer.functions as F
-    from dy2static.codegen import hotpath
+    from dy2static.program import hotpath
     from dy2static.native import compiler
     hotpath.prepare = lambda: None
     f = dy2static.to_static(lambda x: F.tanh(x) * 2)
