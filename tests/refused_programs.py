@@ -62,13 +62,8 @@ def changes(item):
 # --- what belongs outside -----------------------------------------------------------------------------------------------
 
 
-def to_device(x):
-    model.to_device("@numpy")  # <-
-    return model(x)
-
-
-def to_cpu(x):
-    x.to_cpu()  # <-
+def from_chx(x):
+    x.from_chx()  # <-
     return x * 2
 
 

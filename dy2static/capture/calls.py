@@ -34,6 +34,7 @@ from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.values import ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
+from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
 from .number_calls import NumberCalls
@@ -197,7 +198,7 @@ class Calls:
                 return self.capture.host.call(function, args, kwargs)
             if is_numpy:
                 return self._numpy(function, args, kwargs)
-            return function(*args, **kwargs)
+            return adopted(self, function(*args, **kwargs))
         return now
 
     def _called_by_c(self, value: Any) -> Any:
@@ -330,6 +331,7 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: calls.classes.callee(function)),
     Rule("objects of the user's", "their `__call__`",
          lambda calls, function: isinstance(function, ShadowBase), Calls.shadow),
+    Rule("Chainer's converters", "their `__call__`", lambda calls, function: is_converter(function), converter),
     Rule("NumPy", "typed by running it on stand-ins; a `numpy_call` node",
          lambda calls, function: type(function) in (np.ufunc, type(np.sum)), Calls.native),
     Rule("builtin functions and methods", "by the table of `capture/builtin_calls.py`",

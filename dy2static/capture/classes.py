@@ -13,7 +13,7 @@ import numpy as np
 from ..heap.collection_shadows import COLLECTIONS
 from ..heap.dataclass import initialise
 from ..heap.object_shadows import ShadowBase
-from ..heap.ownership import is_converted, is_library_class
+from ..heap.ownership import is_converted, is_library_class, is_made_inside
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
 from ..heap.supers import GuardedSuper
 from ..library_facts.python import PURE_MODULES, builtin
@@ -68,6 +68,8 @@ class Classes:
             return lambda *args: (self.capture.numpy.call(cls, args, {}) if any(map(is_symbolic, args)) else cls(*args))
         if not is_library_class(cls) and not issubclass(cls, AS_THEY_ARE) and not isinstance(cls, enum.EnumMeta):
             return functools.partial(self._instance, cls)
+        if is_made_inside(cls):
+            return self.capture.heap.objects.shadow_class(cls)
         if cls.__module__ in PURE_MODULES or issubclass(cls, (BaseException, tuple, chainer.Variable, chainer.FunctionNode,
                                                                chainer.Function)):
             return self.calls.native(cls)

@@ -15,6 +15,7 @@ from ..library_facts.table import named
 from ..runtime.frames import warn
 from ..symbolic.list_functions import FUNCTIONS
 from .classes import TEXT
+from .devices import DEVICE_HANDLERS
 from .function_copies import copied_function
 from .self_contained import is_self_contained
 
@@ -88,5 +89,5 @@ HANDLERS: Dict[Any, Callable] = {
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
-HANDLERS.update(FUNCTIONS)
+HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS})
 HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

@@ -6,6 +6,8 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any, Set
 
+from chainer.backends._cpu import CpuDevice
+
 from ..record.guards import AttributeAbsent, IdentityMatch
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Slots
 from .dataclass import CONSTANTS, frozen_against, is_generated
@@ -126,7 +128,7 @@ class Attributes:
             return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
         if getter is not _ABSENT and not isinstance(found, type):
             return type(found).__get__(found, shadow, cls)
-        if is_library_class(cls) or name in CONSTANTS:
+        if (is_library_class(cls) or name in CONSTANTS) and type(found) is not CpuDevice:
             return found
         return self.heap.shadow(found, self.heap.source(Attribute, self.heap.source(Constant, None, cls), name))
 

@@ -24,9 +24,11 @@ _LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scip
               "hypothesis", "pytest", "_pytest")
 #: … but for these, which are written as user code is, and are converted like it.
 _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.link_hooks", "chainer.link_hook",
-              "chainer.distributions", "chainer.distribution",
+              "chainer.distributions", "chainer.distribution", "chainer.dataset.convert", "chainer.device_resident",
               "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
+#: Of whose classes the instances that are made inside have shadows, as those of the user's classes have.
+_MADE_INSIDE = ("chainer.dataset.convert", "chainer.device_resident", "chainer.backends._cpu")
 #: Whose objects are looked into as those of a user are: loaded models.
 _LOOKED_INTO = ("dy2static.saved.layer", "dy2static.saved.state")
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"])
@@ -102,6 +104,11 @@ def is_library_class(cls: type) -> bool:
         return False
     found = getattr(sys.modules.get(name), cls.__qualname__.partition(".")[0], None)
     return found is not None or name == "builtins" or not issubclass(cls, chainer.Link)
+
+
+def is_made_inside(cls: type) -> bool:
+    """Whether instances of a class of Chainer's that are made inside are like those of a user's class."""
+    return cls.__module__ in _MADE_INSIDE
 
 
 #: The methods of a function that Chainer calls.

@@ -10,12 +10,14 @@ from typing import Any, Callable, Iterator, Optional, Tuple
 
 import chainer
 import numpy as np
+from chainer.backends._cpu import CpuDevice
 
 from ..capture_context import CaptureContext
 from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
+from ..record.paths import Attribute
 from .host_objects import SymbolicObject
 from .known_texts import SymbolicText
 from .operators import give_array_operators, give_number_operators
@@ -314,10 +316,28 @@ class SymbolicVariable(chainer.Variable):
     def unchain_backward(self) -> None:
         self.capture.gradients.unchain_backward(self)
 
+    @property
+    def device(self) -> CpuDevice:
+        """The device that it is on, as an object of the user's or made here."""
+        if self._device is None:
+            heap, source = self.capture.heap, self.__dict__.get("source")
+            self._device = heap.objects.make_instance(CpuDevice, (), {}) if source is None else \
+                heap.shadow(heap.real_of(self).device, heap.source(Attribute, source, "device"))
+        return self._device
+
+    def to_device(self, device: Any) -> None:
+        device = self.capture.callee(chainer.get_device)(device)
+        if not isinstance(device, CpuDevice):
+            self.capture.abort("a Variable is sent to another device than the CPU inside the compiled function")
+        self._device = device
+
+    def to_cpu(self) -> None:
+        self.to_device("@numpy")
+
     zerograd, addgrad, copydata, retain_data = map(_outside, ("zerograd()", "addgrad()", "copydata()", "retain_data()"))
     set_creator, set_creator_node = map(_outside, ("set_creator()", "set_creator_node()"))
-    to_device, to_cpu, to_gpu = map(_outside, ("to_device()", "to_cpu()", "to_gpu()"))
-    to_chx, from_chx, debug_print = map(_outside, ("to_chx()", "from_chx()", "debug_print()"))
+    to_gpu, to_chx, from_chx, debug_print = map(_outside, ("to_gpu()", "to_chx()", "from_chx()", "debug_print()"))
+    xp = property(lambda self: np)
     grad = property(lambda self: self.capture.grad_state.array(self))
     grad_var = property(lambda self: self.capture.grad_state.get(self))
     node = _node = property(_outside("node"))

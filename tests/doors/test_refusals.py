@@ -64,9 +64,8 @@ def test_a_refusal_names_line_and_way_out_in_the_users_words(name):
 
 
 GOLDEN = {
-    "to_device": "`to_device` is called inside the compiled function; call `to_device` outside of it",
     "update": "`update` is called inside the compiled function; call `update` outside of it",
-    "to_cpu": "`.to_cpu()` of a Variable is used inside the compiled function; do it outside of the compiled function",
+    "from_chx": "`.from_chx()` of a Variable is used inside the compiled function; do it outside of the compiled function",
     "listed": "a `range` whose length array values decide is used other than in a `for` statement; write `for i in range(n)` where it "
               "is used, or `np.arange(n)` for an array of its numbers",
     "windows": "writing into an array is tried on made-up contents first and fails there (ValueError: could not "

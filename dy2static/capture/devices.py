@@ -1,0 +1,99 @@
+"""Devices: where all arrays are NumPy's, sending one gives that very array."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+
+import numpy as np
+from chainer._backend import Device
+from chainer.backends import cuda
+from chainer.backends._cpu import CpuDevice
+from chainer.dataset import convert
+from chainer.device_resident import DeviceResident
+
+from ..record.paths import Constant
+from ..symbolic.host_objects import SymbolicObject
+from ..symbolic.lists import StagedList
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+
+def is_converter(function: Any) -> bool:
+    """Whether an object that is called is one of Chainer's own converters, as `chainer.dataset.concat_examples`."""
+    return isinstance(function, convert.Converter)
+
+
+def converter(calls: Calls, function: convert.Converter) -> Callable[..., Any]:
+    """What to call for one of Chainer's own converters."""
+    heap = calls.capture.heap
+    return calls.callee(heap.shadow(function, heap.source(Constant, None, function)))
+
+
+def adopted(calls: Calls, result: Any) -> Any:
+    """What a library function gave; a device has a shadow, as any object that is made inside."""
+    return calls.callee(CpuDevice)() if type(result) is CpuDevice else result
+
+
+def _send(calls: Calls, function: Callable, device: Any, arrays: Any) -> Any:
+    return _each(calls, arrays, lambda array: calls.callee(device.send_array)(array))
+
+
+def _send_array(calls: Calls, function: Callable, device: Any, array: Any) -> Any:
+    return _on_cpu(calls, array)
+
+
+def _to_cpu(calls: Calls, function: Callable, array: Any, stream: Any = None) -> Any:
+    if stream is not None:
+        calls.capture.abort("to_cpu is called with a stream")
+    return _each(calls, array, lambda item: _on_cpu(calls, item))
+
+
+def _each(calls: Calls, arrays: Any, one: Callable[[Any], Any]) -> Any:
+    """One array, or those in a list or tuple; what is in there twice is converted once."""
+    if not isinstance(arrays, (list, tuple)):
+        return one(arrays)
+    if type(arrays) is StagedList and arrays.symbolic is not None:
+        calls.capture.abort("a list whose length depends on array values is sent to a device", because=arrays.symbolic)
+    known: Dict[int, Tuple[Any, Any]] = {}
+    made: List[Any] = []
+    for array in arrays:
+        if id(array) not in known:
+            known[id(array)] = array, None if array is None else one(array)
+        made.append(known[id(array)][1])
+    kind = calls.callee(type)(arrays)
+    return made if kind is list else calls.callee(kind)(made)
+
+
+def _on_cpu(calls: Calls, array: Any) -> Any:
+    if array is None or isinstance(array, np.ndarray):
+        return array
+    if type(array) is SymbolicObject or not isinstance(array, (int, float, np.generic)):
+        calls.capture.abort("what is no array is sent to a device")
+    return calls.callee(np.asarray)(array)
+
+
+def _read(calls: Calls, function: Callable, owner: Any) -> Any:
+    return function(owner)
+
+
+def _padded(calls: Calls, function: Callable, arrays: Any, padding: Any) -> Any:
+    """Arrays of several sizes as one, filled up."""
+    shapes = [array.shape for array in arrays]
+    if len({len(shape) for shape in shapes}) > 1:
+        calls.capture.abort("arrays with different numbers of dimensions are padded")
+    shape = tuple([max(sizes) for sizes in zip(*shapes)])
+    result = calls.callee(np.full)((len(arrays), *shape), padding, dtype=arrays[0].dtype)
+    for i, array in enumerate(arrays):
+        result[(i, *map(slice, shapes[i]))] = array
+    return result
+
+
+#: Functions of Chainer's that a capture replaces.
+DEVICE_HANDLERS: Dict[Any, Callable] = {
+    Device.send: _send,
+    CpuDevice.send_array: _send_array,
+    cuda.to_cpu: _to_cpu,
+    convert._concat_arrays_with_padding: _padded,
+    DeviceResident.xp.fget: _read,
+    DeviceResident.device.fget: _read,
+}
