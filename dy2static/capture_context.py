@@ -243,6 +243,7 @@ class CaptureContext(Protocol):
 
     builder: takes new nodes; root: that of the whole graph.  known: what values hold that are static.  dimensions: of numbers
     that are sizes, which; sizes_of: of arrays.  failed: why the capture stops.  forks: how many blocks were captured anew.
+    handling: the exception that is handled where the function is called.
     """
 
     builder: Builder
@@ -252,6 +253,7 @@ class CaptureContext(Protocol):
     sizes_of: Dict[Value, Any]
     failed: Any
     forks: int
+    handling: Optional[BaseException]
 
     @property
     def heap(self) -> Heap:

@@ -13,6 +13,7 @@ from .backends.host.backend import NUMPY
 from .capture.capture import Capture
 from .capture.dynamic_shapes import FreeSizes
 from .control_flow import staging
+from .control_flow.raising import Left, is_of_user_code
 from .conversion import convert
 from .errors import Dy2StaticError, InternalError
 from .heap.aborts import CaptureAborted
@@ -86,9 +87,11 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
         if capture.unknown.needed and capture.unknown.codes:
             stop.again, stop.observe = True, tuple(capture.unknown.codes)
         raise
-    except Exception as error:
-        if capture.unknown.codes:
+    except BaseException as error:
+        if isinstance(error, Exception) and capture.unknown.codes:
             raise CaptureAborted(_UNKNOWN, error_location(error), again=True, observe=tuple(capture.unknown.codes)) from None
+        if not isinstance(error, Exception) and is_of_user_code(error):
+            raise Left(*error.args) from error          # whoever calls leaves the rest to the eager call
         raise
     finally:
         capture.heap.dispose()

@@ -266,12 +266,9 @@ def recursion(x):
     return x
 
 
-def raised_from(x):
-    try:
-        if float(x.array.sum()) > 100:
-            raise ValueError("big")
-    except ValueError as error:
-        raise RuntimeError("too big") from error
+def raised_by_python(x):
+    if float(x.array.sum()) > 100:
+        [][2]  # <-
     return x
 
 

@@ -131,6 +131,11 @@ def _is_of_own(function: Any) -> bool:
     return type(owner) in OWN or isinstance(owner, ShadowBase) or is_symbolic(owner)
 
 
+def _is_of_error(function: Any) -> bool:
+    """Whether this is a method of an exception, or of a class of them."""
+    return isinstance(_owner(function), BaseException) or issubclass(getattr(function, "__objclass__", object), BaseException)
+
+
 def _has_clock(function: Any) -> bool:
     """Whether this is a method like ``datetime.now``."""
     owner = _owner(function)
@@ -184,7 +189,7 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: isinstance(_owner(function), random.Random),
          lambda calls, function: functools.partial(calls.draws.draw, function, random.Random)),
     Rule("methods of exceptions", "now",                # made here; they only hold their arguments, whatever they are
-         lambda calls, function: isinstance(_owner(function), BaseException), itself),
+         lambda calls, function: _is_of_error(function), itself),
     Rule("`math`, `operator`, `abs`, `round`, `pow`, `divmod`", "now; in the graph, of symbolic numbers",
          lambda calls, function: _is_of_numbers(function),
          lambda calls, function: functools.partial(calls.numbers.of_numbers, function)),

@@ -8,6 +8,7 @@ import chainer
 from chainer.backends import intel64
 
 from ..control_flow.path_splitting import Forks, Leaf, Path
+from ..control_flow.raising import is_of_user_code
 from ..control_flow.staging import Staging
 from ..heap.aborts import CaptureAborted
 from ..heap.heap import Heap
@@ -135,7 +136,9 @@ class Capture:
         path, nodes = self.staging.path, self.root.nodes
         try:
             result = call()
-        except Exception as error:      # user code raised it, for this way alone if there are others
+        except BaseException as error:  # user code raised it, for this way alone if there are others
+            if not is_of_user_code(error):
+                raise
             self.check()
             if not path.sides:
                 raise

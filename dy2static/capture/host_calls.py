@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 import chainer
 import numpy as np
 
-from ..heap.locations import user_lines
+from ..heap.locations import passed_lines, user_lines
 from ..heap.naming import identifier
 from ..heap.ownership import is_immutable, is_left_alone, is_library
 from ..ir.graph import Value
@@ -19,7 +19,7 @@ from ..runtime.frames import caller_at, warn
 from ..runtime.host_calls import LEAF, Call, Hole, Report, StateCall, as_it_is, flat, nothing
 from ..runtime.observed import Untouched
 from ..runtime.opaque import UnderConfig
-from ..runtime.raising import make_error
+from ..runtime.raising import Raised, raise_again
 from ..runtime.staticness import NOT_STATIC
 from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
@@ -86,19 +86,20 @@ class HostCalls:
         """The operands of a call, and with holes for them: what is called, and the arguments."""
         operands: List[Value] = []
         writes, getting = self.capture.array_writes, self.capture.operands
-        getting.takes_errors, getting.receiver = trusted, name
+        outer = getting.takes_errors, getting.receiver, writes.harmless
+        getting.takes_errors, getting.receiver = trusted or function is raise_again, name
         writes.harmless = trusted and type(function) is not BoundHostMethod and \
             getattr(function, "__module__", "") not in ("logging", "chainer.reporter")
         try:
             template = (getting.hand_over(tuple(args), operands), getting.hand_over(dict(kwargs), operands))
         finally:
-            writes.harmless = getting.takes_errors = False
+            getting.takes_errors, getting.receiver, writes.harmless = outer
         target = getting.hand_over(function, operands)
         return tuple(operands), target, template
 
-    def made_error(self, parts: Tuple) -> Value:
+    def made_error(self, error: BaseException, parts: Tuple) -> Value:
         """An exception of these parts as a value of the graph."""
-        self.call(make_error, parts, {}, (Dynamic(),), name="error")
+        self.call(Raised(passed_lines(error)), parts, {}, (Dynamic(),), name="error")
         return self.capture.builder.nodes[-1].outputs[0]
 
     def _under_config(self, within: Any) -> Any:

@@ -40,7 +40,7 @@ class Operands:
         self.handed: Dict[int, Any] = {}
         self.storing = self.takes_errors = False
         self.receiver = ""
-        self._errors: Dict[int, Tuple[Exception, Any, Value]] = {}
+        self._errors: Dict[Tuple[int, int], Tuple[BaseException, Any, Tuple, Value]] = {}
         self._once = False                              # whether an object may be handed over once only
 
     def holds_symbolic(self, item: Any) -> bool:
@@ -148,7 +148,7 @@ class Operands:
                 return MethodOf(owner, item.__func__.__name__)
         if isinstance(item, (types.FunctionType, types.MethodType)):
             return self.capture.functions.real(item)
-        if isinstance(item, Exception) and self.takes_errors and can_be_made(item):
+        if isinstance(item, BaseException) and self.takes_errors and can_be_made(item, self.capture.handling):
             return self._hole(self._error(item), operands)
         if isinstance(item, ShadowBase) or not self.capture.materialiser.is_constant(item):
             # what the first call makes and keeps, as a default dict does, is there in the next
@@ -161,15 +161,13 @@ class Operands:
             self.capture.abort(f"{what} is stored before a call that is not compiled, or a `raise`", **kind)
         self.capture.abort(f"{what} is given to `{self.receiver}`, which is not compiled", **kind)
 
-    def _error(self, error: Exception) -> Value:
-        """An exception that was raised here, for the host calls of the block that caught it."""
-        known = self._errors.get(id(error))
-        if known is None:
-            value = self.capture.host.made_error(parts_of(error))
-            self._errors[id(error)] = known = error, self.capture.builder, value
-        elif known[1] is not self.capture.builder:
-            self.capture.abort(f"a {type(error).__name__} that is raised here is used under two decisions on array values")
-        return known[2]
+    def _error(self, error: BaseException) -> Value:
+        """An exception that was raised here, for the host calls of the block that caught it: one object while it stays as it is."""
+        here, parts = (id(error), id(self.capture.builder)), parts_of(error, self.capture.handling)
+        known = self._errors.get(here)
+        if known is None or not _are_same(known[2], parts):
+            self._errors[here] = known = error, self.capture.builder, parts, self.capture.host.made_error(error, parts)
+        return known[3]
 
     @contextlib.contextmanager
     def ending(self) -> Iterator[None]:
@@ -214,3 +212,12 @@ def contents_of(item: Any) -> Tuple[Any, ...]:
 def pairs_of(item: Any) -> Any:
     """Keys and values of a dict."""
     return item.pairs if type(item) is TextKeyed else item.items()
+
+
+def _are_same(first: Any, other: Any) -> bool:
+    """Whether two of `parts_of` are of an exception that nobody changed."""
+    if type(first) is dict and type(other) is dict:
+        return list(first) == list(other) and _are_same(tuple(first.values()), tuple(other.values()))
+    if type(first) is tuple and type(other) is tuple:
+        return len(first) == len(other) and all(map(_are_same, first, other))
+    return first is other

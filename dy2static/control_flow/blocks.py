@@ -11,7 +11,7 @@ from ..symbolic.rollback import Snapshot
 from ..symbolic.writes import kept_values
 from .joining import Branch
 from .path_splitting import Path, common, number_of
-from .raising import can_be_made, is_raised, parts_of
+from .raising import can_be_made, is_of_user_code, is_raised, parts_of
 
 if TYPE_CHECKING:
     from .staging import Staging
@@ -32,7 +32,9 @@ class Blocks:
         def ending(*inner: Any) -> Any:
             try:
                 return block(*inner)
-            except Exception as error:      # what user code raises in a block is raised by the runs that come there
+            except BaseException as error:  # what user code raises in a block is raised by the runs that come there
+                if not is_of_user_code(error):
+                    raise
                 return self.raise_at_run(error)
         with self.staging.region() as nodes:
             results, marks = self.run_block(ending, state, before, sides, frame)
@@ -87,7 +89,7 @@ class Blocks:
                  Branch(before, orelse.nodes[place:], orelse.results, orelse.writes, {}, names, orelse.values)]
         return self.staging.joins.join(predicate, sides, before, (), False)
 
-    def raise_at_run(self, error: Exception) -> None:
+    def raise_at_run(self, error: BaseException) -> None:
         """Let the host raise what this block raises; what was written before has happened by then."""
         if type(error) is RecursionError:
             self.capture.abort("a function calls itself as deep as array values decide", hint="write a loop, or bound the depth "
@@ -96,11 +98,11 @@ class Blocks:
             # what was refused is a stand-in, not what it stands for
             self.capture.abort("what a call gives that is not compiled, or an object of another library, enters a computation",
                                of_host=True)
-        if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error)):
+        if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error, self.capture.handling)):
             self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
         with self.capture.operands.ending():
             self.capture.effects.store_writes()
-            self.capture.host.call(raise_again, parts_of(error), {}, (), None, name="raise")
+            self.capture.host.call(raise_again, parts_of(error, self.capture.handling), {}, (), None, name="raise")
         made = self.capture.builder.nodes[-1]
         made.attrs["call"].within = None        # it stands where the exception was raised, not where that was noticed
         self.capture.builder.nodes[-1] = replace(made, loc=error_location(error))

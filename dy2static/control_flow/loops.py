@@ -22,6 +22,7 @@ from .for_rest import Replayed, Rest
 from .joining import Branch
 from .loop_carried import MaybeSlot, Slot, slot_of
 from .loop_trials import Trial, present
+from .raising import is_of_user_code
 
 if TYPE_CHECKING:
     from .staging import Staging
@@ -134,7 +135,9 @@ class Loops:
         """The state after the body; where it raises, the host does so if the loop runs, and the state does not matter."""
         try:
             return body(*state)
-        except Exception as error:      # user code raised it
+        except BaseException as error:  # user code raised it
+            if not is_of_user_code(error):
+                raise
             self.staging.blocks.raise_at_run(error)
             return state
 

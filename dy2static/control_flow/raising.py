@@ -1,42 +1,130 @@
 """Exceptions under a decision: the host makes them again when the program runs."""
 from __future__ import annotations
 
+import copyreg
 import dis
-from typing import Any, Tuple
+from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from chainer.utils.type_check import InvalidType
 
 from ..heap.aborts import CaptureAborted
+from ..heap.locations import OURS, is_user_file
+from ..ir.dims import SizeNeeded
+
+#: What built-in exceptions hold beside arguments and attributes; of others that hold more, subclasses are not made again.
+_STATE = {SystemExit: ("code",), StopIteration: ("value",), ImportError: ("msg", "name", "path", "name_from"),
+          NameError: ("name",), AttributeError: ("name", "obj"),
+          OSError: ("errno", "strerror", "filename", "filename2")}
 
 
-def is_raised(error: Exception) -> bool:
+class Left(Exception):
+    """Code of the user's raised an exception that is no `Exception`, as `SystemExit`."""
+
+
+def is_raised(error: BaseException) -> bool:
     """Whether a ``raise`` statement made the exception; others may come from what is symbolic."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
+    step = _innermost(error)
     return step is not None and step.tb_frame.f_code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"] and \
         not (error.args and type(error.args[0]) is str and error.args[0].startswith("exceptions must derive"))
 
 
-def can_be_made(error: BaseException) -> bool:
-    """Whether `make_error` can make the exception again.
+def is_of_user_code(error: BaseException) -> bool:
+    """Whether code of the user's raised the exception: one that stops the capture is ours, Ctrl-C comes from outside."""
+    if isinstance(error, Exception):
+        return True
+    if isinstance(error, (CaptureAborted, SizeNeeded)) or not is_raised(error):
+        return False
+    return is_user_file(_innermost(error).tb_frame.f_code.co_filename)
 
-    It must have no cause, no exception of the user's may have been handled when it was raised, and a class of the user's must
-    consist of arguments and attributes.
+
+def can_be_made(error: BaseException, handling: Optional[BaseException]) -> bool:
+    """Whether `make_error` can make the exception again, with its cause and with those that were handled when it was raised.
+
+    It must consist of arguments and attributes.  handling: what is handled where the function is called.
     """
+    seen: Dict[int, BaseException] = {}
+    waiting = [error]
+    while waiting:
+        made = waiting.pop()
+        if not _is_told_by_parts(made) or seen.setdefault(id(made), made) is not made:
+            return False
+        waiting += [part for part in _behind(made, handling) if part is not None and id(part) not in seen]
+    return not _leads_to_itself(error, handling)
+
+
+def _leads_to_itself(error: BaseException, handling: Optional[BaseException], inside: Tuple[int, ...] = ()) -> bool:
+    if id(error) in inside:
+        return True
+    return any(part is not None and _leads_to_itself(part, handling, (*inside, id(error))) for part in _behind(error, handling))
+
+
+def _behind(error: BaseException, handling: Optional[BaseException]) -> Tuple[Optional[BaseException], ...]:
+    """The cause of an exception, and the one that was handled when it was raised."""
+    return error.__cause__, context_of(error, handling)
+
+
+def context_of(error: BaseException, handling: Optional[BaseException]) -> Optional[BaseException]:
+    """The exception that code of the user's handled when this one was raised; None outside of all such code."""
+    around = error.__context__
+    while around is not None and around is not handling:
+        caught_by = around.__traceback__
+        ours = caught_by is not None and caught_by.tb_frame.f_code.co_filename.startswith(OURS)
+        if not (ours or isinstance(around, CaptureAborted)):
+            return around
+        around = around.__context__
+    return None
+
+
+def _is_told_by_parts(error: BaseException) -> bool:
+    """Whether the arguments and attributes of an exception are all that it holds."""
     if type(error) is InvalidType:
         return all(type(part) is str for part in (error.expect, error.actual, *error.args))
-    own = [cls for cls in type(error).__mro__ if cls.__module__ != "builtins"]
-    base = next(cls for cls in type(error).__mro__ if cls.__module__ == "builtins")
-    simple = base.__basicsize__ == BaseException.__basicsize__ or not own and not error.__dict__
-    plain = not any(cls.__dict__.get("__new__") or cls.__dict__.get("__slots__") for cls in own)
-    around = None if error.__suppress_context__ else error.__context__
-    return simple and plain and error.__cause__ is None and (around is None or isinstance(around, CaptureAborted))
+    if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
+        return False                                    # it names a stand-in
+    base = built_in_base(type(error))
+    plain = base.__basicsize__ == BaseException.__basicsize__ or issubclass(base, tuple(_STATE))
+    return plain or type(error) is base and not error.__dict__
 
 
-def parts_of(error: BaseException) -> Tuple[Any, ...]:
-    """What `make_error` takes to make the exception again."""
-    if type(error) is InvalidType:
-        return InvalidType, (error.expect, error.actual, *error.args), None, error.__suppress_context__
-    attributes = None if type(error).__module__ == "builtins" else dict(error.__dict__)
-    return type(error), error.args, attributes, error.__suppress_context__
+def built_in_base(cls: type) -> type:
+    """The class of Python's own that a class of exceptions is derived from."""
+    return next(base for base in cls.__mro__ if base.__module__ == "builtins")
+
+
+def parts_of(error: BaseException, handling: Optional[BaseException]) -> Tuple[Any, ...]:
+    """What `make_error` takes to make the exception again; the exceptions behind it come last."""
+    cls, behind = type(error), _behind(error, handling)
+    suppressed, attributes, state = error.__suppress_context__, None, None
+    if cls is InvalidType:
+        args = error.expect, error.actual, *error.args
+    else:
+        args, base = error.args, built_in_base(cls)
+        if cls is not base or error.__dict__:
+            names = next((names for known, names in _STATE.items() if issubclass(base, known)), ())
+            attributes = dict(error.__dict__)
+            state = dict(_held(error, (*names, *copyreg._slotnames(cls))))      # type: ignore[attr-defined]
+    if behind == (None, None) and not state:
+        return cls, args, attributes, suppressed
+    return cls, args, attributes, suppressed, state, *behind
+
+
+def _held(error: BaseException, names: Iterable[str]) -> Iterator[Tuple[str, Any]]:
+    """What an exception holds under these names, which are not its attributes."""
+    for name in names:
+        try:
+            found = object.__getattribute__(error, name)
+        except AttributeError:                          # a slot that nothing was put into
+            continue
+        if found is not None or name not in _OF_PYTHON:
+            yield name, found
+
+
+#: None in them is what stands there before anything does.
+_OF_PYTHON = frozenset(name for names in _STATE.values() for name in names)
+
+
+def _innermost(error: BaseException) -> Any:
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step

@@ -53,6 +53,16 @@ def error_location(error: BaseException) -> Optional[Location]:
     return _place([*reversed(steps), *around])
 
 
+def passed_lines(error: BaseException) -> Tuple[Location, ...]:
+    """The user's lines that an exception passed through until it was caught, outermost first."""
+    steps = list(_walk(error.__traceback__))
+    if not steps:
+        return ()
+    passed = len(_lines(reversed(steps)))
+    found = _lines([*reversed(steps), *_outwards(steps[0][0].f_back)])[:passed]        # those around tell whose block it is
+    return tuple([Location(file, line, 0, name) for file, line, name, _ in reversed(found)])
+
+
 def definition(function: types.FunctionType) -> Optional[Location]:
     """Where a function begins: its ``def`` line, below its decorators; None where its text cannot be read."""
     code = function.__code__

@@ -10,6 +10,7 @@ import types
 from typing import Any, Iterator
 
 from ..library_facts.python import IMPURE
+from .dataclass import is_generated
 from .ownership import is_library, is_library_class
 
 #: Where effects, or answers that change, may come from.
@@ -24,7 +25,7 @@ def impurity_of(cls: type) -> str:
             continue
         for name, found in base.__dict__.items():
             for function in _run_by_python(name, found):
-                if not _only_computes(function):
+                if not (is_generated(base, function) or _only_computes(function)):
                     return f"{base.__name__}.{name}"
     return ""
 

@@ -27,7 +27,7 @@ _HINTS = (
     ("inside the compiled function", "do it outside of the compiled function"),
     ("leaves the compiled function", "return and store Variables, arrays, numbers, and lists, dicts and plain objects of them"),
     ("when an exception is raised", "raise before it is stored, or store a copy"),
-    ("raised under a decision", "raise a new exception of a built-in class, without `from`"),
+    ("raised under a decision", "raise it by a `raise` statement, of a class that holds only arguments and attributes"),
     ("made-up", "keep it out of the compiled function if it works on yours"),
     ("in place", "compute a new array instead"),
     ("is changed later", "change it before it is given away or stored, or give away a copy"),

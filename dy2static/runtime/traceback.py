@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import types
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional, Sequence
 
 from ..errors import Dy2StaticError, Location
 from .frames import is_standing, standing_at
@@ -27,10 +27,19 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
             place = origins[step.tb_lineno]
             entries += [_entry(line) for line in (*place.callers, place)]
         step = step.tb_next
+    return error.with_traceback(_chained(entries))
+
+
+def traceback_at(places: Sequence[Location]) -> Optional[types.TracebackType]:
+    """The traceback of what was raised at the last of the user's places and passed through the others; None without places."""
+    return _chained([_entry(place) for place in places])
+
+
+def _chained(entries: Sequence[Any]) -> Optional[types.TracebackType]:
     rebuilt: Optional[types.TracebackType] = None
     for frame, last, line in reversed(entries):
         rebuilt = types.TracebackType(rebuilt, frame, last, line)
-    return error.with_traceback(rebuilt)
+    return rebuilt
 
 
 def _stands_below(step: Any) -> bool:

@@ -16,7 +16,7 @@ _TEXT = (Dynamic(),)
 
 def is_unknown_error(value: Any) -> bool:
     """Whether a value is an exception whose text is known at run time only."""
-    return isinstance(value, Exception) and any(is_symbolic(part) for part in value.args)
+    return isinstance(value, BaseException) and any(is_symbolic(part) for part in value.args)
 
 
 def _is_unknown(capture: CaptureContext, value: Any) -> bool:
