@@ -10,6 +10,7 @@ import linecache
 import random
 import re
 
+import breaks
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -234,9 +235,12 @@ class Net(chainer.Chain):
 
 
 class Network:
-    """The text of a chain with a compiled ``forward``, and what is done with it; equal seeds give the same."""
+    """The text of a chain with a compiled ``forward``, and what is done with it; equal seeds give the same.
 
-    def __init__(self, seed):
+    broken: how often there are breaks (see `breaks`).
+    """
+
+    def __init__(self, seed, broken=0):
         self.random = random.Random(seed)
         self.dtype = self.pick("d", "d", "d", "f")
         self.lines, self.parameters, self.links, self.serial = [], set(), [], 0
@@ -250,6 +254,8 @@ class Network:
         init += [f"self.l{n} = {text}" for n, (text, _, _) in enumerate(self.links)]
         head = _HEAD.format(init="\n".join("            " + line for line in init or ["pass"]))
         self.text = head + "\n".join(self.lines) + "\n"
+        if broken:
+            self.text = breaks.insert(self.text, seed, broken)
         self.steps = [self.step() for _ in range(self.random.randint(3, 8))]
         self.optimizer = self.pick("SGD", "Adam", "MomentumSGD")
 
@@ -258,10 +264,10 @@ class Network:
         return tuple(int(c) for c in parameter[1:]) if parameter != "p" else ()
 
     def make(self, compile):
-        file = f"<random network {next(_serial)}>"
+        file = f"/random/network_{next(_serial)}.py"
         linecache.cache[file] = (len(self.text), None, self.text.splitlines(True), file)
         names = {"F": F, "L": L, "np": np, "chainer": chainer, "DTYPE": self.dtype, "compile": compile,
-                 "__name__": "random_network"}
+                 "__name__": "random_network", **breaks.NAMES}
         with chainer.using_config("dtype", np.dtype(self.dtype)):
             exec(builtins.compile(self.text, file, "exec"), names)
             return names["Net"]()

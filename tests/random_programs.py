@@ -2,13 +2,27 @@
 
 import random
 
+import breaks
+
+
+def is_program(text):
+    """Whether Python takes it: there may be a nonlocal of what is a parameter, or bound nowhere."""
+    try:
+        compile(text, "program", "exec")
+    except SyntaxError:
+        return False
+    return True
+
 
 class Program:
-    """The text of a function ``f(a, b, log)``; equal seeds give equal texts."""
+    """The text of a function ``f(a, b, log)``; equal seeds give equal texts.
+
+    broken: how often there are breaks (see `breaks`).
+    """
 
     NAMES = ("a", "b", "c", "d", "e")
 
-    def __init__(self, seed):
+    def __init__(self, seed, broken=0):
         self.random = random.Random(seed)
         self.lines = ["def f(a, b, log):"]
         self.in_loop = 0
@@ -20,6 +34,8 @@ class Program:
         self.block(1)
         self.lines.append("    return a, b, " + self.name())
         self.text = "\n".join(self.lines) + "\n"
+        if broken and is_program(self.text):
+            self.text = breaks.insert(self.text, seed, broken)
 
     def name(self):
         return self.random.choice(self.NAMES)

@@ -2,20 +2,23 @@
 import itertools
 import sys
 
+import breaks
 from staged_programs import Program
 
 
 class RichProgram(Program):
     """A staged program, each third of whose expressions and statements is of a rarer kind."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, lists=False, broken=0):
         for attempt in itertools.count():
             self.serial = 0
-            super().__init__(f"{seed} {attempt}")
+            super().__init__(f"{seed} {attempt}", lists)
             try:
                 compile(self.text, "program", "exec")
             except SyntaxError:                 # a `:=` where Python allows none
                 continue
+            if broken:
+                self.text = breaks.insert(self.text, seed, broken)
             return
 
     def new(self, stem):

@@ -22,6 +22,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from dy2static import config  # before Chainer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
+import breaks  # noqa: E402
 import session_pieces  # noqa: E402
 import session_worlds  # noqa: E402
 
@@ -100,10 +101,10 @@ SPECIALS = [[part.strip() for part in line.split(" | ", 4)] for line in session_
 class Session:
     """The texts of two modules, and steps; equal seeds give equal sessions.
 
-    only: the pieces to choose from, by name or tag.
+    only: the pieces to choose from, by name or tag.  broken: how often there are breaks (see `breaks`).
     """
 
-    def __init__(self, seed: int, only: Sequence[str] = ()):
+    def __init__(self, seed: int, only: Sequence[str] = (), broken: float = 0):
         self.seed, self.random = seed, random.Random(seed)
         known = [p for p in PIECES.values() if not only or p.name in only or set(only) & set(p.tags)]
         count = min(self.random.choice((1, 1, 1, 2, 2, 2, 3)), len(known))
@@ -133,6 +134,9 @@ class Session:
         indent = "" if len(tail[0]) - len(tail[0].lstrip()) == 4 else "    "
         self.main = "\n".join([HEADER, "import session_lib", *self.definitions["main"], "", *head, *[indent + b for b in self.body], *tail, ""])
         self.lib = "\n".join([HEADER, "import session_main", *self.definitions["lib"], ""])
+        if broken:
+            names = f"from breaks import {', '.join(breaks.NAMES)}\n"
+            self.main, self.lib = (names + breaks.insert(text, f"{seed} {len(text)}", broken) for text in (self.main, self.lib))
 
     def step_names(self, number: int) -> str:
         """The pieces of the changes before a step, for telling one kind of difference from another."""
@@ -341,9 +345,10 @@ class Report(NamedTuple):
     text: str = ""
 
 
-def look_at(seed: int, backend: str, only: Sequence[str], known: Dict[str, int], most: int, counts: Dict[str, int]) -> Report:
+def look_at(seed: int, backend: str, only: Sequence[str], known: Dict[str, int], most: int, counts: Dict[str, int],
+            broken: float = 0) -> Report:
     """Run one session; what differs is shown with as few steps and lines as possible, ``most`` times per kind."""
-    session = Session(seed, only)
+    session = Session(seed, only, broken)
     found = session_worlds.run(session, backend, counts=counts)
     if found is None:
         return Report(seed, session.names)
@@ -359,7 +364,7 @@ def look_at(seed: int, backend: str, only: Sequence[str], known: Dict[str, int],
     return Report(seed, session.names, found.kind, key, f"{found}\n{script(shown, steps, backend)}")
 
 
-def run_all(seeds: Sequence[int], backend: str, only: Sequence[str], most: int, chunk: int = 100) -> List[Report]:
+def run_all(seeds: Sequence[int], backend: str, only: Sequence[str], most: int, chunk: int = 100, broken: float = 0) -> List[Report]:
     """The reports of many sessions; children run them, so that one that dies takes nothing along."""
     reports: List[Report] = []
     known: Dict[str, int] = {}
@@ -368,7 +373,7 @@ def run_all(seeds: Sequence[int], backend: str, only: Sequence[str], most: int, 
     while left:
         part, left = left[:chunk], left[chunk:]
         counts: Dict[str, int] = {}
-        for report, learned, counts in _in_child(part, backend, only, most, known):
+        for report, learned, counts in _in_child(part, backend, only, most, known, broken):
             reports.append(report)
             known = learned
             part = part[1:]
@@ -393,7 +398,7 @@ def run_all(seeds: Sequence[int], backend: str, only: Sequence[str], most: int, 
     return reports
 
 
-def _in_child(part: Sequence[int], backend: str, only: Sequence[str], most: int, known: Dict[str, int]):
+def _in_child(part: Sequence[int], backend: str, only: Sequence[str], most: int, known: Dict[str, int], broken: float):
     """Give the reports of as many of some sessions as a child process survives, with what is known and counted then."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -404,7 +409,7 @@ def _in_child(part: Sequence[int], backend: str, only: Sequence[str], most: int,
         with os.fdopen(writing, "wb") as pipe:
             for seed in part:
                 faulthandler.dump_traceback_later(300, exit=True)
-                report = look_at(seed, backend, only, known, most, counts)
+                report = look_at(seed, backend, only, known, most, counts, broken)
                 pickle.dump((report, known, counts), pipe)
                 pipe.flush()
         os._exit(0)
@@ -425,10 +430,11 @@ def main() -> int:
     parser.add_argument("--backend", default="numpy", choices=("numpy", "c", "auto", "eager"))
     parser.add_argument("--only", default="", help="pieces, by name or tag, with commas")
     parser.add_argument("--most", type=int, default=2, help="how often a difference of one kind is shown")
+    parser.add_argument("--broken", type=float, default=0, help="how often there are breaks")
     given = parser.parse_args()
     config.VERIFY.value = 1
     config.CACHE_DIR.value = config.CACHE_DIR.value or os.path.join(tempfile.gettempdir(), "session_libraries")
-    reports = run_all(given.seeds, given.backend, [name for name in given.only.split(",") if name], given.most)
+    reports = run_all(given.seeds, given.backend, [name for name in given.only.split(",") if name], given.most, broken=given.broken)
     return int(any(report.kind for report in reports))
 
 

@@ -4,6 +4,7 @@ import itertools
 import linecache
 import random
 
+import breaks
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -55,12 +56,12 @@ class Program:
     """The text of a function ``f(x, y, s)`` and of what it uses; equal seeds give equal texts.
 
     Kinds of names: V Variables, A arrays, I ints, R floats, B bools.  With ``lists``, the programs also grow a list of
-    Variables and write into an array of their own.
+    Variables and write into an array of their own.  broken: how often there are breaks (see `breaks`).
     """
 
     NAMES = {"V": ("x", "y", "u", "v", "w"), "A": ("p", "q"), "I": ("i", "j"), "R": ("r", "s"), "B": ("b", "c")}
 
-    def __init__(self, seed, lists=False):
+    def __init__(self, seed, lists=False, broken=0):
         self.random = random.Random(seed)
         chance = self.random.random
         self.lines, self.bound, self.loops, self.counter = [], {"x", "y", "s"}, 0, 0
@@ -82,13 +83,15 @@ class Program:
             self.statement(1, 0)
         self.add(1, self.result())
         self.text = _HEAD + "\n\ndef f(x, y, s):\n" + "\n".join(self.lines) + "\n"
+        if broken:
+            self.text = breaks.insert(self.text, seed, broken)
 
     def make(self, compile):
         """The function and the object it writes to, anew."""
-        file = f"<staged program {next(_serial)}>"
+        file = f"/random/staged_{next(_serial)}.py"
         linecache.cache[file] = (len(self.text), None, self.text.splitlines(True), file)
         start = chainer.Parameter(np.array([0.3, -0.4, 0.6], "d"))
-        names = {"F": F, "np": np, "chainer": chainer, "start": start, "__name__": "staged_program"}
+        names = {"F": F, "np": np, "chainer": chainer, "start": start, "__name__": "staged_program", **breaks.NAMES}
         exec(builtins.compile(self.text, file, "exec"), names)
         return compile(names["f"]), [names["box"], start]
 
@@ -204,7 +207,9 @@ class Program:
             texts += [f"out.append({self.V()})"] * 8 + ["out = out[-2:]", f"out = [{self.V(1)}]", f"out += [{self.V(1)}]"]
             texts += [f"own[{self.pick('0', ':2', '...', 'own > 0.2')}] {self.pick('=', '+=')} {self.R(1)}",
                       f"own[:] = {self.A(1)}", f"own *= {self.R(1)}", "own = own.copy()"]
-        self.add(depth, self.pick(*texts))
+        text = self.pick(*texts)
+        ends = "if len(box.items) < 9: " * (text.startswith("box.items.append") and self.loops > 0)
+        self.add(depth, ends + text)
 
     def augment(self, depth):
         kind = self.pick("V", "I", "R")

@@ -17,9 +17,9 @@ def f(x, n=1):
 CALL = session_programs.Step("call", "V((2, 3), 'f', 0), 1")
 
 
-def difference(seed, backend):
+def difference(seed, backend, broken=0):
     """Where a session differs, and how to see it; an empty text if nowhere."""
-    session = session_programs.Session(seed)
+    session = session_programs.Session(seed, broken=broken)
     found = session_worlds.run(session, backend)
     return "" if found is None else f"{found}\n{session_programs.script(session, session.steps[:found.number + 1], backend)}"
 
@@ -27,6 +27,11 @@ def difference(seed, backend):
 @pytest.mark.parametrize("seed", range(24))
 def test_sessions(seed):
     assert not difference(seed, "numpy")
+
+
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_sessions_with_breaks(seed):
+    assert not difference(seed, "numpy", broken=0.1)
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
