@@ -12,7 +12,9 @@ from dy2static import config
 ROOT = pathlib.Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import coverage  # noqa: E402
 import environments  # noqa: E402
+import parts  # noqa: E402
 import report  # noqa: E402
 import workloads  # noqa: E402
 import zoo  # noqa: E402
@@ -102,3 +104,24 @@ def test_models(capsys):
     rows = zoo.main(["tree on", "--seconds", "0", "--backend", "numpy", "--profile"])
     assert [row[0] for row in rows] == ["tree on data-dependent recursion"] and all(number > 0 for number in rows[0][1:])
     assert "share" in capsys.readouterr().out and zoo.BEGIN in PAGE.read_text() and zoo.END in PAGE.read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", parts.PLACES)
+def test_networks_with_a_line_that_stays_python(place):
+    """They compute what they do eagerly, and the line without which they are compiled whole is refused."""
+    network = "linear, 8 of 32"
+    eager = parts.training(*parts.model_of(place, network, True))()
+    for looks in (False, True):
+        model, x = parts.model_of(place, network, looks, "numpy")
+        for actual, expected in zip(parts.training(model, x)(), eager):
+            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+        stats = type(model).forward.stats()
+        assert looks == bool(stats["fallbacks"] or stats.get("cuts"))
+
+
+def test_shares_of_programs(capsys):
+    """What is compiled whole and what is not, in one family of few programs."""
+    share, = coverage.main(["--families", "staged", "--seeds", "2", "--list"]).values()
+    assert (share.programs, share.broken) == (2, []) and 0 <= share.uncut <= share.whole <= 2
+    assert "staged" in capsys.readouterr().out
