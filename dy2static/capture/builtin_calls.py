@@ -9,6 +9,7 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
+import chainer
 import numpy as np
 
 from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
@@ -20,11 +21,11 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts.python import CLOCK_MODULES, CLOCKS, NUMBER_MODULES, PURE_MODULES, builtin
 from ..library_facts.table import members
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
-from ..symbolic.known_texts import SymbolicText, TextKeyed, is_expression
+from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
 from ..symbolic.list_functions import length
 from ..symbolic.lists import StagedList
 from ..symbolic.texts import is_unknown_error
-from ..symbolic.values import SymbolicArray, SymbolicScalar, is_symbolic
+from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 from .classes import TEXT
 from .handlers import warned
 from .policy import Rule, decided, itself
@@ -40,7 +41,7 @@ _PLAIN_OWNERS = (str, bytes, int, float, complex, bool, tuple, list, dict, set, 
 _PLAIN_MODULES = ("builtins", "itertools", "collections", "functools")
 
 #: Stand-ins of ours: their methods do the right thing already.
-OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, TextKeyed, SymbolicArray, SymbolicScalar, *COLLECTIONS.values())
+OWN = (ShadowDict, ShadowList, ShadowSet, StagedList, TextKeyed, SymbolicArray, SymbolicScalar, *PARTS, *COLLECTIONS.values())
 
 #: Functions of the whole state of NumPy's generator, which are no methods of it.
 _STATES = tuple(found for _, found in members(np.random, "state", numpy_facts.RANDOM))
@@ -85,9 +86,30 @@ class BuiltinCalls:
         if function is isinstance and len(args) == 2 and isinstance(args[0], ShadowBase):
             for cls in args[1] if type(args[1]) is tuple else args[1:]:
                 self.capture.heap.objects.is_subclass(kind, cls)
+        if kind is SymbolicArray and len(args) > 1 and function is not isinstance:
+            return self._attribute(function, *args)
+        if function is hasattr and isinstance(args[0], SymbolicVariable) and hasattr(_class_of(args[0]), fixed(args[1])):
+            return True                                 # also what they have outside of compiled functions only
+        if isinstance(args[0] if args else None, types.ModuleType) and len(args) > 1:
+            return self._of_module(function, *args)
         if kind is ShadowDeque and function is isinstance:
             return self.calls.native(function)(collections.deque(), *args[1:])     # the shadow is a list
         return self.calls.native(function)(*args, **kwargs)
+
+    def _attribute(self, function: Callable, array: SymbolicArray, name: Any, *default: Any) -> Any:
+        """``hasattr`` or ``getattr`` of an array."""
+        if function is hasattr:
+            return hasattr(np.zeros((1,) * array.ndim, array.dtype)[() if array.is_scalar else ...], fixed(name))
+        if fixed(name) in numpy_facts.HIDDEN:
+            self.capture.abort(f"`.{fixed(name)}` of an array is used inside the compiled function")
+        return self.calls.native(function)(array, name, *default)
+
+    def _of_module(self, function: Callable, module: types.ModuleType, name: Any, *default: Any) -> Any:
+        """``hasattr`` or ``getattr`` of a module: relied on, where the name stands for nothing, or for what is not called."""
+        found = self.calls.native(function)(module, name, *default)
+        if type(module) is types.ModuleType and not callable(vars(module).get(fixed(name))):
+            self.capture.heap.definitions.add_name(module, fixed(name))
+        return found
 
     def hash(self, item: Any) -> int:
         """``hash(item)``, which may be that of the very object."""
@@ -215,6 +237,10 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: True,
          lambda calls, function: calls.host(function)),
 )
+
+
+def _class_of(variable: SymbolicVariable) -> type:
+    return chainer.Parameter if isinstance(variable, chainer.Parameter) else chainer.Variable
 
 
 def _as_tuple(item: Any) -> Any:

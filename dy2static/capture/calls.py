@@ -31,7 +31,7 @@ from ..runtime.host_calls import LEAF, flatten
 from ..runtime.staticness import StaticCallable
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
-from ..symbolic.values import ArrayMethod, SymbolicArray, SymbolicVariable
+from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
 from .devices import adopted, converter, is_converter
@@ -192,8 +192,8 @@ class Calls:
             if function in CALLING:
                 args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
             args, kwargs = _without_texts(function, args, kwargs)
-            args = tuple([self._argument(x) for x in args])
-            kwargs = {name: self._argument(x) for name, x in kwargs.items()}
+            args = tuple([self._argument(x, is_numpy) for x in args])
+            kwargs = {name: self._argument(x, is_numpy) for name, x in kwargs.items()}
             if any(type(x) is SymbolicObject for x in args) or any(type(x) is SymbolicObject for x in kwargs.values()):
                 return self.capture.host.call(function, args, kwargs)
             if is_numpy:
@@ -204,7 +204,7 @@ class Calls:
     def _called_by_c(self, value: Any) -> Any:
         return self.callee(value) if type(value) is functools.partial else value
 
-    def _argument(self, value: Any) -> Any:
+    def _argument(self, value: Any, is_numpy: bool) -> Any:
         if type(value) in (ShadowList, ShadowDict, *COLLECTION_KINDS):
             if isinstance(value, ShadowList) or not value.whole:
                 value.load_all()
@@ -213,7 +213,7 @@ class Calls:
             function = value.__func__ if type(value) is types.MethodType else value
             if isinstance(function, types.FunctionType) and is_converted(function):
                 return self.callee(value)
-        return value
+        return value.as_array() if is_numpy and type(value) in PARTS else value
 
     def _numpy(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "")

@@ -17,11 +17,12 @@ from ..heap.ownership import is_converted, is_library_class, is_made_inside
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
 from ..heap.supers import GuardedSuper
 from ..library_facts.python import PURE_MODULES, builtin
+from ..symbolic.buffers import Buffer
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import TextKeyed
 from ..symbolic.lists import StagedList
 from ..symbolic.sequences import ITERATORS, Range, Rows
-from ..symbolic.values import SymbolicVariable, is_symbolic
+from ..symbolic.values import SymbolicArray, SymbolicVariable, is_symbolic
 from .number_calls import CONVERSIONS
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Classes:
             return cls                                  # only holds its arguments, whatever they are
         if cls in CONVERSIONS:
             return functools.partial(self.calls.numbers.converted, cls)
+        if cls is bytes:
+            return self._bytes
         if cls is range:
             return self.calls.numbers.range
         if cls in ITERATORS:
@@ -111,6 +114,13 @@ class Classes:
     def _has_source(function: types.FunctionType) -> bool:
         """Whether somebody wrote a function; methods of named tuples and dataclasses are generated."""
         return is_converted(function) and not function.__code__.co_filename.startswith("<string>")
+
+    def _bytes(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) in (Buffer, SymbolicArray):
+            if type(args[0]) is SymbolicArray and args[0].dtype.kind != "f" and not args[0].shape:
+                self.capture.abort("bytes() of an array without dimensions")        # as many zeros as it says
+            return args[0].tobytes()
+        return self.calls.native(bytes)(*args, **kwargs)
 
     def _type(self, value: Any, *rest: Any) -> Any:
         if rest:

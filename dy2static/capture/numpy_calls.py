@@ -10,8 +10,11 @@ from ..heap.wording import in_users_words
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Dynamic
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.table import named
 from ..lowering import host
 from ..lowering.numpy.table import fixed, lower_numpy
+from ..runtime.array_parts import flat_item
 from ..runtime.array_writes import write_at, write_at_checked
 from ..runtime.functions import Attempt
 from ..runtime.host_calls import LEAF, Attribute, Call, Method, fill, flat
@@ -23,6 +26,9 @@ from .protected_calls import DECIDABLE, attempted, raise_first
 
 if TYPE_CHECKING:
     from .capture import Capture
+
+#: Methods of arrays that give what only the host can use.
+_OF_HOST = named("host", numpy_facts.METHODS)
 
 #: Python's conversions, and the ops that they are.
 _CONVERSIONS = {float: "py_float", bool: "py_bool", int: "py_int"}
@@ -47,6 +53,8 @@ class NumPyCalls:
     def _of_types(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """What follows from the types of the arrays alone; NotImplemented for other functions."""
         name, called = _callable(function)
+        if name in _OF_HOST and isinstance(function, tuple):
+            return self.capture.host.call(called, args, kwargs, (Dynamic(),))
         if name in abstract_eval.REFUSED:
             self.capture.abort(f"{_shown(function, name)} is called on an array of the graph")
         if name in ("shape", "ndim", "size") and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray:
@@ -173,5 +181,7 @@ def _shown(function: Any, name: str) -> str:
         return f"`.{name}{'()' if function[0] == 'method' else ''}` of an array"
     if function in (write_at, write_at_checked):
         return "writing into an array"
+    if function is flat_item:
+        return "an item of `.flat` of an array"
     module = getattr(function, "__module__", None) or ("numpy" if isinstance(function, np.ufunc) else "")
     return f"`np.{'linalg.' if module == 'numpy.linalg' else ''}{name}`" if module.startswith("numpy") else f"`{name}`"

@@ -22,7 +22,7 @@ from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
-from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
+from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -68,6 +68,9 @@ class Operands:
             return item.fix()
         if type(item) is SymbolicArray:
             return self._hole(item.now(), operands)
+        if type(item) in PARTS:
+            item.owner.shared = "kept"                  # a result may be a view of it
+            return self._hole(item.as_array().now(), operands)
         if type(item) is SymbolicScalar or type(item) is SymbolicObject:
             return self._hole(item.value, operands)
         if isinstance(item, SymbolicVariable):

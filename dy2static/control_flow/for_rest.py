@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 from ..capture_context import CaptureContext
 from ..runtime import dy
+from ..symbolic.elements import Elements
 
 if TYPE_CHECKING:
     from .staging import Staging
@@ -45,7 +46,7 @@ def _computes(iterator: Any) -> bool:
     """Whether items are computed when they are asked for."""
     if type(iterator) in (zip, enumerate):
         return any(_computes(part) for part in iterator.__reduce__()[1] if hasattr(part, "__next__"))
-    return type(iterator).__name__ not in _HOLDING
+    return iterator.reads if type(iterator) is Elements else type(iterator).__name__ not in _HOLDING
 
 
 #: So many iterations of a ``for`` over a range are written out; with more it becomes a loop of the graph.

@@ -5,7 +5,7 @@ only.  A method has the marks of the function of its name, too.  Ufuncs are told
 """
 from __future__ import annotations
 
-from .table import read
+from .table import named, read
 
 #: Functions of ``numpy``, and modules that are its attributes.
 FUNCTIONS = read("""
@@ -85,18 +85,21 @@ saved reads: all any argmax argmin argpartition argsort astype clip copy cumprod
 saved reads follows sure sizes: flatten item
 saved follows: conj conjugate
 changes: byteswap resize setfield setflags
-refused: dump dumps getfield newbyteorder/1 tobytes tofile tostring/1 view
+host: tobytes tostring/1
+refused: dump dumps getfield newbyteorder/1 tofile view
 """)
 
 #: Attributes of arrays that are no methods.
 ATTRIBUTES = read("""
-saved: itemsize mT/2 nbytes
-saved hidden: flat
+saved: flat itemsize mT/2 nbytes
 saved reads: dtype imag ndim real shape size
 saved reads follows sure: T
 hidden: __array_interface__ __array_struct__ base ctypes flags strides
-hidden reads: data
+reads: data
 """)
+
+#: Attributes through which memory is seen.
+HIDDEN = named("hidden", ATTRIBUTES)
 
 #: Methods of ufuncs.
 UFUNC_METHODS = read("""

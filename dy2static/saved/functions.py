@@ -19,7 +19,7 @@ from ..errors import LoadError
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
 from ..library_facts.table import members, named
-from ..runtime import array_writes, functions, host_calls, raising, stores
+from ..runtime import array_parts, array_writes, functions, host_calls, raising, stores
 from ..runtime.array_writes import Into
 from ..runtime.functions import OF_MATRICES, Attempt
 from ..runtime.host_calls import Attribute, Method
@@ -69,6 +69,8 @@ _OWN: Dict[str, Callable[..., Any]] = {
     "writes._write": array_writes.write_at, "writes._write_checked": array_writes.write_at_checked,
     "writes.write_by_numpy": array_writes.write_by_numpy, "writes._itself": array_writes.itself,
     "writes._one": host_calls.as_it_is,
+    **{f"array_parts.{function.__name__}": function for function in (
+        array_parts.flat_item, array_parts.set_flat_item, array_parts.set_flat, array_parts.of_flat, array_parts.of_buffer)},
     "effects._store_item": stores.store_item, "effects._delete_item": stores.delete_item, "effects._extend": stores.extend,
     "effects._assign": stores.assign, "effects._assign_deque": stores.assign_deque, "effects._assign_set": stores.assign_set,
     "effects._store_cell": stores.store_cell, "effects._delete_cell": stores.delete_cell,

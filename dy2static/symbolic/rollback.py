@@ -28,7 +28,7 @@ Place = Tuple[int, Any]
 _BUILTINS = builtins.__dict__
 
 _ITERATORS = ("generator", "list_iterator", "tuple_iterator", "zip", "enumerate", "map", "filter", "range_iterator",
-              "dict_keyiterator", "dict_itemiterator", "dict_valueiterator", "reversed", "list_reverseiterator")
+              "dict_keyiterator", "dict_itemiterator", "dict_valueiterator", "reversed", "list_reverseiterator", "Elements")
 
 
 class Kept(NamedTuple):

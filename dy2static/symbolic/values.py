@@ -18,19 +18,25 @@ from ..ir.types import PYTHON_TYPES, Scalar, Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..record.paths import Attribute
+from ..runtime.array_parts import set_flat
+from .buffers import Buffer
+from .elements import Elements, Flat, fill
 from .host_objects import SymbolicObject
 from .known_texts import SymbolicText
 from .operators import give_array_operators, give_number_operators
 from .sizes import Size, sizes
 
+#: What shows an array in other ways.
+PARTS = (Flat, Buffer)
+
 #: ndarray methods that write into the array; everything else goes through `NumPyCalls.call`.
-_WRITING, _UNREADABLE = named("changes", numpy_facts.METHODS), named("hidden", numpy_facts.ATTRIBUTES)
+_WRITING, _UNREADABLE = named("changes", numpy_facts.METHODS), numpy_facts.HIDDEN
 
 
 def is_symbolic(value: Any) -> bool:
     """Whether the value stands for something that is known at run time only."""
     return isinstance(value, (SymbolicArray, SymbolicScalar, SymbolicVariable, SymbolicObject)) or \
-        type(value) in (Size, SymbolicText)
+        type(value) in (Size, SymbolicText, *PARTS)
 
 
 class SymbolicArray:
@@ -100,6 +106,18 @@ class SymbolicArray:
     def __class__(self) -> type:
         return self.dtype.type if self.is_scalar else np.ndarray
 
+    @property
+    def flat(self) -> Flat:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, items: Any) -> None:
+        fill(self, set_flat, items)
+
+    @property
+    def data(self) -> Buffer:
+        return Buffer(self)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
@@ -108,6 +126,8 @@ class SymbolicArray:
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
+        if len(self.shape) == 1:
+            return Elements(self, operator.index(self.shape[0]), self.__getitem__)
         return iter([self[i] for i in range(self.shape[0])])
 
     def __getitem__(self, key: Any) -> Any:

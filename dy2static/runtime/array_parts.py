@@ -1,0 +1,31 @@
+"""What ``.flat`` and ``.data`` of an array do, as functions of the array."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def flat_item(array: np.ndarray, key: Any) -> Any:
+    """``array.flat[key]``."""
+    return array.flat[key]
+
+
+def set_flat_item(array: np.ndarray, key: Any, item: Any) -> None:
+    """``array.flat[key] = item``."""
+    array.flat[key] = item
+
+
+def set_flat(array: np.ndarray, items: Any) -> None:
+    """``array.flat = items``."""
+    array.flat = items
+
+
+def of_flat(array: np.ndarray) -> np.ndarray:
+    """``np.asarray(array.flat)``: a view, where the array lies in memory as it is gone over."""
+    return np.asarray(array.flat)
+
+
+def of_buffer(array: np.ndarray) -> np.ndarray:
+    """``np.asarray(array.data)``: another array of the same memory."""
+    return np.asarray(array.data)
