@@ -141,7 +141,7 @@ def test_readme_blocks(tmp_path):
     (tmp_path / "mlp.py").write_text("\n".join(blocks), encoding="utf-8")
     out = run("mlp.py", cwd=tmp_path)
     assert "_dy.call(F.relu)(_dy.call(self.l1)(x))" in out
-    assert re.search(r"h\.array\.flat\[0\] .*\| .*EAGER: `\.flat` of an array", out)
+    assert re.search(r"h\.array\.ctypes\.data .*\| .*EAGER: `\.ctypes` of an array", out)
     generated, = re.findall(r"^```\n(def forward\(arena.*?)^```$", README, re.M | re.S)
     assert without_spacing(generated) in without_spacing(out), "the generated function that the README shows"
 

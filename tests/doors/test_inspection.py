@@ -170,7 +170,7 @@ def test_explain_says_of_each_line_what_became_of_it(module):
 
 
 FALLS_BACK = {
-    "what cannot be captured": ("h = x.array.flat[0]", "`.flat` of an array is used inside the compiled function"),
+    "what cannot be captured": ("h = x.array.ctypes.shape[0]", "`.ctypes` of an array is used inside the compiled function"),
     "the user's own exception": ("h = dict()[3]", "compiling it raised KeyError: 3"),
 }
 

@@ -153,11 +153,11 @@ def test_parameters_are_those_of_the_layer():
 
 class Unfit(chainer.Chain):
     def forward(self, x):
-        return x.flat[0]
+        return x.ctypes.shape[0]
 
 
 @pytest.mark.parametrize("layer, message", [
-    (lambda x: x, "takes a Link, not function"), (Unfit(), "`.flat` of an array"), (chainer.Chain(), "neither forward nor __call__")])
+    (lambda x: x, "takes a Link, not function"), (Unfit(), "`.ctypes` of an array"), (chainer.Chain(), "neither forward nor __call__")])
 def test_wrong_layers(layer, message):
     with pytest.raises(dy2static.Dy2StaticError, match=message):
         TracedLayer.trace(layer, [x_(4, 3)])

@@ -198,7 +198,7 @@ def test_programs_of_many_nodes_cost_more():
 
 
 def test_signatures_that_cannot_be_captured():
-    static = to_static(lambda x: x.flat[0])
+    static = to_static(lambda x: x.ctypes.shape[0] and x[0])
     with pytest.warns(FallbackWarning, match="could not be captured for many"):
         for n in range(1, 61):
             assert static(np.full(n, 3, "f")) == 3
@@ -230,7 +230,7 @@ def test_strict_warns_too():
     with pytest.warns(FallbackWarning, match="again and again"):
         for _ in range(50):
             static(array(3), lambda y: y * 2)
-    refused = to_static(lambda x: x.flat[0], strict=True)
+    refused = to_static(lambda x: x.ctypes.shape[0], strict=True)
     for n in range(1, 30):
         with pytest.raises(CaptureError):
             refused(np.ones(n, "f"))
