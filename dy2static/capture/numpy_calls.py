@@ -95,6 +95,7 @@ class NumPyCalls:
             function = capture.number_checks.widen(function, operands, types, wide)
         sizes = NewSizes(capture, name, operands)
         try:
+            types = abstract_eval.with_known(types, operands, capture.known)
             structure, found, extents = infer_sized(abstract_eval.infer, function, template, types, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self._abort_typing(_shown(asked, name), error)

@@ -16,6 +16,7 @@ from ..symbolic.lists import Contents, StagedList, is_list, kind_of
 from ..symbolic.rollback import Place, Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice
+from .joining_sizes import differ_in_size, merge_sizes
 from .loop_carried_trees import compound_of, fill, is_finite, is_like, is_plain, rebuilt
 
 if TYPE_CHECKING:
@@ -116,15 +117,17 @@ class Joins:
         if isinstance(a, SymbolicVariable) and isinstance(b, SymbolicVariable):
             return self._merge_variables(a, b, branches, name)
         if type(a) is SymbolicArray and type(b) is SymbolicArray and a.type == b.type:
-            index = self._output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
+            index = self.output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
             return lambda outputs: SymbolicArray(self.capture, outputs[index])
+        if differ_in_size(a, b) and self.staging.path.was_here() and not self.staging.in_loop:
+            return merge_sizes(self, a, b, branches)
         kinds = [number_kind(x) for x in (a, b)]
         if all(is_truth(x) for x in (a, b)):
             return self._merge_truths(a, b, branches)
         if any(isinstance(x, np.generic) and type(x) is not SymbolicArray for x in (a, b)) and _numpy_type(a) is _numpy_type(b):
             return self._merge(*[self._numpy_number(x, branch) for x, branch in zip((a, b), branches)], branches, name)
         if kinds[0] is not None and kinds[0] == kinds[1]:
-            index = self._output(branches, *[self._number(x, branch, kinds[0]) for x, branch in zip((a, b), branches)])
+            index = self.output(branches, *[self._number(x, branch, kinds[0]) for x, branch in zip((a, b), branches)])
             return lambda outputs: SymbolicScalar(self.capture, kinds[0], value=outputs[index])
         if type(a) is tuple and type(b) is tuple and len(a) == len(b):
             parts = [self._merge(x, y, branches, name) for x, y in zip(a, b)]
@@ -216,7 +219,7 @@ class Joins:
             with self.staging.region() as nodes:
                 found.append(side.as_items(self.capture, like))
             branch.nodes += nodes
-        index = self._output(branches, found[0].value, found[1].value)
+        index = self.output(branches, found[0].value, found[1].value)
         return lambda outputs: Contents([found[0].joined(found[1], outputs[index])])
 
     def _merge_truths(self, a: Any, b: Any, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
@@ -228,7 +231,7 @@ class Joins:
                     item = self.capture.numpy.call(bool, (item,), {}) if self.capture.decides(item) else bool(item)
                 branch.nodes += nodes
             values.append(self._number(item, branch, "py_bool"))
-        index = self._output(branches, *values)
+        index = self.output(branches, *values)
         exact = all(number_kind(x) == "py_bool" and not self.staging.is_inexact(x) for x in (a, b))
 
         def merged(outputs: Sequence[Value]) -> SymbolicScalar:
@@ -284,13 +287,13 @@ class Joins:
         known = branches[0].merged.get((id(a), id(b)))
         if known is not None:                           # two names of one Variable in both branches
             return known
-        index = self._output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
+        index = self.output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
         sides = [self.staging.choices.of(v, self.staging.depth) for v in (a, b)]
         among = {**sides[0].among, **sides[1].among}
         number: Any = min(among)
         position = None
         if Choice(number, among).is_open:
-            position = self._output(branches, *[self._selector(side, branch) for side, branch in zip(sides, branches)])
+            position = self.output(branches, *[self._selector(side, branch) for side, branch in zip(sides, branches)])
         made: List[SymbolicVariable] = []
 
         def merged(outputs: Sequence[Value]) -> SymbolicVariable:
@@ -304,7 +307,8 @@ class Joins:
     def _selector(self, choice: Choice, branch: Branch) -> Value:
         return choice.number if isinstance(choice.number, Value) else self._number(choice.number, branch, "py_int")
 
-    def _output(self, branches: List[Branch], a: Value, b: Value) -> int:
+    def output(self, branches: List[Branch], a: Value, b: Value) -> int:
+        """The place of what is ``a`` or ``b`` among the outputs of the node."""
         pair = branches[0].outputs, branches[1].outputs
         for index, found in enumerate(zip(*pair)):
             if found[0] is a and found[1] is b:

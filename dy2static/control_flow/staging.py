@@ -16,6 +16,7 @@ from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
 from ..symbolic.sequences import PARTS, sequence_of
+from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choices
 from .blocks import Blocks
@@ -171,6 +172,8 @@ def _handler(path: str, asks_lists: bool = True) -> Callable[..., Any]:
     def handle(capture: CaptureContext, decision: Any, *arguments: Any) -> Any:
         if asks_lists and type(decision) is StagedList and decision.symbolic is not None:
             decision = truth_of(decision)
+        if type(decision) is Size:
+            decision = decision.truth
         if capture is None or not capture.decides(decision):
             return NotImplemented
         return find(staging_of(capture))(decision, *arguments)
@@ -221,4 +224,4 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 
 #: The types that `dy` asks these for.
 SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicText, SymbolicObject, SymbolicVariable, Maybe, StagedList,
-                            *PARTS))
+                            Size, *PARTS))

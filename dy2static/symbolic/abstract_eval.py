@@ -4,10 +4,13 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from typing import Any, Callable, List, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Any, Callable, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from ..ir.dims import Dim
+from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..runtime.host_calls import LEAF, fill, flatten
@@ -82,6 +85,38 @@ def stand_in(type_: Any, filling: int, place: int = 0) -> Any:
     if type_.kind == "numpy":
         return dtype.type(content)
     return PYTHON_TYPES[type_.kind](content if dtype.kind == "b" else max(content, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The type of an operand that is certain to hold this."""
+
+    type: Any
+    contents: Any
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the operand."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Tuple[Any, ...]:
+        """The sizes of its axes."""
+        return self.type.shape
+
+    def stand_in(self, filling: int, place: int) -> Any:
+        """What it holds."""
+        return np.array(self.contents) if isinstance(self.contents, np.ndarray) else self.contents
+
+
+def with_known(types: Sequence[Any], operands: Sequence[Value], known: Mapping[Value, Any]) -> Sequence[Any]:
+    """The types of operands, with what they hold where that is known: whole numbers, which may be sizes and places.
+
+    As they are where sizes are free: how the result follows these is learned from the types alone.
+    """
+    if not any(v in known for v in operands) or any(isinstance(n, Dim) for t in types for n in (t, *getattr(t, "shape", ()))):
+        return types
+    return [Known(v.type, known[v]) if v in known and v.dtype.kind in "iub" else t for v, t in zip(operands, types)]
 
 
 @functools.lru_cache(maxsize=64)

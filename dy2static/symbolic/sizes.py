@@ -66,8 +66,14 @@ class Size(Dim):
 
     __str__ = __repr__ = __format__ = _text
 
+    @property
+    def truth(self) -> Any:
+        """Whether it is not 0: a bool, or the number if only the run knows."""
+        is_zero = equal(self.plain, 0)
+        return self.number if is_zero is None else not is_zero
+
     def __bool__(self) -> bool:
-        return bool(self.number)
+        return bool(self.truth)
 
     def __float__(self) -> float:
         return float(self.__index__())
