@@ -71,6 +71,8 @@ class Recording:
         """The lowering sees the node as it was before it ran."""
         if "slices" in before.__dict__:             # as a capture leaves it
             before.slices = tuple(Held(constant(s)) if isinstance(s, np.ndarray) else s for s in before.slices)
+        held = {name: Held(self._value(x)) for name, x in before.__dict__.items() if isinstance(x, chainer.Variable)}
+        before.__dict__.update(held)
         lowering = lowering_of(node)
         result = None if lowering is None else lowering(before, *values)
         for name, value in before.__dict__.items():

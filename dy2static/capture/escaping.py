@@ -48,7 +48,8 @@ class Escaping:
         """The Variable itself as a value of the graph, for a host call that sees it."""
         record = self.record(variable)
         if not record.early:
-            call = StateCall(make_variable, (Hole(0), record.requires_grad), {}, as_it_is, "make_variable", single=True)
+            arguments = (Hole(0), record.requires_grad, record.connected)
+            call = StateCall(make_variable, arguments, {}, as_it_is, "make_variable", single=True)
             with self.capture.effects.outside():
                 record.early = self.capture.builder.add(host.host_call, (record.value,), {"call": call, "types": (Dynamic(),)},
                                                 name="variable")

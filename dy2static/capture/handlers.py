@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
 import chainer
 import numpy as np
+from chainer.utils.cache import cached_property
 
 from ..library_facts import python as python_facts
 from ..library_facts.python import LOGGING_CALLS
 from ..library_facts.table import named
 from ..runtime.frames import warn
 from ..symbolic.list_functions import FUNCTIONS
+from ..symbolic.patches import REPLACEMENTS
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
 from .function_copies import copied_function
@@ -72,6 +74,15 @@ def _forget(calls: Calls, function: Callable, called: Any, *xs: Any) -> Any:
     return calls.native(function)(called, *xs)
 
 
+def _cached(calls: Calls, function: Callable, descriptor: Any, item: Any, cls: type) -> Any:
+    """A ``chainer.utils.cache.cached_property`` of an object: one value with backprop, and one without."""
+    known = item.__dict__.setdefault(descriptor.__name__, {})
+    enabled = chainer.config.enable_backprop
+    if enabled not in known:
+        known[enabled] = calls.callee(descriptor.func)(item)
+    return known[enabled]
+
+
 #: What is called for these functions: ``handler(calls, function, *args, **kwargs)``.
 HANDLERS: Dict[Any, Callable] = {
     warnings.warn: warned,
@@ -81,6 +92,7 @@ HANDLERS: Dict[Any, Callable] = {
     chainer.report: _report,
     chainer._get_link_hooks: lambda calls, function: calls.capture.heap.link_hooks(),
     chainer.functions.forget: _forget,
+    cached_property.__get__: _cached,
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.geterr: _refuse("NumPy's error handling is read"),
     np.geterrcall: _refuse("NumPy's error handling is read"),
@@ -90,4 +102,5 @@ HANDLERS: Dict[Any, Callable] = {
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
 HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS})
+HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

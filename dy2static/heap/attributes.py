@@ -106,7 +106,8 @@ class Attributes:
             return self.capture.callee(found.fget)(shadow)
         getter = lookup(type(found), "__get__")
         if isinstance(getter, types.FunctionType):
-            return self.capture.callee(getter)(self._descriptor(cls, name, found), shadow, cls)
+            own = not is_library_class(owner_of(cls, name))
+            return self.capture.callee(getter)(self._descriptor(cls, name, found) if own else found, shadow, cls)
         return object.__getattribute__(shadow, name)
 
     def _descriptor(self, cls: type, name: str, found: Any) -> Any:

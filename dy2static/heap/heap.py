@@ -26,7 +26,7 @@ from ..record.guards import (
 )
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Source, Sources
 from ..runtime.definitions import Definitions
-from ..runtime.staticness import is_static_function
+from ..runtime.staticness import is_static_function, is_static_method
 from . import reads
 from .aborts import CaptureAborted
 from .attributes import Attributes
@@ -108,7 +108,8 @@ class Heap:
         kind = type(real)
         if kind in _NUMBERS:
             return self._number(real, source)
-        if kind in _SINGLETONS or isinstance(real, enum.Enum) or is_static_function(real) or registered(real) is not None:
+        if kind in _SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
+                is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
                 self.objects.check_class(kind)
                 self._rely_on_member(real)
@@ -170,6 +171,8 @@ class Heap:
         if isinstance(real, tuple) and hasattr(kind, "_fields"):
             self.objects.check_class(kind)
             return kind._make(self._items(real, source))
+        if is_static_method(real):
+            return self._method(real, source)
         if isinstance(real, chainer.Variable):
             return self.capture.inputs.variable(real, source)
         if isinstance(real, chainer.get_array_types()):
@@ -243,7 +246,7 @@ class Heap:
         return real
 
     def _method(self, real: types.MethodType, source: Source) -> types.MethodType:
-        self.guard(TypeMatch(source, types.MethodType))
+        self.guard(TypeMatch(source, type(real)))
         function = self.shadow(real.__func__, self.source(Attribute, source, "__func__"))
         return types.MethodType(function, self.shadow(real.__self__, self.source(Attribute, source, "__self__")))
 

@@ -19,7 +19,13 @@ _ABSENT = object()
 
 
 def as_key(key: Any) -> Any:
-    """The key itself, also where it is a number of the graph: Python needs to know it."""
+    """The key itself, also where it is a number of the graph (Python needs to know it) or the class of shadows."""
+    if type(key) is str:
+        return key
+    if type(key) is tuple:
+        return tuple([as_key(part) for part in key])
+    if isinstance(key, type):
+        return getattr(key, "_dy2static_class", key)
     return key.fix() if hasattr(type(key), "python_type") else key
 
 

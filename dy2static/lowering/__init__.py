@@ -6,6 +6,7 @@ from . import (
     array,
     basic_math,
     connection,
+    distributions,
     evaluation,
     images,
     indexing,
@@ -21,5 +22,5 @@ from . import (
     special,
 )
 
-__all__ = ["activation", "array", "basic_math", "connection", "evaluation", "images", "indexing", "linear_algebra",
-           "loss", "math", "noise", "normalization", "pooling", "reasons", "rnn", "sequences", "special"]
+__all__ = ["activation", "array", "basic_math", "connection", "distributions", "evaluation", "images", "indexing",
+           "linear_algebra", "loss", "math", "noise", "normalization", "pooling", "reasons", "rnn", "sequences", "special"]

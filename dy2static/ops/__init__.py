@@ -14,6 +14,7 @@ from . import (
     cumulative,
     decorrelation,
     elementwise,
+    entropies,
     fast_random,
     gathering,
     images,
@@ -39,7 +40,7 @@ from .creation import ones_like, zeros_like
 from .slicing import normal_index
 
 __all__ = ["activation", "batch_normalization", "broadcasting", "comparison", "contraction", "control", "convolution", "creation",
-           "cumulative", "decorrelation", "elementwise", "fast_random", "gathering", "images", "indexing",
+           "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering", "images", "indexing",
            "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
            "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "slicing", "sorting", "sparse", "special_functions",
            "trigonometry", "zeros_like"]

@@ -201,7 +201,8 @@ class Entry(Guards):
         segment = self.constant(use.segment, "segment")
         lease = "lease" if self.keep_arena and self.pool is not None else "None"
         parts = [*use.inputs, *(output[:2] for output in use.outputs)]
-        connect = "connect_some" if "None" in variables or not optional.isdisjoint(parts) else "connect"
+        early = any(output[0] == "variable" and self.outcome.variables[output[1]].early for output in use.outputs)
+        connect = "connect_some" if early or "None" in variables or not optional.isdisjoint(parts) else "connect"
         self.lines.append(f"{connect}({segment}, ({commas(inputs)}), ({commas(variables)}), ({commas(held)}), "
                           f"{lease}, {bool(chainer.config.lazy_grad_sum)})")
 

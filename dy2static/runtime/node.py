@@ -5,6 +5,7 @@ or stand behind guards.  What is written here is exactly what ``apply`` would ha
 """
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any, Optional, Sequence, Tuple
 
@@ -20,8 +21,15 @@ _config = chainer.config
 _new_variable, _new_node = Variable.__new__, VariableNode.__new__
 
 
-def make_variable(array: Any, requires_grad: bool) -> Variable:
-    """A Variable without creator, as ``Variable(array, requires_grad=requires_grad)`` makes it, without its checks."""
+#: Ranks of Variables that are used before they get their creators.  Chainer's own count is never so far apart.
+_early_ranks = itertools.count(1 << 20, 1 << 20)
+
+
+def make_variable(array: Any, requires_grad: bool, early: bool = False) -> Variable:
+    """A Variable without creator, as ``Variable(array, requires_grad=requires_grad)`` makes it, without its checks.
+
+    early: others use it before it gets its creator, so that its rank must already be above those of all that it depends on.
+    """
     variable = _new_variable(Variable)
     node = _new_node(VariableNode)
     node.__dict__ = {
@@ -30,6 +38,8 @@ def make_variable(array: Any, requires_grad: bool) -> Variable:
     variable.__dict__ = {
         "_requires_grad": requires_grad, "_loss_scale": None, "_grad_var": None, "_device": None,
         "_grad_valid": True, "_layout": None, "_data": [array], "_node": node, "_grad": None}
+    if early:
+        node._rank = next(_early_ranks)
     return variable
 
 
@@ -152,11 +162,14 @@ def connect(segment: Segment, inputs: Sequence[Variable], outputs: Sequence[Vari
 
 def connect_some(segment: Segment, inputs: Sequence[Optional[Variable]], outputs: Sequence[Optional[Variable]],
                  held: Tuple[Any, ...], lease: Any, lazy_grad_sum: bool = False) -> None:
-    """`connect` where some of the inputs and outputs (None) were not made in this call."""
+    """`connect` where some of the inputs and outputs (None) were not made in this call, or were used before it."""
     there = [v for v in outputs if v is not None]
     if there:
+        ranks = [v._node._rank for v in there]
         entering = [make_variable(_NO_ARRAY, False) if v is None else v for v in inputs]
         connect(segment, entering, there, held, lease, lazy_grad_sum)
+        for variable, rank in zip(there, ranks):
+            variable._node._rank = max(variable._node._rank, rank)
         node: CompiledFunction = there[0]._node._creator_node
         references = iter(node.outputs)
         node.outputs = tuple([_gone if v is None else next(references) for v in outputs])
@@ -184,6 +197,6 @@ class HiddenLeaves(CompiledFunction):
 def connect_nowhere(variable: Variable) -> None:
     """Give a Variable that only depends on leaves made inside a creator: it is no leaf, and gets no ``grad``."""
     node, leaf = HiddenLeaves.__new__(HiddenLeaves), make_variable(variable.array, True)
-    variable._node._creator_node, variable._node._rank = node, 1
+    variable._node._creator_node, variable._node._rank = node, max(1, variable._node._rank)
     node.__dict__ = {"rank": 0, "inputs": (leaf._node,), "outputs": (weakref.ref(variable._node),), "_output_count": 1,
                      "lazy_grad_sum": _config.lazy_grad_sum}

@@ -26,3 +26,8 @@ class StaticCallable:
 def is_static_function(value: Any) -> bool:
     """Whether ``value`` came out of ``to_static``."""
     return isinstance(value, StaticCallable)
+
+
+def is_static_method(value: Any) -> bool:
+    """Whether ``value`` is what ``to_static`` gives for a method of an object."""
+    return isinstance(value, StaticCallable) and hasattr(type(value), "__self__")

@@ -46,7 +46,7 @@ class Watch:
 
     def __call__(self, frame: types.FrameType, event: str, result: Any) -> None:
         code = frame.f_code
-        if id(code) not in self.codes:
+        if id(code) not in self.codes or stage.capture is not None:
             return
         if event == "call":
             count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)

@@ -108,6 +108,9 @@ _PATCHES: Dict[Tuple[Any, str], Callable] = {
     (chainer.utils, "force_array"): _symbolic_force_array,
     (chainer.utils, "size_of_shape"): _symbolic_size_of_shape,
 }
+#: What converted code finds in place of functions of Chainer's.
+REPLACEMENTS = (_symbolic_force_array, _symbolic_size_of_shape)
+
 _ORIGINALS = {(chainer.FunctionNode, "apply"): _apply, (Variable, "_init_impl"): _init_variable,
               (LocalConfig, "__getattr__"): _read_local, (LocalConfig, "__setattr__"): _write_local,
               (chainer.utils, "force_array"): _force_array,

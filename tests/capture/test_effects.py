@@ -557,3 +557,24 @@ SEEN = [host_sees_writes, host_changes_a_number, host_changes_a_number_read_befo
 @pytest.mark.parametrize("make", SEEN, ids=lambda value: value.__name__)
 def test_host_calls(make):
     check(make, [x23] * 3)
+
+
+@not_to_static
+def doubled_outside(v):
+    return F.tanh(v) * 2
+
+
+def test_gradients_through_what_is_not_compiled():
+    """A Variable that the host uses before it has its creator must stand below its results in the graph."""
+    def make(compile):
+        def function(x):
+            h = F.exp(x) * 2
+            y = doubled_outside(h)
+            return y, h * h + 1
+        compiled = compile(function)
+
+        def twice(x):
+            y, z = compiled(x)
+            return F.sum(z) + F.sum(y), compiled(compiled(y)[1] * 0.1)
+        return twice, None
+    check(make, [lambda: (variable(3, 4),)], compiled=True)

@@ -27,6 +27,8 @@ CASES = [
     *(case for f in (F.erf, F.erfc, F.ndtr) for case in unary(f.__name__, f)),
     *(Case(f"{f.__name__} {shape}", f, shape, low=0.2, high=0.8) for f in (
         F.erfcx, F.erfinv, F.erfcinv, F.log_ndtr, F.ndtri, F.digamma, F.lgamma) for shape in ((4, 3), ())),
+    *(Case(f"entropies {shape}", lambda x: chainer.distributions.Bernoulli(p=x).entropy, shape, low=0.2, high=0.8)
+      for shape in ((4, 3), (), (0, 3))),
     Case("polygamma", lambda x: F.polygamma(np.array([0, 1, 2]), x), (3,), low=1.0),
     *(Case(f"zeta {s}", lambda x, s=s: F.zeta(s, x), (4, 3), low=1.0) for s in (2, 1.5)),
     Case("batch_l2_norm_squared", F.batch_l2_norm_squared, (2, 3, 2)),
