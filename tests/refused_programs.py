@@ -248,16 +248,17 @@ def variables_in_list(x):
     out = []
     while float(x.array.sum()) < 100:
         x = x + 1
-        out.append(x)
+        out.append(chainer.Variable(x.array))
     return out
 
 
-def slice_in_loop(x):
+def item_assigned(x):
     out = []
     while float(x.array.sum()) < 100:
         x = x + 1
         out.append(x)
-    return F.stack(out[1:])  # <-
+    out[0] = x  # <-
+    return F.stack(out)
 
 
 def recursion(x):

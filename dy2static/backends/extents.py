@@ -31,7 +31,7 @@ def made_in_regions(graph: Graph) -> Tuple[str, ...]:
 
 def made_symbols(node: Node) -> List[Tuple[str, Value, int]]:
     """The symbols that a node gives their numbers: (symbol, array, axis), or (symbol, list, -1)."""
-    if node.op.name == "list_stack":
+    if node.op.name in ("list_stack", "list_array"):
         return [(str(node.attrs["extent"]), node.inputs[0], -1)]
     if node.op.name == "scatter_span":
         return []                                       # the gradient of what has that size

@@ -22,7 +22,7 @@ from ..library_facts.python import CLOCK_MODULES, CLOCKS, NUMBER_MODULES, PURE_M
 from ..library_facts.table import members
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, fixed, is_expression
-from ..symbolic.list_functions import length
+from ..symbolic.list_functions import length, total
 from ..symbolic.lists import StagedList
 from ..symbolic.texts import is_unknown_error
 from ..symbolic.values import PARTS, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
@@ -178,6 +178,9 @@ RULES: Tuple[Rule, ...] = (
     Rule("`len`", "now; a size of the graph, of what is symbolic",
          lambda calls, function: function is len,
          lambda calls, function: functools.partial(length, calls, function)),
+    Rule("`sum`", "now; a loop, of what only the run knows the length of",
+         lambda calls, function: function is sum,
+         lambda calls, function: functools.partial(total, calls, function)),
     Rule("`hash`", "now, of the object that a shadow stands for",
          lambda calls, function: function is hash,
          lambda calls, function: calls.builtins.hash),

@@ -31,6 +31,8 @@ from ..runtime.host_calls import LEAF, flatten
 from ..runtime.staticness import StaticCallable
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
+from ..symbolic.list_functions import of_array
+from ..symbolic.lists import symbolic_items
 from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
@@ -216,6 +218,8 @@ class Calls:
         return value.as_array() if is_numpy and type(value) in PARTS else value
 
     def _numpy(self, function: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
+        if args and symbolic_items(args[0]) is not None:
+            return of_array(self, function, *args, **kwargs)
         name = getattr(function, "__name__", "")
         if name in _NUMPY_OF_TYPES and not any(self.capture.operands.holds_symbolic(x) for x in args):
             return function(*args, **kwargs)

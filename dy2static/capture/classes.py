@@ -19,9 +19,10 @@ from ..heap.supers import GuardedSuper
 from ..library_facts.python import PURE_MODULES, builtin
 from ..symbolic.buffers import Buffer
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
+from ..symbolic.iterators import ITERATORS
 from ..symbolic.known_texts import TextKeyed
-from ..symbolic.lists import StagedList
-from ..symbolic.sequences import ITERATORS, Range, Rows
+from ..symbolic.lists import StagedList, symbolic_items
+from ..symbolic.sequences import Range, Rows
 from ..symbolic.values import SymbolicArray, SymbolicVariable, is_symbolic
 from .number_calls import CONVERSIONS
 
@@ -57,6 +58,8 @@ class Classes:
             return self._bytes
         if cls is range:
             return self.calls.numbers.range
+        if cls is list:
+            return self._list
         if cls in ITERATORS:
             return functools.partial(ITERATORS[cls], self.calls)
         if cls in TEXT:
@@ -109,6 +112,12 @@ class Classes:
         """The ``__init__`` that `dataclasses` has written for a class."""
         cls = next(base for base in type(made).__mro__ if base.__dict__.get("__init__") is function)
         initialise(self.capture.heap, cls, made, args, kwargs)
+
+    def _list(self, *items: Any) -> Any:
+        """``list(...)``: it may come to grow under a decision."""
+        if len(items) == 1 and symbolic_items(items[0]) is not None:
+            return items[0].copy()
+        return StagedList(self.capture, self.calls.native(list)(*items))
 
     @staticmethod
     def _has_source(function: types.FunctionType) -> bool:

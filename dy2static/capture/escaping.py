@@ -31,6 +31,9 @@ class Escaping:
         self._check_gradient(variable)
         if "volatile" in variable.__dict__:
             self.capture.abort("a Variable that is made here leaves the compiled function with an attribute")
+        if "elsewhere" in variable.__dict__:
+            self.capture.abort("a Variable leaves the compiled function that is read from a list which also holds Variables from "
+                               "elsewhere, and whose length depends on array values", because=variable)
         if key not in self._records:
             if self.capture.staging.depth and not self._is_made_outside(variable.value):
                 self.capture.abort("a Variable that is made in a loop or decision on array values is stored or shown there",

@@ -34,10 +34,12 @@ from ..record.builds import (
     SetOf,
     TupleOf,
 )
+from ..runtime.host_calls import variables_of
 from ..runtime.instances import array_of, make_of
 from ..runtime.staticness import is_static_function
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
+from ..symbolic.list_functions import variables_together
 from ..symbolic.lists import StagedList
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import ArrayMethod, Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable, is_symbolic
@@ -71,8 +73,8 @@ class Materialiser:
     def check_known(self, item: StagedList) -> None:
         """Stop at a list of Variables of which only the run knows the length."""
         if item.symbolic is not None and (item.symbolic.kind == "variable"):
-            self.capture.abort("a list whose length depends on array values leaves the compiled function with Variables in it",
-                               because=item.symbolic)
+            self.capture.abort("a list whose length depends on array values is given with Variables in it to a call that is not "
+                               "compiled, or stored before one", because=item.symbolic)
 
     def leave(self) -> None:
         """The function is over: what is built now, also functions that were made in it, does not change any more."""
@@ -182,7 +184,8 @@ class Materialiser:
     def _parts(self, item: Any) -> Build:
         kind = type(item)
         if kind is StagedList and item.symbolic is not None:
-            self.check_known(item)
+            if item.symbolic.kind == "variable":
+                return Call(variables_of, (self.build(variables_together(item.symbolic)),))
             return FromValue(item.symbolic.value)
         if kind is tuple or isinstance(item, tuple) and hasattr(kind, "_fields"):
             return TupleOf(kind, tuple([self.build(part) for part in item]))

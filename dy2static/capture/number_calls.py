@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional
 from ..ir.dims import Dim, maximum, minimum
 from ..runtime.functions import item_of_extreme, sorted_by
 from ..symbolic.known_texts import SymbolicText
+from ..symbolic.list_functions import of_numbers
 from ..symbolic.sequences import Range
 from ..symbolic.sizes import Size, without_sizes
 from ..symbolic.values import SymbolicArray, SymbolicScalar
@@ -52,6 +53,9 @@ class NumberCalls:
         """``any`` and ``all``: of an array, or of a list of numbers, part of the graph."""
         if _is_row(items):
             return self.capture.numpy.call(function, (items,), {})
+        found = of_numbers(self.calls, function, items)
+        if found is not NotImplemented:
+            return found
         if isinstance(items, (list, tuple)) and items and all(map(_kind, items)) and _has_numbers(items) and \
                 not any(type(x) is tuple for x in items):
             return self.capture.numpy.call(function, (tuple(items),), {})
@@ -61,6 +65,9 @@ class NumberCalls:
         """``max`` and ``min``: of numbers of one type, or of tuples of such, part of the graph."""
         if len(args) == 1 and not kwargs and _is_row(args[0]) and args[0].type.shape[0] != 0:
             return self.capture.numpy.call(function, args, {})
+        found = of_numbers(self.calls, function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
+        if found is not NotImplemented:
+            return found
         if len(args) == 1 and (hasattr(type(args[0]), "__next__") or isinstance(args[0], range)):
             args = (list(args[0]),)
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
@@ -80,6 +87,9 @@ class NumberCalls:
 
     def ordered(self, function: Callable, items: Iterable[Any], **kwargs: Any) -> Any:
         """``sorted``: of numbers of one type, or of tuples of such, part of the graph."""
+        found = NotImplemented if kwargs else of_numbers(self.calls, function, items)
+        if found is not NotImplemented:
+            return found
         items = list(items)
         plain = kwargs.get("key") is None and type(kwargs.get("reverse", False)) is bool
         if plain and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW):

@@ -12,6 +12,7 @@ from ..ir.op import OPS
 from ..runtime import dy
 from ..runtime.raising import check_bound
 from ..symbolic.host_objects import SymbolicObject
+from ..symbolic.iterators import LIST_PARTS
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.lists import StagedList, symbolic_items, truth_of
 from ..symbolic.rollback import Snapshot
@@ -224,4 +225,4 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
 
 #: The types that `dy` asks these for.
 SYMBOLIC_TYPES = frozenset((SymbolicArray, SymbolicScalar, SymbolicText, SymbolicObject, SymbolicVariable, Maybe, StagedList,
-                            Size, *PARTS))
+                            Size, *PARTS, *LIST_PARTS))

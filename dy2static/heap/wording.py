@@ -33,7 +33,7 @@ _HINTS = (
     ("is changed later", "change it before it is given away or stored, or give away a copy"),
     ("not compiled", "give it Variables, arrays and numbers, or what was there before the call"),
     ("loop on array values", "let what the loop changes have one kind, shape and dtype from the start"),
-    ("a list whose length depends on array values", "use `append`, `pop()`, items, `for`, `F.stack` and `F.concat` only"),
+    ("a list whose length depends on array values", "grow it, read items and slices, go over it in a `for`, make it an array"),
     ("on array values", "let both sides of the decision do alike, or decide outside of the compiled function"),
     ("depends on the contents of an array", "compute it outside of the compiled function, or with a function that gives one shape"),
     ("random", "draw with `np.random` and `chainer.functions`, and set seeds outside of the compiled function"),

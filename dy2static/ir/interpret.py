@@ -59,7 +59,7 @@ def interpret_node(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, 
     results = _CONTROL.get(node.op.name, _primitive)(node, operands, run)
     if run.watch is not None:
         run.watch(node, results)
-    if node.op.name == "list_stack":
+    if node.op.name in ("list_stack", "list_array"):
         run.sizes[str(node.attrs["extent"])] = len(operands[0])
     for symbol, output, axis in () if node.op.name == "scatter_span" else node.attrs.get("extents", ()):
         run.sizes[symbol] = results[output].shape[axis]

@@ -21,17 +21,20 @@ saved types sizes: shape size
 saved follows: angle argwhere atleast_1d atleast_2d atleast_3d average broadcast_arrays compress count_nonzero extract fix
     flatnonzero iscomplex isneginf isposinf isreal meshgrid nanmean nanstd nanvar ptp round_/1 sinc
 saved follows sure: imag real
-saved follows sure contents: all any clip concatenate dot full_like max min prod stack sum
+saved follows sure contents: clip dot full_like
+saved follows sure contents listed: all any concatenate max min prod stack sum
 saved follows sure contents alike: where
-saved follows sure contents constant: array asarray
-saved follows sure sizes: argmax argmin argsort astype/2 broadcast_to copy empty_like expand_dims mean ones_like ravel reshape
-    squeeze std swapaxes transpose var zeros_like
+saved follows sure contents constant listed: array asarray
+saved follows sure sizes: argsort astype/2 broadcast_to copy empty_like expand_dims ones_like ravel reshape squeeze swapaxes
+    transpose zeros_like
+saved follows sure sizes listed: argmax argmin mean std var
 saved follows sure sizes ordered: empty
 saved follows sure sizes ordered constant: eye ones zeros
 saved follows sure sizes constant: cumsum repeat tile
 saved follows sure ordered constant: full
-saved follows contents: allclose amax amin asanyarray ascontiguousarray column_stack cross dstack hstack inner isclose isin kron
-    nan_to_num nanmax nanmin nansum outer vdot vstack
+saved follows contents: allclose asanyarray ascontiguousarray cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
+    vdot
+saved follows contents listed: amax amin column_stack dstack hstack vstack
 saved follows sizes: cumprod einsum flip fliplr flipud indices median moveaxis pad percentile quantile roll rollaxis rot90 round
     searchsorted sort take take_along_axis tensordot tril triu
 saved follows sizes ordered constant: identity linspace

@@ -33,6 +33,7 @@ MARKS = {
     "alike": "gives several arrays, all of one size",
     "ordered": "gives a new array in C order",
     "constant": "makes a new array of what it is given, the same in every run where that is known",
+    "listed": "takes a list as the array that NumPy makes of it",
     "compares": "compares",
     "state": "uses the state of a generator as a whole",
     "items": "chooses among items",

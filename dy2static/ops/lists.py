@@ -5,6 +5,7 @@ same length, in which None stands for zeros; an empty one is zeros of any length
 """
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Dict, Optional, Sequence
 from typing import List as Items
 
@@ -14,6 +15,7 @@ from ..ir.dims import Dim
 from ..ir.op import OpDef, declare
 from ..ir.types import List, Scalar, Tensor, Type, python_scalar
 from .rules import normal_axis
+from .scalar import py_constant
 
 
 def _need_list(type: Type) -> List:
@@ -52,6 +54,23 @@ def _append_infer(xs: Type, item: Type) -> Type:
     return xs
 
 
+def _append_infer_all(xs: Type, ys: Type) -> Type:
+    if _need_list(xs) != ys:
+        raise TypeError(f"{ys} does not continue {xs}")
+    return xs
+
+
+def _called_infer(xs: Type, *, function: Callable) -> Type:
+    elem = _need_list(xs).elem
+    if not isinstance(elem, Scalar):
+        raise TypeError(f"{xs} holds no numbers")
+    return python_scalar("py_bool") if function in (any, all) else xs if function is sorted else elem
+
+
+def _number(value: int) -> Any:
+    return py_constant(value=value)
+
+
 def _length_infer(xs: Type) -> Scalar:
     _need_list(xs)
     return python_scalar("py_int")
@@ -88,6 +107,23 @@ list_pop: OpDef = declare(
     vjp=lambda g, y, xs: (list_grown(g),),
 )
 
+#: Some of the items: ``xs[start:stop:step]``; of a gradient, too.
+list_slice: OpDef = declare(
+    "list_slice", "xs start stop", {"step": 1}, kind="control", infer=_same_list,
+    numpy=lambda xs, start, stop, *, step: xs[start:stop:step],
+    vjp=lambda g, y, xs, start, stop, *, step: (list_unslice(g, xs, start, stop, step=step), None, None),
+)
+
+#: The items of two lists.
+list_extend: OpDef = declare(
+    "list_extend", "xs ys", kind="control", infer=_append_infer_all, numpy="{xs} + {ys}",
+    vjp=lambda g, y, xs, ys: (list_slice(g, _number(0), list_len(xs)), list_slice(g, list_len(xs), _number(sys.maxsize))),
+)
+
+#: What a function of Python's gives for a list of Python's numbers.
+list_call: OpDef = declare("list_call", "xs", {"function": None}, kind="control", may_raise=True, infer=_called_infer,
+                           numpy=lambda xs, *, function: function(xs))
+
 # Gradients of lists ---------------------------------------------------------------------------------------------
 
 
@@ -114,6 +150,14 @@ def _put(item: Any, xs: Sequence[Any], index: int) -> Items[Any]:
     found: Items[Any] = [None] * len(xs)
     if xs:
         found[index] = item
+    return found
+
+
+def _unsliced(gs: Sequence[Any], xs: Sequence[Any], start: int, stop: int, *, step: int) -> Items[Any]:
+    found: Items[Any] = [None] * len(xs)
+    if not gs or not xs:
+        return []
+    found[start:stop:step] = gs
     return found
 
 
@@ -175,6 +219,13 @@ list_taken: OpDef = declare(
     vjp=lambda g, y, gs, like, index: (list_put(g, gs, index), None, None),
 )
 
+#: The gradient of a list of which a slice has one; ``xs`` has the length.
+list_unslice: OpDef = declare(
+    "list_unslice", "gs xs start stop", {"step": 1}, kind="control", infer=lambda gs, xs, start, stop, *, step: _need_list(xs),
+    numpy=_unsliced,
+    vjp=lambda g, y, gs, xs, start, stop, *, step: (list_slice(g, start, stop, step=step), None, None, None),
+)
+
 list_add: OpDef = declare("list_add", "a b", kind="control", infer=_same_list, numpy=_add, vjp=lambda g, y, a, b: (g, g))
 
 # Arrays of all items --------------------------------------------------------------------------------------------
@@ -189,9 +240,8 @@ def _stacked(elem: Tensor, axis: int, extent: Any) -> Tensor:
 
 
 def _stack(xs: Sequence[np.ndarray], *, axis: int, extent: Dim, refuse: Optional[Callable[[], Any]]) -> np.ndarray:
-    if not xs and refuse is not None:
-        refuse()
-    return np.stack(xs, axis=axis)
+    made = refuse() if not xs and refuse is not None else None
+    return made if made is not None else np.stack(xs, axis=axis)
 
 
 def _parts(x: np.ndarray, *, axis: int) -> Items[np.ndarray]:
@@ -210,13 +260,19 @@ def _joined(xs: Sequence[Any], like: np.ndarray, *, axis: int) -> np.ndarray:
 
 
 #: The items along a new axis.  From here on ``extent`` is the length of the list.  refuse: raises what an empty list
-#: raises.
+#: raises, or gives what becomes of it.
 list_stack: OpDef = declare(
     "list_stack", "xs", {"axis": 0, "extent": None, "refuse": None}, kind="control", may_raise=True,
     canonical=_stack_canonical,
     infer=lambda xs, *, axis, extent, refuse: _stacked(_need_tensor(_need_list(xs).elem), axis, extent),
     numpy=_stack, vjp=lambda g, y, xs, *, axis, extent, refuse: (list_unstack(g, axis=axis),),
 )
+
+#: An array of Python's numbers.
+list_array: OpDef = declare(
+    "list_array", "xs", {"extent": None}, kind="control", may_raise=True,
+    infer=lambda xs, *, extent: Tensor((extent,), np.dtype({"py_bool": bool, "py_float": float}[_need_list(xs).elem.kind])),
+    numpy=lambda xs, *, extent: np.array(xs))
 
 #: Every ``x[..., i, ...]`` along ``axis``, which goes; and the array of such a list, with zeros for what is None.
 list_unstack: OpDef = declare(

@@ -3,6 +3,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+import chainer
+import chainer.functions as F
+import numpy as np
+
 
 class Hole:
     """The place of the i-th operand in a template."""
@@ -148,3 +152,24 @@ class EmptyCall:
 
     def __hash__(self) -> int:
         return hash(self.function)
+
+
+class EmptyStack:
+    """The array of an empty list of arrays of this shape and dtype."""
+
+    def __init__(self, shape: Tuple, dtype: Any):
+        self.shape, self.dtype = tuple(shape), dtype
+
+    def __call__(self) -> np.ndarray:
+        return np.empty((0, *self.shape), self.dtype)
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is EmptyStack and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+
+def variables_of(stacked: chainer.Variable) -> List[chainer.Variable]:
+    """The rows of a Variable as a list of Variables."""
+    return list(F.separate(stacked, axis=0)) if len(stacked) else []

@@ -1,10 +1,12 @@
 """What functions make of a list of unknown length: its length, and its items as one array."""
 from __future__ import annotations
 
+import warnings
 from typing import Any, Callable, Dict
 
 import chainer
 import chainer.functions as F
+import numpy as np
 
 from ..capture_context import Calls
 from ..heap.shadows import ShadowList
@@ -12,9 +14,13 @@ from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
-from ..runtime.host_calls import EmptyCall
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.table import named
+from ..runtime import dy
+from ..runtime.host_calls import EmptyCall, EmptyStack
+from .iterators import parts_of
 from .known_texts import SymbolicText
-from .lists import Items, symbolic_items
+from .lists import Items, StagedList, symbolic_items
 from .sequences import PARTING, Parts, Rows
 from .values import SymbolicArray, SymbolicVariable
 
@@ -62,8 +68,118 @@ def _joined(items: Items, axis: Any, function: Callable, along: bool) -> Any:
     return capture.chainer.result(value, [], items.requires_grad, connected)
 
 
-def stacked(items: Items, axis: int, function: Callable) -> Value:
-    """All items as one array; what the symbol in its shape means is known from there on."""
+def vstack(calls: Calls, function: Callable, xs: Any) -> Any:
+    """``F.vstack``."""
+    items = symbolic_items(xs)
+    ndim = 0 if items is None else _ndim(items)
+    return calls.native(function)(xs) if items is None else _joined(items, 0, function if ndim else F.stack, ndim > 1)
+
+
+def hstack(calls: Calls, function: Callable, xs: Any) -> Any:
+    """``F.hstack``."""
+    items = symbolic_items(xs)
+    ndim = 0 if items is None else _ndim(items)
+    return calls.native(function)(xs) if items is None else _joined(items, int(ndim > 1), function, ndim > 0)
+
+
+def _ndim(items: Items) -> int:
+    return items.elem.ndim if isinstance(items.elem, Tensor) else 0
+
+
+def total(calls: Calls, function: Callable, items: Any, *start: Any, **named: Any) -> Any:
+    """``sum``: of what only the run knows the length of, a loop."""
+    parts = parts_of(calls.capture, items)
+    if parts is None or named and set(named) != {"start"}:
+        return calls.native(function)(items, *start, **named)
+    found = symbolic_items(items)
+    if found is not None and found.kind in ("py_int", "py_bool") and not start and not named:
+        return _called(calls, found.replaced(found.value), function)
+    first = (*start, *named.values(), 0)[0]
+    return dy.for_(parts, _plus, (first,), names=("the sum",))[0]
+
+
+def _plus(item: Any, before: Any) -> Any:
+    return before + item,
+
+
+def of_numbers(calls: Calls, function: Callable, items: Any) -> Any:
+    """What ``max``, ``min``, ``any``, ``all`` and ``sorted`` give for a list of numbers; NotImplemented for anything else."""
+    found = symbolic_items(items)
+    if found is None:
+        return NotImplemented
+    if found.kind not in ("py_bool", "py_int", "py_float"):
+        calls.capture.abort(f"`{function.__name__}` of a list whose length depends on array values, and which holds no numbers",
+                            because=found)
+    return _called(calls, found, function)
+
+
+def _called(calls: Calls, items: Items, function: Callable) -> Any:
+    capture = calls.capture
+    if function in (max, min):                          # which may fail
+        capture.effects.store_writes()
+    capture.event("staged", function.__name__)
+    value, = capture.builder.add(OPS["list_call"], (items.value,), {"function": function}, name=function.__name__)
+    return StagedList(capture, [items.replaced(value)]) if function is sorted else capture.wrap(value)
+
+
+def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: Any) -> Any:
+    """A function of NumPy's on a list: on the array that NumPy makes of it, which is one of floats where it is empty."""
+    capture, items = calls.capture, symbolic_items(xs)
+    assert items is not None
+    name = getattr(function, "__name__", "")
+    known = getattr(np, name, None) is function and name in _LISTED and _KEYWORDS.issuperset(options)
+    if not known or capture.staging.in_loop or items.kind not in ("array", "py_bool", "py_float"):
+        capture.abort(f"a list whose length depends on array values is given to `{name}`", because=items)
+
+    def of_items() -> Any:
+        return capture.numpy.call(function, (SymbolicArray(capture, _as_array(items, function)), *rest), options)
+
+    def of_nothing() -> Any:
+        _raise_like(function, rest, options)
+        empty = OPS["full"](shape=(0,), value=0.0, dtype=np.dtype(float))
+        return capture.numpy.call(function, (SymbolicArray(capture, empty), *rest), options)
+    return dy.if_exp(items.length > 0, of_items, of_nothing)
+
+
+def _raise_like(function: Callable, rest: Any, named: Any) -> None:
+    """Raise what a function of NumPy's raises for an empty list, if it does, by a statement (`raising.is_raised`)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function([], *rest, **named)
+    except (ValueError, TypeError, IndexError) as error:
+        kind, args = type(error), error.args
+    else:
+        return
+    raise kind(*args)
+
+
+def _as_array(items: Items, function: Callable) -> Value:
+    capture = items.capture
+    if items.kind == "array":
+        return stacked(items, 0, function)
+    extent = _extent(capture.builder, items.value)
+    return capture.builder.add(OPS["list_array"], (items.value,), {"extent": extent}, name="array")[0]
+
+
+def variables_together(items: Items) -> SymbolicVariable:
+    """The Variables of a list that leaves the function, as the rows of one: `variables_of`."""
+    capture, elem = items.capture, items.elem
+    leaves = items.has_leaves or items.requires_grad and not items.connected
+    if not items.is_new or items.uncertain or leaves and chainer.config.enable_backprop:
+        capture.abort("a list whose length depends on array values leaves the compiled function with Variables in it that are "
+                      "not all results of functions", because=items)
+    value = stacked(items, 0, F.separate, EmptyStack(elem.shape, elem.dtype))
+    made = capture.chainer.result(value, [], items.requires_grad, items.connected)
+    made.__dict__.update(origins=items.origins, decision=items.decision)
+    return made
+
+
+def stacked(items: Items, axis: int, function: Callable, refuse: Any = None) -> Value:
+    """All items as one array; what the symbol in its shape means is known from there on.
+
+    refuse: what becomes of no items; else they fail as the function does.
+    """
     capture = items.capture
     if capture.staging.in_loop:
         capture.abort("a list whose length depends on array values is made an array inside a loop on array values")
@@ -71,8 +187,13 @@ def stacked(items: Items, axis: int, function: Callable) -> Value:
     extent = _extent(capture.builder, items.value)
     capture.event("staged", function.__name__)
     value, = capture.builder.add(OPS["list_stack"], (items.value,), {
-        "axis": axis, "extent": extent, "refuse": EmptyCall(function)}, name="stacked")
+        "axis": axis, "extent": extent, "refuse": refuse or EmptyCall(function)}, name="stacked")
     return value
+
+
+_LISTED, _KEYWORDS = named("listed", numpy_facts.FUNCTIONS), frozenset(("axis", "dtype", "keepdims", "ddof"))
+
+_MAKING_ARRAYS = ("list_stack", "list_array")
 
 
 def _extent(builder: Any, items: Value) -> Dim:
@@ -82,10 +203,10 @@ def _extent(builder: Any, items: Value) -> Dim:
         for node in builder.nodes:
             if node.op.name == "list_stack" and node.inputs[0] is items:
                 return node.attrs["extent"]
-            count += sum(inner.op.name == "list_stack" for inner in node.walk())
+            count += sum(inner.op.name in _MAKING_ARRAYS for inner in node.walk())
         builder = builder.outer
     return Dim(f"length_{count}")
 
 
 #: What is called in place of functions that get a list: ``handler(calls, function, *args)``.
-FUNCTIONS: Dict[Any, Callable] = {F.stack: stack, F.concat: concat, **PARTING}
+FUNCTIONS: Dict[Any, Callable] = {F.stack: stack, F.concat: concat, F.vstack: vstack, F.hstack: hstack, **PARTING}

@@ -4,6 +4,7 @@ Then the list object stays what it is, and holds one `Items`: what the graph kno
 """
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
@@ -21,13 +22,14 @@ class Items:
 
     kind: "variable", "array", or that of Python numbers.  requires_grad, connected: of some item.  uncertain: items
     differ in that.  origins: Variables made in the function that are in the list.  is_new: there are no others.
+    has_leaves: some require a gradient and have no creator.
     """
 
     def __init__(self, capture: CaptureContext, value: Value, kind: str, requires_grad: bool = False, connected: bool = False,
-                 uncertain: bool = False, origins: Optional[Dict[int, Any]] = None, is_new: bool = True):
+                 uncertain: bool = False, origins: Optional[Dict[int, Any]] = None, is_new: bool = True, has_leaves: bool = False):
         self.capture, self.value, self.kind = capture, value, kind
         self.requires_grad, self.connected, self.uncertain = requires_grad, connected, uncertain
-        self.origins, self.is_new = dict(origins or {}), is_new
+        self.origins, self.is_new, self.has_leaves = dict(origins or {}), is_new, has_leaves
         self.decision = capture.staging.path.decision
 
     @property
@@ -37,7 +39,8 @@ class Items:
 
     def replaced(self, value: Value, **changes: Any) -> "Items":
         """Items like these with another value."""
-        parts = {name: getattr(self, name) for name in ("requires_grad", "connected", "uncertain", "origins", "is_new")}
+        names = ("requires_grad", "connected", "uncertain", "origins", "is_new", "has_leaves")
+        parts = {name: getattr(self, name) for name in names}
         made = Items(self.capture, value, self.kind, **{**parts, **changes})
         made.decision = self.decision or made.decision
         return made
@@ -48,7 +51,8 @@ class Items:
         return self.replaced(value, requires_grad=self.requires_grad or other.requires_grad,
                              connected=self.connected or other.connected,
                              uncertain=self.uncertain or other.uncertain or differ,
-                             origins={**self.origins, **other.origins}, is_new=self.is_new and other.is_new)
+                             origins={**self.origins, **other.origins}, is_new=self.is_new and other.is_new,
+                             has_leaves=self.has_leaves or other.has_leaves)
 
     @property
     def length(self) -> SymbolicScalar:
@@ -58,14 +62,23 @@ class Items:
     def item(self, index: Any) -> Any:
         """One item; a run raises IndexError where there is none."""
         capture = self.capture
+        if type(index) is slice:
+            return StagedList(capture, [self.part(index)])
         if number_kind(index) not in ("py_int", "py_bool"):
             capture.abort(f"a list whose length depends on array values is indexed by {describe(index)}")
-        if self.kind == "variable" and not self.is_new:
-            capture.abort("a Variable is read from a list that also holds Variables from elsewhere, and whose length depends "
-                          "on array values", because=self)
         capture.effects.store_writes()
         value, = capture.builder.add(OPS["list_get"], (self.value, number_value(capture, index)), {}, name="item")
         return self.wrapped(value)
+
+    def part(self, span: slice) -> "Items":
+        """The items of a slice."""
+        capture, step = self.capture, 1 if span.step is None else span.step
+        if type(step) is not int or step == 0 or any(x is not None and number_kind(x) not in ("py_int", "py_bool")
+                                                     for x in (span.start, span.stop)):
+            capture.abort("a list whose length depends on array values is sliced by what is no whole number")
+        ends = (0, sys.maxsize) if step > 0 else (sys.maxsize, -sys.maxsize - 1)
+        bounds = [number_value(capture, end if given is None else given) for given, end in zip((span.start, span.stop), ends)]
+        return self.replaced(capture.builder.add(OPS["list_slice"], (self.value, *bounds), {"step": step}, name="items")[0])
 
     def wrapped(self, value: Value) -> Any:
         """An item that is this value of the graph."""
@@ -77,6 +90,9 @@ class Items:
             return array
         made = SymbolicVariable(self.capture, array, self.requires_grad, self.connected)
         made.__dict__.update(origins=self.origins, uncertain=self.uncertain, decision=self.decision)
+        if not self.is_new:                             # it may be a Variable that was there before
+            made.__dict__["elsewhere"] = True
+            self.capture.grad_state.join(made, (), known=False)
         return made
 
 
@@ -106,7 +122,8 @@ class Contents:
             if value is None:
                 other = next(p for p in parts if p.kind != like.kind or p.elem != like.elem)
                 refuse_mixed(capture, like, other)
-            found = like.replaced(value, requires_grad=False, connected=False, uncertain=False, origins={}, is_new=True)
+            found = like.replaced(value, requires_grad=False, connected=False, uncertain=False, origins={}, is_new=True,
+                                  has_leaves=False)
             for i, part in enumerate(parts):
                 found = part.joined(part, value) if i == 0 else found.joined(part, value)
             if not parts:                               # what an empty list holds does not differ from anything
@@ -137,7 +154,8 @@ def describe_item(capture: CaptureContext, item: Any) -> Single:
     choices, depth = capture.staging.choices, capture.staging.depth
     is_new = not choices.of(item, depth).is_open and "source" not in item.__dict__
     return Single(capture, item._data[0].value, "variable", item.requires_grad, item.connected,
-                  bool(item.__dict__.get("uncertain")), choices.origins((item,), depth), is_new)
+                  bool(item.__dict__.get("uncertain")), choices.origins((item,), depth), is_new,
+                  item.requires_grad and not item.connected)
 
 
 def number_value(capture: CaptureContext, number: Any) -> Value:
@@ -182,13 +200,34 @@ class StagedList(list):
         self.hold(items.joined(part, value))
 
     def extend(self, other: Iterable[Any]) -> None:
-        if self.symbolic is None and getattr(other, "symbolic", None) is None:
+        theirs = symbolic_items(other)
+        if self.symbolic is None and theirs is None:
             list.extend(self, other)
-        elif self.symbolic is not None and type(other) in (list, tuple, StagedList) and getattr(other, "symbolic", None) is None:
+        elif self.symbolic is not None and theirs is None and type(other) in (list, tuple, StagedList):
             for item in list(other):
                 self.append(item)
+        elif theirs is not None:
+            own = Contents(list.copy(self)).as_items(self.capture, theirs)
+            value, = self.capture.builder.add(OPS["list_extend"], (own.value, theirs.value), {}, name="items")
+            self.hold(own.joined(theirs, value))
         else:
             self._refuse("extended")
+
+    def insert(self, place: Any, item: Any) -> None:
+        if self.symbolic is None:
+            list.insert(self, place, item)
+        elif type(place) is int and place == 0:
+            self.hold((StagedList(self.capture, [item]) + self).symbolic)       # type: ignore[arg-type]
+        else:
+            self._refuse("inserted into")
+
+    def reverse(self) -> None:
+        items = self.symbolic
+        list.reverse(self) if items is None else self.hold(items.part(slice(None, None, -1)))
+
+    def copy(self) -> "StagedList":
+        items = self.symbolic
+        return StagedList(self.capture, list.copy(self) if items is None else [items.part(slice(None))])
 
     def __iadd__(self, other: Iterable[Any]) -> "StagedList":
         self.extend(other)
@@ -201,11 +240,9 @@ class StagedList(list):
         return StagedList(self.capture, other)._followed_by(self) if isinstance(other, list) else NotImplemented
 
     def _followed_by(self, other: list) -> "StagedList":
-        """A new list of the items of both; of only one the length may be unknown, and it comes first."""
-        if getattr(other, "symbolic", None) is not None:
-            other._refuse("added to")       # type: ignore[attr-defined]
-        made = StagedList(self.capture, list.copy(self))
-        made.extend(list(other))
+        """A new list of the items of both."""
+        made = self.copy()
+        made.extend(other if symbolic_items(other) is not None else list(other))
         return made
 
     def pop(self, *index: Any) -> Any:
@@ -253,8 +290,7 @@ for _name, _what in (("__setitem__", "assigned to"), ("__delitem__", "deleted fr
                      ("__eq__", "compared"), ("__ne__", "compared"), ("__lt__", "compared"), ("__le__", "compared"),
                      ("__gt__", "compared"), ("__ge__", "compared"), ("__mul__", "repeated"),
                      ("__rmul__", "repeated"), ("__imul__", "repeated"), ("__repr__", "printed"), ("index", "searched"),
-                     ("count", "searched"), ("insert", "inserted into"), ("remove", "searched"), ("reverse", "reversed"),
-                     ("sort", "sorted"), ("copy", "copied")):
+                     ("count", "searched"), ("remove", "searched"), ("sort", "sorted")):
     setattr(StagedList, _name, _unless_symbolic(_name, _what))
 
 
@@ -336,7 +372,7 @@ def kind_of(capture: CaptureContext, sides: Sequence[Any]) -> Items:
             part = item if type(item) is Items else describe_item(capture, item)
             if found is None:
                 found = Items(capture, Value(ListType(part.elem), "items"), part.kind, part.requires_grad, part.connected,
-                              part.uncertain, part.origins, part.is_new)
+                              part.uncertain, part.origins, part.is_new, part.has_leaves)
             found = found.joined(part, found.value)
     return Items(capture, Value(ListType(python_scalar("py_int")), "items"), "py_int") if found is None else found
 

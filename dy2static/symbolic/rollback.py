@@ -16,6 +16,7 @@ from ..heap.ownership import is_library_class
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, Unread
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
+from .sequences import Parts
 from .values import Maybe, is_symbolic
 from .writes import Memory
 
@@ -228,6 +229,8 @@ class Snapshot:
             return [item.func, *item.args, *item.keywords.values()]
         if type(item) is Maybe:
             return [item.value]
+        if isinstance(item, Parts):
+            return list(item.over)
         return list(item) if isinstance(item, tuple) and not is_symbolic(item) else []
 
 

@@ -8,6 +8,7 @@ import chainer.functions as F
 from ..capture_context import Calls, CaptureContext
 from ..ir.dims import Dim
 from .kinds import number_kind
+from .sizes import without_sizes
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
@@ -23,6 +24,8 @@ class Parts:
     name = "a sequence of a length that is not known"
     hint = "go over it in a `for` statement only"
     is_iterator = is_used = False
+    #: What can change in what it goes over.
+    over: Any = ()
 
     def begin(self) -> "Parts":
         """The sequence, at the start of a ``for``."""
@@ -87,12 +90,20 @@ class Rows(Parts):
 
 
 class Together(Parts):
-    """What ``zip`` gives for sequences of one length."""
+    """What ``zip`` gives.  is_even: the sequences are of one length."""
 
     is_iterator = True
 
-    def __init__(self, capture: CaptureContext, parts: Any):
-        self.capture, self.parts, self.length = capture, parts, parts[0].length
+    def __init__(self, capture: CaptureContext, parts: Any, is_even: bool):
+        self.capture, self.parts, self.is_even = capture, parts, is_even
+        self.over = tuple([item for part in parts for item in part.over])
+
+    @property
+    def length(self) -> Any:
+        """How many items the shortest has."""
+        if self.is_even:
+            return self.parts[0].length
+        return self.capture.numpy.call(min, tuple([without_sizes(part.length) for part in self.parts]), {})
 
     def __getitem__(self, place: Any) -> Any:
         return tuple([part[place] for part in self.parts])
@@ -104,7 +115,12 @@ class Numbered(Parts):
     is_iterator = True
 
     def __init__(self, capture: CaptureContext, parts: Any, start: int):
-        self.capture, self.parts, self.start, self.length = capture, parts, start, parts.length
+        self.capture, self.parts, self.start, self.over = capture, parts, start, parts.over
+
+    @property
+    def length(self) -> Any:
+        """How many there are."""
+        return self.parts.length
 
     def __getitem__(self, place: Any) -> Any:
         return place + self.start if self.start else place, self.parts[place]
@@ -116,7 +132,7 @@ class Backwards(Parts):
     is_iterator = True
 
     def __init__(self, capture: CaptureContext, parts: Any):
-        self.capture, self.parts, self.length = capture, parts, parts.length
+        self.capture, self.parts, self.length, self.over = capture, parts, parts.length, parts.over
 
     def __getitem__(self, place: Any) -> Any:
         found = self.length - 1 - place
@@ -135,32 +151,6 @@ def has_rows(item: Any, axis: int = 0) -> bool:
     """Whether only the run knows how many parts an array has along an axis."""
     return isinstance(item, (SymbolicArray, SymbolicVariable)) and -len(item.shape) <= axis < len(item.shape) and \
         isinstance(item.shape[axis], Dim)
-
-
-def _zip(calls: Calls, *items: Any, **options: Any) -> Any:
-    parts = [sequence_of(calls.capture, item) for item in items]
-    if None in [None if part is None else True for part in parts] or options or not parts:
-        return calls.native(zip)(*items, **options)
-    lengths = [calls.capture.expressions.size_of(part.length) for part in parts]
-    if None in lengths or any(length != lengths[0] for length in lengths):
-        calls.capture.abort("`zip` of sequences whose lengths are not known to be equal")
-    return Together(calls.capture, parts)
-
-
-def _enumerate(calls: Calls, items: Any, start: Any = 0) -> Any:
-    parts = sequence_of(calls.capture, items)
-    if parts is None or type(start) is not int:
-        return calls.native(enumerate)(items, start)
-    return Numbered(calls.capture, parts, start)
-
-
-def _reversed(calls: Calls, items: Any) -> Any:
-    parts = sequence_of(calls.capture, items)
-    return calls.native(reversed)(items) if parts is None else Backwards(calls.capture, parts)
-
-
-#: The classes of builtin iterators that such sequences have a form of, and what calls them.
-ITERATORS = {zip: _zip, enumerate: _enumerate, reversed: _reversed}
 
 
 def separate(calls: Calls, function: Callable, x: Any, axis: int = 0) -> Any:

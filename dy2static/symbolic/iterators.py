@@ -1,0 +1,91 @@
+"""What ``zip``, ``enumerate`` and ``reversed`` make of sequences of which only the run knows how long they are."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ..capture_context import Calls, CaptureContext
+from ..runtime import dy
+from .lists import StagedList, symbolic_items
+from .sequences import Backwards, Numbered, Parts, Together, sequence_of
+
+
+class ListParts(Parts):
+    """The items of a list, as it is when they are read.  is_fixed: it must stay as it is now."""
+
+    def __init__(self, items: StagedList, is_fixed: bool = False):
+        self.capture, self.items, self.over = items.capture, items, (items,)
+        self.value = items.symbolic.value if is_fixed else None         # type: ignore[union-attr]
+
+    @property
+    def length(self) -> Any:
+        """How many items there are."""
+        found = symbolic_items(self.items)
+        return len(self.items) if found is None else found.length
+
+    def __getitem__(self, place: Any) -> Any:
+        found = symbolic_items(self.items)
+        if self.value is not None and (found is None or found.value is not self.value):
+            self.capture.abort("a list whose length depends on array values is changed while it is gone over backwards")
+        return self.items[place]
+
+
+class Known(Parts):
+    """The items of a container of Python's, beside a sequence of which only the run knows the length."""
+
+    def __init__(self, capture: CaptureContext, container: Any):
+        self.capture, self.container, self.items = capture, container, tuple(container)
+        self.length = len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        if type(self.container) is range:
+            return self.container.start + place * self.container.step
+        now = tuple(self.container)
+        if len(now) != len(self.items) or any(a is not b for a, b in zip(now, self.items)):
+            self.capture.abort("a list is changed while it is gone over beside one whose length depends on array values")
+        return dy.item(self.items, place)
+
+
+def parts_of(capture: CaptureContext, item: Any, is_fixed: bool = False) -> Optional[Parts]:
+    """The item as a sequence of a length that is not known, lists among these; None for anything else."""
+    return sequence_of(capture, item) if symbolic_items(item) is None else ListParts(item, is_fixed)
+
+
+def _zip(calls: Calls, *items: Any, **options: Any) -> Any:
+    capture = calls.capture
+    parts = [parts_of(capture, item) for item in items]
+    if options or not any(part is not None for part in parts):
+        return calls.native(zip)(*items, **options)
+    lengths = [None if part is None else capture.expressions.size_of(part.length) for part in parts]
+    if None not in lengths and all(length == lengths[0] for length in lengths):
+        return Together(capture, parts, True)
+    if not any(type(part) is ListParts for part in parts):
+        if None in [None if part is None else True for part in parts]:
+            return calls.native(zip)(*items, **options)
+        capture.abort("`zip` of sequences whose lengths are not known to be equal")
+    known = [_known(capture, item) if part is None else part for part, item in zip(parts, items)]
+    return Together(capture, known, len(known) == 1)
+
+
+def _known(capture: CaptureContext, item: Any) -> Known:
+    if not isinstance(item, (list, tuple, range)):
+        capture.abort(f"`zip` of a list whose length depends on array values and a {type(item).__name__}")
+    return Known(capture, item)
+
+
+def _enumerate(calls: Calls, items: Any, start: Any = 0) -> Any:
+    parts = parts_of(calls.capture, items)
+    if parts is None or type(start) is not int:
+        return calls.native(enumerate)(items, start)
+    return Numbered(calls.capture, parts, start)
+
+
+def _reversed(calls: Calls, items: Any) -> Any:
+    parts = parts_of(calls.capture, items, is_fixed=True)
+    return calls.native(reversed)(items) if parts is None else Backwards(calls.capture, parts)
+
+
+#: The classes of builtin iterators that such sequences have a form of, and what calls them.
+ITERATORS = {zip: _zip, enumerate: _enumerate, reversed: _reversed}
+
+#: The classes of sequences here.
+LIST_PARTS = (ListParts, Known)

@@ -1,0 +1,153 @@
+"""Lists whose length array values decide: slices, sums, `zip`, arrays of them, and Variables in them that leave the function."""
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from against_eager import check
+
+from dy2static import to_static
+
+
+def grown(x, start=(), limit=50):
+    items, h = list(start), x
+    while F.sum(h * h).array < limit:
+        h = h * 2
+        items.append(F.sin(h))
+    return items, h
+
+
+def variables(x):
+    return grown(x)[0]
+
+
+def variables_in_other_containers(x):
+    items, _ = grown(x)
+    model.items = items
+    return {"a": items, "b": [items, 1]}, F.sum(x)
+
+
+def slices(x):
+    items, h = grown(x, [x])
+    n = len(items)
+    return [F.stack(part + [x]) for part in (items[1:], items[:-1], items[::-1], items[-2:], items[::2], items[n // 2:], items[:n - 1])]
+
+
+def followed(x):
+    items, h = grown(x)
+    others = [y * 2 for y in [x, h]] + items
+    both = items + others
+    items.extend(others)
+    again = items.copy()
+    again.reverse()
+    again.insert(0, x)
+    return F.stack(both), F.stack(items), F.stack(again), F.vstack(both), F.hstack(both)
+
+
+def together(x):
+    items, h = grown(x)
+    total = x
+    for y, z in zip(items, items[1:]):
+        total = total + y * z
+    for y, w in zip(items, (1.0, 2.0, 3.0)):
+        total = total + y * w
+    for i, y in enumerate(items, 2):
+        total = total + y * i
+    for y in reversed(items):
+        total = total * 0.5 + y
+    return total, sum(items), sum(items[1:], x)
+
+
+def read_beside_an_argument(x):
+    items, h = [x], x
+    while F.sum(h * h).array < 50:
+        h = items[-1] * 2
+        items.append(h)
+    return F.stack(items) + items[0] * items[-1]
+
+
+def numbers(x):
+    floats, whole, h = [], [], x.array
+    while (h * h).sum() < 50:
+        h = h * 2
+        floats.append(float(h[0]))
+        whole.append(int(h[1]))
+    return sum(floats), sorted(floats), max(whole) if whole else None, sum(whole), any(y > 3 for y in [sum(whole)]), np.mean(floats)
+
+
+def arrays(x):
+    items, h = [x.array], x.array
+    while (h * h).sum() < 50:
+        h = h * 2
+        items.append(h)
+    return np.stack(items, axis=1), np.array(items), np.concatenate(items[1:] + [h]), np.max(items, axis=0)
+
+
+def of_nothing(x):
+    items, h = [], x.array
+    while (h * h).sum() < 50:
+        h = h * 2
+        items.append(h)
+    return np.stack(items)
+
+
+model = chainer.Chain()
+PROGRAMS = [variables, variables_in_other_containers, slices, followed, together, read_beside_an_argument, numbers, arrays, of_nothing]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_it_is_the_list_of_eager(program):
+    def make(compile):
+        model.items = None
+        return compile(program), model
+
+    def given(*numbers):
+        return lambda: (chainer.Variable(np.array(numbers, "f")),)
+    with np.errstate(all="ignore"):
+        check(make, [given(1, 2), given(0.3, 0.1), given(100, 2)], strict=True, backend="numpy")
+
+
+def second_gradient(function, x):
+    results = [y for y in function(x) if isinstance(y, chainer.Variable)]
+    gx, = chainer.grad([sum(F.sum(y * y) for y in results)], [x], enable_double_backprop=True)
+    gx2, = chainer.grad([F.sum(gx * gx)], [x])
+    return gx.array, gx2.array
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("program", [variables, followed, together])
+def test_second_gradients(program, backend):
+    x = chainer.Variable(np.array([1, 2], "f"))
+    for mine, eager in zip(second_gradient(to_static(program, strict=True, backend=backend), x), second_gradient(program, x)):
+        np.testing.assert_allclose(mine, eager, rtol=1e-4)
+
+
+def leaves_beside_the_last(x):
+    items, h = [], x
+    while F.sum(h * h).array < 50:
+        h = h * 2
+        items.append(h)
+    return items, h
+
+
+def with_leaves(x):
+    items, h = [], x.array
+    while (h * h).sum() < 50:
+        h = h * 2
+        items.append(chainer.Variable(h))
+    return items
+
+
+def with_an_argument(x):
+    return grown(x, [x])[0]
+
+
+def changed_while_reversed(x):
+    items, h = grown(x)
+    for y in reversed(items):
+        items.pop()
+    return F.sum(x)
+
+
+@pytest.mark.parametrize("program", [leaves_beside_the_last, with_leaves, with_an_argument, changed_while_reversed])
+def test_what_could_be_told_apart_runs_eagerly(program):
+    check(lambda compile: compile(program), [lambda: (chainer.Variable(np.array([1, 2], "f")),)], compiled=False)
