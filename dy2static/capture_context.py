@@ -231,6 +231,19 @@ class IndexRanges(Protocol):
     places: Dict[Value, Any]
 
 
+class DecidingContents(Protocol):
+    """What decides something."""
+
+    def needed(self, number: Any) -> None:
+        """Python needs this number, or this array."""
+
+    def sizes(self, *numbers: Any) -> None:
+        """These values decide a size."""
+
+    def decides(self, number: Any) -> None:
+        """This value decides what is done."""
+
+
 class ValueNumbering(Protocol):
     """Calls that give what an earlier call gave."""
 
@@ -322,6 +335,10 @@ class CaptureContext(Protocol):
     @property
     def index_ranges(self) -> IndexRanges:
         """What is known of indices."""
+
+    @property
+    def deciding(self) -> DecidingContents:
+        """Contents of arrays that decide something."""
 
     @property
     def value_numbering(self) -> ValueNumbering:

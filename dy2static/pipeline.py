@@ -15,6 +15,7 @@ from .capture.dynamic_shapes import FreeSizes
 from .control_flow import staging
 from .control_flow.raising import Left, is_of_user_code
 from .conversion import convert
+from .diagnostics.changes import Varying
 from .errors import Dy2StaticError, InternalError
 from .heap.aborts import CaptureAborted
 from .heap.locations import error_location
@@ -42,7 +43,8 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     Nothing real is changed.  Raises `CaptureAborted` where the call cannot be put into a graph, and whatever the
     user's code raises.
     """
-    return compile_outcome(trace(function, args, kwargs, varying, observed, free_sizes), options, backend)
+    fixed = varying.fixed if isinstance(varying, Varying) else None
+    return compile_outcome(trace(function, args, kwargs, varying, observed, free_sizes, fixed), options, backend)
 
 
 @uncollected()
@@ -71,13 +73,37 @@ def ours(outcome: Outcome) -> Iterator[None]:
         raise InternalError(f"the graph of {outcome.graph.name} cannot be compiled: {error!r}") from error
 
 
+#: So often a call is captured because contents decide something that were not known to.
+_MOST_ATTEMPTS = 6
+
 _UNKNOWN = "what a call gives that is not compiled, or an object of another library, enters a computation"
 
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
-          observed: Mapping[Tuple, Tuple], free_sizes: Optional[FreeSizes] = None) -> Outcome:
-    """The symbolic run of one call."""
-    capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes)
+          observed: Mapping[Tuple, Tuple], free_sizes: Optional[FreeSizes] = None, fixed: Optional[Set[Tuple]] = None) -> Outcome:
+    """The symbolic run of one call; again, where contents of small arrays decided something in one that stopped.
+
+    fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
+    """
+    known = frozenset(fixed or ())
+    for _ in range(_MOST_ATTEMPTS):
+        capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known)
+        try:
+            outcome = _run(capture, function, args, kwargs)
+        except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known
+            is_final = fixed is None or getattr(error, "again", False) or getattr(error, "final", False)
+            more = frozenset() if is_final else capture.deciding.paths()
+            if not more:
+                raise
+            known, failed = known | more, error
+            continue
+        if fixed is not None:
+            fixed |= known
+        return outcome
+    raise failed
+
+
+def _run(capture: Capture, function: Callable, args: Tuple, kwargs: Mapping[str, Any]) -> Outcome:
     try:
         with capturing(capture):
             return capture.run(function, args, kwargs)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple
+from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple
 
 import chainer
 from chainer.backends import intel64
@@ -20,13 +20,14 @@ from ..ir.building import Builder, building
 from ..ir.graph import Value
 from ..ir.types import Dynamic, Scalar
 from ..record.outcome import End, Event, Outcome
-from ..record.paths import Argument, Keyword
+from ..record.paths import Argument, Keyword, with_siblings
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.rollback import Snapshot
 from ..symbolic.values import SymbolicArray, SymbolicScalar
 from ..symbolic.writes import ArrayWrites
 from .calls import Calls
 from .chainer_calls import ChainerCalls
+from .deciding_contents import DecidingContents
 from .dynamic_shapes import FreeSizes, SizeHistory
 from .effects import Effects
 from .escaping import Escaping
@@ -62,10 +63,11 @@ class Capture:
     observed: output types of functions that only a real run can tell, by (class, position in the call, input types), and what
         host calls gave, by (code, position, types of arrays and plain values they got).
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.
+    fixed: paths of small arrays whose contents, and of numbers whose values, are known, under guards.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
-                 name: str = "forward", free_sizes: Optional[FreeSizes] = None):
+                 name: str = "forward", free_sizes: Optional[FreeSizes] = None, fixed: AbstractSet[Tuple] = frozenset()):
         self.free_sizes = free_sizes or FreeSizes(SizeHistory(), dynamic=False)
         self.observed, self.start_config = observed, dict(start_config)
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
@@ -78,7 +80,7 @@ class Capture:
         self.dimensions: Dict[Value, Any] = {}
         self.sizes_of: Dict[Value, Any] = {}
         self.value_numbering = ValueNumbering()
-        self.heap = Heap(self, varying)
+        self.heap = Heap(self, {path for path in varying if with_siblings(path) not in fixed} if fixed else varying)
         self.entries = ConfigEntries(self.heap)
         self.inputs = Inputs(self)
         self.calls = Calls(self)
@@ -98,6 +100,7 @@ class Capture:
         self.reports = Reports(self)
         self.imports = Imports(self)
         self.index_ranges = IndexRanges(self)
+        self.deciding = DecidingContents(self, fixed)
         self.number_checks = NumberChecks(self)
 
     # --- running ------------------------------------------------------------------------------------------------------
@@ -200,6 +203,7 @@ class Capture:
 
     def one_of_few(self, number: Any) -> int:
         """A whole number that Python needs: decided, if it can be one of a few only; the capture stops otherwise."""
+        self.deciding.needed(number)
         found = value_of(self, number)
         return self.abort_decision() if found is None else found
 
@@ -239,6 +243,9 @@ class Capture:
         """The symbolic value that user code gets for a value of the graph."""
         if isinstance(value.type, Dynamic):
             return SymbolicObject(self, value)
-        if isinstance(value.type, Scalar) and value.type.kind != "numpy":
-            return self.known[value] if value in self.known else SymbolicScalar(self, value.type.kind, value=value)
-        return SymbolicArray(self, value)
+        if not isinstance(value.type, Scalar):
+            return SymbolicArray(self, value)
+        is_numpy = value.type.kind == "numpy"
+        if value in self.known and (not is_numpy or value.type.dtype.kind in "iub"):
+            return self.known[value]
+        return SymbolicArray(self, value) if is_numpy else SymbolicScalar(self, value.type.kind, value=value)

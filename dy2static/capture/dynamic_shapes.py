@@ -55,9 +55,9 @@ class FreeSizes:
         self.free: Dict[Axis, Dim] = {}
         self._symbols: Dict[Dim, Dict[int, int]] = {}       # their sizes, capture by capture
 
-    def shape(self, source: Any, shape: Tuple[int, ...], is_parameter: bool = False) -> Tuple[Size, ...]:
-        """The shape of an array of the caller's as the graph has it."""
-        if is_parameter:
+    def shape(self, source: Any, shape: Tuple[int, ...], is_fixed: bool = False) -> Tuple[Size, ...]:
+        """The shape of an array of the caller's as the graph has it.  is_fixed: it has no free sizes."""
+        if is_fixed:
             return shape
         path = source.path()
         self.seen[path] = shape

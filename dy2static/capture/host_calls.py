@@ -67,6 +67,7 @@ class HostCalls:
             seen, untouched = capture.unknown.seen(function, args, kwargs, name, not looks)
             if looks:
                 self._note_changes(function, args, kwargs, name, untouched)
+                capture.deciding.exposed(operands)
         within = None if types_ else self._under_config(caller_at(user_lines()))
         flatten = flat if types_ is not None else as_it_is
         if seen is not None:

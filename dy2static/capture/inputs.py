@@ -63,10 +63,12 @@ class Inputs:
     def array(self, real: np.ndarray, source: Source) -> SymbolicArray:
         """The symbolic form of an array of the user's."""
         self._check_array(real)
-        shape = self.capture.free_sizes.shape(source, real.shape)
+        is_fixed = self.capture.deciding.is_fixed(source, real)
+        shape = self.capture.free_sizes.shape(source, real.shape, is_fixed)
         self.capture.heap.guard(ArrayMatch(source, shape, real.dtype))
         array = SymbolicArray(self.capture, self._add(ArrayInput, Tensor(shape, real.dtype), source))
         self.capture.index_ranges.entered(array.now(), source, real)
+        self.capture.deciding.entered(array.now(), source, real)
         return self.capture.array_writes.entered(array, source, real)
 
     def object(self, real: Any, source: Source) -> SymbolicObject:

@@ -32,7 +32,10 @@ class NumberCalls:
         """Run ``range``; bounds that only the graph knows make a `Range`."""
         bounds = tuple(map(without_sizes, bounds))
         unknown = any(type(x) is SymbolicScalar and x.text is None for x in bounds)
-        return Range(self.capture, *bounds) if unknown else range(*bounds)
+        if not unknown:
+            return range(*bounds)
+        self.capture.deciding.sizes(*bounds)
+        return Range(self.capture, *bounds)
 
     def converted(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """Run int, float or bool."""
@@ -77,7 +80,7 @@ class NumberCalls:
             return Size(self.capture, size) if isinstance(size, Dim) else size
         if not kwargs and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW - 1):
             return self.capture.numpy.call(function, tuple(items), {})
-        if set(kwargs) == {"key"} and len(items) > _FEW and all(type(x) is int for x in items):
+        if kwargs.get("key") is not None and len(kwargs) == 1 and len(items) > _FEW and all(type(x) is int for x in items):
             key = self.calls.callee(kwargs["key"])
             keys = [key(x) for x in items]
             if _is_of_one_type(keys):
@@ -94,7 +97,8 @@ class NumberCalls:
         plain = kwargs.get("key") is None and type(kwargs.get("reverse", False)) is bool
         if plain and len(items) > 1 and _is_of_one_type(items) and (_kind(items[0]) is not tuple or len(items) > _FEW):
             return self.capture.numpy.call(function, (items,), kwargs)
-        if type(kwargs.get("reverse", False)) is bool and len(items) > _FEW and all(type(x) is int for x in items):
+        has_key = kwargs.get("key") is not None and type(kwargs.get("reverse", False)) is bool
+        if has_key and len(items) > _FEW and all(type(x) is int for x in items):
             key = self.calls.callee(kwargs["key"])
             keys = [key(x) for x in items]
             if _is_of_one_type(keys):

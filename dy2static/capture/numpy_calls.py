@@ -1,6 +1,7 @@
 """Calls of NumPy on symbolic arrays, outside of Chainer's graph."""
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -94,9 +95,11 @@ class NumPyCalls:
         if wide is not None:
             function = capture.number_checks.widen(function, operands, types, wide)
         sizes = NewSizes(capture, name, operands)
+        held = [capture.known[v] for v in operands] if all(v in capture.known for v in operands) else None
+        infer = functools.partial(abstract_eval.infer_known, held) if held else abstract_eval.infer
         try:
             types = abstract_eval.with_known(types, operands, capture.known)
-            structure, found, extents = infer_sized(abstract_eval.infer, function, template, types, sizes)
+            structure, found, extents = infer_sized(infer, function, template, types, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self._abort_typing(_shown(asked, name), error)
         if any(isinstance(t, Dynamic) for t in found):
@@ -113,9 +116,9 @@ class NumPyCalls:
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)
-        if all(v in capture.known for v in operands):
+        if held is not None:
             # Computed from nothing but what is static: Python may decide on it.
-            capture.known.update(zip(outputs, call(*[capture.known[v] for v in operands])))
+            capture.known.update(zip(outputs, call(*held)))
         results = [capture.wrap(v) for v in outputs]
         capture.array_writes.called(function, args, kwargs, results, single)
         return abstract_eval.unflatten(structure, results)

@@ -20,6 +20,11 @@ class ValueNumbering:
         self._made: Dict[Any, Tuple[Value, Builder, int]] = {}
         self._first: Dict[Value, Value] = {}
 
+    def clear(self) -> None:
+        """Forget all calls: their operands may be written into now."""
+        self._made.clear()
+        self._first.clear()
+
     def key(self, function: Any, template: Any, operands: Sequence[Value]) -> Any:
         """What tells the call from others; None if nothing simple does."""
         try:

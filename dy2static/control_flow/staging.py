@@ -119,6 +119,7 @@ class Staging:
     def settled(self, predicate: Value) -> bool:
         """The truth of a value, for Python itself: what follows is captured once for each."""
         side = self.path.side(predicate, self.capture.builder.nodes)
+        self.capture.deciding.decides(predicate)
         if side is None:
             with self.path.joining():
                 self.capture.abort_decision()
@@ -128,6 +129,7 @@ class Staging:
         """The value of the graph that decides."""
         if type(test) is SymbolicArray and test.size != 1:
             self.capture.abort("the truth of an array with more than one element is asked", hint="write `.any()` or `.all()`")
+        self.capture.deciding.decides(test)
         return test.now() if type(test) is SymbolicArray else test.truth
 
     @contextlib.contextmanager

@@ -10,6 +10,7 @@ from ..errors import Location
 from ..heap.reads import place_of
 from ..record.guards import (
     ArrayMatch,
+    ContentsMatch,
     DistinctObjects,
     EqualsMatch,
     ExpressionMatch,
@@ -31,18 +32,23 @@ _MOST_TOLD = 3
 #: What to do, by the guard that does not hold.
 _SIZES = ("pad or sort the arrays so that fewer shapes come, give the sizes that differ as None in an `input_spec`, or compile a "
           "part of the function that has no such array")
+_LENGTHS = "sort or pad the sequences so that fewer different lengths come together, or compile a part of the function without them"
 _OBJECTS = "make the object once, outside, and change what it holds"
 _VALUES = "keep what changes in every call out of the function, or where its value decides nothing"
 _GROWING = "keep what grows out of the function, or give the function as many items in every call"
-_HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, IdentityMatch: _OBJECTS, TypeMatch: _OBJECTS, SameObject: _OBJECTS,
-          DistinctObjects: _OBJECTS, LengthMatch: _GROWING, KeysMatch: _GROWING, KeyAbsent: _GROWING}
+_HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, IdentityMatch: _OBJECTS, TypeMatch: _OBJECTS,
+          SameObject: _OBJECTS, DistinctObjects: _OBJECTS, LengthMatch: _GROWING, KeysMatch: _GROWING, KeyAbsent: _GROWING}
 
 
 class Varying(set):
-    """The paths of numbers and texts that have been seen to change: inputs of later programs.  texts: those of texts."""
+    """The paths of numbers and texts that have been seen to change: inputs of later programs.  texts: those of texts.
+
+    fixed: paths of small arrays and of numbers that are known in every program, whether they change or not.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.fixed: Set[Tuple] = set()
         self.texts: Set[Tuple] = set()
         self._needed: Set[Tuple] = set()                # texts that cannot be inputs
 
@@ -50,6 +56,7 @@ class Varying(set):
         """Forget everything."""
         super().clear()
         self.texts.clear()
+        self.fixed.clear()
         self._needed.clear()
 
     def note(self, guards: Sequence[EqualsMatch]) -> None:

@@ -15,6 +15,9 @@ from ..ir.template import AT
 from ..ir.types import Tensor
 from .registry import lowers, symbolic_value
 
+#: Types of ends of slices that are known now.
+_INTS = (int, np.int32, np.int64)
+
 
 @lowers(GetItem)
 def get_item(node: Any, x: Value) -> Optional[Value]:
@@ -113,9 +116,11 @@ def _span(entry: Any) -> Optional[Dict[str, Value]]:
     ends = {"<": entry.start, ">": entry.stop}
     if not any(map(_is_number_of_run, ends.values())):
         return None
-    if any(not (end is None or _is_number_of_run(end) or type(end) is int) for end in ends.values()):
+    if any(not (end is None or _is_number_of_run(end) or type(end) in _INTS) for end in ends.values()):
         return None
-    return {side: ops.py_constant(value=end) if type(end) is int else symbolic_value(end)
+    for end in filter(_is_number_of_run, ends.values()):
+        end.capture.deciding.sizes(end)
+    return {side: ops.py_constant(value=int(end)) if type(end) in _INTS else symbolic_value(end)
             for side, end in ends.items() if end is not None}
 
 

@@ -69,6 +69,11 @@ class Source:
         return f"v_{self.number}" if name is None else f"{name}{'_vars' if isinstance(self, Namespace) else ''}_{self.number}"
 
 
+def with_siblings(path: Tuple) -> Tuple:
+    """What is the same for the paths of all items of one list or tuple; the path itself where it is to something else."""
+    return (path[0], None, *path[2:]) if len(path) > 2 and type(path[1]) is int else path
+
+
 # Where paths begin -------------------------------------------------------------------------------------------------
 
 

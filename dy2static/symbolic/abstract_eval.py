@@ -179,24 +179,37 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     for filling in FILLINGS if types else FILLINGS[:1]:
         values = [t if type(t) is int else identity(t) if name == "cholesky" else stand_in(t, filling, place)
                   for place, t in enumerate(types)]
-        for array in values:
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False           # what writes into an operand is not a call but a write
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")         # the run will warn
-                structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+            structure, leaves = _tried(function, template, values)
         except (IndexError, np.linalg.LinAlgError) as error:
             if filling < 2 or isinstance(error, ValueError) and not isinstance(error, np.linalg.LinAlgError):
                 raise
             found.append(found[0])                      # an index that is out of bounds, or a matrix without an inverse
             continue
-        if any(isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray for leaf in leaves):
-            raise ValueError("the result is a matrix, or an array of another class")
         found.append((structure, tuple(map(type_of, leaves))))
     if any(len(other[1]) != len(found[0][1]) for other in found):
         raise ValueError(DEPENDS)
     return found
+
+
+def infer_known(values: Sequence[Any], function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) \
+        -> List[Tuple[Any, Tuple[Any, ...]]]:
+    """The same for operands that are known: the one structure, and the leaf types."""
+    structure, leaves = _tried(function, template, [np.array(x) if isinstance(x, np.ndarray) else x for x in values])
+    return [(structure, tuple(map(type_of, leaves)))]
+
+
+def _tried(function: Callable[..., Any], template: Tuple[Any, Any], values: Sequence[Any]) -> Tuple[Any, List[Any]]:
+    """The structure and the leaves of what a call gives for these values."""
+    for array in values:
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False               # what writes into an operand is not a call but a write
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")                 # the run will warn
+        structure, leaves = flatten(function(*fill(template[0], values), **fill(template[1], values)))
+    if any(isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray for leaf in leaves):
+        raise ValueError("the result is a matrix, or an array of another class")
+    return structure, leaves
 
 
 #: Why the result of a call cannot be told before it is made.

@@ -30,6 +30,7 @@ class NewSizes:
     def size(self, numbers: Sequence[Any], result: int, axis: int) -> Any:
         """The size that was ``numbers`` in the trials: that of an operand, the number of a mask's elements, or a new one."""
         capture = self.capture
+        capture.deciding.sizes(*self.operands)
         if capture.staging.in_loop:
             raise ValueError("the size of the result depends on the contents of an array, inside a loop on array values")
         of = self._decides(numbers)

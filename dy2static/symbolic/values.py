@@ -167,7 +167,10 @@ class SymbolicArray:
     def contents(self) -> Any:
         """What the array holds, where that is static; stops the capture otherwise."""
         known = self.capture.known.get(self.now())
-        return self.capture.abort_decision() if known is None else known
+        if known is None:
+            self.capture.deciding.needed(self)
+            self.capture.abort_decision()
+        return known
 
     def __bool__(self) -> bool:
         known = self.capture.known.get(self.now())
@@ -180,8 +183,8 @@ class SymbolicArray:
         is_whole = known is None and not self.shape and self.dtype.kind in "iu"
         return self.capture.one_of_few(self) if is_whole else operator.index(self.contents())
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        self.capture.abort_decision()
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return np.array(self.contents(), *args, **{**kwargs, "copy": True})
 
 
 class ArrayMethod:
@@ -257,6 +260,7 @@ class SymbolicScalar:
 
     def __hash__(self) -> int:
         if self.text is None:                           # as a key, it must be the number itself
+            self.capture.deciding.needed(self)
             self.capture.abort_decision()
         return hash(self.fix())
 

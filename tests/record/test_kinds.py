@@ -172,6 +172,8 @@ GUARDS = (
      "x0._requires_grad is not True or x0._layout is not None or x0_array.shape != (2,)",
      "argument 0: Parameter (2,) float32 requires_grad=True"),
     (guards.IndicesInRange(ARRAY, -4, 4), "outside(x_array, -4, 4)", "argument 1: indices in range(-4, 4)"),
+    (guards.ContentsMatch(ARRAY, b"\x05"), "x1.tobytes() != contents",
+     "argument 1 with the same contents, which decide sizes or what is done"),
     (guards.ExpressionMatch("n1 > 2", True), "not n1 > 2", "n1 > 2 == True"),
     (guards.DistinctObjects((SELF, LIST)), "len({id(x0), id(x0_xs)}) != 2", "objects that were different are now one"),
     (guards.NoOverlap((ARRAY,), ()), "overlap((x1,), ())",

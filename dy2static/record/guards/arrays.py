@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import chainer
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import LoadError
 from ...ir.dims import Size
 from ..documents import need, pair_of
+from ..paths import Source
 from ..protocols import FileIn, FileOut, GuardWriter
 from .base import PathGuard
 
@@ -95,3 +96,31 @@ class IndicesInRange(PathGuard):
     def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
         low, high = pair_of(said)
         return need(low, int, "an index"), need(high, int, "an index")
+
+
+@dataclass(frozen=True, eq=False)
+class ContentsMatch(PathGuard):
+    """A small array of whole numbers that holds just these, as bytes in C order.  Its shape and dtype are guarded before."""
+
+    expected: bytes
+    word = "contents"
+    is_of_model = True
+
+    def describe(self) -> str:
+        return f"{self.source.describe()} with the same contents, which decide sizes or what is done"
+
+    def fails(self, writer: GuardWriter) -> str:
+        return f"{writer.path(self.source)}.tobytes() != {writer.constant(self.expected, 'contents')}"
+
+    def holds(self, at: Callable[[Source], Any]) -> bool:
+        return at(self.source).tobytes() == self.expected
+
+    def parts_out(self, out: FileOut) -> Any:
+        return self.expected.hex()
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        try:
+            return bytes.fromhex(need(said, str, "the contents of an array")),
+        except ValueError:
+            raise LoadError(f"{said[:80]} is not what an array holds") from None
