@@ -27,6 +27,7 @@ from ..symbolic.values import SymbolicVariable
 from .calls import writable_cells
 from .handlers import HARMLESS, KEEPING_NOTHING
 from .host_results import is_pure, structure_of, types_of
+from .purity import only_reads
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -65,7 +66,7 @@ class HostCalls:
         if not trusted:
             looks = not is_pure(function, given)
             seen, untouched = capture.unknown.seen(function, args, kwargs, name, not looks)
-            if looks:
+            if looks and (any(map(capture.operands.holds_new_container, given)) or not only_reads(function, args, kwargs)):
                 self._note_changes(function, args, kwargs, name, untouched)
                 capture.deciding.exposed(operands)
         within = None if types_ else self._under_config(caller_at(user_lines()))

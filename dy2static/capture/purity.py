@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import builtins
 import dis
+import logging
 import math
 import types
-from typing import Any, FrozenSet, Iterator
+from typing import Any, FrozenSet, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ..heap.object_shadows import ShadowBase
 from ..heap.objects import real_class
 from ..library_facts import numpy as numpy_facts
 from ..library_facts import python as python_facts
@@ -19,6 +21,7 @@ from ..symbolic.lists import StagedList
 from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 _MODULES = (np, np.linalg, math)
+LOGGED = named("silent", python_facts.LOGGING)
 _CONSTANTS = (type(None), bool, int, float, str)
 _BUILTINS = builtin("pure")
 
@@ -39,7 +42,28 @@ def only_computes(function: Any, owner: Any = None, depth: int = 3) -> bool:
     """
     if not isinstance(function, types.FunctionType) or function.__closure__ or depth == 0:
         return False
-    return all(_is_plain(code, function, owner, depth) for code in _codes(function.__code__))
+    owners = {} if owner is None else dict(zip(function.__code__.co_varnames[:1], (owner,)))
+    return _is_plain_function(function, owners, depth, False)
+
+
+def only_reads(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function of the user's changes nothing that a capture reads: it may tell the screen or a log of what it gets.
+
+    It gets plain values and objects of which it reads attributes that are plain.
+    """
+    if isinstance(function, types.MethodType):
+        function, args = function.__func__, (function.__self__, *args)
+    if not isinstance(function, types.FunctionType) or function.__closure__ or not all(map(is_plain, kwargs.values())):
+        return False
+    code = function.__code__
+    owners = {name: item for name, item in zip(code.co_varnames[:code.co_argcount], args) if isinstance(item, ShadowBase)}
+    plain = [item for item in args if not isinstance(item, ShadowBase)]
+    return len(owners) + len(plain) == len(args) and all(map(is_plain, plain)) and _is_plain_function(function, owners, 3, True)
+
+
+def _is_plain_function(function: types.FunctionType, owners: Mapping[str, Any], depth: int, tells: bool) -> bool:
+    return all(_is_plain(code, function, owners if code is function.__code__ else {}, depth, tells)
+               for code in _codes(function.__code__))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -49,26 +73,33 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-def _is_plain(code: types.CodeType, function: types.FunctionType, owner: Any, depth: int) -> bool:
+def _is_plain(code: types.CodeType, function: types.FunctionType, owners: Mapping[str, Any], depth: int, tells: bool) -> bool:
     if "out" in _keywords(code):
         return False
-    names, module, is_owner = function.__globals__, None, False
+    names, module, owner = function.__globals__, None, None
     for step in dis.get_instructions(code):
         name, found = step.opname, None
         if name in _REFUSED or name.startswith("INPLACE_") or name == "BINARY_OP" and step.argrepr.endswith("="):
             return False
+        reads = name in ("LOAD_ATTR", "LOAD_METHOD")
+        if owner is not None and not (reads and "NULL" not in step.argrepr and _is_attribute(owner, step.argval)):
+            return False                                # the object itself goes somewhere
         if name == "LOAD_GLOBAL":
             found = names[step.argval] if step.argval in names else getattr(builtins, step.argval, None)
-            if not _is_known(found, depth):
+            if not (_is_known(found, depth) or tells and (found is print or isinstance(found, logging.Logger))):
                 return False
-        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            allowed = step.argval not in _IMPURE if module is not None else step.argval in _READING
-            if not (allowed or is_owner and "NULL" not in step.argrepr and _is_attribute(owner, step.argval)):
+        elif reads and owner is None:
+            telling = isinstance(module, logging.Logger)
+            if not (step.argval in LOGGED if telling else step.argval not in _IMPURE if module is not None else
+                    step.argval in _READING):
                 return False
-            found = getattr(module, step.argval, None)
-        module = found if isinstance(found, types.ModuleType) else None
-        is_owner = owner is not None and name.startswith("LOAD_FAST") and code.co_varnames[:1] == (step.argval,)
-    return True
+            found = None if telling else getattr(module, step.argval, None)
+        module = found if isinstance(found, (types.ModuleType, logging.Logger)) else None
+        *before, last = step.argval if isinstance(step.argval, tuple) and name.startswith("LOAD_FAST") else (step.argval,)
+        if not owners.keys().isdisjoint(part for part in before if isinstance(part, str)):
+            return False
+        owner = owners.get(last) if "LOAD_FAST" in name else None
+    return owner is None
 
 
 def _is_attribute(owner: Any, name: str) -> bool:
