@@ -81,8 +81,7 @@ class ChainerCalls:
             variable.__dict__["siblings"] = results
             if choice is not None:
                 variable.__dict__.update(choice=choice, uncertain=True, decision=self.capture.staging.path.decision)
-            if not connected:
-                self.capture.array_writes.is_new(node, may_view, variable._data[0])
+            self.capture.array_writes.gave(node, may_view, variable._data[0], connected)
         return results
 
     def _choice(self, inputs: Sequence[Any]) -> Optional[Choice]:
@@ -337,7 +336,7 @@ class ChainerCalls:
     def new_variable(self, array: Any, requires_grad: bool) -> SymbolicArray:
         """The array of a Variable that user code makes: a leaf, whatever the array was computed from."""
         self.capture.array_writes.by_reference(array)
-        return SymbolicArray(self.capture, OPS["stop_gradient"](array.value))
+        return self.capture.array_writes.holds(SymbolicArray(self.capture, OPS["stop_gradient"](array.value)), array)
 
 
 def _halved(array: Any) -> Any:

@@ -21,6 +21,7 @@ from ..symbolic.buffers import Buffer
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.iterators import ITERATORS
 from ..symbolic.known_texts import TextKeyed
+from ..symbolic.layouts import Flags
 from ..symbolic.lists import StagedList, symbolic_items
 from ..symbolic.sequences import Range, Rows
 from ..symbolic.values import SymbolicArray, SymbolicVariable, is_symbolic
@@ -136,7 +137,7 @@ class Classes:
             return type(value, *rest)
         self.capture.staging.need_exact(value)
         kinds = {**COLLECTION_KINDS, ShadowList: list, ShadowDict: dict, ShadowSet: set, StagedList: list, Range: range,
-                 TextKeyed: dict,
+                 TextKeyed: dict, Flags: type(np.empty(0).flags),
                  Rows: tuple, SymbolicVariable: chainer.Variable}
         kind = type(value)
         if kind is BoundHostMethod or kind is SymbolicObject and value.real is SymbolicObject.Missing:

@@ -28,7 +28,7 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
     if first is not second and None not in noted:
         capture.abort("`is` of objects that a loop on array values replaces", because=noted[1])
     if type(first) is SymbolicArray and type(second) is SymbolicArray and first is not second:
-        capture.abort("two arrays are compared by `is`")
+        return capture.array_writes.layouts.is_one(first, second)
     if isinstance(first, SymbolicVariable) and isinstance(second, SymbolicVariable) and first is not second and \
             any("choice" in v.__dict__ or "origins" in v.__dict__ for v in (first, second)):
         decided = first if "decision" in first.__dict__ else second

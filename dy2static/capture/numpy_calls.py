@@ -21,6 +21,7 @@ from ..runtime.functions import Attempt
 from ..runtime.host_calls import LEAF, Attribute, Call, Method, fill, flat
 from ..symbolic import abstract_eval
 from ..symbolic.data_dependent_sizes import NewSizes, may_be_empty
+from ..symbolic.layouts import Unordered
 from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray
 from .protected_calls import DECIDABLE, attempted, raise_first
@@ -40,10 +41,14 @@ class NumPyCalls:
 
     def __init__(self, capture: Capture):
         self.capture = capture
+        self._unordered = Unordered(capture)
 
     def call(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """A call of NumPy on symbolic arrays; ``("method", name)`` and ``("attribute", name)`` are of the first operand."""
         self.capture.check()
+        name = function[1] if type(function) is tuple else getattr(function, "__name__", "")
+        if name in Unordered.NAMES:
+            args, kwargs = self._unordered.ordered(name, args, kwargs)
         done = self.capture.array_writes.intercept(function, args, kwargs)
         if done is NotImplemented:
             done = self._of_types(function, args, kwargs)
@@ -56,6 +61,8 @@ class NumPyCalls:
         name, called = _callable(function)
         if name in _OF_HOST and isinstance(function, tuple):
             return self.capture.host.call(called, args, kwargs, (Dynamic(),))
+        if name == "isfortran" and args and type(args[0]) is SymbolicArray:
+            return bool(self.capture.array_writes.layouts.example(args[0]).flags.fnc)
         if name in abstract_eval.REFUSED:
             self.capture.abort(f"{_shown(function, name)} is called on an array of the graph")
         if name in ("shape", "ndim", "size") and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray:

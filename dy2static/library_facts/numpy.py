@@ -51,6 +51,7 @@ impure: apply_along_axis apply_over_axes ctypeslib f2py/2 fromfile fromfunction 
 impure refused: nditer save savetxt savez
 impure asks: errstate
 refused: may_share_memory ndenumerate require shares_memory
+memory: frombuffer
 asks: dtype finfo iinfo issubdtype promote_types
 types: can_cast iscomplexobj isrealobj isscalar result_type
 sizes: ldexp
@@ -84,11 +85,13 @@ saved writes: partition put sort
 saved writes contents: fill
 saved changes contents: itemset/1
 saved reads: all any argmax argmin argpartition argsort astype clip copy cumprod cumsum diagonal dot max mean min nonzero prod
-    ptp/1 ravel repeat reshape round searchsorted squeeze std sum swapaxes take tolist trace transpose var
-saved reads follows sure sizes: flatten item
+    ptp/1 repeat round searchsorted squeeze std sum swapaxes take tolist trace transpose var
+saved reads memory: ravel reshape
+saved reads follows sure sizes: item
+saved reads follows sure sizes memory: flatten
 saved follows: conj conjugate
 changes: byteswap resize setfield setflags
-host: tobytes tostring/1
+host memory: tobytes tostring/1
 refused: dump dumps getfield newbyteorder/1 tofile view
 """)
 
@@ -97,8 +100,8 @@ ATTRIBUTES = read("""
 saved: flat itemsize mT/2 nbytes
 saved reads: dtype imag ndim real shape size
 saved reads follows sure: T
-hidden: __array_interface__ __array_struct__ base ctypes flags strides
-reads: data
+hidden: __array_interface__ __array_struct__ ctypes
+reads: base data flags strides
 """)
 
 #: Attributes through which memory is seen.

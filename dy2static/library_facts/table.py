@@ -38,6 +38,7 @@ MARKS = {
     "state": "uses the state of a generator as a whole",
     "items": "chooses among items",
     "views": "may give its operand, or a view of it",
+    "memory": "may go by how an array lies in memory",
     "calls": "what it is given to call is called by C code",
     "clock": "gives the time, as a float",
     "silent": "gives nothing, and changes nothing that a program reads",

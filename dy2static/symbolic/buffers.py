@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: What follows from the type of an array.
 _OF_TYPES = ("format", "itemsize", "nbytes", "ndim", "shape", "suboffsets")
 
+#: What follows from how it lies in memory.
+_OF_LAYOUT = ("c_contiguous", "contiguous", "f_contiguous", "readonly", "strides")
+
 
 class Buffer:
     """A ``memoryview`` of an array."""
@@ -71,6 +74,8 @@ class Buffer:
     def __getattr__(self, name: str) -> Any:
         if not hasattr(memoryview, name):
             raise AttributeError(f"'memoryview' object has no attribute {name!r}")
+        if name in _OF_LAYOUT:
+            return getattr(self.owner.capture.array_writes.layouts.example(self.owner).data, name)
         return getattr(self._example(), name) if name in _OF_TYPES else self._refuse()
 
     def _refuse(self, *_: Any) -> Any:

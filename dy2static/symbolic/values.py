@@ -118,6 +118,18 @@ class SymbolicArray:
     def data(self) -> Buffer:
         return Buffer(self)
 
+    @property
+    def flags(self) -> Any:
+        return self.capture.array_writes.layouts.flags(self)
+
+    @property
+    def strides(self) -> Tuple[int, ...]:
+        return self.capture.array_writes.layouts.example(self).strides
+
+    @property
+    def base(self) -> Any:
+        return self.capture.array_writes.layouts.base(self)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")

@@ -50,13 +50,14 @@ class Views:
     """What is known of the arrays of one capture.
 
     user_arrays: those of the user's, which stay known when the function is called again.  made: by id, how each array was made.
-    pending: those of which it is not known yet whether they are views.
+    pending: those of which it is not known yet whether they are views.  results: new arrays that functions of Chainer's gave.
     """
 
     def __init__(self, user_arrays: List[Made]):
         self.user_arrays = user_arrays
         self.made: Dict[int, Made] = {id(made.array): made for made in user_arrays}
         self.pending: List[Made] = []
+        self.results: Dict[int, SymbolicArray] = {}
         self._parents: Dict[int, Tuple[SymbolicArray, Step]] = {}
         self._groups: Dict[int, List[SymbolicArray]] = {}
         for made in user_arrays:
@@ -83,7 +84,7 @@ class Views:
         """Find out which of the new arrays are views."""
         pending, self.pending = self.pending, []
         for made in pending:
-            if made.function is write_at or made.function is write_at_checked or _is_arithmetic(made.function):
+            if made.function is write_at or made.function is write_at_checked or is_arithmetic(made.function):
                 continue
             operands = arrays_in((made.args, made.kwargs))
             shared = self._shared(made, operands) if operands else set()
@@ -106,21 +107,31 @@ class Views:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""
         if made.function is operator.getitem and _selects_a_view(made.args[1]):
             return {frozenset((id(made.args[0]),))}
-        found = set()
+        tried = self._tried(made, operands)
+        if tried is None:
+            return {frozenset(("unknown",))}
+        return {frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])) for leaf, values in tried}
+
+    def given_back(self, made: Made, operands: Sequence[SymbolicArray]) -> List[Optional[SymbolicArray]]:
+        """The operand that is the result, or None for a new one, for each way in which arrays may lie in memory."""
+        return [next((x for x in operands if values[id(x)] is leaf), None) for leaf, values in self._tried(made, operands) or ()]
+
+    def _tried(self, made: Made, operands: Sequence[SymbolicArray]) -> Optional[List[Tuple[Any, Dict[int, Any]]]]:
+        """What a call gives for arrays that lie in memory in several ways, and these arrays; None where it cannot be tried."""
+        found: List[Tuple[Any, Dict[int, Any]]] = []
         arrays = [made.array, *operands, *(self.root(x)[0] for x in operands)]
         trials = few_trials([made.args, made.kwargs], [x.type for x in arrays])
         if trials is None:
-            return {frozenset(("unknown",))}
+            return None
         for layout, numbers in itertools.product(range(3), trials):
             roots: Dict[int, np.ndarray] = {}
             try:
                 values = {id(x): self._sample(x, layout, roots, numbers) for x in operands}
                 with np.errstate(all="ignore"):
-                    result = made.function(*_sampled(made.args, values, numbers), **_sampled(made.kwargs, values, numbers))
+                    result = made.function(*sampled(made.args, values, numbers), **sampled(made.kwargs, values, numbers))
             except Exception:           # whatever a call on made-up contents raises: then nothing is known, and writes are refused
-                return {frozenset(("unknown",))}
-            leaf = flatten(result)[1][made.leaf]
-            found.add(frozenset(id(x) for x in operands if np.may_share_memory(leaf, values[id(x)])))
+                return None
+            found.append((flatten(result)[1][made.leaf], values))
         return found
 
     def _sample(self, array: SymbolicArray, layout: int, roots: Dict[int, np.ndarray], numbers: Mapping[str, int]) -> Any:
@@ -131,7 +142,7 @@ class Views:
             roots[id(root)] = _laid_out(bound(root.type, numbers), 0 if self._is_in_c_order(root) else layout)
         made = roots[id(root)]
         for step in steps:
-            made = step.function(made, *_sampled(step.args, {}, numbers), **_sampled(step.kwargs, {}, numbers))
+            made = step.function(made, *sampled(step.args, {}, numbers), **sampled(step.kwargs, {}, numbers))
         return made
 
     def _is_in_c_order(self, root: SymbolicArray) -> bool:
@@ -142,13 +153,13 @@ class Views:
             return True
         name = getattr(made.function, "__name__", "")
         operands = arrays_in((made.args, made.kwargs))
-        if _is_arithmetic(made.function):
+        if is_arithmetic(made.function):
             return all(x.is_scalar or x.size == 1 or id(x) not in self._parents and self._is_in_c_order(x) for x in operands)
         return name in _IN_C_ORDER or name == "array" and not operands or \
             type(made.function) is Method and made.function.name == "copy" and len(made.args) == 1
 
 
-def _is_arithmetic(function: Any) -> bool:
+def is_arithmetic(function: Any) -> bool:
     """Whether a function gives new memory always."""
     return isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "_operator" and \
         function is not operator.getitem
@@ -173,18 +184,18 @@ def _selects_a_view(index: Any) -> bool:
         for entry in entries)
 
 
-def _sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> Any:
+def sampled(item: Any, values: Dict[int, Any], numbers: Mapping[str, int]) -> Any:
     """The operands with made-up values for what is symbolic, of these sizes."""
     if type(item) is SymbolicArray:
         return values[id(item)] if id(item) in values else abstract_eval.stand_in(bound(item.type, numbers), 0)
     if type(item) is SymbolicScalar:
         return abstract_eval.stand_in(item.value.type, 0)
     if isinstance(item, (tuple, list)):
-        return (list if isinstance(item, list) else tuple)([_sampled(part, values, numbers) for part in item])
+        return (list if isinstance(item, list) else tuple)([sampled(part, values, numbers) for part in item])
     if isinstance(item, dict):
-        return {key: _sampled(part, values, numbers) for key, part in dict.items(item)}
+        return {key: sampled(part, values, numbers) for key, part in dict.items(item)}
     if type(item) is slice:
-        return slice(*[_sampled(part, values, numbers) for part in (item.start, item.stop, item.step)])
+        return slice(*[sampled(part, values, numbers) for part in (item.start, item.stop, item.step)])
     return bound(item, numbers) if isinstance(item, Dim) else item
 
 

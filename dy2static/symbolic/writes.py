@@ -24,6 +24,7 @@ from ..record.paths import Source
 from ..record.writes import Write, WriteArray
 from ..runtime.array_writes import Into, itself, overlap, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
+from .layouts import Layouts
 from .lists import Contents, StagedList
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from .views import Made, Views, arrays_in
@@ -70,6 +71,7 @@ class ArrayWrites:
         self._readers: Dict[int, List[Tuple[Any, Tuple[Value, ...]]]] = {}
         self.harmless = False                           # whether what is handed to the host now is not kept
         self.views = Views(self.views.user_arrays)
+        self.layouts = Layouts(self.capture)
 
     # --- what is made -------------------------------------------------------------------------------------------------
 
@@ -104,11 +106,19 @@ class ArrayWrites:
                 array.shared = array.shared or "retained"
                 self._readers.setdefault(id(array), []).append((self.capture.builder, outputs))
 
-    def is_new(self, node: chainer.FunctionNode, may_view: bool, array: SymbolicArray) -> None:
-        """The result of a function that nothing is differentiated through is an array like others, if it is no view."""
+    def gave(self, node: chainer.FunctionNode, may_view: bool, array: SymbolicArray, connected: bool) -> None:
+        """The result of a function is new if it is no view; if nothing is differentiated, it is an array like others."""
         if not may_view and type(node).__name__ not in VIEWING:
-            self.serial += 1
-            self.views.made[id(array)] = Made(array, self.serial)
+            self.views.results[id(array)] = array
+            if not connected:
+                self.serial += 1
+                self.views.made[id(array)] = Made(array, self.serial)
+
+    def holds(self, made: SymbolicArray, array: SymbolicArray) -> SymbolicArray:
+        """A Variable that is made holds an array; ``made`` stands for that, too."""
+        made.shared = "kept"
+        self.views.made[id(made)] = Made(made, self.serial, itself, (array,))
+        return made
 
     # --- reading --------------------------------------------------------------------------------------------------------
 

@@ -171,6 +171,8 @@ GUARDS = (
     (guards.VariableMatch(SELF, chainer.Parameter, True, (2,), np.dtype("f4")),
      "x0._requires_grad is not True or x0._layout is not None or x0_array.shape != (2,)",
      "argument 0: Parameter (2,) float32 requires_grad=True"),
+    (guards.ArrayLayout(ARRAY, (12, 4), 1285), "x1.strides != (12, 4) or x1.flags.num != 1285",
+     "argument 1: an array with strides (12, 4) and flags 1285"),
     (guards.IndicesInRange(ARRAY, -4, 4), "outside(x_array, -4, 4)", "argument 1: indices in range(-4, 4)"),
     (guards.ContentsMatch(ARRAY, b"\x05"), "x1.tobytes() != contents",
      "argument 1 with the same contents, which decide sizes or what is done"),

@@ -49,9 +49,9 @@ def copy(type_: Tensor, x: Value) -> Value:
     return ops.copy(x)
 
 
-def reshape(type_: Tensor, x: Value, *shape: Any) -> Value:
-    """The rule of ``x.reshape(*shape)``: the shape is that of the result."""
-    return ops.reshape(x, shape=type_.shape)
+def reshape(type_: Tensor, x: Value, *shape: Any) -> Optional[Value]:
+    """The rule of ``x.reshape(*shape)``: the shape is that of the result.  An order may come last."""
+    return None if shape and isinstance(shape[-1], str) else ops.reshape(x, shape=type_.shape)
 
 
 def getitem(type_: Tensor, x: Value, key: Any) -> Optional[Value]:

@@ -1,7 +1,7 @@
 """Guards: what a capture relied on.  One class for each, with its text, its description and its JSON."""
 from typing import Dict, Tuple, Type
 
-from .arrays import ArrayMatch, ContentsMatch, IndicesInRange, VariableMatch
+from .arrays import ArrayLayout, ArrayMatch, ContentsMatch, IndicesInRange, VariableMatch
 from .base import Guard
 from .joint import DefinitionsMatch, DistinctObjects, ExpressionMatch, NoOverlap, PlainReports
 from .values import (
@@ -17,14 +17,14 @@ from .values import (
 )
 
 __all__ = [
-    "GUARDS", "SAVED_GUARDS", "Guard", "ArrayMatch", "AttributeAbsent", "CellEmpty", "ContentsMatch",
+    "GUARDS", "SAVED_GUARDS", "Guard", "ArrayLayout", "ArrayMatch", "AttributeAbsent", "CellEmpty", "ContentsMatch",
     "DefinitionsMatch", "DistinctObjects", "EqualsMatch", "ExpressionMatch", "IdentityMatch", "IndicesInRange", "KeyAbsent",
     "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports", "SameObject", "TypeMatch", "VariableMatch"]
 
 GUARDS: Tuple[Type[Guard], ...] = (
     TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, KeysMatch, KeyAbsent, AttributeAbsent, SameObject, CellEmpty,
-    ArrayMatch, VariableMatch, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap, DefinitionsMatch,
-    PlainReports)
+    ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap,
+    DefinitionsMatch, PlainReports)
 
 #: Those that files may have, by what they call them.
 SAVED_GUARDS: Dict[str, Type[Guard]] = {kind.word: kind for kind in GUARDS if kind.word}

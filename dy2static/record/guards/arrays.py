@@ -75,6 +75,30 @@ class VariableMatch(PathGuard):
 
 
 @dataclass(frozen=True, eq=False)
+class ArrayLayout(PathGuard):
+    """An array that lies in memory like this: its strides in bytes, and its flags as a number."""
+
+    strides: Tuple[int, ...]
+    flags: int
+    word = "layout"
+
+    def describe(self) -> str:
+        return f"{self.source.describe()}: an array with strides {self.strides} and flags {self.flags}"
+
+    def fails(self, writer: GuardWriter) -> str:
+        value = writer.path(self.source)
+        return f"{value}.strides != {self.strides} or {value}.flags.num != {self.flags}"
+
+    def parts_out(self, out: FileOut) -> Any:
+        return [list(self.strides), self.flags]
+
+    @classmethod
+    def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
+        strides, flags = pair_of(said)
+        return tuple([need(step, int, "a stride") for step in need(strides, list, "strides")]), need(flags, int, "flags")
+
+
+@dataclass(frozen=True, eq=False)
 class IndicesInRange(PathGuard):
     """An array of ints, none of which is below ``low``, and all of which are below ``high``."""
 
