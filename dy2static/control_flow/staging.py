@@ -69,23 +69,23 @@ class Staging:
 
     def if_exp(self, test: Any, then: Callable, orelse: Callable) -> Any:
         """``a if test else b`` on a symbolic test."""
-        return self.cond(test, lambda: (then(),), lambda: (orelse(),), ())[0]
+        return self.cond(test, lambda: (then(),), lambda: (orelse(),), (), others=(then, orelse))[0]
 
     def and_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first and …``: the rest is evaluated where the first is true."""
-        return self._cond(first, lambda: (self._rest(rest, dy.and_),), lambda: (first,), (), truth=True)[0]
+        return self._cond(first, lambda: (self._rest(rest, dy.and_),), lambda: (first,), (), others=rest, truth=True)[0]
 
     def or_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """``first or …``: the rest is evaluated where the first is false."""
-        return self._cond(first, lambda: (first,), lambda: (self._rest(rest, dy.or_),), (), truth=True)[0]
+        return self._cond(first, lambda: (first,), lambda: (self._rest(rest, dy.or_),), (), others=rest, truth=True)[0]
 
     def all_of(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """The truth of ``first and …``."""
-        return self._cond(first, lambda: (self.truth(self._rest(rest, dy.all_of)),), lambda: (False,), ())[0]
+        return self._cond(first, lambda: (self.truth(self._rest(rest, dy.all_of)),), lambda: (False,), (), others=rest)[0]
 
     def any_of(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """The truth of ``first or …``."""
-        return self._cond(first, lambda: (True,), lambda: (self.truth(self._rest(rest, dy.any_of)),), ())[0]
+        return self._cond(first, lambda: (True,), lambda: (self.truth(self._rest(rest, dy.any_of)),), (), others=rest)[0]
 
     def _rest(self, rest: Sequence[Callable[[], Any]], operator: Callable) -> Any:
         return operator(rest[0](), *rest[1:])
