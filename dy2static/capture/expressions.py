@@ -4,12 +4,14 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Callable, Set, Tuple
 
+import numpy as np
+
 from ..ir.dims import Dim
 from ..record.guards import ExpressionMatch
 from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.sizes import without_sizes
-from ..symbolic.values import SymbolicScalar
+from ..symbolic.values import SymbolicScalar, is_symbolic
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -45,6 +47,9 @@ class Expressions:
         if not all(type(x) in (bool, int, float, SymbolicScalar) for x in operands):
             if any(type(x) is SymbolicText for x in operands):
                 return NotImplemented                   # which knows how
+            of_run = any(type(x) is SymbolicScalar and x.text is None for x in operands)
+            if of_run and any(isinstance(x, np.number) and not is_symbolic(x) for x in operands):
+                return self.capture.numpy.call(function, operands, {})
             if symbol in ("==", "!=") and any(isinstance(x, (type(None), str, bytes, tuple, list, dict)) for x in operands):
                 return symbol == "!="
             return function(*[x.fix() if type(x) is SymbolicScalar else x for x in operands])

@@ -48,13 +48,15 @@ class Inputs:
         if array is None:
             self.capture.abort(f"parameter {real.name or source.describe()} is not initialised yet", again=True)
         self._check_array(array)
-        shape = self.capture.free_sizes.shape(source, array.shape, type(real) is chainer.Parameter)
+        place = self.capture.heap.source(Attribute, source, "array")
+        is_fixed = type(real) is chainer.Parameter or self.capture.deciding.is_fixed(place, array)
+        shape = self.capture.free_sizes.shape(source, array.shape, is_fixed)
         self.capture.heap.guard(VariableMatch(source, type(real), real.requires_grad, shape, array.dtype))
         self.capture.heap.objects.rely_on_class(type(real), data=True)
         value = self._add(VariableInput, Tensor(shape, array.dtype), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
         self.capture.index_ranges.entered(value, source, array)
-        place = self.capture.heap.source(Attribute, source, "array")
+        self.capture.deciding.entered(value, place, array)
         whole = self.capture.array_writes.entered(SymbolicArray(self.capture, value), place, array)
         variable = kind(self.capture, whole, real.requires_grad)
         variable.__dict__["source"] = source

@@ -123,8 +123,7 @@ class NumPyCalls:
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)
-        if held is not None:
-            # Computed from nothing but what is static: Python may decide on it.
+        if held is not None:                            # made of nothing but what is static: Python may decide on it
             capture.known.update(zip(outputs, call(*held)))
         results = [capture.wrap(v) for v in outputs]
         capture.array_writes.called(function, args, kwargs, results, single)

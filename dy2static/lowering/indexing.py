@@ -13,7 +13,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.template import AT
 from ..ir.types import Tensor
-from .registry import lowers, symbolic_value
+from .registry import known_array, lowers, symbolic_value
 
 #: Types of ends of slices that are known now.
 _INTS = (int, np.int32, np.int64)
@@ -113,7 +113,7 @@ def _span(entry: Any) -> Optional[Dict[str, Value]]:
     """The ends of a slice, ``<`` and ``>``, if the run knows one of them; the other may be an int, or left out."""
     if not isinstance(entry, slice) or entry.step is not None:
         return None
-    ends = {"<": entry.start, ">": entry.stop}
+    ends = {"<": _number(entry.start), ">": _number(entry.stop)}
     if not any(map(_is_number_of_run, ends.values())):
         return None
     if any(not (end is None or _is_number_of_run(end) or type(end) in _INTS) for end in ends.values()):
@@ -131,6 +131,12 @@ def _extents_like(x: Value, span: Dict[str, Value], axis: int) -> Any:
                 node.attrs["given"] == "".join(span) and node.inputs[0].shape[node.attrs["axis"]] == x.shape[axis]:
             return ((node.attrs["extents"][0][0], 0, axis),)
     return None
+
+
+def _number(end: Any) -> Any:
+    """An end of a slice; an int for an array of no dimensions whose contents are known."""
+    known = known_array(end) if hasattr(end, "type") and end.type.shape == () else None
+    return int(known) if known is not None and known.dtype.kind in "iu" else end
 
 
 def _is_number_of_run(entry: Any) -> bool:

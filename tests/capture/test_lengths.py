@@ -107,6 +107,27 @@ def test_lengths_in_attributes_and_lists_of_arrays():
     check(lambda compile: compile(of_labels), calls, strict=True, compiled=True)
 
 
+def test_lengths_without_axes_and_of_variables():
+    def zero_dimensional(x, n):
+        return F.pad_sequence([x[:n], x[:2]]), [0] * int(n), x[n - 1], np.zeros((n, 2)), [1, 2, 3][n:], np.arange(n)
+
+    def of_variable(xs, lens):
+        return padded_again(xs, lens.array), lens.shape
+    check(lambda compile: compile(zero_dimensional), [lambda n=n: (variable(4, 2), np.array(n)) for n in (3, 2)], strict=True,
+          compiled=True)
+    check(lambda compile: compile(of_variable), [lambda: (sequences(4, 4), chainer.Variable(np.array([4, 2])))], strict=True,
+          compiled=True)
+
+
+def test_numbers_of_the_run_beside_lengths():
+    def steps(x, lens):
+        n = 0
+        while float(x.array[0, 0]) + n < lens[0] and n != lens[1]:
+            n += 1
+        return n, [0] * int(lens[1]), lens[0] - float(x.array[0, 0]), float(x.array[0, 1]) * lens[1]
+    check(lambda compile: compile(steps), [lambda: (variable(2, 2), np.array([3, 5]))], strict=True, compiled=True)
+
+
 # --- what must not be taken for known ----------------------------------------------------------------------------------
 
 @not_to_static
