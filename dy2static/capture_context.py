@@ -225,6 +225,13 @@ class GradientState(Protocol):
         """Note that a Variable is one of several, by a decision."""
 
 
+class MadeParameters(Protocol):
+    """Parameters that are made inside."""
+
+    def copied(self, variable: Any, deep: bool) -> Any:
+        """A copy of a Parameter."""
+
+
 class IndexRanges(Protocol):
     """What is known of indices."""
 
@@ -331,6 +338,10 @@ class CaptureContext(Protocol):
     @property
     def grad_state(self) -> GradientState:
         """Gradients that Variables keep."""
+
+    @property
+    def made_parameters(self) -> MadeParameters:
+        """Parameters that are made inside."""
 
     @property
     def index_ranges(self) -> IndexRanges:

@@ -132,13 +132,10 @@ def zerograd(x):
     return y
 
 
-def link_made(x):
-    return L.Linear(3, 2)(x)  # <-
-
-
 def parameter_made(x):
-    w = chainer.Parameter(np.ones((2, 3), "f"))  # <-
-    return x * w
+    w = chainer.Parameter(np.ones((2, 3), "f"))
+    F.sum(x * w).backward()  # <-
+    return w.grad
 
 
 def seed(x):

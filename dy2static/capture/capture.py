@@ -40,6 +40,7 @@ from .identity import identical
 from .imports import Imports
 from .index_ranges import IndexRanges
 from .inputs import LAYOUTS, Inputs
+from .made_parameters import MadeParameters
 from .materialise import Materialiser
 from .number_checks import NumberChecks
 from .numpy_calls import NumPyCalls
@@ -91,7 +92,7 @@ class Capture:
         self.expressions = Expressions(self)
         self.texts = TextExpressions(self)
         self.effects = Effects(self)
-        self.escaping = Escaping(self)
+        self.escaping, self.made_parameters = Escaping(self), MadeParameters(self)
         self.operands, self.materialiser = Operands(self), Materialiser(self)
         self.gradients, self.grad_state = Gradients(self), KeptGradients(self)
         self.array_writes = ArrayWrites(self)

@@ -236,7 +236,7 @@ class ChainerCalls:
             return self._sized_types(node, call, operands)
         known = is_library(type(implementation).__module__) and not self._is_altered(type(implementation))
         if known and all(isinstance(t, (Tensor, Scalar)) for t in types_):
-            with self._trial_run():
+            with self.trial_run():
                 try:
                     found = self._probe(call, operands)
                     varies = len(operands) > len(call.requires) or any(np.dtype(t.dtype).kind in "iub" for t in types_)
@@ -262,7 +262,7 @@ class ChainerCalls:
                       for axis, n in enumerate(v.shape) if isinstance(n, Dim) and (str(n),) == n.symbols}
         if not is_library(implementation_of(node).__module__):
             self.capture.abort(f"{name_of(node)} of an array of unknown size")
-        with self._trial_run():
+        with self.trial_run():
             try:
                 for numbers, _ in tried_with([v.type for v in operands]):
                     self._trial = numbers
@@ -286,7 +286,7 @@ class ChainerCalls:
         return found
 
     @contextlib.contextmanager
-    def _trial_run(self) -> Iterator[None]:
+    def trial_run(self) -> Iterator[None]:
         """A function runs inside on made-up arrays, and leaves nothing behind; the run of the program will warn."""
         draws = self.capture.calls.draws
         with draws.preserved_random_state(), patches.suspended(), np.errstate(all="ignore"), warnings.catch_warnings():

@@ -65,8 +65,8 @@ class Classes:
             return functools.partial(ITERATORS[cls], self.calls)
         if cls in TEXT:
             return functools.partial(self.calls.builtins.text, cls)
-        if issubclass(cls, (chainer.Link, chainer.Parameter)) and is_library_class(cls):
-            return functools.partial(self._refused, cls)
+        if cls is chainer.Parameter:
+            return self.capture.made_parameters.make
         if cls in (np.errstate, contextlib.suppress):
             self.capture.abort(f"{cls.__name__} decides what happens when something fails at run time")
         if cls.__module__.startswith("numpy.random"):
@@ -83,11 +83,6 @@ class Classes:
         if cls.__module__.startswith(("chainer.", "numpy")) or not is_library_class(cls):
             return self.calls.native(cls)
         return self.calls.host(cls)
-
-    def _refused(self, cls: type, *args: Any, **kwargs: Any) -> Any:
-        """A Link or Parameter that is made in one call is there in the next, where it is made once."""
-        self.capture.abort(f"a {cls.__name__} is made inside the compiled function", again=True,
-                           hint="make it before the call, or keep it where the next call finds it")
 
     def _instance(self, cls: type, *args: Any, **kwargs: Any) -> Any:
         """``cls(*args, **kwargs)`` of a user's class whose instances have no shadows: what it defines itself is staged."""

@@ -43,12 +43,20 @@ class Escaping:
             self.variables.append(record)
         return self._records[key][1]
 
+    def adopt(self, variable: SymbolicVariable, made: Value) -> None:
+        """A Parameter that is made here, as an object of the graph: the user can get hold of it by what keeps it."""
+        record = EscapingVariable(variable.value, True, False, (made,))
+        self._records[id(variable)] = variable, record
+        self.variables.append(record)
+
     def is_known(self, variable: SymbolicVariable) -> bool:
         """Whether the user can get hold of a Variable made here already."""
         return id(variable) in self._records
 
     def early(self, variable: SymbolicVariable) -> Value:
         """The Variable itself as a value of the graph, for a host call that sees it."""
+        if "made" in variable.__dict__:
+            return variable.__dict__["made"].value
         record = self.record(variable)
         if not record.early:
             arguments = (Hole(0), record.requires_grad, record.connected)

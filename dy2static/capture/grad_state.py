@@ -70,6 +70,8 @@ class KeptGradients:
             differentiated: bool = False) -> None:
         """Let a Variable keep this gradient; ``differentiated``: as `backward` leaves it."""
         own, capture = variable.__dict__, self.capture
+        if "made" in own:
+            own["made"].clear(gradient is None and cleared)
         kept = self._kept.get(id(variable))
         if kept is None:
             # what it had before need not be known, nor is it read
@@ -111,6 +113,8 @@ class KeptGradients:
 
     def _of(self, variable: SymbolicVariable) -> _Kept:
         own, heap = variable.__dict__, self.capture.heap
+        if "made" in own and own["made"].has_gradient:
+            self.capture.abort("the gradient of a Parameter is read before it is cleared or computed")
         if "source" in own:
             heap.check_fresh()
         if "exposed" in own:

@@ -93,6 +93,8 @@ HANDLERS: Dict[Any, Callable] = {
     chainer._get_link_hooks: lambda calls, function: calls.capture.heap.link_hooks(),
     chainer.functions.forget: _forget,
     cached_property.__get__: _cached,
+    chainer.initializers.generate_array:
+        lambda calls, function, *args, **kwargs: calls.capture.made_parameters.array(*args, **kwargs),
     np.seterr: _refuse("NumPy's error handling is changed"),
     np.geterr: _refuse("NumPy's error handling is read"),
     np.geterrcall: _refuse("NumPy's error handling is read"),

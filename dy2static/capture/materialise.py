@@ -93,8 +93,13 @@ class Materialiser:
             self.capture.abort(f"the method {item.__name__!r} of an array leaves the compiled function", hint="call it inside")
         return (isinstance(item, _ATOMS) and not is_symbolic(item)
                 or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
-                or is_static_function(item) or callable(item) and is_library(type(item).__module__)
+                or is_static_function(item) or self._is_callable_of_library(item)
                 or type(item) in (slice, frozenset) or is_immutable(item))
+
+    def _is_callable_of_library(self, item: Any) -> bool:
+        """Whether this is a callable object of a library's, an initializer for example, with nothing of this call in it."""
+        return callable(item) and not isinstance(item, ShadowBase) and is_library(type(item).__module__) and \
+            not any(map(self.capture.operands.holds_symbolic, getattr(item, "__dict__", {}).values()))
 
     def _is_made_here(self, function: types.FunctionType) -> bool:
         return function.__code__ in self.capture.calls.staged_codes and self.capture.functions.unstaged(function) is None
@@ -135,6 +140,8 @@ class Materialiser:
         return self._compound(item)
 
     def _variable(self, item: SymbolicVariable) -> Build:
+        if item._data[0] is None:                       # a Parameter that is not initialized
+            return FromValue(item.__dict__["made"].value)
         if "choice" not in item.__dict__:
             return FromVariable(self.capture.escaping.record(item))
         number, among = item.__dict__["choice"]

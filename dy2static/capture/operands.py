@@ -109,6 +109,8 @@ class Operands:
             return item.fix()
         if isinstance(item, SymbolicVariable):
             source = item.__dict__.get("source")
+            if item._data[0] is None and not self.storing:
+                self._refuse("a Parameter that is not initialized yet")
             if "choice" in item.__dict__:
                 self._refuse("a Variable that depends on a decision on array values", because=item)
             value = self.capture.escaping.early(item) if source is None else self.capture.inputs.object_value(source)

@@ -108,7 +108,7 @@ def is_library_class(cls: type) -> bool:
 
 def is_made_inside(cls: type) -> bool:
     """Whether instances of a class of Chainer's that are made inside are like those of a user's class."""
-    return cls.__module__ in _MADE_INSIDE or issubclass(cls, chainer.Distribution) and is_library_class(cls)
+    return cls.__module__ in _MADE_INSIDE or issubclass(cls, (chainer.Distribution, chainer.Link)) and is_library_class(cls)
 
 
 #: The methods of a function that Chainer calls.

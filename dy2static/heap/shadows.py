@@ -340,6 +340,9 @@ class ShadowSet(set):
             self.before = set(self)
             yield AssignSet, None, set(self)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return set, (list(self),)
+
     __hash__ = None
 
 

@@ -331,6 +331,8 @@ class SymbolicVariable(chainer.Variable):
     def __setattr__(self, name: str, item: Any) -> None:
         if name == "_device":
             self.__dict__[name] = item
+        elif name == "name" and "made" in self.__dict__:
+            self.__dict__["made"].rename(item)
         elif name in ("grad", "grad_var"):
             self.capture.grad_state.assign(self, name, item)
         elif name in ("array", "data") and item is self._data[0]:
@@ -385,7 +387,23 @@ class SymbolicVariable(chainer.Variable):
 
 
 class SymbolicParameter(SymbolicVariable, chainer.Parameter):
-    """A Parameter of a graph."""
+    """A Parameter of a graph.  What is there of one that is made inside is its attribute ``made``."""
+
+    @property
+    def name(self) -> Any:
+        made = self.__dict__.get("made")
+        return _outside("name")(self) if made is None else made.name
+
+    def initialize(self, shape: Any) -> None:
+        if "made" not in self.__dict__:
+            self.capture.abort("a Parameter is initialized again inside the compiled function")
+        self.__dict__["made"].initialize(shape)
+
+    def __copy__(self) -> Any:
+        return self.capture.made_parameters.copied(self, False)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.capture.made_parameters.copied(self, True)
 
 
 give_array_operators(SymbolicArray)

@@ -111,8 +111,12 @@ class ArrayWrites:
         if not may_view and type(node).__name__ not in VIEWING:
             self.views.results[id(array)] = array
             if not connected:
-                self.serial += 1
-                self.views.made[id(array)] = Made(array, self.serial)
+                self.filled(array)
+
+    def filled(self, array: SymbolicArray) -> None:
+        """Know a new array, of which nobody else has a view."""
+        self.serial += 1
+        self.views.made[id(array)] = Made(array, self.serial)
 
     def holds(self, made: SymbolicArray, array: SymbolicArray) -> SymbolicArray:
         """A Variable that is made holds an array; ``made`` stands for that, too."""
