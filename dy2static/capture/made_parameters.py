@@ -77,7 +77,10 @@ class MadeParameters:
         """The Parameter that a node gives, as it gave ``made`` in a trial."""
         self.capture.event("host", "Parameter", "a Parameter is made")
         value, *arrays = self.add(function, template, operands, (Dynamic(), *map(type_of, made[1:])))
-        return self._symbolic(Made(self, made[0], value), arrays)
+        parameter = Made(self, made[0], value)
+        if arrays:
+            parameter.has(arrays[0])
+        return parameter.variable
 
     def add(self, function: Callable, args: Sequence[Any], operands: Sequence[Value], kinds: Tuple) -> Tuple[Value, ...]:
         """A node that calls one of the functions of the run time."""
@@ -91,27 +94,21 @@ class MadeParameters:
         self.capture.abort(f"a Parameter {what} inside the compiled function", again=again,
                            hint="make it before the call, or keep it where the next call finds it")
 
-    def _symbolic(self, made: Made, arrays: Sequence[Value]) -> SymbolicParameter:
-        variable = SymbolicParameter.__new__(SymbolicParameter)
-        variable.__dict__.update(made=made, capture=self.capture, _data=[None], _requires_grad=True, _layout=None,
-                                 _has_chainerx_array=False, _device=None, connected=False, depth=0)
-        made.variable = variable
-        if arrays:
-            made.has(arrays[0])
-        return variable
-
 
 class Made:
     """One Parameter that is made inside.
 
-    value: the object, in the graph.  name: its name.  has_gradient: whether it still has the gradient that it was made with.
+    variable: what user code gets.  value: the object, in the graph.  name: its name.  has_gradient: whether it still has the
+    gradient that it was made with.
     """
-
-    variable: SymbolicParameter
 
     def __init__(self, parameters: MadeParameters, model: chainer.Parameter, value: Value):
         self.parameters, self.model, self.value = parameters, model, value
         self.name, self.has_gradient = model.name, True
+        self.variable = SymbolicParameter.__new__(SymbolicParameter)
+        self.variable.__dict__.update(
+            made=self, capture=parameters.capture, _data=[None], _requires_grad=True, _layout=None, _has_chainerx_array=False,
+            _device=None, connected=False, depth=0)
 
     def has(self, array: Value) -> None:
         """It is initialized: this is its array."""
