@@ -70,6 +70,7 @@ class Heap:
         self.sources = Sources()
         self.reads = reads.places()
         self.containers: List[Any] = []
+        self._registered = [*chainer._get_link_hooks().values()]
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
         self._origins: Dict[int, Source] = {}
@@ -206,6 +207,8 @@ class Heap:
     def link_hooks(self) -> Any:
         """The shadow of the link hooks registered for this thread.  The first line of an entry checks that there are none."""
         real = chainer._get_link_hooks()
+        if [*real.values()] != self._registered:        # by Chainer's own `__enter__`, which runs now and in no program
+            self.capture.abort("a link hook is registered inside the compiled function", hint="register it around the call")
         source = self.source(Attribute, self.source(Constant, None, chainer._thread_local), "link_hooks")
         shadow = self._memo.get(id(real), (None, None))[1]
         if shadow is None:

@@ -231,6 +231,23 @@ def test_link_hooks_registered_inside():
     check(make, [lambda: (variable(2, 2, 4, 4),)] * 2)
 
 
+@pytest.mark.parametrize("kind", [link_hooks.TimerHook, Watch])
+@pytest.mark.parametrize("own", [True, False])
+def test_link_hooks_entered_inside(kind, own):
+    """Also where links were called before, without hooks."""
+    def make(compile):
+        model, kept = Net(), kind()
+
+        def function(x):
+            hook = kept if own else kind()
+            y = model(x)
+            with hook:
+                z = model(x)
+            return y, z, len(hook.call_history) if kind is link_hooks.TimerHook else hook.calls
+        return compile(function), model
+    check(make, [lambda: (variable(2, 2, 4, 4),)] * 2, compiled=False)
+
+
 def test_spectral_normalization_in_a_gan():
     """An optimizer step through normalised weights, a gradient penalty, and a deep copy."""
     def make(compile):
