@@ -1,21 +1,25 @@
 """Source to source for one function: parse, transform, load; kept for as long as its code lives."""
 from __future__ import annotations
 
+import copy
 import difflib
+import functools
 import logging
 import threading
 import types
 import weakref
-from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 import gast
 
 from . import config, transformers
 from .errors import SignatureError
 from .options import did_you_mean
-from .pyast.loader import LoadedFunction, load
+from .pyast.loader import LoadedFunction, codes_in, load
 from .pyast.parser import parse
 from .pyast.printer import unparse
+from .pyast.scopes import walk
+from .pyast.trees import first_line
 
 log = logging.getLogger("dy2static")
 
@@ -35,8 +39,50 @@ class Converted:
 #: By the identity of code objects: equal ones may come from two files.
 _converted: Dict[int, Converted] = {}
 
+#: How to make the trees of functions that have no text of their own: parts of others.  By the identity of code objects.
+_made: Dict[int, Callable[[], gast.FunctionDef]] = {}
+
 #: Python 3.11 counts the depth of trees per process, not per thread: two conversions at once confuse it.
 _lock = threading.RLock()
+
+
+def tree_of(function: types.FunctionType) -> gast.FunctionDef:
+    """The definition of a function, as `parser.parse` describes it; the caller may change it.
+
+    Raises SourceNotFoundError and UnsupportedSyntaxError.
+    """
+    make = _made.get(id(function.__code__))
+    return parse(function) if make is None else make()
+
+
+def load_made(make: Callable[[], gast.FunctionDef], function: types.FunctionType) -> LoadedFunction:
+    """The compiled form of a function that is made of pieces of another one, and that can be converted like it."""
+    loaded = load(make(), function)
+    code = loaded.code
+    _made[id(code)] = make
+    weakref.finalize(code, _made.pop, id(code), None).atexit = False
+    return loaded
+
+
+def load_around(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction:
+    """The compiled form of a changed function that stays Python; the functions in it can be converted."""
+    loaded = load(tree, function)
+    inner = {(node.name, first_line(node)): node for node in walk(*tree.body) if isinstance(node, gast.FunctionDef)}
+    for code in codes_in(loaded.code):
+        node = inner.get((code.co_name, code.co_firstlineno))
+        if node is not None:
+            _made[id(code)] = functools.partial(_inner, node, tree)
+            weakref.finalize(code, _made.pop, id(code), None).atexit = False
+    return loaded
+
+
+def _inner(node: gast.FunctionDef, around: gast.FunctionDef) -> gast.FunctionDef:
+    """The definition of a function in another one, as `parser.parse` describes it."""
+    made = copy.deepcopy(node)
+    made.decorator_list, made.is_lambda, made.class_name = [], False, around.class_name
+    for name in ("names", "bound", "deleted", "keywords"):
+        setattr(made, name, set(getattr(around, name)))
+    return made
 
 
 def conversion_of(function: types.FunctionType) -> Converted:
@@ -49,7 +95,7 @@ def conversion_of(function: types.FunctionType) -> Converted:
     if found is not None:
         return found
     with _lock:
-        tree = transformers.apply(transformers.PIPELINE, parse(function), _log_after(function))
+        tree = transformers.apply(transformers.PIPELINE, tree_of(function), _log_after(function))
         found = _converted[id(code)] = Converted(tree, load(tree, function))
     weakref.finalize(code, _converted.pop, id(code), None).atexit = False
     if config.VERBOSITY.value >= 2:
@@ -128,7 +174,7 @@ def stages_of(function: types.FunctionType) -> List[Stage]:
     """
     found: List[Stage] = []
     with _lock:
-        tree = parse(function)
+        tree = tree_of(function)
         texts = [unparse(tree)]
 
         def after(transformer: Any, tree: gast.FunctionDef) -> None:
@@ -143,7 +189,7 @@ def _log_after(function: types.FunctionType) -> Any:
     if not levels:
         return lambda transformer, tree: None
     diff = "diff" in levels
-    texts = [unparse(parse(function))]
+    texts = [unparse(tree_of(function))]
 
     def after(transformer: Any, tree: gast.FunctionDef) -> None:
         texts.append(unparse(tree))

@@ -12,18 +12,19 @@ import chainer
 from .conversion import conversion_of, levels_of, stages_of
 from .diagnostics.explain import Explanation
 from .dispatch.dispatcher import Dispatcher
+from .dispatch.entry import Entry
 from .errors import SignatureError
 from .options import DEFAULTS, Options
 from .runtime.cache import Miss
 from .runtime.profile import Profile
-from .runtime.program import MISS, Program
+from .runtime.program import Program
 from .runtime.staticness import StaticCallable
 
 #: What the class that `to_static` gives a Link has its options in.
 OPTIONS = "_dy2static_options"
 
 
-class StaticFunction(StaticCallable):
+class StaticFunction(Entry, StaticCallable):
     """A function that runs compiled: one generated program per signature, in one differentiable op.
 
     Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
@@ -33,18 +34,8 @@ class StaticFunction(StaticCallable):
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, dispatcher: Optional[Dispatcher] = None):
         functools.update_wrapper(self, function)
         self.python_function = function
-        self.dispatcher = dispatcher or Dispatcher(function, options)
-        self._calls, self._cache = self.dispatcher.calls, self.dispatcher.cache
+        super().__init__(dispatcher or Dispatcher(function, options))
         self.places: List[Tuple["weakref.ref[type]", str]] = []
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for call in self._calls:
-            result = call(args, kwargs)
-            if result is not MISS:
-                if call is not self._cache.last:
-                    self._cache.used(call)
-                return result
-        return self.dispatcher.miss(args, kwargs)
 
     def __get__(self, instance: Any, owner: Optional[type] = None) -> Any:
         return self if instance is None else BoundStaticFunction(self, instance)

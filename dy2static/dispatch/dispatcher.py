@@ -26,6 +26,7 @@ from ..heap.reads import noting_reads
 from ..input_spec import check_arguments
 from ..lowering.opaque import relied_on
 from ..options import DEFAULTS, Options
+from ..parts.divided import Parts
 from ..runtime.budget import CaptureBudget, Verdict
 from ..runtime.cache import Cache, Miss, Recent, nearest
 from ..runtime.function_hooks import only_time, seen_as_one_function
@@ -35,6 +36,7 @@ from ..runtime.program import MISS, Program
 from ..runtime.signatures import signature_of
 from ..symbolic.observe import observing
 from .fallback import Fallback
+from .in_parts import InParts
 from .lookup import Lookup
 from .sizes import Captures, positional
 from .tiers import Tiers
@@ -54,7 +56,7 @@ _dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
-    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS):
+    def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, parts: Optional[Parts] = None):
         self.function, self.options = function, options
         self.cache = Cache(options.cache_limit, options.cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
@@ -67,10 +69,11 @@ class Dispatcher:
         self._profile: Optional[Profile] = None
         self._told = False                              # that captures do not pay
         self._lock = threading.RLock()
-        self.fallback = Fallback(function, options)
+        self.fallback = Fallback(function, options, parts is not None)
         self.tiers = Tiers(options, self.cache, self.budget, self._lock, self._no_tier)
         self._capture = Captures(function, options, self.varying, self.observed)
         self._lookup = Lookup(function, options, self.cache, self.varying)
+        self.in_parts = InParts(function, options, Dispatcher, parts)
         _dispatchers.add(self)
 
     def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -82,7 +85,9 @@ class Dispatcher:
             return self.function(*args, **kwargs)
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
-        signature = signature_of(args, kwargs) if self.fallback.refused else None
+        signature = signature_of(args, kwargs) if self.in_parts.is_used or self.fallback.refused else None
+        if self.in_parts.takes(signature):
+            return self._in_parts(signature, args, kwargs)
         if signature in self.fallback.refused:
             self.fallback.check(signature)
             self.cache.missed += 1
@@ -92,6 +97,8 @@ class Dispatcher:
             self.cache.missed += 1
             return self.fallback.run(args, kwargs)
         signature = signature or signature_of(args, kwargs)
+        if self.in_parts.is_expected(signature):
+            return self._in_parts(signature, args, kwargs)
         if verdict is Verdict.CAPTURE:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
@@ -197,8 +204,25 @@ class Dispatcher:
         if again:
             with observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
+        if self.in_parts.learn(stop, signature):
+            return self._in_parts(signature, args, kwargs, stop)
         self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
         return self.fallback.run_and_tell(args, kwargs, stop.reason, stop.at, stop.hint)
+
+    def _in_parts(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], stop: Optional[CaptureAborted] = None) -> Any:
+        """A call in parts.  What stopped its capture is the reason why later ones run eagerly, if nothing is left to compile."""
+        parts = self.in_parts
+        try:
+            return parts.run(args, kwargs)
+        finally:
+            if parts.is_outermost and not parts.is_told:
+                if stop is not None and parts.is_worth_it is False:
+                    parts.refuse(signature)
+                    self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
+                    self.fallback.count += 1
+                    self.fallback.tell(stop.reason, stop.at, stop.hint)
+                else:
+                    parts.tell()
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 
@@ -297,6 +321,7 @@ class Dispatcher:
         for program in self.programs:
             for name, count in program.counts.items():
                 found[name] = found.get(name, 0) + count
+        found.update(self.in_parts.stats())
         found["peak_bytes"] = max([program.peak_bytes for program in self.programs], default=0)
         return found
 
@@ -305,7 +330,7 @@ class Dispatcher:
         self.cache.clear()
         self.budget.clear()
         self._told = False
-        for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback):
+        for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts):
             learned.clear()
 
 

@@ -15,10 +15,11 @@ class Fallback:
     """What runs eagerly of the calls of one function.
 
     refused: per signature, why.  count: how many calls ran eagerly.
+    is_part: whether it is a part of another function, which tells the user.
     """
 
-    def __init__(self, function: types.FunctionType, options: Options):
-        self.function, self.options, self.count = function, options, 0
+    def __init__(self, function: types.FunctionType, options: Options, is_part: bool = False):
+        self.function, self.options, self.is_part, self.count = function, options, is_part, 0
         self.refused: Dict[Tuple, str] = {}
         self._errors: Dict[Tuple, Tuple] = {}
         self._warned: Set[str] = set()
@@ -65,7 +66,7 @@ class Fallback:
         """Warn of each reason once.  Raises `CaptureError` under ``strict``."""
         if self.options.strict:
             raise self.error(reason, at, hint) from cause
-        if reason in self._warned:
+        if reason in self._warned or self.is_part:
             return
         self._warned.add(reason)
         at = at or definition(self.function)

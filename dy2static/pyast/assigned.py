@@ -34,12 +34,14 @@ class State(NamedTuple):
 class Assigned:
     """The result: ``at`` has the state at every ``if`` once its test has run, and before every loop.
 
+    ``before`` has the state before each statement.
     ``unsure`` are the nodes that read a local which may have no value: names, and augmented assignments.
     ``unsure_inside`` are the names read so within comprehensions.
     """
 
     def __init__(self) -> None:
         self.at: Dict[gast.AST, State] = {}
+        self.before: Dict[gast.AST, State] = {}
         self.unsure: Set[gast.AST] = set()
         self.unsure_inside: Set[gast.AST] = set()
 
@@ -75,6 +77,7 @@ class _Assignment:
     def block(self, statements: List[gast.AST], state: Optional[State]) -> Optional[State]:
         for statement in statements:
             visit = getattr(self, "visit_" + type(statement).__name__, self.other)
+            self.result.before[statement] = state or self.unreachable
             state = visit(statement, state or self.unreachable)
         return state
 

@@ -22,6 +22,13 @@ class Live(NamedTuple):
     on_raise: Names  # where an exception raised in it leads, in this function
 
 
+class Point(NamedTuple):
+    """What may be read behind a statement."""
+
+    after: Names  # where it ends
+    on_raise: Names  # where an exception raised in it leads, in this function
+
+
 class _Exits(NamedTuple):
     """The names live where a jump out of a block leads."""
 
@@ -37,9 +44,18 @@ def analyse(function: gast.FunctionDef, scopes: Scopes) -> Dict[gast.AST, Live]:
     Names may be reported live that are not, never the reverse.  What inner functions capture counts as read
     where they are made; that they may read it later is for the caller to see (``Scope.captured``).
     """
+    return _analysed(function, scopes).at
+
+
+def points(function: gast.FunctionDef, scopes: Scopes) -> Dict[gast.AST, Point]:
+    """The live names behind every statement of a function (not of those in it), as `analyse` reports them."""
+    return _analysed(function, scopes).points
+
+
+def _analysed(function: gast.FunctionDef, scopes: Scopes) -> _Liveness:
     analysis = _Liveness(scopes)
     analysis.block(function.body, _NONE, _Exits())
-    return analysis.at
+    return analysis
 
 
 class _Liveness:
@@ -48,12 +64,14 @@ class _Liveness:
     def __init__(self, scopes: Scopes):
         self.scopes = scopes
         self.at: Dict[gast.AST, Live] = {}
+        self.points: Dict[gast.AST, Point] = {}
         self.cached: Dict[gast.AST, Names] = {}
 
     def block(self, statements: List[gast.AST], after: Names, exits: _Exits) -> Names:
         """The names live before ``statements``, where ``after`` are live after them."""
         for statement in reversed(statements):
             visit = getattr(self, "visit_" + type(statement).__name__, self.other)
+            self.points[statement] = Point(after, exits.on_raise)
             # any statement may raise, before or after what it writes
             after = visit(statement, after, exits) | exits.on_raise
         return after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import types
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import gast
 
@@ -128,6 +128,14 @@ def _renamed(code: types.CodeType, path: str, qualname: str, name: Optional[str]
     if name is not None:
         changes["co_name"] = name
     return code.replace(**changes)
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code objects in a code object, outer ones first."""
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield const
+            yield from codes_in(const)
 
 
 def compile_text(source: str, filename: str, namespace: Mapping[str, Any]) -> Dict[str, Any]:

@@ -27,6 +27,11 @@ def nodes_of(roots: Iterable[gast.AST], kinds: Tuple[type, ...]) -> Iterator[gas
         pending += [child for child in children(node) if may_hold(child, bits)][::-1]
 
 
+def first_line(definition: gast.FunctionDef) -> int:
+    """The line at which the code of a function begins: that of its first decorator, if it has any."""
+    return min([definition.lineno, *(node.lineno for node in definition.decorator_list)])
+
+
 class _Kind(NamedTuple):
     """How a kind of Python's nodes becomes one of gast's."""
 

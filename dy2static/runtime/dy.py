@@ -25,6 +25,10 @@ class Undefined:
         return f"<unbound {self.name}>"
 
 
+class Unbound:
+    """Stands for a local name without a value where names pass between the parts of a function; the class itself is the value."""
+
+
 _UNBOUND = ("cannot access local variable '{}' where it is not associated with a value" if sys.version_info >= (3, 11)
             else "local variable '{}' referenced before assignment")
 

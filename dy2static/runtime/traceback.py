@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import types
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, Collection, List, Mapping, Optional, Sequence
 
 from ..errors import Dy2StaticError, Location
 from .frames import is_standing, standing_at
@@ -40,6 +40,47 @@ def _chained(entries: Sequence[Any]) -> Optional[types.TracebackType]:
     for frame, last, line in reversed(entries):
         rebuilt = types.TracebackType(rebuilt, frame, last, line)
     return rebuilt
+
+
+def hide_calls(error: BaseException, code: types.CodeType, lines: Collection[int]) -> None:
+    """Make the traceback of an error, and of those that led to it, what it is without parts.
+
+    code: of a function that calls its parts on these ``lines``.  Its entry goes where one of the part follows, and so do the
+    entries of this package below the user's first line.
+    """
+    seen, pending = set(), [error]
+    while pending:
+        found = pending.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            found.__traceback__ = _without_calls(found.__traceback__, code, lines)
+            pending += [other for other in (found.__cause__, found.__context__) if other is not None]
+
+
+def _without_calls(trace: Any, code: types.CodeType, lines: Collection[int]) -> Any:
+    steps = []
+    while trace is not None:
+        steps.append(trace)
+        trace = trace.tb_next
+    if not any(step.tb_frame.f_code is code for step in steps):
+        return steps[0] if steps else None
+    kept: List[Any] = []
+    first = next((i for i, step in enumerate(steps) if step.tb_frame.f_code is code), 0)
+    for number, step in enumerate(steps):
+        is_ours = number > first and step.tb_frame.f_code.co_filename.startswith(_OURS)
+        if not is_ours and not _calls_a_part(steps, number, code, lines):
+            kept.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
+    return _chained(kept)
+
+
+def _calls_a_part(steps: List[Any], number: int, code: types.CodeType, lines: Collection[int]) -> bool:
+    """Whether an entry is the call of a part whose own entry follows."""
+    step = steps[number]
+    if step.tb_frame.f_code is not code or step.tb_lineno not in lines:
+        return False
+    below = next((other for other in steps[number + 1:] if not other.tb_frame.f_code.co_filename.startswith(_OURS)), None)
+    return below is not None and (below.tb_frame.f_code.co_filename, below.tb_frame.f_code.co_name) == (
+        code.co_filename, code.co_name)
 
 
 def _stands_below(step: Any) -> bool:

@@ -28,7 +28,7 @@ ROWS = (
     ("capture",),
     ("backends", "diagnostics"),
     ("program",),
-    ("pipeline", "call_specs"),
+    ("pipeline", "call_specs", "parts"),
     ("dispatch",),
     ("static_function",),
     ("saved", "static_graph"),

@@ -52,15 +52,17 @@ def test_a_refusal_names_line_and_way_out_in_the_users_words(name):
     program = PROGRAMS[name]
     messages = said_by(program)
     assert messages
+    lines = set()
     for message in messages:
-        found = re.fullmatch(rf"{name} runs eagerly for this signature: (.+?) \((\S+):(\d+): (.*)\); (.+)", message)
+        found = re.fullmatch(rf"{name}(?: runs eagerly for this signature|: line \d+ runs as Python, between compiled parts): (.+?) \((\S+):(\d+): (.*)\); (.+)", message)
         assert found, message
         reason, file, line, text, hint = found.groups()
         assert file == program.__code__.co_filename and text
-        assert refused_line(program) in (None, int(line)), message
+        lines.add(int(line))
         assert int(line) >= program.__code__.co_firstlineno
         assert not OURS.search(f"{reason}; {hint}"), message
         assert len(reason) < 200 and len(hint) < 120, message
+    assert refused_line(program) in (None, *lines), messages
 
 
 GOLDEN = {
@@ -84,7 +86,7 @@ GOLDEN = {
 def test_the_text_of_a_refusal(name, capsys):
     reason, hint = GOLDEN[name].rsplit("; ", 1)
     message, = said_by(PROGRAMS[name], 1)
-    assert message.startswith(f"{name} runs eagerly for this signature: {reason} (") and message.endswith(f"; {hint}")
+    assert f": {reason} (" in message and message.endswith(f"; {hint}")
 
 
 def test_a_strict_refusal_without_a_line_of_its_own_names_the_function():

@@ -1,0 +1,23 @@
+"""The way into a compiled function: the first program whose guards hold."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime.program import MISS
+
+
+class Entry:
+    """Calls a function by its programs; what fits none goes to its dispatcher."""
+
+    def __init__(self, dispatcher: Any):
+        self.dispatcher = dispatcher
+        self._calls, self._cache = dispatcher.calls, dispatcher.cache
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for call in self._calls:
+            result = call(args, kwargs)
+            if result is not MISS:
+                if call is not self._cache.last:
+                    self._cache.used(call)
+                return result
+        return self.dispatcher.miss(args, kwargs)

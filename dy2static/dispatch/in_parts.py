@@ -1,0 +1,123 @@
+"""Calls that run in parts: what a dispatcher does when one line of its function cannot be compiled."""
+from __future__ import annotations
+
+import types
+import warnings
+from dataclasses import replace
+from typing import Any, Callable, Dict, Mapping, Optional, Set, Tuple
+
+from ..errors import FallbackWarning
+from ..heap.aborts import CaptureAborted
+from ..heap.locations import caller_depth
+from ..options import Options
+from ..parts.cuts import Cut
+from ..parts.divided import Divided, Parts
+from .entry import Entry
+
+#: So many operations have to be in a program for its call to cost less than they do eagerly.
+LEAST = 2
+
+
+class CompiledPart(Entry):
+    """A compiled function that is called between lines that Python carries out."""
+
+    def is_worth_it(self) -> Optional[bool]:
+        """Whether its programs do enough to pay for its calls; None before there is one."""
+        dispatcher = self.dispatcher
+        if dispatcher.in_parts.is_used:
+            return dispatcher.in_parts.divided.is_worth_it()
+        counts = [program.counts for program in dispatcher.programs]
+        if not counts:
+            return False if dispatcher.fallback.refused else None
+        return any(found["nodes"] - found["stores"] - found["host_call"] >= LEAST for found in counts)
+
+
+class InParts:
+    """How the calls of one function run in parts.
+
+    parts: those that it shares with the functions around it; None for a function that is called from outside.
+    """
+
+    def __init__(self, function: types.FunctionType, options: Options, make: Callable[[types.FunctionType, Options, Parts], Any],
+                 parts: Optional[Parts] = None):
+        self.function, self.options, self.is_outermost = function, options, parts is None
+        inner = replace(options, strict=False, input_spec=())
+        self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, inner, parts)))
+        self._version = 0
+        self._divided: Optional[Divided] = None
+        self._signatures: Set[Tuple] = set()
+        self._told: Set[Cut] = set()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there are calls that run in parts."""
+        return bool(self._signatures)
+
+    @property
+    def divided(self) -> Divided:
+        """The function in parts."""
+        if self._divided is None:
+            self._divided = Divided(self.function, self.parts)
+        return self._divided
+
+    def clear(self) -> None:
+        """Forget the parts."""
+        self._divided = None
+        self._signatures.clear()
+        if self.is_outermost:
+            self.parts.clear()
+            self._told.clear()
+
+    def takes(self, signature: Tuple) -> bool:
+        """Whether calls of a signature run in parts."""
+        return signature in self._signatures
+
+    def is_expected(self, signature: Tuple) -> bool:
+        """Whether this is a function between parts that is known to have cuts: then it is divided without being captured first."""
+        if self.is_outermost or self._version == self.parts.known.version:
+            return False
+        self._version = self.parts.known.version
+        if self.parts.has_cuts(self.function):
+            self._signatures.add(signature)
+        return signature in self._signatures
+
+    def learn(self, stop: CaptureAborted, signature: Tuple) -> bool:
+        """Divide the function where its capture stopped; False where that does not help."""
+        if self.options.strict is True:
+            return False
+        if self.parts.learn(self.function, stop) is None and not self.parts.halve(self.function):
+            return False
+        self._signatures.add(signature)
+        return True
+
+    def refuse(self, signature: Tuple) -> None:
+        """Let calls of a signature run in parts no more."""
+        self._signatures.discard(signature)
+
+    def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """One call in parts."""
+        return self.divided(*args, **kwargs)
+
+    @property
+    def is_worth_it(self) -> Optional[bool]:
+        """Whether there are parts that pay for their calls; None while that is not known."""
+        found = [compiled.is_worth_it() for compiled in self.parts.compiled()]
+        return True if True in found else None if None in found else False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the user knows of all cuts."""
+        return len(self._told) == len(self.parts.known.found)
+
+    def tell(self) -> None:
+        """Warn of each line that the parts have learned of."""
+        for cut in list(self.parts.known.found):
+            if cut not in self._told:
+                self._told.add(cut)
+                warnings.warn(f"{self.function.__qualname__}: {cut}; {cut.hint}", FallbackWarning, stacklevel=caller_depth())
+
+    def stats(self) -> Dict[str, int]:
+        """Counts of parts and cuts."""
+        return {"parts": len(self.parts.all()), "cuts": len(self.parts.known.found)}
+
+

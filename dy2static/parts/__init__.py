@@ -1,0 +1,1 @@
+"""Compiled in parts: where a statement cannot be compiled, what stands before and behind it is."""

@@ -1,0 +1,109 @@
+"""What a compiled function and those that it calls have learned of lines that cannot be compiled."""
+from __future__ import annotations
+
+import threading
+import types
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+
+import gast
+
+from ..errors import Location
+from ..heap.aborts import CaptureAborted
+from ..heap.wording import hint_for
+from .division import Cuts, Key, halves
+from .statements import Block, within
+
+#: More cuts than these, and the function is left to Python as a whole.
+MOST = 32
+
+
+class Cut(NamedTuple):
+    """A line that Python carries out between compiled parts, and why.  hint: what would help."""
+
+    at: Location
+    reason: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"line {self.at.line} runs as Python, between compiled parts: {self.reason} ({self.at}: {self.at.text().strip()})"
+
+
+class Known:
+    """The cuts of one compiled function and of all that it calls.
+
+    version: a number that is another one after each change.  found: the cuts, in the order in which they were found.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.found: List[Cut] = []
+        self._lines: Dict[str, Set[int]] = {}
+        self._ends: Dict[str, Set] = {}
+        self._plain: Dict[str, Set[Key]] = {}
+        self._cuts: Dict[Tuple[str, int], Cut] = {}
+        self._lock = threading.RLock()
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self.version += 1
+            for learned in (self.found, self._lines, self._ends, self._plain, self._cuts):
+                learned.clear()
+
+    def of(self, function: types.FunctionType, tree: gast.FunctionDef) -> Cuts:
+        """The cuts in one function."""
+        file = function.__code__.co_filename
+        lines = self._lines.get(file, set()) & set(range(*span(tree)))
+        return Cuts(frozenset(lines), frozenset(self._ends.get(file, ())), frozenset(self._plain.get(file, ())))
+
+    def are_in(self, function: types.FunctionType, tree: gast.FunctionDef) -> bool:
+        """Whether there are any in a function."""
+        return bool(self.of(function, tree).lines)
+
+    def add(self, function: types.FunctionType, tree: gast.FunctionDef, stop: CaptureAborted) -> Optional[Cut]:
+        """Learn where a capture of a function stopped; None where that does not show a new line of it."""
+        chain = [] if stop.at is None else [*stop.at.callers, stop.at]
+        file, lines = function.__code__.co_filename, range(*span(tree))
+        with self._lock:
+            known = self._lines.setdefault(file, set())
+            own = next((place for place in chain if place.file == file and place.line in lines), None)
+            if own is None:
+                return None
+            last = chain[-1]
+            cut = self._cuts.get((last.file, last.line))
+            if cut is None:
+                if len(self.found) >= MOST:
+                    return None
+                cut = self._cuts[last.file, last.line] = Cut(last, stop.reason, stop.hint or hint_for(stop.reason))
+                self.found.append(cut)
+            if own.line not in known:
+                for place in chain[chain.index(own):]:
+                    self._lines.setdefault(place.file, set()).add(place.line)
+                self.version += 1
+            return cut
+
+    def halve(self, function: types.FunctionType, statements: Block) -> bool:
+        """End a run in its middle, if nothing else is known; Python carries out a single statement.  False if that is known."""
+        file, middle = function.__code__.co_filename, halves(statements)
+        lines = {node.lineno for node in within(statements)}
+        with self._lock:
+            ends, known = self._ends.setdefault(file, set()), self._lines.setdefault(file, set())
+            if middle in ends or middle is None and lines <= known:
+                return False
+            self.version += 1
+            if middle is None:
+                known |= lines
+            else:
+                ends.add(middle)
+            return True
+
+    def leave_plain(self, function: types.FunctionType, key: Key) -> None:
+        """Let Python carry out a run that is not worth a call."""
+        with self._lock:
+            self._plain.setdefault(function.__code__.co_filename, set()).add(key)
+            self.version += 1
+
+
+def span(tree: gast.FunctionDef) -> Tuple[int, int]:
+    """The lines of a function, as the arguments of `range`."""
+    return tree.lineno, (tree.end_lineno or tree.lineno) + 1

@@ -1,0 +1,243 @@
+"""A function that runs in parts: Python for the lines that cannot be compiled, calls of compiled functions for the others."""
+from __future__ import annotations
+
+import types
+import weakref
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Protocol, Tuple
+
+import chainer
+import gast
+
+from ..conversion import load_around, load_made, tree_of
+from ..errors import Dy2StaticError
+from ..heap.aborts import CaptureAborted
+from ..heap.ownership import is_generated, is_left_alone, is_library
+from ..pyast.loader import LoadedFunction
+from ..pyast.printer import unparse
+from ..runtime import dy
+from ..runtime.staticness import StaticCallable
+from ..runtime.traceback import hide_calls
+from ..transformers.super_calls import SuperCalls
+from .cuts import Cut, Known
+from .division import Cuts, Division, Key, Run, can_be_divided
+from .trees import divided_tree, part_name, part_tree
+
+
+class Compiled(Protocol):
+    """A compiled part, or a compiled function that is called between parts."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def is_worth_it(self) -> Optional[bool]:
+        """Whether its programs do enough to pay for its calls; None while that is not known."""
+
+
+class Part(NamedTuple):
+    """A run of statements as a compiled function.  owner: the user's function that they are in."""
+
+    function: types.FunctionType
+    run: Run
+    owner: types.FunctionType
+    compiled: Compiled
+
+
+class Parts:
+    """The parts of one compiled function and of those that it calls between them.
+
+    make: makes a compiled function, which knows of these parts.  known: the cuts.
+    """
+
+    def __init__(self, make: Callable[[types.FunctionType, Parts], Compiled]):
+        self.make, self.known = make, Known()
+        self._parts: "weakref.WeakKeyDictionary[types.FunctionType, Dict[Key, Part]]" = weakref.WeakKeyDictionary()
+        self._of: "weakref.WeakKeyDictionary[types.FunctionType, Part]" = weakref.WeakKeyDictionary()
+        self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Callable]" = weakref.WeakKeyDictionary()
+
+    def clear(self) -> None:
+        """Forget all parts."""
+        self.known.clear()
+        for learned in (self._parts, self._of, self._routes):
+            learned.clear()
+
+    def all(self) -> Tuple[Part, ...]:
+        """The parts that are in use, in the order of the source."""
+        found = [part for parts in list(self._parts.values()) for part in parts.values() if part.compiled.is_worth_it()]
+        return tuple(sorted(found, key=lambda part: part.run.key.first))
+
+    def compiled(self) -> Tuple[Compiled, ...]:
+        """The parts, and the compiled functions that are called between them; also those that are not worth their calls."""
+        parts = [part.compiled for parts in list(self._parts.values()) for part in parts.values()]
+        return (*parts, *(route for route in list(self._routes.values()) if hasattr(route, "is_worth_it")))
+
+    def learn(self, function: types.FunctionType, stop: CaptureAborted) -> Optional[Cut]:
+        """Divide a function where its capture stopped.  None where that does not help: then nothing has changed."""
+        try:
+            tree = tree_of(function)
+        except Dy2StaticError:
+            return None
+        return self.known.add(function, tree, stop) if can_be_divided(tree) else None
+
+    def has_cuts(self, function: types.FunctionType) -> bool:
+        """Whether a function is known to have lines that cannot be compiled."""
+        try:
+            tree = tree_of(function)
+        except Dy2StaticError:
+            return False
+        return can_be_divided(tree) and self.known.are_in(function, tree)
+
+    def halve(self, function: types.FunctionType) -> bool:
+        """Divide a part of which it is not known which statement stops its capture; False for other functions."""
+        part = self._of.get(function)
+        return part is not None and self.known.halve(function, part.run.statements)
+
+    def part(self, function: types.FunctionType, run: Run, tree: gast.FunctionDef) -> Part:
+        """The part of a function that a run of its statements is."""
+        owner = self._of[function].owner if function in self._of else function
+        parts = self._parts.setdefault(owner, {})
+        if run.key not in parts:
+            loaded = load_made(lambda: part_tree(tree, run), function)
+            made = instantiate(loaded, function, dy)
+            made.__defaults__ = made.__kwdefaults__ = None
+            made.__annotations__ = {}
+            part = parts[run.key] = Part(made, run, owner, self.make(made, self))
+            self._of[made] = part
+        return parts[run.key]
+
+    def leave_plain(self, part: Part) -> None:
+        """Let Python carry out a part that is not worth a call."""
+        self.known.leave_plain(part.function, part.run.key)
+
+    # --- calls that Python makes between parts ---------------------------------------------------------------------------
+
+    def route(self, function: Any) -> Any:
+        """What to call for a function that Python calls between parts: its compiled form, if it has one."""
+        kind = type(function)
+        if kind is types.FunctionType:
+            return self._routed(function)
+        if kind is types.MethodType and type(function.__func__) is types.FunctionType:
+            routed = self._routed(function.__func__)
+            return function if routed is function.__func__ else types.MethodType(routed, function.__self__)
+        if isinstance(function, chainer.Link) and not isinstance(kind.__call__, StaticCallable):
+            return self._link(function, kind)
+        return function
+
+    def _link(self, link: chainer.Link, kind: type) -> Any:
+        forward = getattr(kind, "forward", None)
+        plain = (kind.__call__ is not chainer.Link.__call__ or type(forward) is not types.FunctionType
+                 or "forward" in link.__dict__ or link._n_local_link_hooks > 0 or chainer._get_link_hooks())
+        return link if plain else types.MethodType(self._routed(forward), link)
+
+    def _routed(self, function: types.FunctionType) -> Callable:
+        route = self._routes.get(function)
+        if route is None:
+            route = self._routes[function] = self.make(function, self) if _may_be_compiled(function) else function
+        if route is not function and route.is_worth_it() is False:      # type: ignore[attr-defined]
+            route = self._routes[function] = function
+        return route
+
+
+def _may_be_compiled(function: types.FunctionType) -> bool:
+    """Whether a function that Python calls between parts may be compiled.
+
+    One that is made anew in each call would be compiled anew in each call.
+    """
+    return not (is_library(function.__module__ or "") and not (function.__module__ or "").startswith("chainer.links")
+                or is_left_alone(function) or is_generated(function) or function.__closure__ is not None
+                and "<locals>" in function.__qualname__)
+
+
+class Trial:
+    """A part until it is known whether it is worth its calls."""
+
+    def __init__(self, parts: Parts, part: Part, namespace: types.SimpleNamespace, name: str):
+        self.parts, self.part, self.namespace, self.name = parts, part, namespace, name
+
+    def __call__(self, *args: Any) -> Any:
+        result = self.part.compiled(*args)
+        worth = self.part.compiled.is_worth_it()
+        if worth is not None:
+            setattr(self.namespace, self.name, self.part.compiled)
+            if not worth:
+                self.parts.leave_plain(self.part)
+        return result
+
+
+#: So many calls of a divided function are watched for which others they call.
+_WATCHED = 4
+
+
+class Divided:
+    """One function in parts, by what is known of its cuts at each call."""
+
+    def __init__(self, function: types.FunctionType, parts: Parts):
+        self.function, self.parts = function, parts
+        self._version = -1
+        self._cuts: Optional[Cuts] = None
+        self._tree: Optional[gast.FunctionDef] = None
+        self._call: types.FunctionType = function
+        self._names = types.SimpleNamespace()
+        self._used: List[Compiled] = []
+        self._calls = 0
+        self._lines: FrozenSet[int] = frozenset()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._version != self.parts.known.version:
+            self._divide()
+        call = self._call
+        if self._calls < _WATCHED:
+            self._calls += 1
+            if self._calls == _WATCHED:
+                self._names.call = self.parts.route
+        try:
+            return call(*args, **kwargs)
+        except BaseException as error:
+            hide_calls(error, call.__code__, self._lines)
+            raise
+
+    def is_worth_it(self) -> Optional[bool]:
+        """Whether there are parts in it, or compiled functions that it calls, that pay for their calls; None while that is not known."""
+        found = [compiled.is_worth_it() for compiled in self._used]
+        return True if True in found else None if None in found or self._calls < _WATCHED else False
+
+    def _watched(self, function: Any) -> Any:
+        """As `Parts.route`, and notes which compiled functions are called; after some calls that is known."""
+        route = self.parts.route(function)
+        compiled = route.__func__ if type(route) is types.MethodType else route
+        if hasattr(compiled, "is_worth_it") and compiled not in self._used:
+            self._used.append(compiled)
+        return route
+
+    @property
+    def code(self) -> str:
+        """The source of the function with the calls of its parts."""
+        if self._version != self.parts.known.version:
+            self._divide()
+        return "" if self._tree is None else unparse(self._tree)
+
+    def _divide(self) -> None:
+        version = self.parts.known.version
+        tree = SuperCalls().transform(tree_of(self.function))
+        cuts = self.parts.known.of(self.function, tree)
+        if cuts != self._cuts:
+            self._make(tree, Division(tree, cuts))
+        self._cuts, self._version = cuts, version
+
+    def _make(self, tree: gast.FunctionDef, division: Division) -> None:
+        namespace = self._names = types.SimpleNamespace(call=self._watched, Unbound=dy.Unbound)
+        self._calls, self._used = 0, []
+        numbers: Dict[gast.AST, int] = {}
+        for number, (first, run) in enumerate(division.runs.items()):
+            numbers[first], name = number, part_name(number)
+            part = self.parts.part(self.function, run, tree)
+            worth = part.compiled.is_worth_it()
+            self._used.append(part.compiled)
+            setattr(namespace, name, part.compiled if worth else Trial(self.parts, part, namespace, name))
+        self._lines = frozenset(first.lineno for first in numbers)
+        self._tree = divided_tree(tree, division, numbers)
+        self._call = instantiate(load_around(self._tree, self.function), self.function, namespace)
+
+
+def instantiate(loaded: LoadedFunction, function: types.FunctionType, names: Any) -> types.FunctionType:
+    """A function of loaded code with the globals and cells of another one."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    return loaded.instantiate(function.__globals__, cells, names, function)
