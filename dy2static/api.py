@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Union
 
 import chainer
 
@@ -18,7 +18,7 @@ from .saved.layer import TranslatedLayer
 from .static_function import OPTIONS, BoundStaticFunction, StaticFunction, entry_point
 
 
-def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
+def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
               recompute: Any = None, dynamic: bool = True, input_spec: Optional[Sequence[Any]] = (),
               full_graph: bool = False, build_strategy: Any = None) -> Any:
@@ -27,7 +27,8 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
         ``__call__`` is decorated); or a Link (the same object comes back, with that method compiled).  Without it,
         a decorator with these options.
-    strict: raise `CaptureError` instead of running eagerly with a warning.
+    strict: True raises `CaptureError` for the first line that cannot be compiled; "parts" lets such lines run as Python between
+        compiled parts, and raises where nothing is left to compile.  Without it, both come with a warning.
     cache_limit: the most programs kept per function; the one used longest ago goes first.
     cache_bytes: about how much memory they may take together, looked at when another one is made; at least one stays.
     check: so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
@@ -49,7 +50,7 @@ def to_static(target: Any = None, *, strict: bool = False, cache_limit: int = 32
     Raises `SignatureError` for anything else.
     """
     backend = "c" if isinstance(backend, str) and backend == "CINN" else backend
-    strict = switch("strict", strict) or switch("full_graph", full_graph)
+    strict = switch("full_graph", full_graph) or strict
     return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
                                     input_spec=input_spec or ()))
 

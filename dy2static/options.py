@@ -20,7 +20,7 @@ class Options:
     Raises `SignatureError` for what an option cannot be.
     """
 
-    strict: bool = False
+    strict: Union[bool, str] = False
     cache_limit: int = 32
     cache_bytes: Optional[int] = None
     check: int = 0
@@ -33,7 +33,8 @@ class Options:
 
     def __post_init__(self) -> None:
         made = {
-            "strict": switch("strict", self.strict), "dynamic": switch("dynamic", self.dynamic),
+            "strict": self.strict if self.strict == "parts" else switch("strict", self.strict),
+            "dynamic": switch("dynamic", self.dynamic),
             "cache_limit": count("cache_limit", self.cache_limit, 1),
             "cache_bytes": None if self.cache_bytes is None else count("cache_bytes", self.cache_bytes),
             "check": count("check", self.check), "verbosity": count("verbosity", self.verbosity),
@@ -46,6 +47,11 @@ class Options:
             object.__setattr__(self, name, value)
         if self.check and self.rng == "fast":
             raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
+
+    @property
+    def allows_parts(self) -> bool:
+        """Whether a line that cannot be compiled may run as Python between compiled parts."""
+        return self.strict is not True
 
     @property
     def backend_now(self) -> str:

@@ -63,11 +63,21 @@ class StaticFunction(Entry, StaticCallable):
 
     @property
     def code(self) -> str:
-        """The transformed Python source of the function.
+        """The transformed Python source of the function; of one that runs in parts, the Python between them and the source of each.
 
         Raises `SourceNotFoundError` where there is no source, and `UnsupportedSyntaxError` for what cannot be compiled.
         """
-        return conversion_of(self.python_function).code
+        code = conversion_of(self.python_function).code
+        return self.dispatcher.in_parts.code if self.dispatcher.in_parts.is_used else code
+
+    @property
+    def parts(self) -> List["StaticFunction"]:
+        """The compiled parts of the function, in the order of the source, if it runs in parts.
+
+        `explain` shows the lines between them.
+        """
+        return [StaticFunction(part.function, self.dispatcher.options, part.compiled.dispatcher)
+                for part in self.dispatcher.in_parts.parts.all()]
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
         """The source after each transformer that ``level`` names (as in `set_code_level`).

@@ -8,7 +8,7 @@ import linecache
 import sys
 import textwrap
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..conversion import converted_codes
 from ..errors import Dy2StaticError, Location
@@ -17,6 +17,7 @@ from ..heap.locations import is_user_file
 from ..heap.wording import in_users_words
 from ..pyast.source import fetch
 from ..record.guards import ArrayMatch, EqualsMatch, ExpressionMatch, VariableMatch
+from ..record.outcome import Event
 
 #: What a report says a program was compiled for.
 _SHOWN = (EqualsMatch, ExpressionMatch, VariableMatch, ArrayMatch)
@@ -26,7 +27,8 @@ class Mark(NamedTuple):
     """What became of one operation of a line.
 
     kind: ``graph``, ``opaque`` (in the graph, but kept whole), ``host`` (runs at every call), ``Python`` (runs at capture
-    only), ``not run`` (not by this call), or ``eager`` (the whole call runs eagerly because of it).
+    only), ``not run`` (not by this call), ``cut`` (runs as Python between compiled parts), or ``eager`` (the whole call runs
+    eagerly because of it).
     """
 
     kind: str
@@ -54,10 +56,34 @@ class Listing(NamedTuple):
     lines: Tuple[Line, ...]
 
 
+class Divided(NamedTuple):
+    """What is known of a function that runs in parts.
+
+    parts: how many there are.  cuts: the lines that Python carries out, with ``at``, ``reason`` and ``hint``.
+    programs: of the parts, and of the functions called between them.
+    """
+
+    parts: int
+    cuts: Sequence[Any]
+    programs: Sequence[Any]
+
+    @property
+    def events(self) -> Tuple[Event, ...]:
+        """What became of the operations in the parts."""
+        return tuple(dict.fromkeys(event for program in self.programs for event in program.events))
+
+    @property
+    def counts(self) -> Dict[str, int]:
+        """Sums of the counts of the programs."""
+        names = dict.fromkeys(name for program in self.programs for name in program.counts)
+        return {name: sum(program.counts.get(name, 0) for program in self.programs) for name in names}
+
+
 class Explanation(str):
     """The report as a text; its parts are attributes.
 
     listings: the function and the user's functions it called.  reason, at, hint: why the call runs eagerly, or None.
+    cuts: the lines that run as Python between compiled parts, each with ``at``, ``reason`` and ``hint``.
     counts: of the nodes, as in `StaticFunction.stats`.  depends: what later calls must have in common with this one.
     """
 
@@ -67,6 +93,7 @@ class Explanation(str):
     hint: Optional[str]
     counts: Dict[str, int]
     depends: Tuple[str, ...]
+    cuts: Tuple[Any, ...]
 
     def marks(self, line: int, file: Optional[str] = None) -> Tuple[Mark, ...]:
         """The marks of a line, of the function itself if no file is given."""
@@ -76,7 +103,7 @@ class Explanation(str):
 
 
 _WORDS = {"graph": "graph", "opaque": "graph, kept whole", "host": "host, at every call", "Python": "Python",
-          "not run": "not run", "eager": "EAGER"}
+          "not run": "not run", "eager": "EAGER", "cut": "Python, between compiled parts"}
 _KINDS = {"staged": "graph", "opaque": "opaque", "host": "host"}
 
 
@@ -110,20 +137,29 @@ class Coverage:
         return self._line
 
 
-def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], coverage: Coverage) -> Explanation:
-    """The report of a call that gave a program, or stopped."""
-    events = program.events if program is not None else () if stop is None else stop.events
+def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], coverage: Coverage,
+                divided: Optional[Divided] = None) -> Explanation:
+    """The report of a call that gave a program, or stopped, or runs in parts."""
+    if divided is not None:
+        stop, program = None, None
+    source = divided or program or stop
+    events = () if source is None else source.events
     marks: Dict[Tuple[str, int], List[Mark]] = {}
     for event in events:
         if event.at is not None:
             marks.setdefault((event.at.file, event.at.line), []).append(Mark(_KINDS[event.kind], event.text, event.why))
     if stop is not None and stop.at is not None:
         marks.setdefault((stop.at.file, stop.at.line), []).append(Mark("eager", stop.reason, stop.hint or ""))
+    for cut in () if divided is None else divided.cuts:
+        marks.setdefault((cut.at.file, cut.at.line), []).append(Mark("cut", "", f"{cut.reason}; {cut.hint}"))
     listings = [_listing(name, file, first, text, marks, coverage) for name, file, first, text in _texts(function, coverage)]
-    counts = {} if program is None else program.counts
+    counts = {} if source is None or source is stop else source.counts
     depends = () if program is None else tuple(dict.fromkeys(
         guard.describe() for guard in program.guards if isinstance(guard, _SHOWN)))
     head = f"this call runs eagerly: {stop.reason}" if stop is not None else _summary(counts)
+    if divided is not None:
+        head = (f"this call runs in {divided.parts} compiled parts, with Python for {len(divided.cuts)} lines between them; "
+                f"{head[len(_COMPILED):]}")
     shown = [head, *map(_text, listings)]
     listed = {(listing.file, line.number) for listing in listings for line in listing.lines}
     shown += [f"  in {file}:{line}: {'; '.join(dict.fromkeys(map(str, found)))}" for (file, line), found in marks.items()
@@ -134,6 +170,7 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
     title, *lines = shown[1].split("\n", 1)             # without lines where there is no source
     made = Explanation("\n".join([title, head, *lines, *shown[2:]]))
     made.listings, made.counts, made.depends = tuple(listings), dict(counts), depends
+    made.cuts = () if divided is None else tuple(divided.cuts)
     made.reason, made.at, made.hint = (None, None, None) if stop is None else (stop.reason, stop.at, stop.hint)
     return made
 
@@ -142,11 +179,14 @@ _MOST_SHOWN = 20
 _NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 
+_COMPILED = "this call is compiled; "
+
+
 def _summary(counts: Dict[str, int]) -> str:
     whole = counts.get("opaque", 0)
     host, numpy = counts.get("host_call", 0), sum(counts.get(kind, 0) for kind in _NUMPY)
     own = counts.get("nodes", 0) - whole - host - numpy - counts.get("stores", 0)
-    return (f"this call is compiled; operations: {own}, decisions and loops on array values among them: "
+    return (f"{_COMPILED}operations: {own}, decisions and loops on array values among them: "
             f"{counts.get('regions', 0)}, calls of NumPy: {numpy}, functions kept whole: {whole}, calls on the host: {host}")
 
 

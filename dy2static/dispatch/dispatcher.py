@@ -166,18 +166,21 @@ class Dispatcher:
         else:
             result = self._run(program, signature, args, kwargs, known, tries)
             return result if result is not MISS else self._capture_and_run(signature, args, kwargs, tries + 1)
-        if not self.options.strict:                     # which raises for this call, and shall for others like it
+        if self.options.allows_parts:                   # which raises for this call, and shall for others like it
             self.budget.stopped()
         if isinstance(failed, CaptureAborted):
             return self._stopped(failed, signature, args, kwargs, reason)
         # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
         self.cache.note(Miss("", reason, f"runs eagerly: it raised {type(failed).__name__}"))
-        return self.fallback.run_after(failed, signature, args, kwargs)
+        result, stop = self.fallback.run_after(failed, args, kwargs)
+        if not self.in_parts.learn(stop, signature):
+            self.fallback.refuse_after(stop, signature, failed)
+        return result
 
     def _charge(self, program: Program, signature: Tuple) -> None:
         """Let the use of a program pay for its capture."""
         self.budget.charge(program)
-        if not self.options.strict:
+        if self.options.allows_parts:
             self.budget.refund(self.postponed.pop(signature, 0))
         call = self.cache.call_of(program)
         if type(call) is not CheckedCall:
@@ -216,7 +219,9 @@ class Dispatcher:
             return parts.run(args, kwargs)
         finally:
             if parts.is_outermost and not parts.is_told:
-                if stop is not None and parts.is_worth_it is False:
+                if parts.parts.known.is_full:
+                    stop = CaptureAborted(f"{len(parts.parts.known.found)} of its lines cannot be compiled")
+                if stop is not None and (parts.is_worth_it is False or parts.parts.known.is_full):
                     parts.refuse(signature)
                     self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
                     self.fallback.count += 1
@@ -277,7 +282,8 @@ class Dispatcher:
                 return self._compile(args, kwargs, self._lookup.again(args, kwargs)[1])
         except CaptureAborted as stop:
             failed = stop
-        raise CaptureError(f"{self.function.__qualname__} runs eagerly for these arguments: {failed.reason}",
+        how = "runs in parts" if self.in_parts.is_used else "runs eagerly"
+        raise CaptureError(f"{self.function.__qualname__} {how} for these arguments: {failed.reason}",
                            failed.at or definition(self.function), failed.hint)
 
     def profile(self, program: Optional[Program] = None) -> Profile:
@@ -293,7 +299,10 @@ class Dispatcher:
                 call = self.cache.call_of(program)
                 if (only is None or program.guards is only.guards) and type(call) is not CheckedCall:
                     self.cache.replace(call, profile.timed(program, call))
-            yield
+            with contextlib.ExitStack() as parts:
+                for dispatcher in self.in_parts.dispatchers():
+                    parts.enter_context(dispatcher._profiling(None, profile))
+                yield
         finally:
             self._profile = before
             for program in list(self.cache.programs):
@@ -312,7 +321,7 @@ class Dispatcher:
             stop = aborted
         except Exception as error:                      # of any kind: the user's code raised it
             stop = stopped_by(error, error_location(error))
-        return explanation(self.function, program, stop, coverage)
+        return explanation(self.function, program, stop, coverage, self.in_parts.report())
 
     def stats(self) -> Dict[str, int]:
         """Counts over all programs."""
@@ -321,6 +330,10 @@ class Dispatcher:
         for program in self.programs:
             for name, count in program.counts.items():
                 found[name] = found.get(name, 0) + count
+        for dispatcher in self.in_parts.dispatchers():
+            for name, count in dispatcher.stats().items():
+                if name not in ("fallbacks", "refused"):
+                    found[name] = found.get(name, 0) + count
         found.update(self.in_parts.stats())
         found["peak_bytes"] = max([program.peak_bytes for program in self.programs], default=0)
         return found

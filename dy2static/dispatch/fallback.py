@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Dict, Mapping, Optional, Set, Tuple
 
 from ..errors import CaptureError, FallbackWarning, Location
+from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth, definition, error_location
 from ..heap.wording import hint_for, in_users_words
 from ..options import Options
@@ -50,17 +51,22 @@ class Fallback:
         self.tell(reason, at, hint)
         return self.function(*args, **kwargs)
 
-    def run_after(self, error: Exception, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        """A call whose capture raised what may be the user's own mistake: then it raises here.  Else others like it are refused."""
+    def run_after(self, error: Exception, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Any, CaptureAborted]:
+        """A call whose capture raised what may be the user's own mistake: then it raises here.
+
+        Else it gives the result, and the error as what stopped the capture.
+        """
         result = self.function(*args, **kwargs)
+        self.count += 1
         reason = f"compiling it raised {type(error).__name__}: {error}"
         if "SymbolicObject" in reason or "BoundHostMethod" in reason:
             reason = "what a call gives that is not compiled, or an object of another library, enters a computation"
-        reason = in_users_words(reason)
-        self.refuse(signature, reason, error_location(error), None)
-        self.count += 1
-        self.tell(reason, error_location(error), None, error)
-        return result
+        return result, CaptureAborted(in_users_words(reason), error_location(error))
+
+    def refuse_after(self, stop: CaptureAborted, signature: Tuple, error: Exception) -> None:
+        """From now on calls of this signature run eagerly, because a capture raised an error."""
+        self.refuse(signature, stop.reason, stop.at, None)
+        self.tell(stop.reason, stop.at, None, error)
 
     def tell(self, reason: str, at: Optional[Location], hint: Optional[str], cause: Optional[BaseException] = None) -> None:
         """Warn of each reason once.  Raises `CaptureError` under ``strict``."""

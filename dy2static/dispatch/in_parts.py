@@ -6,6 +6,8 @@ import warnings
 from dataclasses import replace
 from typing import Any, Callable, Dict, Mapping, Optional, Set, Tuple
 
+from ..conversion import conversion_of
+from ..diagnostics import explain
 from ..errors import FallbackWarning
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth
@@ -60,6 +62,15 @@ class InParts:
             self._divided = Divided(self.function, self.parts)
         return self._divided
 
+    @property
+    def code(self) -> str:
+        """The source of the function with the calls of its parts, and the converted source of each part."""
+        found = [self.divided.code.rstrip()]
+        for name, part in self.divided.parts_by_name().items():
+            title = f"# {name}: lines {part.run.key.first.line} to {part.run.key.last.end_line}"
+            found.append(f"{title}\n{conversion_of(part.function).code.rstrip()}")
+        return "\n\n".join(found) + "\n"
+
     def clear(self) -> None:
         """Forget the parts."""
         self._divided = None
@@ -83,7 +94,7 @@ class InParts:
 
     def learn(self, stop: CaptureAborted, signature: Tuple) -> bool:
         """Divide the function where its capture stopped; False where that does not help."""
-        if self.options.strict is True:
+        if not self.options.allows_parts or self.parts.known.is_full:
             return False
         if self.parts.learn(self.function, stop) is None and not self.parts.halve(self.function):
             return False
@@ -115,6 +126,17 @@ class InParts:
             if cut not in self._told:
                 self._told.add(cut)
                 warnings.warn(f"{self.function.__qualname__}: {cut}; {cut.hint}", FallbackWarning, stacklevel=caller_depth())
+
+    def dispatchers(self) -> Tuple[Any, ...]:
+        """Those of the parts, and of the functions that are called between them."""
+        return tuple(compiled.dispatcher for compiled in self.parts.compiled()) if self.is_outermost else ()  # type: ignore[attr-defined]
+
+    def report(self) -> Optional[explain.Divided]:
+        """What `StaticFunction.explain` says of the parts; None where there are none."""
+        if not self.is_used:
+            return None
+        programs = [dispatcher.programs[-1] for dispatcher in self.dispatchers() if dispatcher.programs]
+        return explain.Divided(len(self.parts.all()), tuple(self.parts.known.found), programs)
 
     def stats(self) -> Dict[str, int]:
         """Counts of parts and cuts."""

@@ -32,6 +32,7 @@ class Known:
     """The cuts of one compiled function and of all that it calls.
 
     version: a number that is another one after each change.  found: the cuts, in the order in which they were found.
+    lock: held while a function is divided.
     """
 
     def __init__(self) -> None:
@@ -41,11 +42,16 @@ class Known:
         self._ends: Dict[str, Set] = {}
         self._plain: Dict[str, Set[Key]] = {}
         self._cuts: Dict[Tuple[str, int], Cut] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many cuts that the function is left to Python."""
+        return len(self.found) >= MOST
 
     def clear(self) -> None:
         """Forget all."""
-        with self._lock:
+        with self.lock:
             self.version += 1
             for learned in (self.found, self._lines, self._ends, self._plain, self._cuts):
                 learned.clear()
@@ -64,7 +70,7 @@ class Known:
         """Learn where a capture of a function stopped; None where that does not show a new line of it."""
         chain = [] if stop.at is None else [*stop.at.callers, stop.at]
         file, lines = function.__code__.co_filename, range(*span(tree))
-        with self._lock:
+        with self.lock:
             known = self._lines.setdefault(file, set())
             own = next((place for place in chain if place.file == file and place.line in lines), None)
             if own is None:
@@ -72,7 +78,7 @@ class Known:
             last = chain[-1]
             cut = self._cuts.get((last.file, last.line))
             if cut is None:
-                if len(self.found) >= MOST:
+                if self.is_full:
                     return None
                 cut = self._cuts[last.file, last.line] = Cut(last, stop.reason, stop.hint or hint_for(stop.reason))
                 self.found.append(cut)
@@ -86,7 +92,7 @@ class Known:
         """End a run in its middle, if nothing else is known; Python carries out a single statement.  False if that is known."""
         file, middle = function.__code__.co_filename, halves(statements)
         lines = {node.lineno for node in within(statements)}
-        with self._lock:
+        with self.lock:
             ends, known = self._ends.setdefault(file, set()), self._lines.setdefault(file, set())
             if middle in ends or middle is None and lines <= known:
                 return False
@@ -99,7 +105,7 @@ class Known:
 
     def leave_plain(self, function: types.FunctionType, key: Key) -> None:
         """Let Python carry out a run that is not worth a call."""
-        with self._lock:
+        with self.lock:
             self._plain.setdefault(function.__code__.co_filename, set()).add(key)
             self.version += 1
 

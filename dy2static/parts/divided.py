@@ -177,6 +177,7 @@ class Divided:
         self._call: types.FunctionType = function
         self._names = types.SimpleNamespace()
         self._used: List[Compiled] = []
+        self._parts: Dict[str, Part] = {}
         self._calls = 0
         self._lines: FrozenSet[int] = frozenset()
 
@@ -194,8 +195,12 @@ class Divided:
             hide_calls(error, call.__code__, self._lines)
             raise
 
+    def parts_by_name(self) -> Dict[str, Part]:
+        """The parts, by the names under which the function calls them."""
+        return dict(self._parts)
+
     def is_worth_it(self) -> Optional[bool]:
-        """Whether there are parts in it, or compiled functions that it calls, that pay for their calls; None while that is not known."""
+        """Whether parts in it, or compiled functions that it calls, pay for their calls; None while that is not known."""
         found = [compiled.is_worth_it() for compiled in self._used]
         return True if True in found else None if None in found or self._calls < _WATCHED else False
 
@@ -215,20 +220,22 @@ class Divided:
         return "" if self._tree is None else unparse(self._tree)
 
     def _divide(self) -> None:
-        version = self.parts.known.version
-        tree = SuperCalls().transform(tree_of(self.function))
-        cuts = self.parts.known.of(self.function, tree)
-        if cuts != self._cuts:
-            self._make(tree, Division(tree, cuts))
-        self._cuts, self._version = cuts, version
+        with self.parts.known.lock:
+            version = self.parts.known.version
+            tree = SuperCalls().transform(tree_of(self.function))
+            cuts = self.parts.known.of(self.function, tree)
+            if cuts != self._cuts:
+                self._make(tree, Division(tree, cuts))
+            self._cuts, self._version = cuts, version
 
     def _make(self, tree: gast.FunctionDef, division: Division) -> None:
         namespace = self._names = types.SimpleNamespace(call=self._watched, Unbound=dy.Unbound)
-        self._calls, self._used = 0, []
+        self._calls, self._used, self._parts = 0, [], {}
         numbers: Dict[gast.AST, int] = {}
         for number, (first, run) in enumerate(division.runs.items()):
             numbers[first], name = number, part_name(number)
             part = self.parts.part(self.function, run, tree)
+            self._parts[name] = part
             worth = part.compiled.is_worth_it()
             self._used.append(part.compiled)
             setattr(namespace, name, part.compiled if worth else Trial(self.parts, part, namespace, name))
