@@ -160,6 +160,13 @@ class Staging:
             self.capture.host.call(check_bound, (maybe.bound, maybe.name), {}, (), None, name="read")
         return maybe.value
 
+    def settle(self, maybe: "Maybe") -> Any:
+        """The value of a name that is certain to be bound; else the decision that tells is settled first."""
+        if maybe.bound is not True:
+            self.capture.abort(f"whether {maybe.name!r} has a value depends on a decision on array values", because=maybe.bound)
+        return maybe.value
+
+
 def staging_of(capture: CaptureContext) -> Staging:
     """The decisions of a capture, as this room knows them."""
     return cast(Staging, capture.staging)
@@ -221,6 +228,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
     "list_": _list, "for_": _for, "in_": _in, "item": item,
+    "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
     "read": lambda capture, maybe: staging_of(capture).read(maybe) if type(maybe) is Maybe else NotImplemented,
 }

@@ -1,6 +1,7 @@
 """Calls that run in parts: what a dispatcher does when one line of its function cannot be compiled."""
 from __future__ import annotations
 
+import itertools
 import types
 import warnings
 from dataclasses import replace
@@ -11,9 +12,11 @@ from ..diagnostics import explain
 from ..errors import FallbackWarning
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth
+from ..ir.types import Tensor
 from ..options import Options
 from ..parts.cuts import Cut
 from ..parts.divided import Divided, Parts
+from ..runtime.program import Program
 from .entry import Entry
 
 #: So many operations have to be in a program for its call to cost less than they do eagerly.
@@ -28,10 +31,16 @@ class CompiledPart(Entry):
         dispatcher = self.dispatcher
         if dispatcher.in_parts.is_used:
             return dispatcher.in_parts.divided.is_worth_it()
-        counts = [program.counts for program in dispatcher.programs]
-        if not counts:
+        if not dispatcher.programs:
             return False if dispatcher.fallback.refused else None
-        return any(found["nodes"] - found["stores"] - found["host_call"] >= LEAST for found in counts)
+        return any(_computes(program, LEAST) for program in dispatcher.programs)
+
+
+def _computes(program: Program, least: int) -> bool:
+    """Whether a program has so many operations that give arrays; those that give numbers take no time in Python either."""
+    giving = (node for graph_node in program.graph.nodes for node in graph_node.walk()
+              if any(isinstance(value.type, Tensor) and value.type.shape for value in node.outputs))
+    return len(list(itertools.islice(giving, least))) == least
 
 
 class InParts:

@@ -178,7 +178,7 @@ class Divided:
         self._names = types.SimpleNamespace()
         self._used: List[Compiled] = []
         self._parts: Dict[str, Part] = {}
-        self._calls = 0
+        self._calls, self._is_asked = 0, False
         self._lines: FrozenSet[int] = frozenset()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -201,7 +201,13 @@ class Divided:
 
     def is_worth_it(self) -> Optional[bool]:
         """Whether parts in it, or compiled functions that it calls, pay for their calls; None while that is not known."""
-        found = [compiled.is_worth_it() for compiled in self._used]
+        if self._is_asked:                              # it calls itself
+            return False
+        self._is_asked = True
+        try:
+            found = [compiled.is_worth_it() for compiled in self._used]
+        finally:
+            self._is_asked = False
         return True if True in found else None if None in found or self._calls < _WATCHED else False
 
     def _watched(self, function: Any) -> Any:
@@ -229,7 +235,7 @@ class Divided:
             self._cuts, self._version = cuts, version
 
     def _make(self, tree: gast.FunctionDef, division: Division) -> None:
-        namespace = self._names = types.SimpleNamespace(call=self._watched, Unbound=dy.Unbound)
+        namespace = self._names = types.SimpleNamespace(call=self._watched, Unbound=dy.Unbound, leave=dy.leave)
         self._calls, self._used, self._parts = 0, [], {}
         numbers: Dict[gast.AST, int] = {}
         for number, (first, run) in enumerate(division.runs.items()):

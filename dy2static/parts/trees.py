@@ -67,7 +67,10 @@ def _bound(key: Key, at: gast.AST) -> List[gast.AST]:
     found: List[gast.AST] = []
     for name in key.outs:
         if name in key.unsure:
-            found += templates.statements(f"try:\n    name\nexcept NameError:\n    name = {RESERVED}.Unbound", at, name=name)
+            value = gast.Name(name, gast.Load(), None, None)
+            value.is_sure = True                        # the call sees whether it has a value
+            found += templates.statements(
+                f"try:\n    name = {RESERVED}.leave(value)\nexcept NameError:\n    name = {RESERVED}.Unbound", at, name=name, value=value)
     return found
 
 

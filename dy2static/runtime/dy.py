@@ -44,6 +44,15 @@ def read(value: Any) -> Any:
     return value
 
 
+def leave(value: Any) -> Any:
+    """The value of a name that leaves a part of a function; `Unbound` where it has none."""
+    if type(value) in symbolic_types:
+        result = _staged("leave", value)
+        if result is not NotImplemented:
+            return result
+    return Unbound if type(value) is Undefined else value
+
+
 def bound(value: Any) -> Any:
     """The value of a name that is bound here, if a decision has made that hard to see."""
     result = _staged("bound", value) if type(value) in symbolic_types else NotImplemented
