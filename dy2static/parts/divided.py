@@ -93,7 +93,8 @@ class Parts:
     def part(self, function: types.FunctionType, run: Run, tree: gast.FunctionDef) -> Part:
         """The part of a function that a run of its statements is."""
         owner = self._of[function].owner if function in self._of else function
-        parts = self._parts.setdefault(owner, {})
+        # what leads out of a part gives pairs there, as nothing of its owner does
+        parts = self._parts.setdefault(function if gast.Return in run.leaves else owner, {})
         if run.key not in parts:
             loaded = load_made(lambda: part_tree(tree, run), function)
             made = instantiate(loaded, function, dy)

@@ -106,8 +106,8 @@ class Division:
         return counts
 
     def _stays(self, statement: gast.AST) -> bool:
-        """Whether Python carries out a simple statement, or the head of a compound one."""
-        if statement in self.broken or must_stay(statement):
+        """Whether Python carries out a simple statement, or the head of a compound one.  What is never reached has no point."""
+        if statement in self.broken or statement not in self.before or must_stay(statement):
             return True
         if not self._changed_inside.isdisjoint(_mentioned(statement)):
             return True
@@ -129,6 +129,8 @@ class Division:
 
     def _seen_from_outside(self, statement: gast.AST) -> Set[str]:
         """The names that a statement writes and that others may read before the run ends: a handler, an inner function."""
+        if statement not in self.before:
+            return set()
         return (scopes.written(statement) & (self.points[statement].on_raise | self.scope.captured)) & self.scope.locals
 
     # --- the runs ----------------------------------------------------------------------------------------------------------

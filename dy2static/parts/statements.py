@@ -70,7 +70,9 @@ def at_lines(block: Block, lines: AbstractSet[int]) -> Set[gast.AST]:
             held = set(range(inner[0].lineno, (inner[-1].end_lineno or inner[-1].lineno) + 1))
             found |= at_lines(inner, own & held)
             own = own - held
-        if own and not isinstance(statement, _APART):
+        if isinstance(statement, _APART):               # what its decorators, defaults and bases ask for is computed here
+            own -= set(range(statement.body[0].lineno, (statement.end_lineno or statement.lineno) + 1))
+        if own:
             found.add(statement)
     return found
 

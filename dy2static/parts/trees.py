@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Set
 
 import gast
 
-from ..pyast import templates
+from ..pyast import scopes, templates
 from ..pyast.parser import RESERVED
-from ..transformers.base import Transformer
+from ..transformers.base import Transformer, has_docstring
 from .division import Division, Key, Run
 from .statements import blocks, leaving
 
@@ -69,8 +69,8 @@ def _bound(key: Key, at: gast.AST) -> List[gast.AST]:
         if name in key.unsure:
             value = gast.Name(name, gast.Load(), None, None)
             value.is_sure = True                        # the call sees whether it has a value
-            found += templates.statements(
-                f"try:\n    name = {RESERVED}.leave(value)\nexcept NameError:\n    name = {RESERVED}.Unbound", at, name=name, value=value)
+            left = f"try:\n    name = {RESERVED}.leave(value)\nexcept NameError:\n    name = {RESERVED}.Unbound"
+            found += templates.statements(left, at, name=name, value=value)
     return found
 
 
@@ -107,8 +107,18 @@ class _Leaving:
 
 def divided_tree(tree: gast.FunctionDef, division: Division, numbers: Dict[gast.AST, int]) -> gast.FunctionDef:
     """The function with calls in place of its runs, changed in place.  numbers: those of the parts, by first statements."""
+    start, first = int(has_docstring(tree)), tree.body[0]
     tree.body = _Divided(tree, division, numbers).block(tree.body)
+    tree.body[start:start] = _lost(tree, division, first)
     return _described(tree, tree)
+
+
+def _lost(tree: gast.FunctionDef, division: Division, at: gast.AST) -> List[gast.AST]:
+    """Statements that never run, and keep names local that nothing binds any more: only parts did."""
+    bound = scopes.written(*tree.body).union(param.id for param in scopes.parameters(tree.args))
+    named = {node.id for node in scopes.walk(*tree.body) if isinstance(node, gast.Name)}
+    return [made for name in sorted(named & division.scope.locals - bound)
+            for made in templates.statements("if False:\n    name = None", at, name=name)]
 
 
 class _Divided:
@@ -134,9 +144,9 @@ class _Divided:
             inside = list(blocks(statement))
             made = [self.block(inner) for inner in inside]
             for inner in inside:
-                inner[:] = []                           # what was in them is done already
+                inner[:] = [gast.Pass()]                # what was in them is done already
             statement = self.routing.visit(statement)
-            for inner, new in zip(inside, made):
+            for inner, new in zip(list(blocks(statement)), made):
                 inner[:] = new
             found.append(statement)
         return found
