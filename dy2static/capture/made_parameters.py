@@ -85,7 +85,8 @@ class MadeParameters:
     def add(self, function: Callable, args: Sequence[Any], operands: Sequence[Value], kinds: Tuple) -> Tuple[Value, ...]:
         """A node that calls one of the functions of the run time."""
         if self.capture.staging.depth:
-            self.refuse("is made, initialized or changed under a decision on array values")
+            in_loop = self.capture.staging.in_loop      # otherwise, the decision can be settled
+            self.refuse("is made, initialized or changed under a decision on array values", again=in_loop)
         call = Call(function, tuple(args), {}, list, function.__name__, looks=False, keeps=False)
         return self.capture.builder.add(host.host_call, tuple(operands), {"call": call, "types": kinds}, name="parameter")
 

@@ -95,6 +95,22 @@ def decided(x, box):
     return link
 
 
+def made_on_one_side(x, box):
+    if float(F.sum(x).array) > 0:
+        box.all.append(L.Linear(4, 2))
+        return box.all[-1](x)
+    return L.Linear(4, 4)(x) * 2
+
+
+def made_in_a_loop(x, box):
+    n = 0
+    while float(F.sum(x).array) < 1 and n < 5:
+        if box.link is None:
+            box.link = L.Linear(4, 4)
+        x, n = F.tanh(box.link(x)), n + 1
+    return x, n
+
+
 def gradient_inside(x, box):
     link = L.Linear(4, 1)
     gW, = chainer.grad([F.sum(F.tanh(link(x)))], [link.W], enable_double_backprop=True)
@@ -108,8 +124,8 @@ def copies(x, box):
     return same(x) + deep(x) * 2 + box.link(x), same, deep
 
 
-PROGRAMS = [dies, leaves, parameters, stored, chains, sequences, with_statistics, recurrent, given_arrays, decided, gradient_inside,
-            copies]
+PROGRAMS = [dies, leaves, parameters, stored, chains, sequences, with_statistics, recurrent, given_arrays, decided, made_on_one_side,
+            made_in_a_loop, gradient_inside, copies]
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
