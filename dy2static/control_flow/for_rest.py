@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
+from ..heap.locations import is_user_file
 from ..runtime import dy
 from ..symbolic.elements import Elements
 
@@ -47,6 +49,19 @@ def _computes(iterator: Any) -> bool:
     if type(iterator) in (zip, enumerate):
         return any(_computes(part) for part in iterator.__reduce__()[1] if hasattr(part, "__next__"))
     return iterator.reads if type(iterator) is Elements else type(iterator).__name__ not in _HOLDING
+
+
+def check_unnamed(iterator: Any, capture: CaptureContext) -> None:
+    """Stop if a name of the user's stands for an iterator that the run will leave somewhere, and the capture at its end."""
+    found = [iterator]
+    if type(iterator) in (zip, enumerate):
+        found += [part for part in iterator.__reduce__()[1] if hasattr(part, "__next__")]
+    frame = sys._getframe(1)
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename) and any(held is item for held in frame.f_locals.values() for item in found):
+            capture.abort("an iterator that has a name is gone over in a `for` that ends where array values say so",
+                          hint="make it in the `for` statement, or go over a list")
+        frame = frame.f_back
 
 
 #: So many iterations of a ``for`` over a range are written out; with more it becomes a loop of the graph.

@@ -18,7 +18,7 @@ from ..symbolic.lists import known_length, truth_of
 from ..symbolic.rollback import WHOLE, Snapshot
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import Maybe
-from .for_rest import Replayed, Rest
+from .for_rest import Replayed, Rest, check_unnamed
 from .joining import Branch
 from .loop_carried import MaybeSlot, Slot, slot_of
 from .loop_trials import Trial, present
@@ -42,6 +42,7 @@ class Loops:
     def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
                  stop: Callable) -> Tuple:
         """The rest of a ``for`` over Python values that ends where an array value says so."""
+        check_unnamed(iterator, self.capture)
         return Rest(self.staging, Replayed(iterator), 0, body, names, stop).unless(done, state)
 
     def for_(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str],

@@ -104,3 +104,17 @@ def test_length(count):
     x = np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(compiled(x), f(x))
     assert len(compiled.program(x).code.splitlines()) < 100
+
+
+@pytest.mark.parametrize("make", [lambda: iter([1, 2, 3, 4]), lambda: zip([1, 2, 3, 4]), lambda: (n for n in (1, 2, 3, 4)),
+                                  lambda: enumerate(np.arange(4.0))])
+def test_what_an_iterator_has_left(make):
+    """After a ``break`` that array values decide."""
+    def run(a):
+        items, total = make(), 0.0
+        for item in items:
+            total = total + float(a[0])
+            if total > 4:
+                break
+        return total, list(items)
+    against_eager.check(lambda compile: compile(run), [lambda k=k: (np.full(2, k, "f"),) for k in (3, 1, 5)], compiled=False)
