@@ -117,4 +117,4 @@ def test_what_an_iterator_has_left(make):
             if total > 4:
                 break
         return total, list(items)
-    against_eager.check(lambda compile: compile(run), [lambda k=k: (np.full(2, k, "f"),) for k in (3, 1, 5)], compiled=False)
+    against_eager.check(lambda compile: compile(run), [lambda k=k: (np.full(2, k, "f"),) for k in (3, 1, 5)])

@@ -213,7 +213,7 @@ def test_function_hooks_registered_inside(own):
                 y = F.exp(x)
             return y * 2, list(hook.seen)
         return compile(function), kept
-    check(make, [lambda: (variable(3),)] * 2, compiled=False)
+    check(make, [lambda: (variable(3),)] * 2)
 
 
 def test_link_hooks_registered_inside():
@@ -245,7 +245,7 @@ def test_link_hooks_entered_inside(kind, own):
                 z = model(x)
             return y, z, len(hook.call_history) if kind is link_hooks.TimerHook else hook.calls
         return compile(function), model
-    check(make, [lambda: (variable(2, 2, 4, 4),)] * 2, compiled=False)
+    check(make, [lambda: (variable(2, 2, 4, 4),)] * 2)
 
 
 def test_spectral_normalization_in_a_gan():
