@@ -212,7 +212,8 @@ class Joins:
         if a.symbolic is None and b.symbolic is None and len(a.items) == len(b.items):
             parts = [self._merge(x, y, branches, "an item of a list") for x, y in zip(a.items, b.items)]
             return lambda outputs: Contents([part(outputs) for part in parts])
-        if a.symbolic is None and b.symbolic is None and not self.staging.in_loop and not self.staging.path.was_here():
+        merged = self.staging.in_loop or self.staging.growing or self.staging.path.was_here()
+        if a.symbolic is None and b.symbolic is None and not merged:
             self.capture.abort("a list grows or shrinks under a decision on array values")
         like, found = kind_of(self.capture, (a, b)), []
         for side, branch in zip((a, b), branches):

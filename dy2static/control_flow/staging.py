@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, cast
 
@@ -31,8 +32,9 @@ from .path_splitting import Path
 class Staging:
     """The decisions of one capture.
 
-    depth: how many decisions and loops what is captured now is in.  in_loop: how many of these are loops.  path: the way through
-    the function that is captured.  made_up: containers where there is none, which nobody sees.
+    depth: how many decisions and loops what is captured now is in.  in_loop: how many of these are loops.  growing: how many are
+    of comprehensions.  path: the way through the function that is captured.  made_up: containers where there is none, which
+    nobody sees.
     """
 
     def __init__(self, capture: CaptureContext):
@@ -41,7 +43,7 @@ class Staging:
         self.truths: Dict[Value, Decided] = {}          # of what is not known but for its truth
         self.replaced = Replaced()
         self.made_up: Dict[int, Any] = {}
-        self.depth = self.in_loop = 0
+        self.depth = self.in_loop = self.growing = 0
         self.path = Path({})
         self.blocks, self.joins, self.loops = Blocks(self), Joins(self), Loops(self)
 
@@ -194,6 +196,28 @@ def _list(capture: CaptureContext, items: list) -> Any:
     return NotImplemented if capture is None else StagedList(capture, items)
 
 
+def _list_of(capture: CaptureContext, items: Any, test: Callable, element: Callable, count: int) -> Any:
+    if capture is None:
+        return NotImplemented
+    made = StagedList(capture, [])
+    dy.for_(items, functools.partial(_add_if, staging_of(capture), made, test, element, dy.UNPACKED[count]), ())
+    return made
+
+
+def _add_if(staging: Staging, made: list, test: Callable, element: Callable, unpacked: Callable, item: Any) -> Tuple:
+    parts = unpacked(item)
+    staging.growing += 1                                # items of one kind are joined, rather than what follows captured twice
+    try:
+        return dy.cond(test(*parts), functools.partial(_add, made, element, parts), tuple, ())
+    finally:
+        staging.growing -= 1
+
+
+def _add(made: list, element: Callable, parts: Tuple) -> Tuple:
+    made.append(element(*parts))
+    return ()
+
+
 def _for(capture: CaptureContext, iterable: Any, body: Callable, state: Tuple, names: Sequence[str],
          stop: Optional[Callable[..., Any]]) -> Any:
     if capture is None:
@@ -227,7 +251,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "all_of": _handler("all_of"), "any_of": _handler("any_of"),
     "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
-    "list_": _list, "for_": _for, "in_": _in, "item": item,
+    "list_": _list, "list_of": _list_of, "for_": _for, "in_": _in, "item": item,
     "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
     "read": lambda capture, maybe: staging_of(capture).read(maybe) if type(maybe) is Maybe else NotImplemented,

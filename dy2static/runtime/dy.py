@@ -219,6 +219,31 @@ def not_(value: Any) -> Any:
     return not value
 
 
+def list_of(items: Any, test: Callable[..., Any], element: Callable[..., Any], count: int) -> list:
+    """``[element for names in items if test]``; the functions take the names, of which there are ``count`` if they are a tuple."""
+    if stage.capture is not None:
+        result = _staged("list_of", items, test, element, count)
+        if result is not NotImplemented:
+            return result
+    if not count:
+        return [element(item) for item in items if test(item)]
+    return [element(*names) for names in map(UNPACKED[count], items) if test(*names)]
+
+
+def _two(item: Any) -> Tuple:
+    first, second = item
+    return first, second
+
+
+def _three(item: Any) -> Tuple:
+    first, second, third = item
+    return first, second, third
+
+
+#: The parts of an item, by how many there must be; 0 for the item itself.
+UNPACKED = {0: lambda item: (item,), 2: _two, 3: _three}
+
+
 def list_(items: list) -> list:
     """The list of a display that is assigned; a capture gets one of its own kind."""
     if stage.capture is not None:

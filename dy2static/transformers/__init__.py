@@ -15,6 +15,7 @@ from dy2static.transformers.boolean_operators import BooleanOperators
 from dy2static.transformers.break_continue import BreakContinue
 from dy2static.transformers.calls import Calls
 from dy2static.transformers.comparisons import Comparisons
+from dy2static.transformers.comprehensions import Comprehensions
 from dy2static.transformers.conditional_expressions import ConditionalExpressions
 from dy2static.transformers.dict_displays import DictDisplays
 from dy2static.transformers.early_return import EarlyReturn
@@ -39,9 +40,10 @@ PIPELINE: Tuple[Type[Transformer], ...] = (
     UnboundNames,  # on plain names: before functions are made that capture them
     Loops,  # this and the next carry out the plan that UnboundNames has made for both
     IfElse,
-    Asserts,  # this and the next five after IfElse, whose blocks settled which names may have no value
+    Asserts,  # this and the next six after IfElse, whose blocks settled which names may have no value
     ConditionalExpressions,
     BooleanOperators,
+    Comprehensions,  # on conditions that BooleanOperators has seen
     Comparisons,
     FStrings,
     DictDisplays,  # after FStrings, whose texts may be the keys

@@ -28,8 +28,8 @@ def f(x, xs=None, *, scale=2):
     def else_0(h):
 
         def then_2(h):
-            y = _dy.list_([i for i in _dy.call(range)(3) if _dy.all_of(i, 
-                lambda : i != x)])
+            y = _dy.list_of(_dy.call(range)(3), lambda i: _dy.all_of(i, lambda
+                : i != x), lambda i: i, 0)
             h = _dy.call(len)(y)
             return h,
 
