@@ -239,7 +239,9 @@ class IndexRanges(Protocol):
 
 
 class DecidingContents(Protocol):
-    """What decides something."""
+    """What decides something.  exposures: how many calls of unknown code there were, which may write into arrays."""
+
+    exposures: int
 
     def needed(self, number: Any) -> None:
         """Python needs this number, or this array."""

@@ -41,11 +41,13 @@ class DecidingContents:
     """What decides something in one capture.
 
     fixed: the paths (`with_siblings`) of the arrays whose contents are known, under a guard, and of numbers that are.
+    exposures: how many calls of unknown code there were, which may write into arrays.
     """
 
     def __init__(self, capture: Capture, fixed: AbstractSet[Tuple]):
         self.capture, self.fixed = capture, fixed
         self._small: Dict[Value, Source] = {}
+        self.exposures = 0
         self._is_exposed = False                        # whether unknown code got an array
         self._noted: Tuple[_Noted, _Noted, _Noted] = [], [], []
 
@@ -68,6 +70,7 @@ class DecidingContents:
         What was computed before is not what the same call gives afterwards, and what arrays hold is not known any more.
         """
         capture = self.capture
+        self.exposures += 1
         capture.value_numbering.clear()
         capture.sizes_of.clear()
         capture.index_ranges.arrays.clear()
@@ -75,8 +78,6 @@ class DecidingContents:
         known = [v for v in capture.known if isinstance(v.type, Tensor)]
         if not known or not self._is_exposed and self._small.keys().isdisjoint(known):
             return
-        if capture.staging.in_loop:
-            capture.abort("a call of unknown code in a loop on array values may change an array whose contents are relied on")
         for value in known:
             del capture.known[value]
 

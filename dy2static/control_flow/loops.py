@@ -99,8 +99,9 @@ class Loops:
         before = Snapshot(self.capture, (state, test, body))
         # a place in a sequence is never taken for the number that it is at first
         slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else {}
-        replaced = len(self.staging.replaced)
+        replaced, is_exposed = len(self.staging.replaced), False
         for _ in range(_MOST_TRIALS):
+            exposures = self.capture.deciding.exposures
             self.staging.replaced.forget_from(replaced)
             trial = Trial(self.staging, before, state, slots, names)
             if _is_for(test):
@@ -117,7 +118,9 @@ class Loops:
             with self.staging.region() as body_nodes, self._iteration():
                 results, _ = self.staging.blocks.run_block(functools.partial(self._body, body), trial.state, start)
                 after = trial.after(results, before)
-            if not trial.found_more:
+            # what a call in the body may write into was taken for what it was before the loop
+            is_first, is_exposed = not is_exposed, is_exposed or exposures != self.capture.deciding.exposures
+            if not trial.found_more and not (is_first and is_exposed):
                 return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
             before.restore()
             wanted = trial.wanted(after, before)

@@ -154,6 +154,18 @@ def shortened_new(xs, lens):
     return xs[0] * 2 if made[0] == 0 else xs[0] * 3
 
 
+def shortened_in_a_loop(xs, lens):
+    before, n, made, found = lens[0] + 0, 0.0, np.array([5, 5]), 0
+    while float(xs[0].array[0, 0]) + n < 3:
+        found = found + lens[0] + made[1]
+        if made[0] < 5:
+            found = found + 100
+        shorten(lens)
+        shorten(made)
+        n += 1
+    return before, n, found, made
+
+
 def changed_here(xs, lens):
     first = [0] * int(lens[0])
     lens[0] -= 1
@@ -168,8 +180,10 @@ def one_memory(xs, lens):
     return [0] * int(other[0]), [0] * int(lens[0])
 
 
-@pytest.mark.parametrize("function", [shortened_between, shortened_view, shortened_new, changed_here, one_memory],
-                         ids=lambda f: f.__name__)
+WRITING = [shortened_between, shortened_view, shortened_new, shortened_in_a_loop, changed_here, one_memory]
+
+
+@pytest.mark.parametrize("function", WRITING, ids=lambda f: f.__name__)
 def test_arrays_that_change(function):
     def same():
         lens = np.array([4, 3])
