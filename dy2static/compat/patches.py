@@ -71,6 +71,10 @@ PATCHES: Dict[str, Union[Tuple[Edit, ...], Rewrite]] = {
     "chainer.functions.array.pad_sequence": (
         Edit("y[i, l:] = self.padding", "y[i, l:] = numpy.asarray(self.padding).astype(y.dtype)"),
     ),
+    # NumPy 2.4: a third positional argument of `maximum` is deprecated
+    "chainer.dataset.convert": (
+        Edit("numpy.maximum(shape, array.shape, shape)", "numpy.maximum(shape, array.shape, out=shape)"),
+    ),
     # NumPy 2: copy=False means "raise if a copy is needed"
     "chainermn.communicators._memory_utility": (
         Edit("v = xp.array(v, copy=False, dtype=transfer_dtype)", "v = xp.asarray(v, dtype=transfer_dtype)"),
