@@ -35,7 +35,8 @@ Name = Tuple[types.ModuleType, str]
 _MODULES = (
     builtins, math, cmath, operator, itertools, functools, collections, copy, random, time, os, os.path, string, re, statistics,
     warnings, logging, contextlib, heapq, bisect, np, np.linalg, np.random, np.fft, chainer, chainer.functions, chainer.links,
-    chainer.backend, chainer.backends.cuda, chainer.utils, chainer.reporter, chainer.initializers, chainer.distributions)
+    chainer.backend, chainer.backends.cuda, chainer.utils, chainer.reporter, chainer.initializers, chainer.distributions,
+    chainer.dataset, chainer.dataset.convert)
 
 #: All names of these modules, and what those of them that can be called stood for.
 _ORIGINAL: Tuple[Tuple[types.ModuleType, FrozenSet[str], Dict[str, Any]], ...] = tuple(

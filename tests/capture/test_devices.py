@@ -1,5 +1,6 @@
 """Devices and converters: on the CPU, sending does nothing, and batches are put together inside compiled functions."""
 import warnings
+from unittest import mock
 
 import against_eager
 import chainer
@@ -152,6 +153,22 @@ def test_devices_in_arguments_share_a_program():
     for _ in range(4):
         function(chainer.get_device("@numpy"), array(3))
     assert function.stats()["captures"] == 1
+
+
+def concatenated(x):
+    return chainer.dataset.concat_examples([(x, 1), (x, 2)], DEVICE)
+
+
+@pytest.mark.parametrize("name, made", (
+    ("dataset.concat_examples", lambda batch, device: batch), ("dataset.convert.to_device", lambda device, x: x * 0),
+    ("backends._cpu.CpuDevice.send_array", lambda device, x: x * 3),
+    ("dataset.concat_examples.base_callable", lambda batch, device: device)))
+def test_what_is_replaced_is_noticed(name, made):
+    function, x = to_static(concatenated, strict=True, backend="numpy"), array(3)
+    for _ in range(2):
+        assert repr(function(x)) == repr(concatenated(x))
+        with mock.patch(f"chainer.{name}", made):
+            assert repr(function(x)) == repr(concatenated(x))
 
 
 @pytest.mark.parametrize("what", (lambda x: DEVICE.send("text"), lambda x: DEVICE.send(F.tanh(x)),
