@@ -14,6 +14,7 @@ from ..runtime.dy import Undefined
 from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
 from ..symbolic.lists import Contents, StagedList, is_list, kind_of
 from ..symbolic.rollback import Place, Snapshot
+from ..symbolic.sizes import Size
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice
 from .joining_sizes import differ_in_size, merge_sizes
@@ -121,6 +122,8 @@ class Joins:
             return lambda outputs: SymbolicArray(self.capture, outputs[index])
         if differ_in_size(a, b) and self.staging.path.was_here() and not self.staging.in_loop:
             return merge_sizes(self, a, b, branches)
+        if any(type(x) is Size for x in (a, b)):
+            return self._merge(*[self._of_size(x, branch) for x, branch in zip((a, b), branches)], branches, name)
         kinds = [number_kind(x) for x in (a, b)]
         if all(is_truth(x) for x in (a, b)):
             return self._merge_truths(a, b, branches)
@@ -206,6 +209,15 @@ class Joins:
                 item = self.capture.numpy.call(np.positive, (item,), {})
             branch.nodes += nodes
         return item
+
+    def _of_size(self, item: Any, branch: Branch) -> Any:
+        """A size as a number of the graph, at the end of the branch; anything else as it is."""
+        if type(item) is not Size:
+            return item
+        with self.staging.region() as nodes:
+            number = item.number
+        branch.nodes += nodes
+        return number
 
     def _merge_lists(self, a: Contents, b: Contents, branches: List[Branch]) -> Callable[[Sequence[Value]], Any]:
         """What a list holds: item by item where its length is the same, else as a list of the graph."""

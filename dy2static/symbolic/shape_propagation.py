@@ -9,7 +9,7 @@ import numpy as np
 from ..ir.dims import Dim, less, maximum
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Tensor
+from ..ir.types import Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..runtime.host_calls import fill
 
@@ -32,7 +32,9 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
     if function is operator.getitem and isinstance(filled[0], Value) and _is_basic(filled[1]):
         index = filled[1] if isinstance(filled[1], tuple) else (filled[1],)
         op, of = OPS["getitem"], filled[0].type
-        return op.infer(of, **op.canonical(of, index=index))
+        found = op.infer(of, **op.canonical(of, index=index))
+        is_element = not found.shape and not any(entry is Ellipsis for entry in index)
+        return type_of(found.dtype.type(0)) if is_element else found
     if function is np.arange and set(kwargs) <= {"dtype"} and all(type(n) is int or isinstance(n, Dim) for n in filled):
         start, stop, step = filled if len(filled) == 3 else (*filled, 1) if len(filled) == 2 else (0, filled[0], 1)
         if type(step) is int and step > 0:

@@ -576,3 +576,13 @@ def test_iteration_over_rows_ends():
 
     for n in (3, 5, 2, 4):
         assert float(f(chainer.Variable(np.ones((n, 2), np.float32))).array) == 4 * n
+
+
+def test_elements_are_no_arrays():
+    def kinds(x):
+        return isinstance(x[0], np.ndarray), np.isscalar(x[-1]), isinstance(x[0, ...], np.ndarray), x[1], x[..., 0]
+    static = to_static(kinds, strict=True, backend="numpy")
+    for n in range(3, 8):
+        x = np.arange(n, dtype="f")
+        assert static(x) == kinds(x) and type(static(x)[3]) is np.float32
+    assert static.stats()["captures"] == 3

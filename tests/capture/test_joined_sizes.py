@@ -61,9 +61,19 @@ def differentiated(x):
     return outs
 
 
+def elements_and_sizes(x):
+    outs, n = [], 0
+    for y in x:
+        if y[0] > 2:
+            y = y[y > 1]
+            n = n + len(y)
+        outs.append(y[-1] if y.size else np.int32(-1))
+    return outs, n, len(y)
+
+
 @pytest.mark.parametrize("program, backend", (
     (cut_at_the_end, "numpy"), (by_a_function, "numpy"), (by_several_decisions, "numpy"), (of_two_axes, "numpy"), (views, "numpy"),
-    (differentiated, "numpy"), (by_several_decisions, "c")), ids=lambda item: getattr(item, "__name__", item))
+    (differentiated, "numpy"), (elements_and_sizes, "numpy"), (by_several_decisions, "c")), ids=lambda item: getattr(item, "__name__", item))
 def test_joined(program, backend):
     calls = [lambda seed=seed: (np.random.RandomState(seed).randint(0, 5, (4, 6)).astype("i"),) for seed in range(4)]
     calls += [lambda: (np.full((4, 6), 2, "i"),), lambda: (np.eye(4, 6, dtype="i"),)]
