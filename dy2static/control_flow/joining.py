@@ -9,8 +9,11 @@ from ..heap.regions import close, free_values
 from ..ir.building import building
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
+from ..ir.types import type_of
+from ..lowering.host import numpy_call
 from ..passes.rewriting import with_inputs
 from ..runtime.dy import Undefined
+from ..runtime.host_calls import Call, as_it_is
 from ..symbolic.kinds import decides_unlike, describe, is_truth, name_at, number_kind
 from ..symbolic.lists import Contents, StagedList, is_list, kind_of
 from ..symbolic.rollback import Place, Snapshot
@@ -204,11 +207,13 @@ class Joins:
 
     def _numpy_number(self, item: Any, branch: Branch) -> SymbolicArray:
         """A number of NumPy's as one of the graph."""
-        if type(item) is not SymbolicArray:
-            with self.staging.region() as nodes:
-                item = self.capture.numpy.call(np.positive, (item,), {})
-            branch.nodes += nodes
-        return item
+        if type(item) is SymbolicArray:
+            return item
+        builder = self.capture.builder.region()
+        call = Call(np.positive, (item,), {}, as_it_is, "positive", True)
+        value, = builder.add(numpy_call, (), {"call": call, "types": (type_of(item),)}, name="number")
+        branch.nodes += builder.nodes
+        return SymbolicArray(self.capture, value)
 
     def _of_size(self, item: Any, branch: Branch) -> Any:
         """A size as a number of the graph, at the end of the branch; anything else as it is."""
