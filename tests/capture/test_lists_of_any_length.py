@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from against_eager import check
 
-from dy2static import to_static
+from dy2static import CaptureError, to_static
 
 
 def grown(x, start=(), limit=50):
@@ -149,5 +149,7 @@ def changed_while_reversed(x):
 
 
 @pytest.mark.parametrize("program", [leaves_beside_the_last, with_leaves, with_an_argument, changed_while_reversed])
-def test_what_could_be_told_apart_runs_eagerly(program):
-    check(lambda compile: compile(program), [lambda: (chainer.Variable(np.array([1, 2], "f")),)], compiled=False)
+def test_what_could_be_told_apart_is_not_compiled_as_a_whole(program):
+    with pytest.raises(CaptureError):
+        to_static(program, strict=True)(chainer.Variable(np.array([1, 2], "f")))
+    check(lambda compile: compile(program), [lambda: (chainer.Variable(np.array([1, 2], "f")),)])
