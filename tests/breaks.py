@@ -169,3 +169,41 @@ class _Put(ast.NodeTransformer):
 
 def _with(form, node):
     return _Put(node).visit(form)
+
+
+# --- taking them out again, to see which are needed for a difference ------------------------------------------------------
+
+
+def _breaks(tree):
+    """The calls of breaks in a tree."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") in NAMES and len(node.args) == 1]
+
+
+def count(text):
+    """How many breaks with a value there are in a text."""
+    return len(_breaks(ast.parse(text)))
+
+
+def without(text, number):
+    """The text with one of its breaks gone."""
+    tree = ast.parse(text)
+    gone = _breaks(tree)[number]
+    return ast.unparse(ast.fix_missing_locations(_Without(gone).visit(tree))) + "\n"
+
+
+class _Without(ast.NodeTransformer):
+    """Put its value in the place of a break, and of what asks that for it."""
+
+    def __init__(self, gone):
+        self.gone = gone
+
+    def visit(self, node):
+        value = self.gone.args[0]
+        inner = {ast.Attribute: lambda: node.value, ast.Subscript: lambda: node.value, ast.Call: lambda: node.func}.get(type(node), lambda: None)()
+        if node is self.gone or inner is self.gone and self.gone.func.id in ("Held", "next"):
+            return value
+        if isinstance(node, ast.Call) and node.args == [self.gone] and getattr(node.func, "id", "") == "next":
+            return value
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.List) and isinstance(node.value.elts[0], ast.Starred) and node.value.elts[0].value is self.gone:
+            return value
+        return super().visit(node)

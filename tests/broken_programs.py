@@ -17,6 +17,7 @@ import time
 from dy2static import config, to_static  # before Chainer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))      # as in the tests
+import breaks  # noqa: E402
 import program_comparison  # noqa: E402
 import random_networks  # noqa: E402
 import random_programs  # noqa: E402
@@ -59,15 +60,22 @@ def look_at(family, seed, broken, backend="numpy", text=None):
 
 
 def reduced(family, seed, broken, backend):
-    """The text of a program with as few lines as still show a difference."""
-    lines = FAMILIES[family][0](seed, broken=broken).text.splitlines()
-
+    """The text of a program with as few lines and breaks as still show a difference."""
     def differs(kept):
         try:
             compile("\n".join(kept), "program", "exec")
             return bool(tried(family, seed, broken, backend, "\n".join(kept) + "\n")[0])
         except Exception:                               # what is left is no such program
             return False
+    lines = _fewer_lines(FAMILIES[family][0](seed, broken=broken).text.splitlines(), differs)
+    number = 0
+    while number < (count := breaks.count("\n".join(lines))):
+        fewer = breaks.without("\n".join(lines), number).splitlines()
+        lines, number = (fewer, number) if breaks.count("\n".join(fewer)) < count and differs(fewer) else (lines, number + 1)
+    return "\n".join(_fewer_lines(lines, differs))
+
+
+def _fewer_lines(lines, differs):
     size = max(1, len(lines) // 2)
     while size:
         place = 0
@@ -75,7 +83,7 @@ def reduced(family, seed, broken, backend):
             fewer = lines[:place] + lines[place + size:]
             lines, place = (fewer, place) if differs(fewer) else (lines, place + size)
         size //= 2
-    return "\n".join(lines)
+    return lines
 
 
 def tried(*given):
