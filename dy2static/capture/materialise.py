@@ -98,8 +98,10 @@ class Materialiser:
 
     def _is_callable_of_library(self, item: Any) -> bool:
         """Whether this is a callable object of a library's, an initializer for example, with nothing of this call in it."""
-        return callable(item) and not isinstance(item, ShadowBase) and is_library(type(item).__module__) and \
-            not any(map(self.capture.operands.holds_symbolic, getattr(item, "__dict__", {}).values()))
+        if not callable(item) or isinstance(item, ShadowBase) or not is_library(type(item).__module__):
+            return False
+        return not any(type(part) is types.GeneratorType or self.capture.operands.holds_symbolic(part)
+                       for part in getattr(item, "__dict__", {}).values())
 
     def _is_made_here(self, function: types.FunctionType) -> bool:
         return function.__code__ in self.capture.calls.staged_codes and self.capture.functions.unstaged(function) is None

@@ -1,4 +1,5 @@
 """Functions that compiled code makes and that leave it: returned, stored, with names of their own."""
+import contextlib
 import functools
 import sys
 
@@ -212,6 +213,29 @@ def a_generator_leaves(compile):
     return lambda x: list(made(x))
 
 
+SEEN = []
+
+
+@contextlib.contextmanager
+def scope(v):
+    SEEN.append("in")
+    try:
+        yield v * 2
+    finally:
+        SEEN.append("out")
+
+
+def a_context_of_a_generator_leaves(compile):
+    made = compile(lambda x: scope(x))
+
+    def call(x):
+        del SEEN[:]
+        with made(x) as y:
+            SEEN.append("inside")
+        return y, list(SEEN)
+    return call
+
+
 def a_generator_function_is_compiled(compile):
     def f(x):
         for k in range(3):
@@ -339,7 +363,7 @@ def recursive_with_state(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"a_generator_leaves", "a_generator_function_is_compiled", "two_that_call_each_other"}
+EAGER = {"a_generator_leaves", "a_context_of_a_generator_leaves", "a_generator_function_is_compiled", "two_that_call_each_other"}
 UNSURE = {"stored_under_a_decision", "stored_before_a_print"}
 if sys.version_info < (3, 11):          # which code is which of one line is told by columns
     EAGER |= {"lambdas_of_one_line_leave"}
