@@ -180,12 +180,20 @@ class Divided:
         self._used: List[Compiled] = []
         self._parts: Dict[str, Part] = {}
         self._calls, self._is_asked = 0, False
+        self._code = function.__code__
         self._lines: FrozenSet[int] = frozenset()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.function
+        if function.__code__ is not self._code:         # somebody gave it other code since
+            return function(*args, **kwargs)
         if self._version != self.parts.known.version:
             self._divide()
         call = self._call
+        if call.__defaults__ is not function.__defaults__:
+            call.__defaults__ = function.__defaults__
+        if call.__kwdefaults__ is not function.__kwdefaults__:
+            call.__kwdefaults__ = function.__kwdefaults__
         if self._calls < _WATCHED:
             self._calls += 1
             if self._calls == _WATCHED:
