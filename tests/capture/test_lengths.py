@@ -156,7 +156,8 @@ def shortened_new(xs, lens):
 
 def shortened_in_a_loop(xs, lens):
     before, n, made, found = lens[0] + 0, 0.0, np.array([5, 5]), 0
-    while float(xs[0].array[0, 0]) + n < 3:
+    limit = 3 - float(xs[0].array[0, 0])
+    while n < limit:
         found = found + lens[0] + made[1]
         if made[0] < 5:
             found = found + 100
