@@ -27,8 +27,10 @@ from ..library_facts.python import CALLING, PURE_MODULES
 from ..library_facts.table import named
 from ..lowering.registration import registered
 from ..runtime import backprop, updating
+from ..runtime.array_parts import array_of_flat
 from ..runtime.host_calls import LEAF, flatten
 from ..runtime.staticness import StaticCallable
+from ..symbolic.elements import Flat
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextMethod, fixed
 from ..symbolic.list_functions import of_array
@@ -194,6 +196,8 @@ class Calls:
             if function in CALLING:
                 args = tuple([self.callee(x) if isinstance(x, type) or type(x) is types.BuiltinFunctionType else x for x in args])
             args, kwargs = _without_texts(function, args, kwargs)
+            if function is np.array and args and type(args[0]) is Flat:
+                return self.capture.numpy.call(array_of_flat, (args[0].owner, *args[1:]), kwargs)
             args = tuple([self._argument(x, is_numpy) for x in args])
             kwargs = {name: self._argument(x, is_numpy) for name, x in kwargs.items()}
             if any(type(x) is SymbolicObject for x in args) or any(type(x) is SymbolicObject for x in kwargs.values()):

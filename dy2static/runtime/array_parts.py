@@ -26,6 +26,11 @@ def of_flat(array: np.ndarray) -> np.ndarray:
     return np.asarray(array.flat)
 
 
+def array_of_flat(array: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
+    """``np.array(array.flat)``, of which not every version of NumPy makes a copy."""
+    return np.array(array.flat, *args, **kwargs)
+
+
 def of_buffer(array: np.ndarray) -> np.ndarray:
     """``np.asarray(array.data)``: another array of the same memory."""
     return np.asarray(array.data)

@@ -70,7 +70,8 @@ _OWN: Dict[str, Callable[..., Any]] = {
     "writes.write_by_numpy": array_writes.write_by_numpy, "writes._itself": array_writes.itself,
     "writes._one": host_calls.as_it_is,
     **{f"array_parts.{function.__name__}": function for function in (
-        array_parts.flat_item, array_parts.set_flat_item, array_parts.set_flat, array_parts.of_flat, array_parts.of_buffer)},
+        array_parts.flat_item, array_parts.set_flat_item, array_parts.set_flat,
+        array_parts.of_flat, array_parts.array_of_flat, array_parts.of_buffer)},
     "effects._store_item": stores.store_item, "effects._delete_item": stores.delete_item, "effects._extend": stores.extend,
     "effects._assign": stores.assign, "effects._assign_deque": stores.assign_deque, "effects._assign_set": stores.assign_set,
     "effects._store_cell": stores.store_cell, "effects._delete_cell": stores.delete_cell,
