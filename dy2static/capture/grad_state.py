@@ -118,7 +118,7 @@ class KeptGradients:
         if "source" in own:
             heap.check_fresh()
         if "exposed" in own:
-            self.capture.abort(f"a Variable is used after {own['exposed']}, which may have changed it", of_host=True)
+            self.capture.abort(f"a Variable is used after {own['exposed']}, which may have changed it", of_host=True, whole=True)
         kept = self._kept.get(id(variable))
         if kept is None:
             gradient = None

@@ -172,7 +172,7 @@ class Gradients:
                 self.capture.abort(f"the gradient of a {type(variable).__name__} is asked inside the compiled function")
             if "exposed" in variable.__dict__:
                 self.capture.abort(f"a Variable is used after {variable.__dict__['exposed']}, which may have changed it",
-                                   of_host=True)
+                                   of_host=True, whole=True)
             if variable.__dict__.get("uncertain"):
                 self.capture.abort("whether a Variable requires a gradient depends on a decision on array values",
                                    because=variable)

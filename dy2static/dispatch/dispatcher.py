@@ -218,9 +218,10 @@ class Dispatcher:
         try:
             return parts.run(args, kwargs)
         finally:
-            if parts.is_outermost and not parts.is_told:
+            if parts.is_outermost and (not parts.is_told or parts.parts.known.is_full):
                 if parts.parts.known.is_full:
-                    stop = CaptureAborted(f"{len(parts.parts.known.found)} of its lines cannot be compiled")
+                    many = f"{len(parts.parts.known.found)} of its lines cannot be compiled"
+                    stop = parts.parts.known.stop or CaptureAborted(many)
                 if stop is not None and (parts.is_worth_it is False or parts.parts.known.is_full):
                     parts.refuse(signature)
                     self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)

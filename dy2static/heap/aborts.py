@@ -14,15 +14,15 @@ class CaptureAborted(BaseException):
     not initialised yet, results of an unknown function that are seen in this call).  observe: None, or the code of host
     calls whose results this call shows.  final: settling a decision would
     not help.  fork: the decision inside which this happened, as a path and a number; see `forks`.  events: what had been
-    captured until then.  sizes: the symbols of sizes whose numbers were needed.
+    captured until then.  whole: the function cannot run in parts either.  sizes: the symbols of sizes whose numbers were needed.
     """
 
     def __init__(self, reason: str, at: Optional[Location] = None, hint: Optional[str] = None, again: bool = False,
-                 observe: Any = None, final: bool = False, sizes: Tuple[str, ...] = ()):
+                 observe: Any = None, final: bool = False, sizes: Tuple[str, ...] = (), whole: bool = False):
         super().__init__(reason)
         self.reason, self.at, self.hint = reason, at, hint or hint_for(reason)
         self.again, self.observe = again, observe
-        self.final = final or again
+        self.final, self.whole = final or again, whole
         self.fork: Any = None
         self.sizes = sizes
         self.events: Tuple[Any, ...] = ()

@@ -32,11 +32,12 @@ class Known:
     """The cuts of one compiled function and of all that it calls.
 
     version: a number that is another one after each change.  found: the cuts, in the order in which they were found.
-    lock: held while a function is divided.
+    stop: what keeps the function from running in parts, if anything does.  lock: held while a function is divided.
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self.stop: Optional[CaptureAborted] = None
         self.found: List[Cut] = []
         self._lines: Dict[str, Set[int]] = {}
         self._ends: Dict[str, Set] = {}
@@ -47,12 +48,13 @@ class Known:
     @property
     def is_full(self) -> bool:
         """Whether there are so many cuts that the function is left to Python."""
-        return len(self.found) >= MOST
+        return len(self.found) >= MOST or self.stop is not None
 
     def clear(self) -> None:
         """Forget all."""
         with self.lock:
             self.version += 1
+            self.stop = None
             for learned in (self.found, self._lines, self._ends, self._plain, self._cuts):
                 learned.clear()
 
@@ -68,6 +70,9 @@ class Known:
 
     def add(self, function: types.FunctionType, tree: gast.FunctionDef, stop: CaptureAborted) -> Optional[Cut]:
         """Learn where a capture of a function stopped; None where that does not show a new line of it."""
+        if stop.whole:
+            self.stop = stop
+            return None
         chain = [] if stop.at is None else [*stop.at.callers, stop.at]
         file, lines = function.__code__.co_filename, range(*span(tree))
         with self.lock:

@@ -64,8 +64,13 @@ class Cuts(NamedTuple):
 
 
 def can_be_divided(tree: gast.AST) -> bool:
-    """Whether a function, as `parse` gives it, may be divided: nothing in it looks at all of its names."""
-    return isinstance(tree, gast.FunctionDef) and not reads_names_unseen(tree)
+    """Whether a function, as `parse` gives it, may be divided.
+
+    Nothing in it may look at all of its names, or give another array to a Variable that a part has made.
+    """
+    return isinstance(tree, gast.FunctionDef) and not reads_names_unseen(tree) and not any(
+        isinstance(node, gast.Attribute) and node.attr in ("array", "data") and isinstance(node.ctx, gast.Store)
+        and isinstance(node.value, gast.Name) for node in scopes.walk(tree))
 
 
 class Division:

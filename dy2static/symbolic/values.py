@@ -340,7 +340,8 @@ class SymbolicVariable(chainer.Variable):
         elif name == "volatile" and "source" not in self.__dict__ and self.capture.staging.depth == 0:
             self.__dict__[name] = item                  # of Chainer 1: `L.Parameter` sets it, Chainer does not read it
         else:
-            self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
+            # a backward that reads what a part gave would read what was there before
+            self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function", whole=True)
 
     def backward(self, retain_grad: bool = False, enable_double_backprop: bool = False, loss_scale: Any = None) -> None:
         self.capture.gradients.backward(self, retain_grad, enable_double_backprop, loss_scale)

@@ -14,7 +14,8 @@ NAN, INF = np.nan, np.inf
 
 #: What stands among ordinary numbers; huge and tiny ones are those of float32.
 VALUES = {"NaN": [NAN], "infinity": [INF], "minus infinity": [-INF], "both": [INF, -INF], "all": [NAN, INF, -INF],
-          "apart": [INF, NAN, 1, 2, -INF, 3], "zero": [0.0, -0.0], "huge": [3e38, -3e38], "tiny": [1e-38, 1e-42, -1e-42],
+          "apart": [INF, NAN, 1, 2, -INF, 3], "zero": [0.0, -0.0], "huge": [3e38, -3e38], "huge and alike": [3e38, 3e38],
+          "tiny": [1e-38, 1e-42, -1e-42],
           "one": [1.0, -1.0], "large": [200.0, -200.0, 89.0], "negative": [-3.0, -0.5]}
 
 ELEMENTWISE = ("absolute exp log sqrt rsqrt square tanh sigmoid sin cos tan arcsin arccos arctan sinh cosh log10 log2 log1p expm1 "
@@ -62,6 +63,10 @@ def _alike(text):
     return re.sub("square|sqrt|reciprocal", "power", text) if np.__version__ >= "2" else text
 
 
+#: Where the order of a sum decides whether it overflows (docs/limitations.md).
+CANCELLING = {"huge"}
+
+
 def compare(function, backend, values=VALUES):
     static = to_static(function, backend=backend)
     for _ in range(2):
@@ -81,7 +86,8 @@ def test_numpy(name):
 def test_native(names):
     """Where native code meets such values, NumPy computes, and says so."""
     functions = [FUNCTIONS[name] for name in names]
-    compare(lambda x: [function(x) for function in functions], "c")
+    values = VALUES.keys() - CANCELLING if set(names) & set(REDUCTIONS) else VALUES
+    compare(lambda x: [function(x) for function in functions], "c", values)
 
 
 def test_sums_in_another_order():
