@@ -124,7 +124,8 @@ class ChainerCalls:
         if isinstance(x, chainer.Variable):
             if isinstance(x, SymbolicVariable):
                 if "exposed" in x.__dict__:
-                    self.capture.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it", of_host=True, whole=True)
+                    self.capture.abort(f"a Variable is used after {x.__dict__['exposed']}, which may have changed it",
+                                       of_host=True, whole=True)
                 return x.value, x.requires_grad
             array, requires_grad = x._data[0], x.requires_grad
         else:
