@@ -13,7 +13,7 @@ from .backends.host.backend import NUMPY
 from .capture.capture import Capture
 from .capture.dynamic_shapes import FreeSizes
 from .control_flow import staging
-from .control_flow.raising import Left, is_of_user_code
+from .control_flow.raising import Left, raised_in
 from .conversion import convert
 from .diagnostics.changes import Varying
 from .errors import Dy2StaticError, InternalError
@@ -116,7 +116,7 @@ def _run(capture: Capture, function: Callable, args: Tuple, kwargs: Mapping[str,
     except BaseException as error:
         if isinstance(error, Exception) and capture.unknown.codes:
             raise CaptureAborted(_UNKNOWN, error_location(error), again=True, observe=tuple(capture.unknown.codes)) from None
-        if not isinstance(error, Exception) and is_of_user_code(error):
+        if not isinstance(error, Exception) and raised_in(error) in capture.calls.staged_codes:
             raise Left(*error.args) from error          # whoever calls leaves the rest to the eager call
         raise
     finally:

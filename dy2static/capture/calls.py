@@ -162,7 +162,7 @@ class Calls:
                 return self.native(method)              # but not of `os.environ`, whose methods are those of any mapping
             return self.host(method)
         if isinstance(function, StaticCallable):
-            return functools.partial(self.callee(function.python_function), owner)
+            return functools.partial(function.captured(self.capture), owner)
         return functools.partial(self.callee(function), owner)
 
     def shadow(self, shadow: ShadowBase) -> Callable:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copyreg
 import dis
+import types
 from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from chainer.utils.type_check import InvalidType
@@ -35,6 +36,11 @@ def is_of_user_code(error: BaseException) -> bool:
     if isinstance(error, (CaptureAborted, SizeNeeded)) or not is_raised(error):
         return False
     return is_user_file(_innermost(error).tb_frame.f_code.co_filename)
+
+
+def raised_in(error: BaseException) -> Optional[types.CodeType]:
+    """The code whose ``raise`` statement made an exception that may stop a capture from outside; None for all others."""
+    return _innermost(error).tb_frame.f_code if is_of_user_code(error) else None
 
 
 def can_be_made(error: BaseException, handling: Optional[BaseException]) -> bool:

@@ -175,6 +175,8 @@ class Dispatcher:
         result, stop = self.fallback.run_after(failed, args, kwargs)
         if not self.in_parts.learn(stop, signature):
             self.fallback.refuse_after(stop, signature, failed)
+        elif not self.options.strict:
+            self.fallback.tell(stop.reason, stop.at, None)
         return result
 
     def _charge(self, program: Program, signature: Tuple) -> None:
@@ -208,27 +210,21 @@ class Dispatcher:
             with observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
         if self.in_parts.learn(stop, signature):
-            return self._in_parts(signature, args, kwargs, stop)
+            return self._in_parts(signature, args, kwargs)
         self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
         return self.fallback.run_and_tell(args, kwargs, stop.reason, stop.at, stop.hint)
 
-    def _in_parts(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], stop: Optional[CaptureAborted] = None) -> Any:
-        """A call in parts.  What stopped its capture is the reason why later ones run eagerly, if nothing is left to compile."""
-        parts = self.in_parts
+    def _in_parts(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        """A call in parts; if they turn out not to pay, the next ones run eagerly."""
         try:
-            return parts.run(args, kwargs)
+            return self.in_parts.run(args, kwargs)
         finally:
-            if parts.is_outermost and (not parts.is_told or parts.parts.known.is_full):
-                if parts.parts.known.is_full:
-                    many = f"{len(parts.parts.known.found)} of its lines cannot be compiled"
-                    stop = parts.parts.known.stop or CaptureAborted(many)
-                if stop is not None and (parts.is_worth_it is False or parts.parts.known.is_full):
-                    parts.refuse(signature)
-                    self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
-                    self.fallback.count += 1
+            stop = self.in_parts.settle(signature) if self.in_parts.is_outermost else None
+            if stop is not None:
+                self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
+                self.fallback.count += 1
+                if self.options.strict or not self.in_parts.is_told:
                     self.fallback.tell(stop.reason, stop.at, stop.hint)
-                else:
-                    parts.tell()
 
     # --- compiling ----------------------------------------------------------------------------------------------------
 

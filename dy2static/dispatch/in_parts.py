@@ -56,7 +56,7 @@ class InParts:
         self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, inner, parts)))
         self._version = 0
         self._divided: Optional[Divided] = None
-        self._signatures: Set[Tuple] = set()
+        self._signatures: Dict[Tuple, Optional[CaptureAborted]] = {}    # with what stopped, until parts are known to pay
         self._told: Set[Cut] = set()
 
     @property
@@ -98,7 +98,7 @@ class InParts:
             return False
         self._version = self.parts.known.version
         if self.parts.has_cuts(self.function):
-            self._signatures.add(signature)
+            self._signatures[signature] = None
         return signature in self._signatures
 
     def learn(self, stop: CaptureAborted, signature: Tuple) -> bool:
@@ -107,12 +107,8 @@ class InParts:
             return False
         if self.parts.learn(self.function, stop) is None and (stop.whole or not self.parts.halve(self.function)):
             return False
-        self._signatures.add(signature)
+        self._signatures[signature] = stop
         return True
-
-    def refuse(self, signature: Tuple) -> None:
-        """Let calls of a signature run in parts no more."""
-        self._signatures.discard(signature)
 
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """One call in parts."""
@@ -124,13 +120,31 @@ class InParts:
         found = [compiled.is_worth_it() for compiled in self.parts.compiled()]
         return True if True in found else None if None in found else False
 
+    def settle(self, signature: Tuple) -> Optional[CaptureAborted]:
+        """Why calls of a signature run eagerly from now on, after one that ran in parts; None if they go on running in parts.
+
+        Warns of the lines that the parts have learned of, unless there are no parts left.
+        """
+        known, stop = self.parts.known, self._signatures[signature]
+        if known.is_full:
+            stop, pays = known.stop or CaptureAborted(f"{len(known.found)} of its lines cannot be compiled"), False
+        else:
+            pays = None if stop is None else self.is_worth_it
+        if pays is False:
+            del self._signatures[signature]
+            return stop
+        if pays:
+            self._signatures[signature] = None
+        if len(self._told) < len(known.found):
+            self._tell()
+        return None
+
     @property
     def is_told(self) -> bool:
-        """Whether the user knows of all cuts."""
-        return len(self._told) == len(self.parts.known.found)
+        """Whether the user knows of a cut."""
+        return bool(self._told)
 
-    def tell(self) -> None:
-        """Warn of each line that the parts have learned of."""
+    def _tell(self) -> None:
         for cut in list(self.parts.known.found):
             if cut not in self._told:
                 self._told.add(cut)

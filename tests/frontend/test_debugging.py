@@ -116,8 +116,8 @@ def test_a_breakpoint_in_the_text_stops_there_at_every_call(statement, module, m
         f(x_())
         f(x_())
     assert seen == [("user.py", line_of(user, statement), chainer.Variable)] * 2
-    assert [str(w.message).partition(" (")[0] for w in caught if w.category is dy2static.FallbackWarning] == [
-        "f runs eagerly for this signature: a debugger is called here"]
+    said, = [str(w.message).partition(" (")[0] for w in caught if w.category is dy2static.FallbackWarning]
+    assert said.endswith(": a debugger is called here")
 
 
 def lines_seen(function, *args):

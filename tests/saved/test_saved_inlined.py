@@ -118,7 +118,7 @@ def test_what_fits_no_program_is_eager(tmp_path):
 
 
 def test_methods(tmp_path):
-    """Other methods of a loaded model, too; one that is kept by itself is called as it is, eagerly."""
+    """Other methods of a loaded model, too; also one that is kept by itself."""
     model = Translator()
     model.encode(array(2, 4), 0.5)
     save(model, tmp_path / "m", [InputSpec([None, 4])])
@@ -127,6 +127,5 @@ def test_methods(tmp_path):
     np.testing.assert_allclose(both(array(2, 4)).array, model.decode(model.encode(array(2, 4), 0.5)).array, rtol=1e-5)
     assert both.stats()["host_call"] == 0
     kept = loaded.encode
-    with pytest.warns(FallbackWarning):
-        found = to_static(lambda x: kept(x, 0.5) * 2)(array(2, 4))
+    found = to_static(lambda x: kept(x, 0.5) * 2, strict=True)(array(2, 4))
     np.testing.assert_allclose(found.array, 2 * model.encode(array(2, 4), 0.5).array, rtol=1e-5)
