@@ -26,10 +26,15 @@ LEAST = 2
 class CompiledPart(Entry):
     """A compiled function that is called between lines that Python carries out."""
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether it runs in parts itself."""
+        return bool(self.dispatcher.in_parts.is_used)
+
     def is_worth_it(self) -> Optional[bool]:
         """Whether its programs do enough to pay for its calls; None before there is one."""
         dispatcher = self.dispatcher
-        if dispatcher.in_parts.is_used:
+        if self.is_divided:
             return dispatcher.in_parts.divided.is_worth_it()
         if not dispatcher.programs:
             return False if dispatcher.fallback.refused else None

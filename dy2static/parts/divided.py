@@ -28,8 +28,16 @@ class Compiled(Protocol):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether it runs in parts itself."""
+
     def is_worth_it(self) -> Optional[bool]:
         """Whether its programs do enough to pay for its calls; None while that is not known."""
+
+
+#: So many functions of one code are compiled between parts: others are made anew in each call.
+_MOST_OF_ONE_CODE = 3
 
 
 class Part(NamedTuple):
@@ -51,23 +59,25 @@ class Parts:
         self.make, self.known = make, Known()
         self._parts: "weakref.WeakKeyDictionary[types.FunctionType, Dict[Key, Part]]" = weakref.WeakKeyDictionary()
         self._of: "weakref.WeakKeyDictionary[types.FunctionType, Part]" = weakref.WeakKeyDictionary()
-        self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Callable]" = weakref.WeakKeyDictionary()
+        self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Optional[Compiled]]" = weakref.WeakKeyDictionary()
+        self._made: Dict[types.CodeType, int] = {}
 
     def clear(self) -> None:
         """Forget all parts."""
         self.known.clear()
-        for learned in (self._parts, self._of, self._routes):
+        for learned in (self._parts, self._of, self._routes, self._made):
             learned.clear()
 
     def all(self) -> Tuple[Part, ...]:
         """The parts that are in use, in the order of the source."""
-        found = [part for parts in list(self._parts.values()) for part in parts.values() if part.compiled.is_worth_it()]
+        found = [part for parts in list(self._parts.values()) for part in parts.values()
+                 if not part.compiled.is_divided and part.compiled.is_worth_it()]
         return tuple(sorted(found, key=lambda part: part.run.key.first))
 
     def compiled(self) -> Tuple[Compiled, ...]:
         """The parts, and the compiled functions that are called between them; also those that are not worth their calls."""
         parts = [part.compiled for parts in list(self._parts.values()) for part in parts.values()]
-        return (*parts, *(route for route in list(self._routes.values()) if hasattr(route, "is_worth_it")))
+        return (*parts, *(route for route in list(self._routes.values()) if route is not None))
 
     def learn(self, function: types.FunctionType, stop: CaptureAborted) -> Optional[Cut]:
         """Divide a function where its capture stopped.  None where that does not help: then nothing has changed."""
@@ -129,22 +139,20 @@ class Parts:
         return link if plain else types.MethodType(self._routed(forward), link)
 
     def _routed(self, function: types.FunctionType) -> Callable:
-        route = self._routes.get(function)
-        if route is None:
-            route = self._routes[function] = self.make(function, self) if _may_be_compiled(function) else function
-        if route is not function and route.is_worth_it() is False:      # type: ignore[attr-defined]
-            route = self._routes[function] = function
-        return route
+        route = self._routes.get(function, function)
+        if route is function:
+            route = self._routes[function] = self.make(function, self) if self._may_be_compiled(function) else None
+        if route is not None and route.is_worth_it() is False:
+            route = self._routes[function] = None
+        return function if route is None else route
 
-
-def _may_be_compiled(function: types.FunctionType) -> bool:
-    """Whether a function that Python calls between parts may be compiled.
-
-    One that is made anew in each call would be compiled anew in each call.
-    """
-    return not (is_library(function.__module__ or "") and not (function.__module__ or "").startswith("chainer.links")
-                or is_left_alone(function) or is_generated(function) or function.__closure__ is not None
-                and "<locals>" in function.__qualname__)
+    def _may_be_compiled(self, function: types.FunctionType) -> bool:
+        """Whether a function that Python calls between parts may be compiled, and whether it is not made anew in each call."""
+        module = function.__module__ or ""
+        if is_library(module) and not module.startswith("chainer.links") or is_left_alone(function) or is_generated(function):
+            return False
+        self._made[function.__code__] = self._made.get(function.__code__, 0) + 1
+        return self._made[function.__code__] <= _MOST_OF_ONE_CODE
 
 
 class Trial:

@@ -455,3 +455,21 @@ def test_profile_goes_through_parts():
     with f.profile() as profile:
         f(variable(3))
     assert "tanh" in str(profile) and "sin" in str(profile)
+
+
+def test_functions_that_each_call_makes_are_compiled_a_few_times_only():
+    @to_static
+    def f(x):
+        def inner(y):
+            return F.tanh(y) * 2 + F.sin(y)
+        h = F.relu(x) * 2
+        h = inner(broken(h)) + inner(h)
+        return F.sum(h * h)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(4):
+            f(variable(3))
+        captures = f.stats()["captures"]
+        for _ in range(4):
+            f(variable(3))
+    assert f.stats()["captures"] == captures <= 5
