@@ -86,6 +86,8 @@ def is_left_to_python(statement: gast.AST) -> bool:
 
 def must_stay(statement: gast.AST) -> bool:
     """Whether a simple statement, or the head of a compound one, has to run in the function itself."""
+    if getattr(statement, "is_glue", False):
+        return True
     if isinstance(statement, gast.Delete) and any(isinstance(target, gast.Name) for target in statement.targets):
         return True
     return isinstance(statement, _SUSPENDING) or any(

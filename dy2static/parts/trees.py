@@ -8,9 +8,9 @@ import gast
 
 from ..pyast import scopes, templates
 from ..pyast.parser import RESERVED
-from ..transformers.base import Transformer, has_docstring
+from ..transformers.base import Transformer, has_docstring, is_dy
 from .division import Division, Key, Run
-from .statements import blocks, leaving
+from .statements import blocks, leaving, within
 
 #: How the call of a part says which way it ended.
 END, RETURN, BREAK, CONTINUE = range(4)
@@ -33,7 +33,7 @@ def part_tree(tree: gast.FunctionDef, run: Run) -> gast.FunctionDef:
     body: List[gast.AST] = [templates.place(node, first) for node in declared]
     for name in key.ins:
         if name in key.unsure:
-            body += templates.statements(f"if name is {RESERVED}.Unbound:\n    del name", first, name=name)
+            body += _glue(f"if name is {RESERVED}.Unbound:\n    del name", first, name=name)
     statements = copy.deepcopy(run.statements)
     pairs = not key.is_tail and bool(run.leaves)
     if pairs:
@@ -62,6 +62,14 @@ def _given(run: Run, pairs: bool) -> List[gast.AST]:
     return found + (templates.statements("return names", last, names=names) if key.outs else [])
 
 
+def _glue(template: str, at: gast.AST, **holes: Any) -> List[gast.AST]:
+    """Statements of a part that stay as they are where the part is divided: they see `Unbound`, as the user's never do."""
+    found = templates.statements(template, at, **holes)
+    for statement in within(found):
+        statement.is_glue = True
+    return found
+
+
 def _bound(key: Key, at: gast.AST) -> List[gast.AST]:
     """Statements that give each name that goes out a value, if it may have none."""
     found: List[gast.AST] = []
@@ -70,7 +78,7 @@ def _bound(key: Key, at: gast.AST) -> List[gast.AST]:
             value = gast.Name(name, gast.Load(), None, None)
             value.is_sure = True                        # the call sees whether it has a value
             left = f"try:\n    name = {RESERVED}.leave(value)\nexcept NameError:\n    name = {RESERVED}.Unbound"
-            found += templates.statements(left, at, name=name, value=value)
+            found += _glue(left, at, name=name, value=value)
     return found
 
 
@@ -200,6 +208,8 @@ class _Routing(Transformer):
     """
 
     def visit_Call(self, node: gast.Call) -> Any:
+        if is_dy(node):
+            return node
         self.generic_visit(node)
         if not isinstance(node.func, (gast.Name, gast.Attribute, gast.Subscript, gast.Call)):
             return node

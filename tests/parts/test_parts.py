@@ -351,6 +351,25 @@ def several_breaks(compile):
     return compile(f), []
 
 
+def left_before_a_name_has_a_value(compile):
+    """The part with the `break` is divided later: what stands for no value passes through parts of a part."""
+    def cut_later(i, x):
+        return broken(x) is None if i else False
+
+    def f(x, w):
+        total = F.sum(x) * 2
+        for k in range(3):
+            broken(total)
+            h = F.tanh(x) * 2 + k
+            if k == 2 or cut_later(k, x):
+                break
+            d = F.sin(h) * w
+            total = total + F.sum(d)
+            del d
+        return total
+    return compile(f), []
+
+
 def of_a_lambda(compile):
     return compile(lambda x, w: F.sum(broken(F.tanh(x) * w)) * in_parts(x, w)), []
 
