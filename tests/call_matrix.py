@@ -17,15 +17,12 @@ TOLERANCE = {"float16": 2e-2, "float32": 5e-5, "float64": 1e-9}
 
 #: Rows whose calls run eagerly, and why.
 EAGER = {
-    "split_axis [1 4]": "a captured array decides how many results there are",
     "no labels": "Chainer's own backward fails",
     "no sample": "Chainer's own backward fails",
     "tensordot from behind": "Chainer's own backward fails",
     "unpooling_2d of padded blocks": "Chainer's own backward fails",
     "einsum that Chainer differentiates wrongly": "Chainer's own backward fails",
     **dict.fromkeys(("rrelu()", "rrelu of other bounds()", "rrelu in a test()"), "a number is drawn, not an array, and read from the node"),
-    "scatter_add of a mask": "the size of what is added to is known at run time only",
-    "sparse_matmul of what is made": "the matrix asks its indexes for their greatest",
 }
 
 ORDERS = ("values", "first gradients", "second gradients")

@@ -199,7 +199,7 @@ class ArrayWrites:
     def _check(self, memory: Memory) -> None:
         made = self.views.made.get(id(memory.root))
         if made is None or any(array.shared == "kept" for array in self.views.group(memory.root)):
-            self.capture.abort(_SHARED, hint="compute a new array instead")
+            self.capture.abort(_SHARED, hint="compute a new array instead", whole=made is None)
         builders, builder = [], self.capture.builder
         while builder is not None:
             builders.append(builder)
@@ -216,13 +216,13 @@ class ArrayWrites:
     def check_backward(self, through: Set[Value]) -> None:
         """Stop where a backward through these would read arrays that were written since."""
         if self._unknown or self.capture.staging.depth < self._depth or not self._overwritten.isdisjoint(through):
-            self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead")
+            self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead", whole=True)
 
     def check_end(self) -> None:
         """Stop if what was differentiated so far can be differentiated by the caller."""
         if self._overwritten or self.relied:
             self.capture.abort("an array is changed in place that a later backward reads",
-                               hint="compute a new array instead")
+                               hint="compute a new array instead", whole=True)
 
     def _memory(self, array: SymbolicArray) -> Memory:
         if array.memory is None:

@@ -58,6 +58,8 @@ def asks(kernel, numbers):
 
 def warns_in_vain(kernel, numbers):
     """Whether NumPy warns of what does not reach the result: of products that are not chosen, in powers to infinity."""
+    if kernel.op.name == "x_times_log" and numbers[0] == 0:
+        return True                                     # the logarithm that it gets is 0 there
     return kernel.op.name == "randomized_relu" and numbers[0] >= 0 or kernel.op.name == "power" and abs(float(numbers[1])) == np.inf
 
 
@@ -195,7 +197,7 @@ def test_arrays_of_all_sizes(dtype):
 
 def test_ops_without_a_c_form():
     missing = {op.name for op in ELEMENTWISE if op.c is None}
-    assert missing == set()
+    assert missing == {"nonzero_factor"}, "which calls Python to warn"
 
 
 # Functions ------------------------------------------------------------------------------------------------------------

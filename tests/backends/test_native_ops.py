@@ -214,7 +214,7 @@ LEFT = {
     "Python's powers may be ints, floats or complex": "py_pow",
     "not written": """local_conv size tree_loss tree_loss_grad sparse_matmul sparse_sample region_max region_max_grad
         region_max_grad_closed region_average region_average_grad region_align_average region_align_average_grad
-        region_align_max region_align_max_grad""",
+        region_align_max region_align_max_grad list_array list_call list_extend list_slice list_unslice""",
 }
 
 #: Ops without samples of their own, or whose C form other tests have.

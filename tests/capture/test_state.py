@@ -718,7 +718,7 @@ def objects_that_the_first_call_makes(compile):
 #: What stops a capture today: the call runs eagerly.
 EAGER = {"class_attributes_written", "class_attribute_counts_instances", "nonlocals_in_blocks", "files", "host_call_decides",
          "host_number_is_used", "environment", "environment_item", "arguments_of_the_process", "file_is_read",
-         "other_contexts", "redirected", "raises_in_a_decision_from"}
+         "other_contexts", "redirected"}
 FAILS = {"errors_through_contexts", "raises", "raises_from"}
 
 
