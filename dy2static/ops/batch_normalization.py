@@ -82,6 +82,8 @@ def _batch_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, *, axis: Tup
 
 def _batch_norm_vjp(g: Sequence[Optional[Value]], y: Sequence[Value], x: Value, gamma: Value, beta: Value, *,
                     axis: Tuple[int, ...], eps: float) -> _Gradients:
+    if g[0] is None:                                    # Chainer's statistics have no gradients
+        return None, None, None
     return batch_norm_grad(x, gamma, g[0], y[1], y[3], axis=axis)
 
 
