@@ -8,7 +8,7 @@ import logging
 import threading
 import types
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import gast
 
@@ -67,19 +67,20 @@ def load_made(make: Callable[[], gast.FunctionDef], function: types.FunctionType
 def load_around(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedFunction:
     """The compiled form of a changed function that stays Python; the functions in it can be converted."""
     loaded = load(tree, function)
+    classes = {method: node.name for node in walk(*tree.body) if isinstance(node, gast.ClassDef) for method in node.body}
     inner = {(node.name, first_line(node)): node for node in walk(*tree.body) if isinstance(node, gast.FunctionDef)}
     for code in codes_in(loaded.code):
         node = inner.get((code.co_name, code.co_firstlineno))
         if node is not None:
-            _made[id(code)] = functools.partial(_inner, node, tree)
+            _made[id(code)] = functools.partial(_inner, node, tree, classes.get(node, tree.class_name))
             weakref.finalize(code, _made.pop, id(code), None).atexit = False
     return loaded
 
 
-def _inner(node: gast.FunctionDef, around: gast.FunctionDef) -> gast.FunctionDef:
+def _inner(node: gast.FunctionDef, around: gast.FunctionDef, class_name: Optional[str]) -> gast.FunctionDef:
     """The definition of a function in another one, as `parser.parse` describes it."""
     made = copy.deepcopy(node)
-    made.decorator_list, made.is_lambda, made.class_name = [], False, around.class_name
+    made.decorator_list, made.is_lambda, made.class_name = [], False, class_name
     for name in ("names", "bound", "deleted", "keywords"):
         setattr(made, name, set(getattr(around, name)))
     return made

@@ -40,6 +40,10 @@ class Compiled(Protocol):
 _MOST_OF_ONE_CODE = 3
 
 
+#: What only eager code finds its callers by.
+_LOOKING_AT_FRAMES = frozenset(("_getframe", "currentframe"))
+
+
 class Part(NamedTuple):
     """A run of statements as a compiled function.  owner: the user's function that they are in."""
 
@@ -150,6 +154,8 @@ class Parts:
         """Whether a function that Python calls between parts may be compiled, and whether it is not made anew in each call."""
         module = function.__module__ or ""
         if is_library(module) and not module.startswith("chainer.links") or is_left_alone(function) or is_generated(function):
+            return False
+        if not _LOOKING_AT_FRAMES.isdisjoint(function.__code__.co_names):
             return False
         self._made[function.__code__] = self._made.get(function.__code__, 0) + 1
         return self._made[function.__code__] <= _MOST_OF_ONE_CODE
