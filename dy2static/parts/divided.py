@@ -40,6 +40,9 @@ class Compiled(Protocol):
 _MOST_OF_ONE_CODE = 3
 
 
+#: As Chainer has it: somebody may replace it later.
+_LINK_CALL = chainer.Link.__call__
+
 #: What only eager code finds its callers by.
 _LOOKING_AT_FRAMES = frozenset(("_getframe", "currentframe"))
 
@@ -138,7 +141,7 @@ class Parts:
 
     def _link(self, link: chainer.Link, kind: type) -> Any:
         forward = getattr(kind, "forward", None)
-        plain = (kind.__call__ is not chainer.Link.__call__ or type(forward) is not types.FunctionType
+        plain = (kind.__call__ is not _LINK_CALL or type(forward) is not types.FunctionType
                  or "forward" in link.__dict__ or link._n_local_link_hooks > 0 or chainer._get_link_hooks())
         return link if plain else types.MethodType(self._routed(forward), link)
 

@@ -26,7 +26,7 @@ def part_name(number: int) -> str:
 def part_tree(tree: gast.FunctionDef, run: Run) -> gast.FunctionDef:
     """The definition of a part: a function of the names that come in, which gives those that go out.
 
-    Where statements in it lead out of the run, it gives a pair: which way it ended, and the names or the value returned.
+    If a statement leaves the run, the part returns a pair: how it ended, and the names or the returned value.
     """
     key, first = run.key, run.statements[0]
     declared = [kind(list(names)) for kind, names in zip((gast.Global, gast.Nonlocal), run.declared) if names]

@@ -492,3 +492,23 @@ def test_functions_that_each_call_makes_are_compiled_a_few_times_only():
         for _ in range(4):
             f(variable(3))
     assert f.stats()["captures"] == captures <= 5
+
+
+def test_a_replaced_call_of_links_is_called(monkeypatch):
+    model = Model()
+
+    def f(x, w):
+        h = F.sin(x) * 2
+        return F.sum(model(broken(h), w) * w)
+    static = to_static(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            static(variable(3, 4), variable(3, 4))
+        original = chainer.Link.__call__
+        monkeypatch.setattr(chainer.Link, "__call__", lambda self, *args: original(self, *args) * 5)
+        found = []
+        for function in (f, static):
+            model.count = 0
+            found.append(function(variable(3, 4), variable(3, 4)).array)
+    np.testing.assert_allclose(*found, rtol=1e-5)

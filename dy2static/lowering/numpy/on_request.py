@@ -26,7 +26,7 @@ def item_at(type_: Tensor, x: Any, key: Any) -> Optional[Value]:
 
 
 def place_in(x: Any, key: Any) -> Optional[Tuple[Tuple[Any, ...], Tuple[Value, ...]]]:
-    """An index with `AT`, and the numbers that stand there: all arrays if one is."""
+    """An index with `AT` in place of its numbers, and these numbers; if one is an array, all are."""
     entries = key if type(key) is tuple else (key,)
     if not is_array(x) or not all(map(_is_basic_or_int, entries)):
         return None
@@ -44,7 +44,7 @@ def _is_basic_or_int(entry: Any) -> bool:
 
 
 def number_of(function: Any) -> Optional[Rule]:
-    """The rule of ``np.float32`` and its kin: a number in another type."""
+    """The rule for casts such as ``np.float32``: a number in another type."""
     if not isinstance(function, type) or not issubclass(function, np.generic) or np.dtype(function).kind not in "iuf":
         return None
     dtype = np.dtype(function)
