@@ -120,14 +120,17 @@ class Gradients:
         leaves = [v for v in map(self.variables.get, reach.values & self.stops) if v is not None and v.requires_grad
                   and v.dtype.kind == "f"]
         leaves.sort(key=lambda v: v.__dict__["serial"])
-        found = self._differentiate({variable.value: seed}, {v.value for v in leaves}, reach,
+        kept = {leaf.value: before for leaf in leaves if (before := self.capture.grad_state.get(leaf)) is not None}
+        for leaf in leaves:
+            if leaf.value in kept:
+                self._check_seed(leaf, kept[leaf.value])
+        # as in Chainer, what a leaf keeps comes first, and what its uses give is added to it one by one
+        found = self._differentiate({variable.value: seed, **kept}, {v.value for v in leaves}, reach,
                                     bool(enable_double_backprop), "backward")
         for leaf in leaves:
-            if leaf.value in found:
+            gradient = found.get(leaf.value)
+            if gradient is not None and gradient is not kept.get(leaf.value):
                 self._check_leaf(leaf)
-                gradient, before = found[leaf.value], self.capture.grad_state.get(leaf)
-                if before is not None:
-                    gradient = self._sum(before, gradient, bool(enable_double_backprop))
                 self.capture.grad_state.set(leaf, gradient, differentiated=True)
 
     def unchain(self, variable: SymbolicVariable) -> None:
@@ -310,10 +313,6 @@ class Gradients:
         elif value in self.variables:
             value = OPS["identity"](value)
         return SymbolicVariable(self.capture, SymbolicArray(self.capture, value), requires_grad, requires_grad and double)
-
-    def _sum(self, a: SymbolicVariable, b: SymbolicVariable, double: bool) -> SymbolicVariable:
-        self._check_seed(b, a)
-        return self._variable(OPS["add"](a.value, b.value), a.requires_grad or b.requires_grad, double)
 
     def _ones(self, variable: SymbolicVariable, requires_grad: bool, value: Any = 1) -> SymbolicVariable:
         """The gradient that an output has if none is given."""

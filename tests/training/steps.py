@@ -146,11 +146,11 @@ def compare(name: Combination, backend: str = "numpy", steps: int = STEPS, resum
     eager.go(range(steps))
     compiled.go(range(steps), lambda: captures.append(made[0].stats()["captures"]))
     exact = backend == "numpy"
-    problems = _differences(eager.seen, compiled.seen, exact)
+    problems = differences(eager.seen, compiled.seen, exact)
     if resume and OPTIONS[name.option].form != "uninitialised":
         found, _ = snapshots(name, compile)
-        problems += [f"compiled, resumed eagerly: {line}" for line in _differences(found[0], found[1], exact)]
-        problems += [f"eager, resumed compiled: {line}" for line in _differences(found[0], found[2], exact)]
+        problems += [f"compiled, resumed eagerly: {line}" for line in differences(found[0], found[1], exact)]
+        problems += [f"eager, resumed compiled: {line}" for line in differences(found[0], found[2], exact)]
     return _report(name, made[0], captures, problems)
 
 
@@ -168,7 +168,7 @@ def _cuts(static: Any) -> List[Any]:
     return [] if divided is None else divided.parts.known.found
 
 
-def _differences(eager: List[Dict], compiled: List[Dict], exact: bool) -> List[str]:
+def differences(eager: List[Dict], compiled: List[Dict], exact: bool) -> List[str]:
     """Lines that say where the steps of two runs differ: those of the first step that does."""
     for k, (a, b) in enumerate(zip(eager, compiled)):
         found = [f"step {k}: {line}" for key in a for line in _compare(a[key], b[key], key, exact, 1 + k)]
