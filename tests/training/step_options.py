@@ -1,4 +1,4 @@
-"""What training steps are put together from: optimizers, options, and ways to write the step."""
+"""What training steps are put together from: optimizers and options; the ways to write the step are in `step_forms`."""
 from __future__ import annotations
 
 import warnings
@@ -8,9 +8,11 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
+import step_forms as forms
 from chainer import optimizer_hooks as hooks
 from chainer import optimizers
 
+#: The steps of a run, and the samples of a batch: a power of two, so that dividing the loss by it rounds nothing, whatever the order.
 STEPS, BATCH = 20, 4
 
 
@@ -130,185 +132,6 @@ def rate_of(optimizer: str) -> str:
     return "alpha" if optimizer.startswith(("Adam", "AMS", "AdaBound")) else "lr"
 
 
-# --- ways to write the step -----------------------------------------------------------------------------------------------
-
-def plain(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        loss = model(*batch)
-        model.cleargrads()
-        loss.backward()
-        optimizer.update()
-        return loss
-    return step
-
-
-def cleared_first(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        model.cleargrads()
-        loss = model(*batch)
-        loss.backward()
-        optimizer.update()
-        return float(loss.array)
-    return step
-
-
-def zeroed(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        model.zerograds()
-        loss = model(*batch)
-        loss.backward()
-        optimizer.update()
-        return loss
-    return step
-
-
-def loss_function(world):
-    model, optimizer, log = world.model, world.optimizer, world.log
-
-    def compute(*batch):
-        loss = model(*batch)
-        log[:] = [loss.array]
-        return loss
-
-    def step(*batch):
-        optimizer.update(compute, *batch)
-    return step
-
-
-def loss_link(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        optimizer.update(model, *batch)
-    return step
-
-
-def scaled(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        loss = model(*batch)
-        model.cleargrads()
-        loss.backward(loss_scale=optimizer._loss_scale)
-        optimizer.update()
-        return loss
-    return step
-
-
-def kept(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        loss = model(*batch)
-        model.cleargrads()
-        loss.backward(retain_grad=True)
-        optimizer.update()
-        return loss
-    return step
-
-
-def accumulated(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(x, ids, t, weight):
-        model.cleargrads()
-        total = 0
-        for i in range(2):
-            loss = model(x[i::2], ids[i::2], t[i::2], weight) / 2
-            loss.backward()
-            total += float(loss.array)
-        optimizer.update()
-        return total
-    return step
-
-
-def two_losses(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(x, ids, t, weight):
-        model.cleargrads()
-        first = model(x, ids, t, weight)
-        second = F.sum(model.l2(model.l1.W.T[:5]) ** 2) * weight
-        first.backward()
-        second.backward()
-        optimizer.update()
-        return first, second
-    return step
-
-
-def two_updates(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        for _ in range(2):
-            loss = model(*batch)
-            model.cleargrads()
-            loss.backward()
-            optimizer.update()
-        return loss
-    return step
-
-
-def reading(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        loss = model(*batch)
-        model.cleargrads()
-        loss.backward()
-        before = [float(abs(p.grad).max()) for p in model.params() if p.grad is not None]
-        optimizer.update()
-        after = [p.grad for p in model.params()]
-        return loss, before, after, optimizer.t, optimizer.target.l1.W.array.sum()
-    return step
-
-
-def reallocated(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        loss = model(*batch)
-        model.cleargrads()
-        loss.backward()
-        optimizer.reallocate_cleared_grads()
-        optimizer.update()
-        return loss
-    return step
-
-
-def scheduled_inside(world):
-    model, optimizer, rate = world.model, world.optimizer, world.rate
-
-    def step(*batch):
-        loss = model(*batch)
-        model.cleargrads()
-        loss.backward()
-        setattr(optimizer, rate, getattr(optimizer, rate) * 0.95)
-        if optimizer.t % 5 == 4:
-            optimizer.new_epoch()
-        optimizer.update()
-        return loss
-    return step
-
-
-def cleared_after(world):
-    model, optimizer = world.model, world.optimizer
-
-    def step(*batch):
-        loss = model(*batch)
-        loss.backward()
-        optimizer.update()
-        model.cleargrads()
-        return loss
-    return step
-
-
 # --- options --------------------------------------------------------------------------------------------------------------
 
 def _nothing(world: World, k: int = 0) -> None:
@@ -322,7 +145,7 @@ class Option(NamedTuple):
     """
 
     prepare: Callable = _nothing
-    step: Callable = plain
+    step: Callable = forms.plain
     between: Callable = _nothing
     form: str = ""
     weights: Dict[int, float] = {}
@@ -388,8 +211,8 @@ def _schedule(world: World, k: int) -> None:
 
 
 def _freeze(world: World, k: int) -> None:
-    if k in (6, 12):
-        getattr(world.model.l2, "disable_update" if k == 6 else "enable_update")()
+    if k in (3, 5):
+        getattr(world.model.l2, "disable_update" if k == 3 else "enable_update")()
 
 
 def _disable(world: World) -> None:
@@ -402,9 +225,9 @@ def _without_gradient(world: World) -> None:
 
 
 def _changing_hooks(world: World, k: int) -> None:
-    if k == 6:
+    if k == 3:
         world.optimizer.add_hook(hooks.WeightDecay(0.01))
-    elif k == 12:
+    elif k == 5:
         world.optimizer.remove_hook("WeightDecay")
 
 
@@ -419,8 +242,8 @@ def calling(name: str, *args: Any) -> Callable:
 
 
 OPTIONS: Dict[str, Option] = {
-    "none": Option(), "cleared-first": Option(step=cleared_first), "cleared-after": Option(step=cleared_after),
-    "zerograds": Option(step=zeroed), "lossfun": Option(step=loss_function), "loss-link": Option(step=loss_link),
+    "none": Option(), "cleared-first": Option(step=forms.cleared_first), "cleared-after": Option(step=forms.cleared_after),
+    "zerograds": Option(step=forms.zeroed), "lossfun": Option(step=forms.loss_function), "loss-link": Option(step=forms.loss_link),
     "WeightDecay": hooked(lambda: hooks.WeightDecay(0.01)), "Lasso": hooked(lambda: hooks.Lasso(0.01)),
     "GradientClipping": hooked(lambda: hooks.GradientClipping(0.3)),
     "GradientHardClipping": hooked(lambda: hooks.GradientHardClipping(-0.02, 0.03)),
@@ -431,14 +254,14 @@ OPTIONS: Dict[str, Option] = {
     "changing-hooks": Option(between=_changing_hooks), "rules": Option(_rules),
     "disable_update": Option(lambda world: world.model.l1.disable_update()), "rule-disabled": Option(_disable),
     "requires_grad": Option(_without_gradient), "freezing": Option(between=_freeze),
-    "loss_scale": Option(calling("loss_scaling", 1000, 128.0), loss_link),
-    "backward-scale": Option(calling("loss_scaling", 1000, 128.0), scaled),
-    "dynamic-scale": Option(calling("loss_scaling", 3), loss_link, weights={4: np.inf, 9: np.nan, 10: np.inf}),
-    "use_fp32": Option(calling("use_fp32_update")), "fp32-scale": Option(calling("use_fp32_update"), loss_link, form="unused"),
-    "schedule": Option(between=_schedule), "schedule-inside": Option(step=scheduled_inside), "new_epoch": Option(between=_epochs),
-    "reallocate": Option(step=reallocated, form="unused"), "unused": Option(form="unused"), "shared": Option(form="shared"),
-    "uninitialised": Option(form="uninitialised"), "accumulated": Option(step=accumulated), "two-losses": Option(step=two_losses),
-    "two-updates": Option(step=two_updates), "retain_grad": Option(step=kept), "reading": Option(step=reading),
+    "loss_scale": Option(calling("loss_scaling", 1000, 128.0), forms.loss_link),
+    "backward-scale": Option(calling("loss_scaling", 1000, 128.0), forms.scaled),
+    "dynamic-scale": Option(calling("loss_scaling", 3), forms.loss_link, weights={2: np.inf, 4: np.nan, 5: np.inf}),
+    "use_fp32": Option(calling("use_fp32_update")), "fp32-scale": Option(calling("use_fp32_update"), forms.loss_link, form="unused"),
+    "schedule": Option(between=_schedule), "schedule-inside": Option(step=forms.scheduled_inside), "new_epoch": Option(between=_epochs),
+    "reallocate": Option(step=forms.reallocated, form="unused"), "unused": Option(form="unused"), "shared": Option(form="shared"),
+    "uninitialised": Option(form="uninitialised"), "accumulated": Option(step=forms.accumulated), "two-losses": Option(step=forms.two_losses),
+    "two-updates": Option(step=forms.two_updates), "retain_grad": Option(step=forms.kept), "reading": Option(step=forms.reading),
     "interrupt": hooked(Interrupt), "interrupt-post": hooked(lambda: Interrupt("post", ZeroDivisionError)),
     "bad-label": Option(labels={5: 99}),
 }
