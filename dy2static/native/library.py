@@ -183,11 +183,12 @@ def bind(library: Library, name: str, fallback: Callable) -> Callable:
     Raises `NotSupported`.
     """
     require_support()
-    definition = MethodDef(name.encode(), library.address(name), _METH_FASTCALL, None)
-    # Python reads the definition as long as the function lives, and lets go of it after `self`, as it does for
-    # definitions that are part of an object
-    own = (fallback, definition, library)
-    return _new_function(ctypes.addressof(definition), own, None)
+    text = name.encode()
+    definition = np.frombuffer(bytes(MethodDef(text, library.address(name), _METH_FASTCALL, None)), np.uint8)
+    # Python reads the definition until the function is gone, and lets go of `self` after that.  The garbage collector
+    # empties what it finds in a cycle before: a structure of ctypes, but no array
+    own = (fallback, definition, text, library)
+    return _new_function(definition.ctypes.data, own, None)
 
 
 @functools.lru_cache(maxsize=None)

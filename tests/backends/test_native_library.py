@@ -165,6 +165,19 @@ def test_functions_live_and_die():
     assert gone() is None
 
 
+def test_garbage_collector_leaves_the_definition_alone():
+    """In a cycle that is garbage it empties what it tracks, while the function still reads its definition when it goes."""
+    f = divide(fallback=DECLINED)
+    definition = f.__self__[1]
+    address = definition.ctypes.data
+    assert not gc.is_tracked(definition) and library._word(f, 16) == address
+    cycle = [f, definition]
+    cycle.append(cycle)
+    del f, cycle
+    gc.collect()
+    assert definition.ctypes.data == address and definition.any()
+
+
 def test_references_are_given_back():
     f = function("n[1] = n[0]; d[0] = 1; return 0;", ("int", "array"), ("int", "float"))
     array = ones()
