@@ -1,6 +1,7 @@
 """The heap of one capture: the memo from real objects to shadows, the guards, and how attributes are read."""
 from __future__ import annotations
 
+import collections.abc
 import enum
 import functools
 import os
@@ -42,9 +43,16 @@ _SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), types.Bui
                types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
                types.ClassMethodDescriptorType, type(np.sum))
 _VALUES = (str, bytes, complex, frozenset, range, slice, np.dtype)
+_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum))
 _WITH_STATE = (os, sys)                     # the environment, arguments and streams are read at every call
 _NUMBERS = {int: "py_int", float: "py_float"}
+
+
+def _may_change(owner: Any) -> bool:
+    """Whether what a method in C is bound to is an object of the user's that may change."""
+    return type(owner) in (list, dict, set, np.ndarray, *COLLECTIONS) or isinstance(owner, collections.abc.Iterator)
+
 
 #: What the standard library keeps in a member of an enum.
 _OF_ENUM = frozenset(("_name_", "_sort_order_", "__objclass__"))
@@ -109,6 +117,8 @@ class Heap:
         kind = type(real)
         if kind in _NUMBERS:
             return self._number(real, source)
+        if kind in _BOUND and _may_change(real.__self__) and registered(real) is None:
+            return self._bound_builtin(real, source)
         if kind in _SINGLETONS or isinstance(real, enum.Enum) or registered(real) is not None or \
                 is_static_function(real) and not is_static_method(real):
             if isinstance(real, enum.Enum):
@@ -252,6 +262,14 @@ class Heap:
         self.guard(TypeMatch(source, type(real)))
         function = self.shadow(real.__func__, self.source(Attribute, source, "__func__"))
         return types.MethodType(function, self.shadow(real.__self__, self.source(Attribute, source, "__self__")))
+
+    def _bound_builtin(self, real: Any, source: Source) -> Any:
+        """A method that is written in C, of an object that may change: that of its shadow."""
+        self.guard(TypeMatch(source, type(real)))
+        self.guard(EqualsMatch(self.source(Attribute, source, "__name__"), real.__name__))
+        made = getattr(self.shadow(real.__self__, self.source(Attribute, source, "__self__")), real.__name__)
+        self._memo[id(real)], self._origins[id(made)] = (real, made, source), source
+        return made
 
     def _partial(self, real: functools.partial, source: Source) -> functools.partial:
         self.guard(TypeMatch(source, functools.partial))

@@ -10,8 +10,10 @@ import gast
 from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..heap.wording import hint_for
+from ..runtime.traceback import expressions
 from .division import Cuts, Key, halves
-from .statements import Block, within
+from .expressions import places_in
+from .statements import Block, Place, within
 
 #: More cuts than these, and the function is left to Python as a whole.
 MOST = 32
@@ -40,6 +42,7 @@ class Known:
         self.stop: Optional[CaptureAborted] = None
         self.found: List[Cut] = []
         self._lines: Dict[str, Set[int]] = {}
+        self._spots: Dict[str, Set[Place]] = {}
         self._ends: Dict[str, Set] = {}
         self._plain: Dict[str, Set[Key]] = {}
         self._cuts: Dict[Tuple[str, int], Cut] = {}
@@ -55,18 +58,26 @@ class Known:
         with self.lock:
             self.version += 1
             self.stop = None
-            for learned in (self.found, self._lines, self._ends, self._plain, self._cuts):
+            for learned in (self.found, self._lines, self._spots, self._ends, self._plain, self._cuts):
                 learned.clear()
 
     def of(self, function: types.FunctionType, tree: gast.FunctionDef) -> Cuts:
         """The cuts in one function."""
         file = function.__code__.co_filename
-        lines = self._lines.get(file, set()) & set(range(*span(tree)))
-        return Cuts(frozenset(lines), frozenset(self._ends.get(file, ())), frozenset(self._plain.get(file, ())))
+        inside = range(*span(tree))
+        lines = self._lines.get(file, set()) & set(inside)
+        spots = {spot for spot in self._spots.get(file, ()) if spot.line in inside}
+        if spots:
+            there = places_in(tree, spots)
+            # what is not in a part has been taken out of it
+            lines |= set() if is_of_part(tree) else {spot.line for spot in spots - there}
+            spots = there
+        return Cuts(frozenset(lines), frozenset(spots), frozenset(self._ends.get(file, ())), frozenset(self._plain.get(file, ())))
 
     def are_in(self, function: types.FunctionType, tree: gast.FunctionDef) -> bool:
         """Whether there are any in a function."""
-        return bool(self.of(function, tree).lines)
+        cuts = self.of(function, tree)
+        return bool(cuts.lines or cuts.spots)
 
     def add(self, function: types.FunctionType, tree: gast.FunctionDef, stop: CaptureAborted) -> Optional[Cut]:
         """Learn where a capture of a function stopped; None where that does not show a new line of it."""
@@ -74,9 +85,9 @@ class Known:
             self.stop = stop
             return None
         chain = [] if stop.at is None else [*stop.at.callers, stop.at]
+        spots = [found and Place(*found) for found in expressions(stop, chain)]
         file, lines = function.__code__.co_filename, range(*span(tree))
         with self.lock:
-            known = self._lines.setdefault(file, set())
             own = next((place for place in chain if place.file == file and place.line in lines), None)
             if own is None:
                 return None
@@ -87,11 +98,25 @@ class Known:
                     return None
                 cut = self._cuts[last.file, last.line] = Cut(last, stop.reason, stop.hint or hint_for(stop.reason))
                 self.found.append(cut)
-            if own.line not in known:
-                for place in chain[chain.index(own):]:
-                    self._lines.setdefault(place.file, set()).add(place.line)
+            first = chain.index(own)
+            if spots[first] is not None and is_of_part(tree) and not places_in(tree, {spots[first]}):
+                spots[first] = None
+            if self._note(own, spots[first]):
+                for place, spot in zip(chain[first + 1:], spots[first + 1:]):
+                    self._note(place, spot)
                 self.version += 1
             return cut
+
+    def _note(self, at: Location, spot: Optional[Place]) -> bool:
+        """Note that captures stop at an expression, or at a line if it is not known at which; whether that is new."""
+        lines, found = self._lines.setdefault(at.file, set()), self._spots.setdefault(at.file, set())
+        if at.line in lines or spot in found:
+            return False
+        if spot is None:
+            lines.add(at.line)
+        else:
+            found.add(spot)
+        return True
 
     def halve(self, function: types.FunctionType, statements: Block) -> bool:
         """End a run in its middle, if nothing else is known; Python carries out a single statement.  False if that is known."""
@@ -118,3 +143,8 @@ class Known:
 def span(tree: gast.FunctionDef) -> Tuple[int, int]:
     """The lines of a function, as the arguments of `range`."""
     return tree.lineno, (tree.end_lineno or tree.lineno) + 1
+
+
+def is_of_part(tree: gast.FunctionDef) -> bool:
+    """Whether a tree is that of a part."""
+    return getattr(tree, "is_part", False)

@@ -20,7 +20,7 @@ from ..runtime.traceback import hide_calls
 from ..transformers.super_calls import SuperCalls
 from .cuts import Cut, Known
 from .division import Cuts, Division, Key, Run, can_be_divided
-from .trees import divided_tree, part_name, part_tree
+from .trees import divided_tree, part_name, part_tree, place_of_call
 
 
 class Compiled(Protocol):
@@ -198,7 +198,7 @@ class Divided:
         self._parts: Dict[str, Part] = {}
         self._calls, self._is_asked = 0, False
         self._code = function.__code__
-        self._lines: FrozenSet[int] = frozenset()
+        self._places: FrozenSet[Tuple[int, int, int, int]] = frozenset()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self.function
@@ -218,7 +218,7 @@ class Divided:
         try:
             return call(*args, **kwargs)
         except BaseException as error:
-            hide_calls(error, call.__code__, self._lines)
+            hide_calls(error, call.__code__, self._places)
             raise
 
     def parts_by_name(self) -> Dict[str, Part]:
@@ -271,7 +271,7 @@ class Divided:
             worth = part.compiled.is_worth_it()
             self._used.append(part.compiled)
             setattr(namespace, name, part.compiled if worth else Trial(self.parts, part, namespace, name))
-        self._lines = frozenset(first.lineno for first in numbers)
+        self._places = frozenset([place_of_call(first) for first in numbers])
         self._tree = divided_tree(tree, division, numbers)
         self._call = instantiate(load_around(self._tree, self.function), self.function, namespace)
 

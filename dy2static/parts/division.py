@@ -8,6 +8,7 @@ import gast
 
 from ..pyast import assigned, liveness, scopes
 from ..transformers.frames import reads_names_unseen
+from .expressions import take_out
 from .statements import (
     Block,
     Place,
@@ -18,6 +19,7 @@ from .statements import (
     is_left_to_python,
     late_scopes,
     leaving,
+    makes_functions,
     must_stay,
     within,
 )
@@ -55,10 +57,12 @@ class Run(NamedTuple):
 class Cuts(NamedTuple):
     """What is known of a function: the lines that Python carries out, where runs end, and which are not worth a call.
 
-    lines: of statements that stopped a capture.  ends: places of statements before which a run ends.  plain: keys of runs.
+    lines: of statements that stopped a capture.  spots: places of expressions that did.
+    ends: places of statements before which a run ends.  plain: keys of runs.
     """
 
     lines: FrozenSet[int] = frozenset()
+    spots: FrozenSet[Place] = frozenset()
     ends: FrozenSet[Place] = frozenset()
     plain: FrozenSet[Key] = frozenset()
 
@@ -74,18 +78,20 @@ def can_be_divided(tree: gast.AST) -> bool:
 
 
 class Division:
-    """The runs of one function, by their first statements."""
+    """The runs of one function, by their first statements.  Expressions that Python carries out become statements of the tree."""
 
     def __init__(self, tree: gast.FunctionDef, cuts: Cuts):
         self.tree, self.cuts = tree, cuts
+        taken_out = take_out(tree, cuts.spots, cuts.lines)
         found = scopes.analyse(tree)
         self.scopes, self.scope = found, found[tree]
         self.points = liveness.points(tree, found)
         self.before = assigned.analyse(tree, found).before
         self._bindings = self._count_bindings()
+        self._made = set().union(*(makes_functions(statement) for statement in within(tree.body)))
         inner = [scope for scope in found.values() if scope is not self.scope and scope.node.__class__ in scopes.FUNCTIONS]
         self._changed_inside = self.scope.locals.intersection(*[set().union(*(scope.nonlocals for scope in inner))])
-        self.broken = at_lines(tree.body, cuts.lines)
+        self.broken = at_lines(tree.body, cuts.lines) | taken_out
         self.opened: Set[gast.AST] = set()
         self.stay = {statement for statement in within(tree.body) if self._stays(statement)}
         self._open(tree.body)
@@ -151,11 +157,20 @@ class Division:
                     self._divide(inner)
             elif statement in self.stay or is_left_to_python(statement) and not run or _is_docstring(self.tree, block, number):
                 run = self._end(run, block)
+            elif self._takes_functions(statement, run):
+                run = self._end(run, block)
+                for inner in blocks(statement):
+                    self._divide(inner)
             else:
                 run.append(statement)
                 if self._seen_from_outside(statement):
                     run = self._end(run, block)
         self._end(run, block)
+
+    def _takes_functions(self, statement: gast.AST, run: Block) -> bool:
+        """Whether a function or class that each call makes anew would come into a run with a statement: no program fits twice."""
+        made = set().union(*(makes_functions(node) for node in within([*run, statement])))
+        return not (self._made - made).isdisjoint(_names_in(statement))
 
     def _end(self, run: Block, block: Block) -> Block:
         """Take a run down, if there is one; gives the next, which is empty."""
@@ -181,7 +196,7 @@ class Division:
         sure = [name for name in ins if name in state.certain]
         unsure = frozenset([*set(ins).difference(sure), *set(outs).difference(trial.certain(sure))])
         key = Key(Place.of(statements[0]), Place.of(statements[-1]), ins, outs, unsure, is_tail)
-        mentioned = {node.id for node in scopes.walk(*statements) if isinstance(node, gast.Name)}
+        mentioned = set().union(*map(_names_in, statements))
         declared = (tuple(sorted(mentioned & self.scope.globals)), tuple(sorted(mentioned & self.scope.nonlocals)))
         return Run(key, statements, exits(statements), declared)
 
@@ -234,6 +249,11 @@ def _with_body(part: gast.AST, others: Mapping[gast.AST, gast.AST]) -> gast.AST:
 def _mentioned(statement: gast.AST) -> Set[str]:
     """The names in a simple statement, or in the head of a compound one."""
     return {node.id for node in head_nodes(statement) if isinstance(node, gast.Name)}
+
+
+def _names_in(statement: gast.AST) -> Set[str]:
+    """The names in a statement, and in all that it holds."""
+    return {node.id for node in scopes.walk(statement) if isinstance(node, gast.Name)}
 
 
 def _is_docstring(tree: gast.FunctionDef, block: Block, number: int) -> bool:

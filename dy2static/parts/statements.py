@@ -81,7 +81,12 @@ def is_left_to_python(statement: gast.AST) -> bool:
     """Whether a simple statement is not worth a call: it computes nothing, or Python alone can carry it out."""
     if isinstance(statement, _LEFT_TO_PYTHON):
         return True
-    return not any(isinstance(node, _COMPUTING) for node in own_nodes(statement)) and not list(blocks(statement))
+    return not computes(statement) and not list(blocks(statement))
+
+
+def computes(node: gast.AST) -> bool:
+    """Whether a statement or an expression may compute with arrays, itself or by what it calls."""
+    return any(isinstance(inner, _COMPUTING) for inner in own_nodes(node))
 
 
 def must_stay(statement: gast.AST) -> bool:
@@ -92,6 +97,15 @@ def must_stay(statement: gast.AST) -> bool:
         return True
     return isinstance(statement, _SUSPENDING) or any(
         isinstance(node, _SUSPENDING) or counts_frames(node) for node in head_nodes(statement))
+
+
+def makes_functions(statement: gast.AST) -> Set[str]:
+    """The names that a statement binds to functions or classes which it makes."""
+    if isinstance(statement, _APART):
+        return {statement.name}
+    if isinstance(statement, gast.Assign) and isinstance(statement.value, gast.Lambda):
+        return {target.id for target in statement.targets if isinstance(target, gast.Name)}
+    return set()
 
 
 def head_nodes(statement: gast.AST) -> Iterator[gast.AST]:

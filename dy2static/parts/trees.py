@@ -10,7 +10,8 @@ from ..pyast import scopes, templates
 from ..pyast.parser import RESERVED
 from ..transformers.base import Transformer, has_docstring, is_dy
 from .division import Division, Key, Run
-from .statements import blocks, leaving, within
+from .expressions import VALUE
+from .statements import Place, blocks, head_nodes, leaving, within
 
 #: How the call of a part says which way it ended.
 END, RETURN, BREAK, CONTINUE = range(4)
@@ -21,6 +22,12 @@ _CODES = {gast.Return: RETURN, gast.Break: BREAK, gast.Continue: CONTINUE}
 def part_name(number: int) -> str:
     """Under which name the divided function finds a part."""
     return f"part_{number}"
+
+
+def place_of_call(first: gast.AST) -> Place:
+    """Where the call of a part that begins with a statement stands: at that, on its first line."""
+    place = Place.of(first)
+    return place if place.end_line == place.line else Place(place.line, place.col, place.line, place.col)
 
 
 def part_tree(tree: gast.FunctionDef, run: Run) -> gast.FunctionDef:
@@ -43,7 +50,7 @@ def part_tree(tree: gast.FunctionDef, run: Run) -> gast.FunctionDef:
         body += _given(run, pairs)
     made = gast.FunctionDef(tree.name, _parameters(key.ins, tree), body, [], None, None, [])
     templates.place(made, tree)
-    made.lineno, made.end_lineno = first.lineno, run.statements[-1].end_lineno
+    made.lineno, made.end_lineno, made.is_part = first.lineno, run.statements[-1].end_lineno, True
     return _described(made, tree)
 
 
@@ -58,13 +65,21 @@ def _given(run: Run, pairs: bool) -> List[gast.AST]:
     found = _bound(key, last)
     names = _names(key.outs, gast.Load())
     if pairs:
-        return found + templates.statements(f"return {END}, names", last, names=names)
-    return found + (templates.statements("return names", last, names=names) if key.outs else [])
+        return found + _added(f"return {END}, names", last, names=names)
+    return found + (_added("return names", last, names=names) if key.outs else [])
+
+
+def _added(template: str, at: gast.AST, **holes: Any) -> List[gast.AST]:
+    """Statements of a part that are none of the user's."""
+    found = templates.statements(template, at, **holes)
+    for statement in within(found):
+        statement.is_added = True
+    return found
 
 
 def _glue(template: str, at: gast.AST, **holes: Any) -> List[gast.AST]:
     """Statements of a part that stay as they are where the part is divided: they see `Unbound`, as the user's never do."""
-    found = templates.statements(template, at, **holes)
+    found = _added(template, at, **holes)
     for statement in within(found):
         statement.is_glue = True
     return found
@@ -110,7 +125,7 @@ class _Leaving:
         if isinstance(node, gast.Return):
             return templates.statements(f"return {RETURN}, value", node, value=node.value or gast.Constant(None, None))
         names = _names(self.key.outs, gast.Load())
-        return _bound(self.key, node) + templates.statements(f"return {_CODES[type(node)]}, names", node, names=names)
+        return _bound(self.key, node) + _added(f"return {_CODES[type(node)]}, names", node, names=names)
 
 
 def divided_tree(tree: gast.FunctionDef, division: Division, numbers: Dict[gast.AST, int]) -> gast.FunctionDef:
@@ -156,7 +171,7 @@ class _Divided:
             statement = self.routing.visit(statement)
             for inner, new in zip(list(blocks(statement)), made):
                 inner[:] = new
-            found.append(statement)
+            found += [statement] if inside or isinstance(statement, gast.Return) else [statement, *_used_up(statement)]
         return found
 
     def _call(self, run: Run) -> List[gast.AST]:
@@ -177,10 +192,11 @@ class _Divided:
     def _taken(self, run: Run, call: gast.AST) -> List[gast.AST]:
         """The call of a part, what it gives put into names, and where it leads."""
         first, outs = run.statements[0], run.key.outs
+        used_up = _used_up(call)
         if not run.leaves:
             found = templates.statements("outs = call" if outs else "call", first, outs=_names(outs, gast.Store()), call=call)
-            return found + self._unbound(run)
-        found = templates.statements("_dy_way, _dy_got = call", first, call=call)
+            return found + used_up + self._unbound(run)
+        found = templates.statements("_dy_way, _dy_got = call", first, call=call) + used_up
         if gast.Return in run.leaves:
             found += templates.statements(f"if _dy_way == {RETURN}:\n    return _dy_got", first)
         if outs:
@@ -198,6 +214,13 @@ class _Divided:
             if name in run.key.unsure:
                 found += templates.statements(f"if name is {RESERVED}.Unbound:\n    del name", run.statements[0], name=name)
         return found
+
+
+def _used_up(node: gast.AST) -> List[gast.AST]:
+    """A statement that forgets the values of expressions which a node reads: nothing else does."""
+    read = sorted({each.id for each in head_nodes(node) if isinstance(each, gast.Name) and each.id.startswith(VALUE)
+                   and isinstance(each.ctx, gast.Load)})
+    return [made for name in read for made in templates.statements("del name", node, name=name)]
 
 
 class _Routing(Transformer):

@@ -3,10 +3,14 @@ from __future__ import annotations
 
 import os
 import types
-from typing import Any, Collection, List, Mapping, Optional, Sequence
+from itertools import islice
+from typing import Any, Collection, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import Dy2StaticError, Location
 from .frames import is_standing, standing_at
+
+#: Where an expression begins and ends: line, column, line, column.
+Span = Tuple[int, int, int, int]
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -42,10 +46,37 @@ def _chained(entries: Sequence[Any]) -> Optional[types.TracebackType]:
     return rebuilt
 
 
-def hide_calls(error: BaseException, code: types.CodeType, lines: Collection[int]) -> None:
+def expressions(error: BaseException, places: Sequence[Location]) -> List[Optional[Span]]:
+    """Where the expressions stand that were evaluated at some lines, each called from that before it, when an error was raised.
+
+    None where Python does not tell; before Python 3.11, it never does.
+    """
+    steps: List[Any] = []
+    trace: Any = error.__traceback__
+    while trace is not None:
+        steps.append(trace)
+        trace = trace.tb_next
+    found: List[Optional[Span]] = []
+    for place in reversed(places):
+        while steps and (steps[-1].tb_frame.f_code.co_filename, steps[-1].tb_lineno) != (place.file, place.line):
+            steps.pop()
+        found.append(_span(steps.pop()) if steps else None)
+    return found[::-1]
+
+
+def _span(step: Any) -> Optional[Span]:
+    """Where the expression stands that was evaluated in a frame."""
+    code = step.tb_frame.f_code
+    if not hasattr(code, "co_positions"):
+        return None
+    line, end_line, col, end_col = next(islice(code.co_positions(), step.tb_lasti // 2, None))
+    return None if None in (line, end_line, col, end_col) else (line, col, end_line, end_col)
+
+
+def hide_calls(error: BaseException, code: types.CodeType, calls: Collection[Span]) -> None:
     """Make the traceback of an error, and of those that led to it, what it is without parts.
 
-    code: of a function that calls its parts on these ``lines``.  Its entry goes where one of the part follows, and so do the
+    code: of a function that calls its parts at these places.  Its entry goes where one of the part follows, and so do the
     entries of this package below the user's first line.
     """
     seen, pending = set(), [error]
@@ -53,11 +84,11 @@ def hide_calls(error: BaseException, code: types.CodeType, lines: Collection[int
         found = pending.pop()
         if id(found) not in seen:
             seen.add(id(found))
-            found.__traceback__ = _without_calls(found.__traceback__, code, lines)
+            found.__traceback__ = _without_calls(found.__traceback__, code, calls)
             pending += [other for other in (found.__cause__, found.__context__) if other is not None]
 
 
-def _without_calls(trace: Any, code: types.CodeType, lines: Collection[int]) -> Any:
+def _without_calls(trace: Any, code: types.CodeType, calls: Collection[Span]) -> Any:
     steps = []
     while trace is not None:
         steps.append(trace)
@@ -68,15 +99,18 @@ def _without_calls(trace: Any, code: types.CodeType, lines: Collection[int]) -> 
     first = next((i for i, step in enumerate(steps) if step.tb_frame.f_code is code), 0)
     for number, step in enumerate(steps):
         is_ours = number > first and step.tb_frame.f_code.co_filename.startswith(_OURS)
-        if not is_ours and not _calls_a_part(steps, number, code, lines):
+        if not is_ours and not _calls_a_part(steps, number, code, calls):
             kept.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
     return _chained(kept)
 
 
-def _calls_a_part(steps: List[Any], number: int, code: types.CodeType, lines: Collection[int]) -> bool:
+def _calls_a_part(steps: List[Any], number: int, code: types.CodeType, calls: Collection[Span]) -> bool:
     """Whether an entry is the call of a part whose own entry follows."""
     step = steps[number]
-    if step.tb_frame.f_code is not code or step.tb_lineno not in lines:
+    if step.tb_frame.f_code is not code:
+        return False
+    span = _span(step)
+    if step.tb_lineno not in {call[0] for call in calls} if span is None else span not in calls:
         return False
     below = next((other for other in steps[number + 1:] if not other.tb_frame.f_code.co_filename.startswith(_OURS)), None)
     return below is not None and (below.tb_frame.f_code.co_filename, below.tb_frame.f_code.co_name) == (
