@@ -113,11 +113,13 @@ def cross_entropy(model, x, t):
     return F.softmax_cross_entropy(model(x), t)
 
 
+def mlp_of(data, activation):
+    return filled(MLP(activation, data["x"].shape[1], *data["l1.b"].shape, *data["l3.b"].shape), data)
+
+
 @CELLS.of("W1.infer W1.grad W1.train W2.infer W2.grad W2.train", *SIMPLE)
 def mlp(data, cell, mode):
-    activation = F.relu if cell.startswith("W1.") else F.tanh
-    model = filled(MLP(activation, data["x"].shape[1], *data["l1.b"].shape, *data["l3.b"].shape), data)
-    return supervised(data, cell, mode, model, cross_entropy)
+    return supervised(data, cell, mode, mlp_of(data, F.relu if cell.startswith("W1.") else F.tanh), cross_entropy)
 
 
 # ---- W3
@@ -200,8 +202,7 @@ def language_loss(model, words, targets):
     return loss / len(targets)
 
 
-@CELLS.of("W4.infer W4.grad W4.train", *SIMPLE)
-def language_model(data, cell, mode):
+def language_model_of(data):
     n_words, n_units = data["embed.W"].shape
     model = LanguageModel(n_words, n_units)
     order = np.arange(4 * n_units).reshape(4, n_units).T.ravel()        # Chainer's gates of a unit are side by side
@@ -210,7 +211,12 @@ def language_model(data, cell, mode):
         weights[layer + ".upward.W"] = data[layer + ".x.W"][order]
         weights[layer + ".upward.b"] = data[layer + ".x.b"][order]
         weights[layer + ".lateral.W"] = data[layer + ".h.W"][order]
-    case = supervised(data, cell, mode, filled(model, weights), language_loss)
+    return filled(model, weights)
+
+
+@CELLS.of("W4.infer W4.grad W4.train", *SIMPLE)
+def language_model(data, cell, mode):
+    case = supervised(data, cell, mode, language_model_of(data), language_loss)
     return case if cell != "W4.infer" else case._replace(check=lambda ys: digest(F.stack(ys)))
 
 
@@ -500,14 +506,16 @@ def apply_mlp(p, x):
     return F.linear(h, p[4], p[5])
 
 
-def maml_loss(model, xs, ys, xq, yq):
-    """The mean loss of all tasks after one step of gradient descent on each."""
+def maml_loss(model, xs, ys, xq, yq, steps=1):
+    """The mean loss of all tasks after so many steps of gradient descent on each."""
     p = [model.l1.W, model.l1.b, model.l2.W, model.l2.b, model.l3.W, model.l3.b]
     total = 0
     for i in range(xs.shape[0]):
-        loss = F.mean_squared_error(apply_mlp(p, xs[i]), ys[i])
-        gradients = chainer.grad([loss], p, enable_double_backprop=True)
-        moved = [a - 0.01 * g for a, g in zip(p, gradients)]
+        moved = p
+        for _ in range(steps):
+            loss = F.mean_squared_error(apply_mlp(moved, xs[i]), ys[i])
+            gradients = chainer.grad([loss], moved, enable_double_backprop=True)
+            moved = [a - 0.01 * g for a, g in zip(moved, gradients)]
         total += F.mean_squared_error(apply_mlp(moved, xq[i]), yq[i])
     return total / xs.shape[0]
 

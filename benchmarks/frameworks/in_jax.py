@@ -171,12 +171,16 @@ def apply_language_model(p, words):
     return linear(p, "l3", hs)
 
 
+def language_loss(p, x, t):
+    return cross_entropy(apply_language_model(p, x), t)
+
+
 @CELLS.of("W4.infer W4.grad W4.train", "jit")
 def language_model(data, cell, mode):
     p, (x, t) = weights_of(data), inputs_of(data, "x", "t")
     if cell == "W4.infer":
         return inference(apply_language_model, (p, x))
-    return supervised(cell, p, plain(lambda p, x, t: cross_entropy(apply_language_model(p, x), t)), (x, t))
+    return supervised(cell, p, plain(language_loss), (x, t))
 
 
 # ---- W5
@@ -400,18 +404,25 @@ def sine_loss(p, x, y):
     return jnp.mean((apply_mlp(p, x, jax.nn.relu) - y) ** 2)
 
 
-def task_loss(p, xs, ys, xq, yq):
-    gradients = jax.grad(sine_loss)(p, xs, ys)
-    return sine_loss(jax.tree.map(lambda a, g: a - 0.01 * g, p, gradients), xq, yq)
+def task_loss(p, xs, ys, xq, yq, steps=1):
+    for _ in range(steps):
+        gradients = jax.grad(sine_loss)(p, xs, ys)
+        p = jax.tree.map(lambda a, g: a - 0.01 * g, p, gradients)
+    return sine_loss(p, xq, yq)
+
+
+def maml_loss_of(mode, steps=1):
+    """The mean loss of all tasks, one after the other or with vmap."""
+    def loss(p, *tasks):
+        if mode == "jit_vmap":
+            return jnp.mean(jax.vmap(lambda *task: task_loss(p, *task, steps))(*tasks))
+        return sum(task_loss(p, *(part[i] for part in tasks), steps) for i in range(len(tasks[0]))) / len(tasks[0])
+    return loss
 
 
 @CELLS.of("W10.grad W10.train", "jit", "jit_vmap")
 def maml(data, cell, mode):
-    def loss(p, *tasks):
-        if mode == "jit_vmap":
-            return jnp.mean(jax.vmap(lambda *task: task_loss(p, *task))(*tasks))
-        return sum(task_loss(p, *(part[i] for part in tasks)) for i in range(len(tasks[0]))) / len(tasks[0])
-    return supervised(cell, weights_of(data), plain(loss), inputs_of(data, "xs", "ys", "xq", "yq"), RATE_OF_MAML)
+    return supervised(cell, weights_of(data), plain(maml_loss_of(mode)), inputs_of(data, "xs", "ys", "xq", "yq"), RATE_OF_MAML)
 
 
 # ---- W11
@@ -431,12 +442,16 @@ def block(p, x, heads=4):
     return x + linear(p, "f2", jax.nn.relu(linear(p, "f1", layer_norm(p, "ln2", x))))
 
 
+def squared_error(p, x, t):
+    return jnp.mean((block(p, x) - t) ** 2)
+
+
 @CELLS.of("W11.infer W11.grad W11.train", "jit")
 def transformer(data, cell, mode):
     p, (x, t) = weights_of(data), inputs_of(data, "x", "t")
     if cell == "W11.infer":
         return inference(block, (p, x))
-    return supervised(cell, p, plain(lambda p, x, t: jnp.mean((block(p, x) - t) ** 2)), (x, t))
+    return supervised(cell, p, plain(squared_error), (x, t))
 
 
 # ---- W12

@@ -192,10 +192,14 @@ class LanguageLoop(nn.Module):
         return torch.stack(outputs)
 
 
+def language_loss(model, x, t):
+    return F.cross_entropy(model(x).flatten(0, 1), t.flatten())
+
+
 @CELLS.of("W4.infer W4.grad W4.train", *MODES, "eager_loop", "compile_loop")
 def language_model(data, cell, mode):
     model = LanguageLoop(data) if mode.endswith("loop") else LanguageModel(data)
-    return supervised(data, cell, mode, model, lambda m, x, t: F.cross_entropy(m(x).flatten(0, 1), t.flatten()))
+    return supervised(data, cell, mode, model, language_loss)
 
 
 # ---- W5
@@ -483,24 +487,28 @@ def apply_mlp(p, x):
     return F.linear(h, p[4], p[5])
 
 
-def maml_loss(model, xs, ys, xq, yq):
+def maml_loss(model, xs, ys, xq, yq, steps=1):
     p = list(model.parameters())
     total = 0
     for i in range(xs.shape[0]):
-        loss = F.mse_loss(apply_mlp(p, xs[i]), ys[i])
-        gradients = torch.autograd.grad(loss, p, create_graph=True)
-        moved = [a - 0.01 * g for a, g in zip(p, gradients)]
+        moved = p
+        for _ in range(steps):
+            loss = F.mse_loss(apply_mlp(moved, xs[i]), ys[i])
+            gradients = torch.autograd.grad(loss, moved, create_graph=True)
+            moved = [a - 0.01 * g for a, g in zip(moved, gradients)]
         total = total + F.mse_loss(apply_mlp(moved, xq[i]), yq[i])
     return total / xs.shape[0]
 
 
-def maml_loss_of_functions(model, xs, ys, xq, yq):
+def maml_loss_of_functions(model, xs, ys, xq, yq, steps=1):
     """With torch.func.grad, which torch.compile can differentiate twice."""
     p = tuple(model.parameters())
     gradient = torch.func.grad(lambda p, x, y: F.mse_loss(apply_mlp(p, x), y))
     total = 0
     for i in range(xs.shape[0]):
-        moved = [a - 0.01 * g for a, g in zip(p, gradient(p, xs[i], ys[i]))]
+        moved = p
+        for _ in range(steps):
+            moved = tuple([a - 0.01 * g for a, g in zip(moved, gradient(moved, xs[i], ys[i]))])
         total = total + F.mse_loss(apply_mlp(moved, xq[i]), yq[i])
     return total / xs.shape[0]
 
@@ -536,9 +544,13 @@ class Block(nn.Module):
         return x + self.f2(F.relu(self.f1(self.ln2(x))))
 
 
+def squared_error(model, x, t):
+    return F.mse_loss(model(x), t)
+
+
 @CELLS.of("W11.infer W11.grad W11.train", *MODES)
 def transformer(data, cell, mode):
-    return supervised(data, cell, mode, Block(data), lambda model, x, t: F.mse_loss(model(x), t))
+    return supervised(data, cell, mode, Block(data), squared_error)
 
 
 # ---- W12

@@ -18,7 +18,10 @@ import parts  # noqa: E402
 import report  # noqa: E402
 import workloads  # noqa: E402
 import zoo  # noqa: E402
+import zoo_steps  # noqa: E402
 from frameworks import in_chainer  # noqa: E402
+from steps import in_chainer as whole_steps  # noqa: E402
+from steps import workloads as step_workloads  # noqa: E402
 
 PAGE, FIGURES = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.json"
 
@@ -37,6 +40,17 @@ def test_compiled_computes_the_same(cell):
 def test_native_code_computes_the_same(cell):
     with config.BACKEND.set("c"):
         test_compiled_computes_the_same(cell)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("cell", step_workloads.CELLS)
+def test_whole_steps_compute_the_same(cell):
+    eager, *others = [whole_steps.CELLS.makers[cell][mode](step_workloads.arrays(cell, small=True), cell, mode)
+                      for mode in whole_steps.MODES]
+    for _ in range(2):
+        expected = eager.check(eager.step())
+        for compiled in others:
+            np.testing.assert_allclose(compiled.check(compiled.step()), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_sizes_for_tests_have_the_same_arrays():
@@ -104,6 +118,11 @@ def test_models(capsys):
     rows = zoo.main(["tree on", "--seconds", "0", "--backend", "numpy", "--profile"])
     assert [row[0] for row in rows] == ["tree on data-dependent recursion"] and all(number > 0 for number in rows[0][1:])
     assert "share" in capsys.readouterr().out and zoo.BEGIN in PAGE.read_text() and zoo.END in PAGE.read_text()
+
+
+def test_whole_steps_of_models(capsys):
+    row, = zoo_steps.main(["tree on", "--seconds", "0", "--backend", "numpy", "--optimizers", "SGD"])
+    assert row[:2] == ("tree on data-dependent recursion", "SGD") and all(number > 0 for number in row[2:5])
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -9,7 +9,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import batch, model
+from models.training import batch, model, whole
 
 
 class QNetwork(chainer.Chain):
@@ -30,7 +30,7 @@ class DQN:
     """Chainer's DQN example: a target network, a replay memory, the Huber loss of the temporal difference."""
 
     def __init__(self, q, optimizer, gamma=0.9):
-        self.q, self.target, self.optimizer = q, copy.deepcopy(q), optimizer
+        self.q, self.target, self.optimize = q, copy.deepcopy(q), whole(optimizer.update)
         self.gamma = gamma
         self.replay = collections.deque(maxlen=50)
 
@@ -51,7 +51,7 @@ class DQN:
     def update(self, loss, size):
         drawn = Transition(*zip(*random.sample(list(self.replay), size)))
         arrays = [np.array(column, dtype) for column, dtype in zip(drawn, ("f", "i", "f", "f", "f"))]
-        self.optimizer.update(loss, *arrays)
+        self.optimize(loss, *arrays)
 
 
 @model("DQN update: double, target network, replay", steps=12, warm=6)
@@ -92,6 +92,7 @@ def actor_critic(compile):
     net = ActorCritic(4, 8, 3)
     optimizer = optimizers.Adam(0.01).setup(net)
     optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(0.5))
+    update = whole(optimizer.update)
 
     @compile
     def act(states):
@@ -120,7 +121,7 @@ def actor_critic(compile):
         states = [rng.rand(n, 4).astype("f") for _ in range(3)]
         actions = [act(s).astype("i") for s in states]
         rewards, dones = [[rng.rand(n).astype("f") for _ in range(3)] for _ in range(2)]
-        optimizer.update(loss, states, actions, rewards, [(d < 0.2).astype("f") for d in dones], rng.rand(n, 4).astype("f"))
+        update(loss, states, actions, rewards, [(d < 0.2).astype("f") for d in dones], rng.rand(n, 4).astype("f"))
         return actions
     return step, [net, optimizer]
 
@@ -156,10 +157,11 @@ def maml(compile):
                 weights = [w - rate * g for w, g in zip(weights, gradients)]
             total += F.mean_squared_error(with_weights(weights, x_test), y_test)
         return total / len(tasks)
+    update = whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         x = [rng.uniform(-2, 2, (batch(k, 5), 1)).astype("f") for _ in range(4)]
         tasks = [(x[0], np.sin(x[0]), x[1], np.sin(x[1])), (x[2], np.cos(x[2]), x[3], np.cos(x[3]))]
-        optimizer.update(meta_loss, tasks)
+        update(meta_loss, tasks)
     return step, [net, optimizer]

@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import batch, model
+from models.training import batch, model, whole
 
 
 class Encoder(chainer.Chain):
@@ -75,10 +75,11 @@ def vae(compile):
     """With `chainer.distributions`, as Chainer's example, whose `reporter.report` runs on the host."""
     net = compile(AvgELBOLoss(Encoder(12, 3, 8), Decoder(12, 3, 8), Prior(3)))
     optimizer = optimizers.Adam().setup(net)
+    update = whole(optimizer.update)
 
     def step(k):
         x = np.random.RandomState(k).randint(0, 2, (batch(k, 5), 12)).astype(np.float32)
-        optimizer.update(net, x)
+        update(net, x)
     return step, [net, optimizer]
 
 
@@ -120,11 +121,11 @@ class PlainVAE(chainer.Chain):
 def plain_vae(compile):
     net = PlainVAE(12, 3, 8)
     optimizer = optimizers.Adam().setup(net)
-    loss_func = compile(net.get_loss_func(k=2))
+    loss_func, update = compile(net.get_loss_func(k=2)), whole(optimizer.update)
 
     def step(k):
         x = np.random.RandomState(k).randint(0, 2, (batch(k, 5), 12)).astype(np.float32)
-        optimizer.update(loss_func, x)
+        update(loss_func, x)
     return step, [net, optimizer]
 
 
@@ -193,15 +194,17 @@ def dcgan(compile):
     def loss_gen(y_fake):
         return F.sum(F.softplus(-y_fake)) / len(y_fake)
 
-    def step(k):
-        n = batch(k, 4)
-        x_real = chainer.Variable(np.random.RandomState(k).rand(n, 3, 4, 4).astype(np.float32)) * 2 - 1
+    @whole
+    def update(x_real):
         y_real = dis(x_real)
-        x_fake = gen(gen.make_hidden(n))
+        x_fake = gen(gen.make_hidden(len(x_real)))
         y_fake = dis(x_fake)
         dis_optimizer.update(loss_dis, y_fake, y_real)
         gen_optimizer.update(loss_gen, y_fake)
         return x_fake, y_fake
+
+    def step(k):
+        return update(chainer.Variable(np.random.RandomState(k).rand(batch(k, 4), 3, 4, 4).astype(np.float32)) * 2 - 1)
     return step, [gen, dis, gen_optimizer, dis_optimizer]
 
 
@@ -221,11 +224,13 @@ def dcgan_whole(compile):
     def loss_gen(batchsize):
         return F.mean(F.softplus(-dis(gen(gen.make_hidden(batchsize)))))
 
-    def step(k):
-        n = batch(k, 4)
-        x_real = np.random.RandomState(k).rand(n, 3, 4, 4).astype(np.float32) * 2 - 1
+    @whole
+    def update(x_real):
         dis_optimizer.update(loss_dis, x_real)
-        gen_optimizer.update(loss_gen, n)
+        gen_optimizer.update(loss_gen, len(x_real))
+
+    def step(k):
+        update(np.random.RandomState(k).rand(batch(k, 4), 3, 4, 4).astype(np.float32) * 2 - 1)
     return step, [gen, dis, gen_optimizer, dis_optimizer]
 
 
@@ -268,11 +273,15 @@ def gradient_penalty(compile):
     def generator_loss(z):
         return F.sum(-critic(gen(z))) / len(z)
 
+    @whole
+    def update(x, z):
+        critic_optimizer.update(critic_loss, x)
+        gen_optimizer.update(generator_loss, z)
+
     def step(k):
         rng = np.random.RandomState(k)
         critic(np.zeros((1, 1, 4, 4), np.float32))
-        critic_optimizer.update(critic_loss, rng.rand(batch(k, 4), 1, 4, 4).astype(np.float32))
-        gen_optimizer.update(generator_loss, rng.normal(size=(batch(k, 4), 3)).astype(np.float32))
+        update(rng.rand(batch(k, 4), 1, 4, 4).astype(np.float32), rng.normal(size=(batch(k, 4), 3)).astype(np.float32))
     return step, [gen, critic, gen_optimizer, critic_optimizer]
 
 
@@ -328,11 +337,12 @@ class WaveNet(chainer.Chain):
 def wavenet(compile):
     net = compile(WaveNet(1, 3, 8))
     optimizer = optimizers.Adam(1e-3).setup(net)
+    update = whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         n = batch(k, 2)
         t = rng.randint(0, 8, (n, 12)).astype(np.int32)
         x = np.eye(8, dtype=np.float32)[t].transpose(0, 2, 1)[..., None]
-        optimizer.update(net, x, t[..., None], rng.rand(n, 3, 12, 1).astype(np.float32))
+        update(net, x, t[..., None], rng.rand(n, 3, 12, 1).astype(np.float32))
     return step, [net, optimizer]

@@ -5,20 +5,20 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import batch, large
+from models.training import batch, large, whole
 
 
 def trained(compile, net, size, loss_of, dtype=np.float64):
     """Two steps on two images each.  Mostly in double precision: whether an activation is cut off, or the larger of two,
     must not depend on rounding."""
     optimizer = optimizers.SGD(1e-8).setup(net)
-    loss_of = compile(loss_of)
+    loss_of, update = compile(loss_of), whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         n = batch(k, 2)
         x, t = rng.rand(n, 3, size, size).astype(dtype), rng.randint(0, 10, n).astype(np.int32)
-        optimizer.update(loss_of, x, t)
+        update(loss_of, x, t)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return loss_of(x, t)
     return step, [net, optimizer]

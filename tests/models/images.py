@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import batch, model
+from models.training import batch, model, whole
 
 
 class MLP(chainer.Chain):
@@ -26,12 +26,13 @@ class MLP(chainer.Chain):
 def mlp(compile):
     net = compile(L.Classifier(MLP(20, 10)))
     optimizer = optimizers.Adam().setup(net)
+    update = whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         x = rng.rand(batch(k, 8), 12).astype(np.float32)
         t = rng.randint(0, 10, len(x)).astype(np.int32)
-        optimizer.update(net, x, t)
+        update(net, x, t)
         return net.loss, net.accuracy
     return step, [net, optimizer]
 
@@ -86,12 +87,13 @@ def cnn(compile):
     net = compile(L.Classifier(VGG()))
     optimizer = optimizers.MomentumSGD(0.01).setup(net)
     optimizer.add_hook(chainer.optimizer_hooks.WeightDecay(5e-4))
+    update = whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         x = rng.rand(batch(k, 4), 3, 8, 8).astype(np.float32)
         t = rng.randint(0, 5, len(x)).astype(np.int32)
-        optimizer.update(net, x, t)
+        update(net, x, t)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return net(x, t), net.accuracy
     return step, [net, optimizer]
@@ -134,11 +136,12 @@ class ResNet(chainer.Chain):
 def resnet(compile):
     net = compile(L.Classifier(ResNet(5)))
     optimizer = optimizers.CorrectedMomentumSGD(0.01).setup(net)
+    update = whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         x = rng.rand(batch(k, 4), 3, 8, 8).astype(np.float32)
         t = rng.randint(0, 5, len(x)).astype(np.int32)
-        optimizer.update(net, x, t)
+        update(net, x, t)
         return net.loss, net.y
     return step, [net, optimizer]

@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import batch, model
+from models.training import batch, model, whole
 
 
 class CharRNN(chainer.Chain):
@@ -48,16 +48,21 @@ def char_rnn(compile):
     optimizer = optimizers.SGD(lr=1.0).setup(net)
     optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(5))
 
-    def step(k):
-        if k == 3 or batch(k, 3) != batch(max(k - 1, 0), 3):
-            rnn.reset_state()
+    @whole
+    def update(pairs):
         loss = 0
-        for i in range(5):
-            loss += net(*letters(5 * k + i))
+        for x, t in pairs:
+            loss += net(x, t)
         net.cleargrads()
         loss.backward()
         loss.unchain_backward()
         optimizer.update()
+        return loss
+
+    def step(k):
+        if k == 3 or batch(k, 3) != batch(max(k - 1, 0), 3):
+            rnn.reset_state()
+        loss = update([letters(5 * k + i) for i in range(5)])
         return loss, rnn.l1.h, rnn.l2.c
     return step, [net, optimizer]
 
@@ -76,10 +81,11 @@ def char_rnn_inside(compile):
         for x, t in zip(xs, ts):
             loss += net(x, t)
         return loss / len(xs)
+    update = whole(optimizer.update)
 
     def step(k):
         xs, ts = zip(*[letters(5 * k + i) for i in range(5)])
-        optimizer.update(loss_of, xs, ts)
+        update(loss_of, xs, ts)
         return net.predictor.l1.h
     return step, [net, optimizer]
 
@@ -129,12 +135,13 @@ COUNTS = [7, 3, 9, 1, 4, 2, 8, 5]
 def word2vec(compile, kind, loss_func):
     net = compile(kind(len(COUNTS), 5, loss_func))
     optimizer = optimizers.Adam().setup(net)
+    update = whole(optimizer.update)
 
     def step(k):
         rng = np.random.RandomState(k)
         n = batch(k, 6)
         x, contexts = rng.randint(0, 8, n).astype(np.int32), rng.randint(0, 8, (n, 4)).astype(np.int32)
-        optimizer.update(net, x, contexts)
+        update(net, x, contexts)
     return step, [net, optimizer]
 
 

@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 from chainer import optimizers
 
-from models.training import batch, model
+from models.training import batch, model, whole
 
 UNK, EOS = 0, 1
 
@@ -83,11 +83,12 @@ def seq2seq(compile):
     net = Seq2seq(2, 9, 9, 5)
     optimizer = optimizers.Adam().setup(net)
     loss_of, translate = compile(net.forward), compile(net.translate)
+    update = whole(optimizer.update)
 
     def step(k):
         sources, targets = lengths(k)
         xs = sentences(k, sources)
-        optimizer.update(loss_of, xs, sentences(k + 50, targets))
+        update(loss_of, xs, sentences(k + 50, targets))
         return translate(xs)
     return step, [net, optimizer]
 
@@ -151,13 +152,17 @@ def attention(compile):
     net = compile(AttentionDecoder(9, 4))
     optimizer = optimizers.Adam(0.01).setup(net)
 
-    def step(k):
-        sources, targets = lengths(k)
-        loss = net(padded(sentences(k, sources), 4), padded(sentences(k + 50, targets), 5))
+    @whole
+    def update(xs, ys):
+        loss = net(xs, ys)
         net.cleargrads()
         loss.backward()
         optimizer.update()
         return loss
+
+    def step(k):
+        sources, targets = lengths(k)
+        return update(padded(sentences(k, sources), 4), padded(sentences(k + 50, targets), 5))
     return step, [net, optimizer]
 
 
@@ -227,15 +232,19 @@ def memory_network(compile, encoder):
     net = compile(MemNN(4, 10, encoder, 6, 2))
     optimizer = optimizers.Adam(0.01).setup(net)
 
-    def step(k):
-        rng = np.random.RandomState(k)
-        n = batch(k, 3)
-        loss, accuracy = net(rng.randint(0, 10, (n, 5, 4)).astype(np.int32), rng.randint(0, 10, (n, 4)).astype(np.int32),
-                             rng.randint(0, 10, n).astype(np.int32))
+    @whole
+    def update(sentences, question, answer):
+        loss, accuracy = net(sentences, question, answer)
         net.cleargrads()
         loss.backward()
         optimizer.update()
         return loss, accuracy
+
+    def step(k):
+        rng = np.random.RandomState(k)
+        n = batch(k, 3)
+        return update(rng.randint(0, 10, (n, 5, 4)).astype(np.int32), rng.randint(0, 10, (n, 4)).astype(np.int32),
+                      rng.randint(0, 10, n).astype(np.int32))
     return step, [net, optimizer]
 
 
@@ -354,11 +363,12 @@ def transformer(compile):
     net = compile(Transformer(9, 8, 2, 2))
     optimizer = optimizers.Adam(0.001, beta2=0.98, eps=1e-6).setup(net)
     optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(1.0))
+    update = whole(optimizer.update)
 
     def step(k):
         sources, targets = lengths(k)
         xs, ys = padded(sentences(k, sources), 4), padded(sentences(k + 50, targets), 5)
-        optimizer.update(net, xs, ys)
+        update(net, xs, ys)
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return net(xs, ys)
     return step, [net, optimizer]
@@ -401,12 +411,16 @@ def tree_lstm(compile):
     optimizer = optimizers.AdaGrad(0.1).setup(net)
     loss_of = compile(net.forward)
 
-    def step(k):
-        loss = loss_of(TREES[k % 2])
+    @whole
+    def update(trees):
+        loss = loss_of(trees)
         net.cleargrads()
         loss.backward()
         optimizer.update()
         return loss
+
+    def step(k):
+        return update(TREES[k % 2])
     return step, [net, optimizer]
 
 
@@ -433,10 +447,14 @@ def halting_tree(compile):
     net = compile(HaltingTree(4))
     optimizer = optimizers.SGD(0.05).setup(net)
 
-    def step(k):
-        loss = net(np.random.RandomState(k).uniform(-1, 1, (1, 4)).astype(np.float32))
+    @whole
+    def update(x):
+        loss = net(x)
         net.cleargrads()
         loss.backward()
         optimizer.update()
         return loss
+
+    def step(k):
+        return update(np.random.RandomState(k).uniform(-1, 1, (1, 4)).astype(np.float32))
     return step, [net, optimizer]

@@ -3,7 +3,7 @@ import contextlib
 import io
 import random
 import warnings
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 import chainer
 import numpy as np
@@ -16,6 +16,9 @@ ZOO: Dict[str, "Model"] = {}
 
 #: The sizes of batches, step by step, while `train` lets them vary; empty otherwise.
 _BATCHES: List[int] = []
+
+#: What `whole` makes of updates; empty where these are not compiled themselves.
+_WHOLE: List[Callable] = []
 
 #: Calls of NumPy that run as they are.
 NUMPY = ("numpy_call", "checked_call", "sized_call")
@@ -65,6 +68,21 @@ def model(name: str, steps: int = 6, warm: int = 4, tolerance: float = 1e-4) -> 
 def large(name: str, **options: Any) -> Callable:
     """Put a model into the zoo that takes long: one program to train and one to evaluate, a step each, and once more."""
     return model(name, steps=2, warm=1, tolerance=1e-3, **options)
+
+
+def whole(update: Callable) -> Callable:
+    """Mark what a step of training does from the data on: `whole_steps` says what becomes of it."""
+    return _WHOLE[-1](lambda *args: update(*args)) if _WHOLE else update
+
+
+@contextlib.contextmanager
+def whole_steps(compile: Callable) -> Iterator[None]:
+    """Models that are made inside have their updates compiled whole by this function: forward, backward and optimizer."""
+    _WHOLE.append(compile)
+    try:
+        yield
+    finally:
+        _WHOLE.pop()
 
 
 def batch(k: int, usual: int) -> int:
