@@ -22,6 +22,7 @@ from typing import (
     Union,
 )
 
+from .errors import Location
 from .ir.building import Builder
 from .ir.graph import Node, Value
 from .record.paths import Source
@@ -360,7 +361,8 @@ class CaptureContext(Protocol):
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""
 
-    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False, **kind: Any) -> NoReturn:
+    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False,
+              at: Optional[Location] = None, **kind: Any) -> NoReturn:
         """Stop the capture."""
 
     def abort_decision(self) -> NoReturn:

@@ -10,6 +10,7 @@ from chainer.backends import intel64
 from ..control_flow.path_splitting import Forks, Leaf, Path
 from ..control_flow.raising import is_of_user_code
 from ..control_flow.staging import Staging
+from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..heap.heap import Heap
 from ..heap.locations import error_location, user_location
@@ -179,10 +180,11 @@ class Capture:
         if self.failed is not None:
             raise self.failed
 
-    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False, **kind: Any) -> NoReturn:
+    def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False,
+              at: Optional[Location] = None, **kind: Any) -> NoReturn:
         """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``.
 
-        of_host: because of a host call, of which more may be known when it has been observed.
+        at: the line that is to blame, if not the one that is running.  of_host: because of a host call, of which more may be known when it has been observed.
         """
         if self.failed is None:
             self.unknown.needed = of_host
@@ -190,7 +192,7 @@ class Capture:
             if called is not None and not kind:
                 reason, hint = f"`{called}` is called inside the compiled function", f"call `{called}` outside of it"
             raised = sys.exc_info()[1]
-            at = user_location() or (None if raised in (None, self.handling) else error_location(raised))
+            at = at or user_location() or (None if raised in (None, self.handling) else error_location(raised))
             self.failed = CaptureAborted(reason, at, hint, **kind)
             decision = getattr(because, "__dict__", {}).get("decision")
             if decision is not None and self.staging.path.is_on(decision[0]):

@@ -1,15 +1,66 @@
 """Writes into arrays as functions of their contents, and whether arrays that are written share memory."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
 
 def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Whether an array that is written is read-only, or may share memory with another one."""
-    return any(not array.flags.writeable or any(np.may_share_memory(array, other) for other in (*others, *written[:i]))
-               for i, array in enumerate(written))
+    """Whether an array that is written is read-only, has elements in one place, or may share memory with another one."""
+    return any(not array.flags.writeable or overlaps_itself(array) or
+               any(np.may_share_memory(array, other) for other in (*others, *written[:i])) for i, array in enumerate(written))
+
+
+def overlaps_itself(array: np.ndarray) -> bool:
+    """Whether two elements of an array may lie in one place."""
+    if array.flags.forc or not array.size:
+        return False
+    reached = array.itemsize
+    for stride, length in sorted((abs(stride), length) for stride, length in zip(array.strides, array.shape) if length > 1):
+        if stride < reached:
+            return True
+        reached += stride * (length - 1)
+    return False
+
+
+#: How two arrays lie in memory: the bytes from the first element of the one to that of the other, and the strides of both.
+Relation = Tuple[int, Tuple[int, ...], Tuple[int, ...]]
+
+
+def relation(array: np.ndarray, other: np.ndarray) -> Relation:
+    """How two arrays lie in memory that may share it."""
+    first, second = [one.__array_interface__["data"][0] for one in (array, other)]
+    return second - first, array.strides, other.strides
+
+
+@functools.lru_cache(maxsize=64)
+def common_places(shape: Tuple[int, ...], other_shape: Tuple[int, ...], apart: int, strides: Tuple[int, ...],
+                  other_strides: Tuple[int, ...]) -> Tuple[np.ndarray, np.ndarray]:
+    """Which elements of two arrays are the same memory, as positions in the order of C; no two of the other one's are."""
+    mine, theirs = _offsets(shape, strides), _offsets(other_shape, other_strides) + apart
+    order = np.argsort(theirs)
+    places = np.searchsorted(theirs, mine, sorter=order)
+    places[places == len(theirs)] = 0
+    found = np.flatnonzero(theirs[order[places]] == mine) if len(theirs) else np.zeros(0, np.intp)
+    return found, order[places[found]]
+
+
+def _offsets(shape: Tuple[int, ...], strides: Tuple[int, ...]) -> np.ndarray:
+    found = np.zeros((), np.int64)
+    for length, stride in zip(shape, strides):
+        found = np.add.outer(found, np.arange(length) * stride)
+    return found.ravel()
+
+
+def overlaid(contents: np.ndarray, other: np.ndarray, apart: int, strides: Tuple[int, ...],
+             other_strides: Tuple[int, ...]) -> np.ndarray:
+    """A copy of what an array holds, with what another one holds where both are the same memory (see `Relation`)."""
+    mine, theirs = common_places(contents.shape, other.shape, apart, strides, other_strides)
+    made = contents.copy(order="K")
+    made.flat[mine] = other.flat[theirs]
+    return made
 
 
 class Into:

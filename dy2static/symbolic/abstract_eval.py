@@ -18,7 +18,7 @@ from .values import SymbolicArray, SymbolicScalar
 
 #: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
 #: on types: before others, writes are stored.
-REFUSED, OF_TYPES, NEVER_RAISING = known_as("refused"), known_as("types"), known_as("sure").union(("write_at",))
+REFUSED, OF_TYPES, NEVER_RAISING = known_as("refused"), known_as("types"), known_as("sure").union(("write_at", "overlaid"))
 _BY_CONTENTS = known_as("misleading")
 
 

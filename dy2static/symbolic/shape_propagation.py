@@ -13,9 +13,9 @@ from ..ir.types import Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..runtime.host_calls import fill
 
-#: Our own functions whose results have such sizes.
-_OWN = ("class_counts", "true_rows", "write_at", "write_at_checked")
-_FOLLOWING = known_as("follows").union(_OWN)
+#: Our own functions that give an array like the first operand.
+_LIKE_FIRST = ("write_at", "write_at_checked", "overlaid")
+_FOLLOWING = known_as("follows").union(("class_counts", "true_rows"), _LIKE_FIRST)
 
 
 def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
@@ -24,7 +24,7 @@ def result_of(function: Callable, template: Tuple[Any, Any], types: Sequence[Any
     types: of the operands; the `Dim` for one that is a size.
     """
     args, kwargs = template
-    if getattr(function, "__name__", "") in ("write_at", "write_at_checked"):
+    if getattr(function, "__name__", "") in _LIKE_FIRST:
         return types[args[0].index]
     if function is not operator.getitem and function is not np.arange:
         return None

@@ -12,7 +12,7 @@ from ..ir.types import Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..record.paths import Source
-from ..runtime.array_writes import write_at, write_at_checked
+from ..runtime.array_writes import overlaid, write_at, write_at_checked
 from ..runtime.host_calls import Method, flatten
 from . import abstract_eval
 from .sizes import bound, few_trials
@@ -84,7 +84,7 @@ class Views:
         """Find out which of the new arrays are views."""
         pending, self.pending = self.pending, []
         for made in pending:
-            if made.function is write_at or made.function is write_at_checked or is_arithmetic(made.function):
+            if made.function in (write_at, write_at_checked, overlaid) or is_arithmetic(made.function):
                 continue
             operands = arrays_in((made.args, made.kwargs))
             shared = self._shared(made, operands) if operands else set()

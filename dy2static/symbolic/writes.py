@@ -11,6 +11,8 @@ import chainer
 import numpy as np
 
 from ..capture_context import CaptureContext
+from ..errors import Location
+from ..heap.locations import user_location
 from ..ir.graph import Value
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.chainer import VIEWING
@@ -19,13 +21,13 @@ from ..library_facts.table import named
 from ..lowering import host
 from ..lowering.numpy.writes import LOWERED_IN_PLACE
 from ..record.builds import Build, FromSource, FromValue
-from ..record.guards import NoOverlap
 from ..record.paths import Source
 from ..record.writes import Write, WriteArray
-from ..runtime.array_writes import Into, itself, overlap, write_at, write_at_checked
+from ..runtime.array_writes import Into, itself, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
 from .layouts import Layouts
 from .lists import Contents, StagedList
+from .overlaps import Overlaps
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from .views import Made, Views, arrays_in
 
@@ -55,8 +57,9 @@ class ArrayWrites:
 
     def __init__(self, capture: CaptureContext):
         self.capture = capture
-        self.written: Dict[Source, np.ndarray] = {}
+        self.written: Dict[Source, Optional[Location]] = {}         # the line that first does it
         self.views = Views([])
+        self._overlaps = Overlaps(self)
         self.start_again()
 
     def start_again(self) -> None:
@@ -65,6 +68,8 @@ class ArrayWrites:
         self.memories: List[Memory] = []
         self.relied = False                             # whether a Variable was differentiated after a write into it
         self._overwritten: Set[Value] = set()           # results whose backward would read what was written since
+        self._overwriting: Optional[Location] = None    # the line that wrote it
+        self._overwrote_own = False                     # whether an array was written that is not the caller's
         self._unknown = False                           # whether there are others, inside of regions
         self._depth = 0                                 # the deepest region with such a write
         self.returned = ""                              # a host call that gave arrays: they may be those of others
@@ -80,6 +85,8 @@ class ArrayWrites:
         made = Made(array, -1, source=source, real=real)
         self.views.user_arrays.append(made)
         self.views.made[id(array)] = made
+        if self.written:
+            self._overlaps.enter(made)
         return array
 
     def called(self, function: Any, args: Tuple, kwargs: Dict[str, Any], results: Sequence[Any], is_single: bool) -> None:
@@ -168,7 +175,7 @@ class ArrayWrites:
         if array.is_scalar:
             capture.abort("a NumPy scalar is changed in place")
         self.views.learn()
-        memory = self._memory(array)
+        memory = self.memory_of(array)
         if self.returned and memory.source is not None:
             capture.abort(f"an array of the caller's is changed in place after {self.returned}, which may have given it back")
         self._check(memory)
@@ -182,7 +189,8 @@ class ArrayWrites:
             capture.abort("an array changes its type when it is written in place")
         memory.contents = contents
         if memory.source is not None:
-            self.written[memory.source] = self.views.made[id(memory.root)].real
+            self.written.setdefault(memory.source, user_location())
+            self._overlaps.spread(memory)
 
     def _computed(self, old: SymbolicArray, function: Callable[..., Any], args: Tuple) -> Optional[SymbolicArray]:
         """The contents after a write into all of them, where that is a computation like others; None where it is not."""
@@ -197,21 +205,26 @@ class ArrayWrites:
         return new if type(new) is SymbolicArray and new.type == old.type else None
 
     def _check(self, memory: Memory) -> None:
-        made = self.views.made.get(id(memory.root))
-        if made is None or any(array.shared == "kept" for array in self.views.group(memory.root)):
+        """Stop where somebody may hold the array, or one that shares its memory, as it was."""
+        made, group = self.views.made.get(id(memory.root)), self.views.group(memory.root)
+        if made is not None and made.source is not None:
+            self._overlaps.check_writable(made)
+            for other in self._overlaps.neighbours(made):
+                group += self.views.group(self.memory_of(other.array).root)
+        if made is None or any(array.shared == "kept" for array in group):
             self.capture.abort(_SHARED, hint="compute a new array instead", whole=made is None)
         builders, builder = [], self.capture.builder
         while builder is not None:
             builders.append(builder)
             builder = builder.outer
-        for array in self.views.group(memory.root):
+        for array in group:
             for where, outputs in self._readers.pop(id(array), ()):
                 array.shared = None
                 self._overwritten.update(outputs)
+                self._overwriting = self._overwriting or user_location()
+                self._overwrote_own = self._overwrote_own or made.source is None
                 self._unknown = self._unknown or where not in builders
                 self._depth = max(self._depth, self.capture.staging.depth)
-        if made.real is not None and not made.real.flags.writeable:
-            self.capture.abort("an array is written that is read-only")
 
     def check_backward(self, through: Set[Value]) -> None:
         """Stop where a backward through these would read arrays that were written since."""
@@ -219,12 +232,17 @@ class ArrayWrites:
             self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead", whole=True)
 
     def check_end(self) -> None:
-        """Stop if what was differentiated so far can be differentiated by the caller."""
-        if self._overwritten or self.relied:
-            self.capture.abort("an array is changed in place that a later backward reads",
-                               hint="compute a new array instead", whole=True)
+        """Stop if what was differentiated so far can be differentiated by the caller.
 
-    def _memory(self, array: SymbolicArray) -> Memory:
+        A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.
+        """
+        if self._overwritten or self.relied:
+            whole = self.relied or self._overwrote_own
+            self.capture.abort("an array is changed in place that a later backward reads", hint="compute a new array instead",
+                               at=None if whole else self._overwriting, whole=whole)
+
+    def memory_of(self, array: SymbolicArray) -> Memory:
+        """What an array shares with its views."""
         if array.memory is None:
             root = self.views.root(array)[0]
             made = self.views.made.get(id(root))
@@ -246,7 +264,8 @@ class ArrayWrites:
         for memory in self.memories:
             if memory.source is not None and memory.contents is not memory.stored:
                 memory.stored = memory.contents
-                yield memory.source, WriteArray, None, memory.contents
+                if memory.source in self.written:       # else another one was written that shares its memory
+                    yield memory.source, WriteArray, None, memory.contents
 
     def is_written(self, array: Any) -> bool:
         """Whether an array of the user's, or one that shares its memory, was written."""
@@ -274,7 +293,8 @@ class ArrayWrites:
         if not self.is_written(array):
             return FromValue(array.now())
         if array.steps:
-            self.capture.abort("a view of an array of the caller's that is written in place leaves the compiled function")
+            self.capture.abort("a view of an array of the caller's that is written in place leaves the compiled function",
+                               at=self.written.get(array.memory.source))
         return FromSource(array.memory.source)
 
     @property
@@ -290,13 +310,11 @@ class ArrayWrites:
         return array.value
 
     def check_apart(self) -> None:
-        """Guard that arrays that are written share no memory with others that are used."""
+        """Guard that arrays that are written share memory with others that are used as they do in this call."""
         if not self.written:
             return
-        others = {made.source: made.real for made in self.views.user_arrays if made.source not in self.written}
-        if overlap(tuple(self.written.values()), tuple(others.values())):
-            self.capture.abort("an array that is written in place shares memory with another one")
-        self.capture.heap.guard(NoOverlap(tuple(self.written), tuple(others)))
+        for guard in self._overlaps.guards():
+            self.capture.heap.guard(guard)
 
 
 _Method = Method

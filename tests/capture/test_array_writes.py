@@ -428,11 +428,6 @@ def two(u, v):
     return Variable(u) * v
 
 
-def pairs():
-    same, whole = floats(4), floats(5)
-    return [lambda: (floats(4), floats(4, seed=1)), lambda: (same, same), lambda: (whole[:4], whole[1:])]
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
 def test_overlapping_arguments(order):
     def calls():

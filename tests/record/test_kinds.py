@@ -180,6 +180,8 @@ GUARDS = (
     (guards.DistinctObjects((SELF, LIST)), "len({id(x0), id(x0_xs)}) != 2", "objects that were different are now one"),
     (guards.NoOverlap((ARRAY,), ()), "overlap((x1,), ())",
      "an array that is written shares memory with another one, or is read-only"),
+    (guards.SameMemory(ARRAY, ARRAY, (4, (4,), (4,))), "relation(x1, x1) != (4, (4,), (4,))",
+     "two arrays, one of which is written, lie to each other in memory in another way"),
     (guards.DefinitionsMatch(Definitions(())), "() and definitions.changed()", "a class or a function of a library was replaced"),
     (guards.PlainReports((SELF,)), "not reports(x0)",
      "the current reporter is one of the user's, or does not know an object that reports"),

@@ -3,7 +3,7 @@ from typing import Dict, Tuple, Type
 
 from .arrays import ArrayLayout, ArrayMatch, ContentsMatch, IndicesInRange, VariableMatch
 from .base import Guard
-from .joint import DefinitionsMatch, DistinctObjects, ExpressionMatch, NoOverlap, PlainReports
+from .joint import DefinitionsMatch, DistinctObjects, ExpressionMatch, NoOverlap, PlainReports, SameMemory
 from .values import (
     AttributeAbsent,
     CellEmpty,
@@ -19,11 +19,11 @@ from .values import (
 __all__ = [
     "GUARDS", "SAVED_GUARDS", "Guard", "ArrayLayout", "ArrayMatch", "AttributeAbsent", "CellEmpty", "ContentsMatch",
     "DefinitionsMatch", "DistinctObjects", "EqualsMatch", "ExpressionMatch", "IdentityMatch", "IndicesInRange", "KeyAbsent",
-    "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports", "SameObject", "TypeMatch", "VariableMatch"]
+    "KeysMatch", "LengthMatch", "NoOverlap", "PlainReports", "SameMemory", "SameObject", "TypeMatch", "VariableMatch"]
 
 GUARDS: Tuple[Type[Guard], ...] = (
     TypeMatch, IdentityMatch, EqualsMatch, LengthMatch, KeysMatch, KeyAbsent, AttributeAbsent, SameObject, CellEmpty,
-    ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap,
+    ArrayMatch, VariableMatch, ArrayLayout, IndicesInRange, ContentsMatch, ExpressionMatch, DistinctObjects, NoOverlap, SameMemory,
     DefinitionsMatch, PlainReports)
 
 #: Those that files may have, by what they call them.

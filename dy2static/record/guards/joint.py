@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from ...runtime import definitions
-from ...runtime.array_writes import overlap
+from ...runtime.array_writes import Relation, overlap, relation
 from ...runtime.definitions import Definitions, Known
 from ...runtime.reports import reports_plainly
 from ..documents import need, pair_of
@@ -104,6 +104,36 @@ class NoOverlap(JointGuard):
     def loaded(cls, path: Any, said: Any, file: FileIn) -> Guard:
         written, others = pair_of(said)
         return cls(_paths(written, file), _paths(others, file))
+
+
+@dataclass(frozen=True, eq=False)
+class SameMemory(JointGuard):
+    """Two arrays that may share memory, and how they lie in it."""
+
+    first: Source
+    second: Source
+    expected: Relation
+    word = "memory"
+
+    def describe(self) -> str:
+        return "two arrays, one of which is written, lie to each other in memory in another way"
+
+    def fails(self, writer: GuardWriter) -> str:
+        first, second = writer.path(self.first), writer.path(self.second)
+        return f"{writer.constant(relation, 'relation')}({first}, {second}) != {self.expected!r}"
+
+    def moved(self, move: _Move) -> Optional[Guard]:
+        kept = _kept((self.first, self.second), move)
+        return SameMemory(*kept, self.expected) if len(kept) == 2 else None
+
+    def said(self, out: FileOut) -> List[Any]:
+        return [self.word, None, [[out.path(self.first), out.path(self.second)], out.value(self.expected)]]
+
+    @classmethod
+    def loaded(cls, path: Any, said: Any, file: FileIn) -> Guard:
+        sources, expected = pair_of(said)
+        first, second = pair_of(sources)
+        return cls(file.path(first), file.path(second), file.value(expected))
 
 
 @dataclass(frozen=True, eq=False)
