@@ -184,7 +184,8 @@ class Capture:
               at: Optional[Location] = None, **kind: Any) -> NoReturn:
         """Stop the capture; the call runs eagerly, or is captured again with the decision settled that made ``because``.
 
-        at: the line that is to blame, if not the one that is running.  of_host: because of a host call, of which more may be known when it has been observed.
+        of_host: because of a host call, of which more may be known when it has been observed.  at: the line that is to
+        blame, if it is not the one that is running.
         """
         if self.failed is None:
             self.unknown.needed = of_host

@@ -67,7 +67,8 @@ _OWN: Dict[str, Callable[..., Any]] = {
     "texts._format": functions.format_value, "texts._join": functions.join,
     "raising.check_bound": raising.check_bound, "raising.raise_again": raising.raise_again,
     "writes._write": array_writes.write_at, "writes._write_checked": array_writes.write_at_checked,
-    "writes.write_by_numpy": array_writes.write_by_numpy, "writes._itself": array_writes.itself, "writes.overlaid": array_writes.overlaid,
+    "writes.write_by_numpy": array_writes.write_by_numpy, "writes._itself": array_writes.itself,
+    "writes.overlaid": array_writes.overlaid,
     "writes._one": host_calls.as_it_is,
     **{f"array_parts.{function.__name__}": function for function in (
         array_parts.flat_item, array_parts.set_flat_item, array_parts.set_flat,

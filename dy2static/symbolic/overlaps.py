@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Sequence, Tuple
 
 import numpy as np
 
@@ -69,7 +69,8 @@ class Overlaps:
             yield NoOverlap(_sources(written), _sources(others))
             return
         for i, made in enumerate(written):
-            yield NoOverlap((made.source,), _sources([other for other in arrays if other is not made and not self._is_near(made, other)]))
+            apart = [other for other in arrays if other is not made and not self._is_near(made, other)]
+            yield NoOverlap((made.source,), _sources(apart))
             for other in arrays:
                 if self._is_near(made, other) and other not in written[:i]:
                     yield SameMemory(made.source, other.source, relation(made.real, other.real))
