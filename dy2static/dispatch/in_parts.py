@@ -77,6 +77,11 @@ class InParts:
         return self._divided
 
     @property
+    def cuts(self) -> Tuple[Cut, ...]:
+        """The lines that run as Python, as far as calls have shown them."""
+        return tuple(self.parts.known.found) if self.is_used else ()
+
+    @property
     def code(self) -> str:
         """The source of the function with the calls of its parts, and the converted source of each part."""
         found = [self.divided.code.rstrip()]

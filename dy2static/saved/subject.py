@@ -211,7 +211,8 @@ class Subject:
                 return pipeline.trace(self.function, args, {}, varying, {}, sizes)
         except CaptureAborted as stop:
             hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
-            raise (TooSmall if sizes.free else SaveError)(f"{self.name} cannot be saved: {stop.reason}", stop.at, hint) from None
+            message = f"{self.name} cannot be saved: {stop.reason}{self._other_cuts(stop)}"
+            raise (TooSmall if sizes.free else SaveError)(message, stop.at, hint) from None
         except SizeNeeded as needed:
             raise TooSmall(f"{self.name} cannot be saved for any size: {needed}", error_location(needed),
                            "give this size in the input_spec") from None
@@ -220,6 +221,12 @@ class Subject:
         except Exception as error:                      # of the user's code
             raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {error}",
                            error_location(error), None) from error
+
+    def _other_cuts(self, stop: CaptureAborted) -> str:
+        """The other lines that are known to run as Python, and that keep it from being saved, too."""
+        cuts = () if self.static is None else self.static.dispatcher.in_parts.cuts
+        others = [f"line {cut.at.line}: {cut.reason} ({cut.at})" for cut in cuts if not cut.at.same_line(stop.at)]
+        return f"; nor can {', '.join(others)}" if others else ""
 
 
 class TooSmall(SaveError):
