@@ -9,7 +9,9 @@
 #include <string.h>
 #include "dy2static_python.h"
 
-extern char PyTuple_Type, PyDict_Type, PyList_Type;
+extern char PyTuple_Type, PyDict_Type, PyList_Type, PyUnicode_Type;
+extern PyObject _Py_EllipsisObject;
+extern int PyObject_SetItem(PyObject *, PyObject *, PyObject *);
 extern PyObject *PyObject_GetAttr(PyObject *, PyObject *);
 extern int PyObject_SetAttr(PyObject *, PyObject *, PyObject *);
 extern PyObject *PyObject_GenericGetDict(PyObject *, void *);
@@ -51,7 +53,7 @@ extern double PyLong_AsDouble(PyObject *);
 
 #define OBJECTS(X) X(Variable) X(VariableNode) X(Parameter) X(CompiledFunction) X(Hyperparameter) X(variable_entries) \
     X(node_entries) X(function_entries) X(ones) X(link_params) X(link_namedparams) X(chain_params) X(chain_namedparams) \
-    X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule)
+    X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule) X(store_gradient)
 #define NAMES(X) X(_variable) X(_requires_grad) X(dtype) X(shape) X(_data) X(_node) X(_creator_node) X(_rank) X(segment) \
     X(held) X(lease) X(rank) X(inputs) X(outputs) X(_output_count) X(lazy_grad_sum) X(_n_local_function_hooks) X(_layout) \
     X(_grad_var) X(_grad) X(_grad_valid) X(_loss_scale) X(_has_chainerx_array) X(_old_style_grad_generator) X(backward) \
@@ -190,6 +192,121 @@ PyObject *hot_unchanged(PyObject *self, PyObject *const *args, intptr_t count)
     return truth(1);
 }
 
+/* The size of an element; 0 for types of which copies are not just bytes. */
+static intptr_t item_size(const dy_ndarray *array)
+{
+    switch (array->dtype->letter) {
+    case '?': case 'b': case 'B': return 1;
+    case 'h': case 'H': case 'e': return 2;
+    case 'i': case 'I': case 'f': return 4;
+    case 'l': case 'L': case 'q': case 'Q': case 'd': case 'F': return 8;
+    case 'D': return 16;
+    default: return 0;
+    }
+}
+
+typedef struct {
+    char *low, *high;
+    int is_written;
+} place;
+
+static int by_place(const void *a, const void *b)
+{
+    const char *first = ((const place *)a)->low, *second = ((const place *)b)->low;
+    return (first > second) - (first < second);
+}
+
+/* The memory of an array that is not empty; 0 if it is empty. */
+static int place_of(const dy_ndarray *array, int is_written, place *found)
+{
+    found->low = found->high = array->data;
+    for (int i = 0; i < array->dimensions; i++) {
+        const intptr_t reach = (array->shape[i] - 1) * array->strides[i];
+        if (!array->shape[i])
+            return 0;
+        *(reach < 0 ? &found->low : &found->high) += reach;
+    }
+    found->high += item_size(array);
+    found->is_written = is_written;
+    return 1;
+}
+
+/* Whether one of these that is written is also in another one. */
+static int is_any_shared(place *places, intptr_t length)
+{
+    char *end = 0, *written_end = 0;
+    qsort(places, (size_t)length, sizeof(place), by_place);
+    for (intptr_t i = 0; i < length; i++) {
+        const place *x = places + i;
+        if (x->low < (x->is_written ? end : written_end))
+            return 1;
+        end = x->high > end ? x->high : end;
+        written_end = x->is_written && x->high > written_end ? x->high : written_end;
+    }
+    return 0;
+}
+
+/* overlap(written, others) */
+PyObject *hot_overlap(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    if (count != 2 || !is(args[0], &PyTuple_Type) || !is(args[1], &PyTuple_Type))
+        return dy_bail_out(self, args, count);
+    const intptr_t written = PyTuple_Size(args[0]), all = written + PyTuple_Size(args[1]);
+    place *places = malloc(sizeof(place) * (size_t)(all + 1));
+    intptr_t length = 0;
+    int known = places != 0, shared = 0;
+    for (intptr_t i = 0; i < all && known; i++) {
+        const dy_ndarray *array = (const dy_ndarray *)PyTuple_GetItem(args[i >= written], i < written ? i : i - written);
+        known = array->head.type == dy_array_type && item_size(array) && (i >= written || array->flags & 3);
+        shared |= known && i < written && !(array->flags & 0x400);
+        length += known && place_of(array, i < written, places + length);
+    }
+    shared = shared || (known && is_any_shared(places, length));
+    free(places);
+    return known ? truth(shared) : dy_bail_out(self, args, count);
+}
+
+/* Copy an array into one just like it; 0 where it is another one. */
+static int copied(PyObject *to, PyObject *from)
+{
+    const dy_ndarray *x = (const dy_ndarray *)to, *y = (const dy_ndarray *)from;
+    char *data, *source;
+    if (!dy_take_array(to, 1, &data) || !dy_take_array(from, 0, &source) || y->dtype->letter != x->dtype->letter
+        || y->dimensions != x->dimensions || memcmp(y->shape, x->shape, sizeof(intptr_t) * (size_t)x->dimensions))
+        return 0;
+    intptr_t bytes = item_size(x);
+    if (!bytes)
+        return 0;
+    for (int i = 0; i < x->dimensions; i++)
+        bytes *= x->shape[i];
+    memmove(data, source, (size_t)bytes);
+    return 1;
+}
+
+/* write_arrays(array, value, ...) */
+PyObject *hot_write_arrays(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    for (intptr_t i = 0; i + 1 < count; i += 2)
+        if (!copied(args[i], args[i + 1]) && PyObject_SetItem(args[i], &_Py_EllipsisObject, args[i + 1]))
+            return 0;
+    return dy_none();
+}
+
+/* same_items(keys, container, item, ...): containers are dicts, and keys are texts */
+PyObject *hot_same_items(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    if (!is(args[0], &PyTuple_Type) || 2 * PyTuple_Size(args[0]) != count - 1)
+        return dy_bail_out(self, args, count);
+    for (intptr_t i = 1; i < count; i += 2) {
+        PyObject *key = PyTuple_GetItem(args[0], i / 2);
+        if (!is(key, &PyUnicode_Type) || !is(args[i], &PyDict_Type))
+            return dy_bail_out(self, args, count);
+        if (entry(args[i], key) != args[i + 1])
+            return truth(0);
+    }
+    return truth(1);
+}
+
 /* ---- Variables */
 
 static PyObject *new_variable(PyObject *array, PyObject *requires_grad)
@@ -220,6 +337,59 @@ PyObject *hot_make_variable(PyObject *self, PyObject *const *args, intptr_t coun
     if (count != 2 || args[0]->type != dy_array_type || (args[1] != TRUE && args[1] != FALSE))
         return dy_bail_out(self, args, count);
     return new_variable(args[0], args[1]);
+}
+
+/* make_variables(required, array, ...) */
+PyObject *hot_make_variables(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    if (!is(args[0], &PyTuple_Type) || PyTuple_Size(args[0]) != count - 1)
+        return dy_bail_out(self, args, count);
+    for (intptr_t i = 1; i < count; i++)
+        if (args[i]->type != dy_array_type)
+            return dy_bail_out(self, args, count);
+    PyObject *made = PyTuple_New(count - 1);
+    for (intptr_t i = 1; i < count && made; i++) {
+        PyObject *variable = new_variable(args[i], PyTuple_GetItem(args[0], i - 1));
+        if (!variable || PyTuple_SetItem(made, i - 1, variable)) {
+            Py_DecRef(made);
+            return 0;
+        }
+    }
+    return made;
+}
+
+/* Set the gradient of a Variable that is as Chainer makes it, with an array: an attribute is an entry of its dict. */
+static int store_plainly(PyObject *variable, PyObject *marks, PyObject *gradient)
+{
+    if ((variable->type != k_Parameter && variable->type != k_Variable) || !is(marks, &PyTuple_Type)
+        || (gradient != NONE && gradient->type != k_Variable))
+        return 0;
+    PyObject *array = gradient == NONE ? NONE : array_of(gradient), *own = array ? PyObject_GenericGetDict(variable, 0) : 0;
+    const int plain = own && entry(own, s__has_chainerx_array) == FALSE
+        && (gradient == NONE || peek(gradient, s__layout) == NONE);
+    const int stored = plain && !PyDict_SetItem(own, s__grad_var, gradient) && !PyDict_SetItem(own, s__grad, array)
+        && (PyTuple_GetItem(marks, 0) != TRUE || !PyDict_SetItem(own, s__grad_valid, TRUE))
+        && (PyTuple_GetItem(marks, 1) != TRUE || !PyDict_SetItem(own, s__loss_scale, NONE));
+    drop(own);
+    return stored;
+}
+
+/* store_gradients(marks, variable, gradient, ...) */
+PyObject *hot_store_gradients(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    if (!is(args[0], &PyTuple_Type) || 2 * PyTuple_Size(args[0]) != count - 1)
+        return dy_bail_out(self, args, count);
+    for (intptr_t i = 1; i < count; i += 2) {
+        PyObject *marks = PyTuple_GetItem(args[0], i / 2);
+        if (store_plainly(args[i], marks, args[i + 1]))
+            continue;
+        PyObject *const call[] = {args[i], marks, args[i + 1]};
+        PyObject *done = PyErr_Occurred() ? 0 : PyObject_VectorcallDict(k_store_gradient, call, 3, 0);
+        if (!done)
+            return 0;
+        Py_DecRef(done);
+    }
+    return dy_none();
 }
 
 /* connect(segment, inputs, outputs, held, lease, lazy_grad_sum) */

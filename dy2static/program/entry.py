@@ -14,8 +14,9 @@ from ..record.inputs import Input, NumberInput
 from ..record.outcome import End, Outcome
 from ..record.text import commas
 from ..record.variables import EscapingVariable
-from ..runtime import node
-from ..runtime.node import connect_nowhere, connect_some, store_gradient
+from ..record.writes import texts_of
+from ..runtime import node, stores
+from ..runtime.node import connect_nowhere, connect_some
 from ..runtime.observed import Surprise
 from ..runtime.partial_failure import FailurePlan, SegmentWiring, connect_after_failure
 from ..runtime.segment import ArenaLease
@@ -54,7 +55,8 @@ class Entry(Guards):
         self.forward, self.pool = forward, pool
         self.namespace.update({
             "forward": forward, "pool": pool, "ArenaLease": ArenaLease, "make_variable": node.make_variable,
-            "store_gradient": store_gradient, "connect": node.connect, "connect_nowhere": connect_nowhere,
+            "make_variables": node.make_variables, "store_gradients": node.store_gradients, "write_arrays": stores.write_arrays,
+            "same_items": stores.same_items, "connect": node.connect, "connect_nowhere": connect_nowhere,
             "connect_some": connect_some, "connect_after_failure": connect_after_failure, "show_user_line": show_user_line,
             "origins": origins, "Surprise": Surprise})
         self.values: Dict[Value, str] = {}
@@ -158,8 +160,13 @@ class Entry(Guards):
         wanted, uses = self._needed({("variable", k) for k, record in enumerate(records) if record in left})
         present = {k for kind, k in wanted if kind == "variable"}
         optional = {("variable", k) for k in present if records[k] not in end.variables}
+        plain = [k for k in sorted(present) if not records[k].early and ("variable", k) not in optional]
+        if len(plain) > 1:
+            self._make_together([records[k] for k in plain], [f"v{k}" for k in plain])
         for k in sorted(present):
             self.variable_names[id(records[k])] = f"v{k}"
+            if len(plain) > 1 and k in plain:
+                continue
             text = self.values[records[k].value]
             made = f"make_variable({text}, {records[k].requires_grad})"
             for early in [self.values[v] for v in records[k].early]:
@@ -168,6 +175,11 @@ class Entry(Guards):
         for use in uses:
             self._connect(use, wanted, optional)
         self.lines += [f"connect_nowhere(v{k})" for k in sorted(present) if self._belongs_nowhere(k, self.uses)]
+
+    def _make_together(self, records: Sequence[EscapingVariable], names: Sequence[str]) -> None:
+        required = self.constant(tuple([record.requires_grad for record in records]), "required")
+        arrays = ", ".join([self.values[record.value] for record in records])
+        self.lines.append(f"{', '.join(names)} = make_variables({required}, {arrays})")
 
     def _belongs_nowhere(self, k: int, uses: Sequence[SegmentUse]) -> bool:
         """Whether an escaping Variable is no leaf though no segment makes it."""
@@ -228,8 +240,8 @@ class Entry(Guards):
     def _writes(self, end: End) -> None:
         self.made: Dict[int, str] = {}
         self.shared = self._shared_builds(end)
-        for write in end.writes:
-            self.lines.append(write.text(self))
+        for text in texts_of(end.writes, self):
+            self.lines.append(text)
 
     def _shared_builds(self, end: End) -> set:
         seen, shared = set(), set()

@@ -13,7 +13,7 @@ from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
 from ..record.outcome import Outcome
 from ..record.paths import Argument, Constant, Keyword, Source
-from ..runtime import definitions, guard_tests
+from ..runtime import array_writes, definitions, guard_tests
 from ..runtime.guard_tests import exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
@@ -32,7 +32,7 @@ class Guards:
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": is_empty, "exact": exact,
             "settings_differ": settings_differ, "outside": outside, "unchanged": definitions.unchanged,
-            "get_cache_token": abc.get_cache_token,
+            "overlap": array_writes.overlap, "get_cache_token": abc.get_cache_token,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)

@@ -13,7 +13,7 @@ from chainer.variable import Parameter, Variable, VariableNode
 
 from ..errors import BackendError
 from ..native import hotpath
-from ..runtime import backprop, definitions, guard_tests, node, updating
+from ..runtime import array_writes, backprop, definitions, guard_tests, node, stores, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
 
 _SECONDS = 0.2              # so long after the first native program: a first call is not to wait for a compiler twice
@@ -24,7 +24,10 @@ _unused = [True]            # whoever takes it out replaces the functions: there
 
 # what is where: the namespace, the key, and the name in the C text
 _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
-    (vars(node), "make_variable", "make_variable"), (vars(node), "connect", "connect"),
+    (vars(node), "make_variable", "make_variable"), (vars(node), "make_variables", "make_variables"),
+    (vars(node), "connect", "connect"), (vars(node), "store_gradients", "store_gradients"),
+    (vars(stores), "write_arrays", "write_arrays"), (vars(stores), "same_items", "same_items"),
+    (vars(array_writes), "overlap", "overlap"),
     (vars(backprop), "prepared", "prepared"), (vars(backprop), "finished", "finished"),
     (vars(updating), "cleared", "cleared"), (vars(guard_tests), "fits", "fits"), (vars(definitions), "unchanged", "unchanged"),
     (updating.RULES, optimizers.SGD, "updated_by_sgd"), (updating.RULES, optimizers.MomentumSGD, "updated_by_momentum_sgd"),
@@ -68,7 +71,7 @@ def start() -> None:
         space[key] = found[name]
     for call in [reference() for reference in _early]:
         if call is not None:
-            call.__globals__.update({name: found[name] for name in ("make_variable", "connect")})
+            call.__globals__.update({name: found[name] for name in found if name in call.__globals__})
     _early.clear()
 
 
@@ -90,4 +93,4 @@ def _objects() -> Tuple[Any, ...]:
         {**leaf._node.__dict__, "_variable": None, "dtype": None, "shape": None},
         dict.fromkeys(made._node._creator_node.__dict__), backprop.ONES,
         Link.params, Link.namedparams, Chain.params, Chain.namedparams, ChainList.params, ChainList.namedparams,
-        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule)
+        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule, node.store_gradient)

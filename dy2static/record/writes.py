@@ -1,8 +1,9 @@
 """Writes: changes of objects that existed before the call, one class for each kind."""
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
-from typing import Any, Callable, ClassVar, Dict, Hashable, Optional, Tuple, Type
+from typing import Any, Callable, ClassVar, Dict, Hashable, Iterable, Iterator, Optional, Tuple, Type
 
 from ..errors import LoadError
 from ..runtime import stores
@@ -19,7 +20,8 @@ class Write:
 
     key: where in the container, or None.  built: what is written, or None.
     word: what saved models, and the stores in the middle of a graph, call it.
-    statement: what its text is.  perform: does it: a function of the container, the key and what is written.
+    statement: what its text is.  together: of several in a row, which takes their keys and pairs of container and what is written;
+    "" where each has a statement of its own.  perform: does it: a function of the container, the key and what is written.
     reads: the step of a path that leads to what it replaces; None if no one step does.
     is_whole: the container holds nothing behind it of what it held.  is_growing: all of what it held, and more.
     """
@@ -30,6 +32,7 @@ class Write:
 
     word: ClassVar[str]
     statement: ClassVar[str]
+    together: ClassVar[str] = ""
     perform: ClassVar[Callable[..., None]]
     reads: ClassVar[Optional[Type[Source]]] = None
     is_whole: ClassVar[bool] = False
@@ -142,14 +145,14 @@ class WriteArray(Write):
     """All elements of an array."""
 
     word, perform = "array", staticmethod(stores.write_array)
-    statement = "{container}[...] = {value}"
+    statement, together = "{container}[...] = {value}", "write_arrays({pairs})"
 
 
 class StoreGradient(Write):
     """The gradient of a Variable.  key: whether it was cleared, and whether something was differentiated."""
 
     word, perform = "gradient", staticmethod(store_gradient)
-    statement = "store_gradient({container}, {key}, {value})"
+    statement, together = "store_gradient({container}, {key}, {value})", "store_gradients({keys}, {pairs})"
 
     @classmethod
     def place(cls, key: Any) -> Hashable:
@@ -163,6 +166,18 @@ WRITES: Dict[str, Type[Write]] = {kind.word: kind for kind in (
 
 #: What a container gives of what was done to it: the kind, the key, and what is written.
 Change = Tuple[Type[Write], Any, Any]
+
+
+def texts_of(writes: Iterable[Write], writer: EntryWriter) -> Iterator[str]:
+    """The statements of writes in their order."""
+    for kind, alike in itertools.groupby(writes, type):
+        if not kind.together:
+            yield from (write.text(writer) for write in alike)
+            continue
+        row = list(alike)
+        pairs = [text for write in row for text in (writer.path(write.container), writer.expression(write.built))]
+        keys = writer.constant(tuple([write.key for write in row]), "keys")
+        yield kind.together.format(keys=keys, pairs=", ".join(pairs))
 
 
 def write_of(said: Any, file: FileIn) -> Write:

@@ -8,9 +8,30 @@ import numpy as np
 
 
 def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Whether an array that is written is read-only, has elements in one place, or may share memory with another one."""
-    return any(not array.flags.writeable or overlaps_itself(array) or
-               any(np.may_share_memory(array, other) for other in (*others, *written[:i])) for i, array in enumerate(written))
+    """Whether an array that is written is read-only, has elements in one place, or may share memory with another one.
+
+    The native function of this name gives the same answers.
+    """
+    if any([not array.flags.writeable or overlaps_itself(array) for array in written]):
+        return True
+    places = sorted([(*_bounds(array), is_written) for arrays, is_written in ((written, True), (others, False))
+                     for array in arrays if array.size])
+    end = written_end = 0                               # of all arrays so far, and of those that are written
+    for low, high, is_written in places:
+        if low < (end if is_written else written_end):
+            return True
+        end = max(end, high)
+        written_end = max(written_end, high) if is_written else written_end
+    return False
+
+
+def _bounds(array: np.ndarray) -> Tuple[int, int]:
+    """Where the memory of an array that is not empty begins and ends."""
+    low = high = array.__array_interface__["data"][0]
+    for length, stride in zip(array.shape, array.strides):
+        reach = (length - 1) * stride
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    return low, high + array.itemsize
 
 
 def overlaps_itself(array: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
@@ -43,6 +43,11 @@ def make_variable(array: Any, requires_grad: bool, early: bool = False) -> Varia
     return variable
 
 
+def make_variables(required: Sequence[bool], *arrays: Any) -> List[Variable]:
+    """The Variables that `make_variable` makes of these arrays."""
+    return list(map(make_variable, arrays, required))
+
+
 def store_gradient(variable: Variable, marks: Tuple[bool, bool], gradient: Optional[Variable]) -> None:
     """Set the gradient of a Variable.  marks: whether it was cleared, and whether `backward` has passed it."""
     cleared, differentiated = marks
@@ -51,6 +56,12 @@ def store_gradient(variable: Variable, marks: Tuple[bool, bool], gradient: Optio
         variable._grad_valid = True
     if differentiated:
         variable._loss_scale = None
+
+
+def store_gradients(marks: Sequence[Tuple[bool, bool]], *pairs: Any) -> None:
+    """`store_gradient` with a Variable and its gradient, and with the next two, and so on."""
+    for mark, variable, gradient in zip(marks, pairs[::2], pairs[1::2]):
+        store_gradient(variable, mark, gradient)
 
 
 class CompiledFunction(chainer.FunctionNode):

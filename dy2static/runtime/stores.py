@@ -1,7 +1,7 @@
 """Stores into the caller's containers, cells and arrays, as functions of (container, key, value)."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Sequence
 
 
 def store_item(container: Any, key: Any, value: Any) -> None:
@@ -46,6 +46,17 @@ def delete_cell(container: Any, key: Any, value: Any) -> None:
 def write_array(container: Any, key: Any, value: Any) -> None:
     """Fill an array."""
     container[...] = value
+
+
+def write_arrays(*pairs: Any) -> None:
+    """Fill an array with the next argument, and so on."""
+    for array, value in zip(pairs[::2], pairs[1::2]):
+        array[...] = value
+
+
+def same_items(keys: Sequence[Any], *pairs: Any) -> bool:
+    """Whether containers, each in front of an item, hold these items under these keys."""
+    return all([container[key] is item for key, container, item in zip(keys, pairs[::2], pairs[1::2])])
 
 
 def assign_deque(container: Any, key: Any, value: Any) -> None:

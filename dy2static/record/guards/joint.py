@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from ...runtime import definitions
-from ...runtime.array_writes import Relation, overlap, relation
+from ...runtime.array_writes import Relation, relation
 from ...runtime.definitions import Definitions, Known
 from ...runtime.reports import reports_plainly
 from ..documents import need, pair_of
@@ -91,7 +91,7 @@ class NoOverlap(JointGuard):
 
     def fails(self, writer: GuardWriter) -> str:
         written, others = [f"({commas([writer.path(source) for source in sources])})" for sources in (self.written, self.others)]
-        return f"{writer.constant(overlap, 'overlap')}({written}, {others})"
+        return f"overlap({written}, {others})"
 
     def moved(self, move: _Move) -> Optional[Guard]:
         written = _kept(self.written, move)
