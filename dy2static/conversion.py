@@ -1,7 +1,6 @@
 """Source to source for one function: parse, transform, load; kept for as long as its code lives."""
 from __future__ import annotations
 
-import copy
 import difflib
 import functools
 import logging
@@ -19,7 +18,7 @@ from .pyast.loader import LoadedFunction, codes_in, load
 from .pyast.parser import parse
 from .pyast.printer import unparse
 from .pyast.scopes import walk
-from .pyast.trees import first_line
+from .pyast.trees import copy_of, first_line
 
 log = logging.getLogger("dy2static")
 
@@ -79,7 +78,7 @@ def load_around(tree: gast.FunctionDef, function: types.FunctionType) -> LoadedF
 
 def _inner(node: gast.FunctionDef, around: gast.FunctionDef, class_name: Optional[str]) -> gast.FunctionDef:
     """The definition of a function in another one, as `parser.parse` describes it."""
-    made = copy.deepcopy(node)
+    made = copy_of(node)
     made.decorator_list, made.is_lambda, made.class_name = [], False, class_name
     for name in ("names", "bound", "deleted", "keywords"):
         setattr(made, name, set(getattr(around, name)))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 import types
-from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 import gast
 
@@ -17,6 +17,12 @@ from .statements import Block, Place, within
 
 #: More cuts than these, and the function is left to Python as a whole.
 MOST = 32
+
+#: After so many cuts more are expected: then no long run is captured at once.
+MANY = 4
+
+#: So many statements make a short run.
+SHORT = 12
 
 
 class Cut(NamedTuple):
@@ -132,6 +138,24 @@ class Known:
             else:
                 ends.add(middle)
             return True
+
+    def shorten(self, function: types.FunctionType, runs: Iterable[Block]) -> bool:
+        """End long runs early where many cuts have been found already: each is captured up to its first cut in vain.
+
+        Gives whether any has got an end.  Each piece is three times as long as that before it, so that there are few.
+        """
+        if len(self.found) < MANY:
+            return False
+        found = set()
+        for statements in runs:
+            length = place = SHORT
+            while place + SHORT < len(statements):
+                found.add(Place.of(statements[place]))
+                length *= 3
+                place += length
+        with self.lock:
+            self._ends.setdefault(function.__code__.co_filename, set()).update(found)
+        return bool(found)
 
     def leave_plain(self, function: types.FunctionType, key: Key) -> None:
         """Let Python carry out a run that is not worth a call."""

@@ -67,12 +67,13 @@ class Parts:
         self._parts: "weakref.WeakKeyDictionary[types.FunctionType, Dict[Key, Part]]" = weakref.WeakKeyDictionary()
         self._of: "weakref.WeakKeyDictionary[types.FunctionType, Part]" = weakref.WeakKeyDictionary()
         self._routes: "weakref.WeakKeyDictionary[types.FunctionType, Optional[Compiled]]" = weakref.WeakKeyDictionary()
+        self._trees: "weakref.WeakKeyDictionary[types.FunctionType, gast.FunctionDef]" = weakref.WeakKeyDictionary()
         self._made: Dict[types.CodeType, int] = {}
 
     def clear(self) -> None:
         """Forget all parts."""
         self.known.clear()
-        for learned in (self._parts, self._of, self._routes, self._made):
+        for learned in (self._parts, self._of, self._routes, self._trees, self._made):
             learned.clear()
 
     def all(self) -> Tuple[Part, ...]:
@@ -88,19 +89,26 @@ class Parts:
 
     def learn(self, function: types.FunctionType, stop: CaptureAborted) -> Optional[Cut]:
         """Divide a function where its capture stopped.  None where that does not help: then nothing has changed."""
-        try:
-            tree = tree_of(function)
-        except Dy2StaticError:
-            return None
-        return self.known.add(function, tree, stop) if can_be_divided(tree) else None
+        tree = self._tree(function)
+        return self.known.add(function, tree, stop) if tree is not None and can_be_divided(tree) else None
 
     def has_cuts(self, function: types.FunctionType) -> bool:
         """Whether a function is known to have lines that cannot be compiled."""
-        try:
-            tree = tree_of(function)
-        except Dy2StaticError:
-            return False
-        return can_be_divided(tree) and self.known.are_in(function, tree)
+        tree = self._tree(function)
+        return tree is not None and can_be_divided(tree) and self.known.are_in(function, tree)
+
+    def _tree(self, function: types.FunctionType) -> Optional[gast.FunctionDef]:
+        """The definition of a function, not to be changed; None where there is none."""
+        if function not in self._trees:
+            try:
+                self._trees[function] = tree_of(function)
+            except Dy2StaticError:
+                return None
+        return self._trees[function]
+
+    def taken_tree(self, function: types.FunctionType) -> gast.FunctionDef:
+        """The definition of a function, which the caller may change."""
+        return self._trees.pop(function, None) or tree_of(function)
 
     def halve(self, function: types.FunctionType) -> bool:
         """Divide a part of which it is not known which statement stops its capture; False for other functions."""
@@ -254,11 +262,20 @@ class Divided:
     def _divide(self) -> None:
         with self.parts.known.lock:
             version = self.parts.known.version
-            tree = SuperCalls().transform(tree_of(self.function))
-            cuts = self.parts.known.of(self.function, tree)
+            tree, cuts = self._cut()
             if cuts != self._cuts:
-                self._make(tree, Division(tree, cuts))
+                division = Division(tree, cuts)
+                is_first = self._cuts is None           # later ones know which runs are compiled
+                if is_first and self.parts.known.shorten(self.function, [run.statements for run in division.runs.values()]):
+                    tree, cuts = self._cut()
+                    division = Division(tree, cuts)
+                self._make(tree, division)
             self._cuts, self._version = cuts, version
+
+    def _cut(self) -> Tuple[gast.FunctionDef, Cuts]:
+        """The definition of the function, and its cuts."""
+        tree = SuperCalls().transform(self.parts.taken_tree(self.function))
+        return tree, self.parts.known.of(self.function, tree)
 
     def _make(self, tree: gast.FunctionDef, division: Division) -> None:
         namespace = self._names = types.SimpleNamespace(call=self._watched, Unbound=dy.Unbound, leave=dy.leave)

@@ -34,12 +34,14 @@ _WITHOUT_SPOT = (gast.Name, gast.Constant, gast.Starred, gast.Slice)
 
 def places_in(tree: gast.FunctionDef, spots: AbstractSet[Place]) -> Set[Place]:
     """Those of some places at which there is an expression that can be taken out."""
-    return {spot for statement in _of_the_user(tree) for node in head_nodes(statement) for spot in [_spot_of(node, spots)] if spot}
+    return {spot for statement in _at(tree, spots) for node in head_nodes(statement) for spot in [_spot_of(node, spots)] if spot}
 
 
-def _of_the_user(tree: gast.FunctionDef) -> Iterator[gast.AST]:
-    """The statements of a function, or of a part, that the user has written."""
-    return (statement for statement in within(tree.body) if not getattr(statement, "is_added", False))
+def _at(tree: gast.FunctionDef, spots: AbstractSet[Place]) -> List[gast.AST]:
+    """The statements of the user's that hold some places, in a function or a part."""
+    lines = {spot.line for spot in spots}
+    return [statement for statement in within(tree.body) if not getattr(statement, "is_added", False)
+            and not lines.isdisjoint(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))]
 
 
 def take_out(tree: gast.FunctionDef, spots: AbstractSet[Place], lines: AbstractSet[int]) -> Set[gast.AST]:
@@ -58,7 +60,7 @@ def take_out(tree: gast.FunctionDef, spots: AbstractSet[Place], lines: AbstractS
     fixed = found[tree].locals.difference(*inner)
     whole, broken = at_lines(tree.body, lines), set()
     made: Dict[gast.AST, Block] = {}
-    for statement in _of_the_user(tree):
+    for statement in _at(tree, spots):
         cuts = {node for node in head_nodes(statement) if _spot_of(node, spots)}
         if cuts and statement in before and statement not in whole:
             taken = _Taken(statement, cuts, fixed & before[statement].certain)

@@ -1,13 +1,13 @@
 """The trees of a divided function: itself, with calls of its parts, and of each part."""
 from __future__ import annotations
 
-import copy
 from typing import Any, Dict, List, Set
 
 import gast
 
 from ..pyast import scopes, templates
 from ..pyast.parser import RESERVED
+from ..pyast.trees import copy_of
 from ..transformers.base import Transformer, has_docstring, is_dy
 from .division import Division, Key, Run
 from .expressions import VALUE
@@ -41,7 +41,7 @@ def part_tree(tree: gast.FunctionDef, run: Run) -> gast.FunctionDef:
     for name in key.ins:
         if name in key.unsure:
             body += _glue(f"if name is {RESERVED}.Unbound:\n    del name", first, name=name)
-    statements = copy.deepcopy(run.statements)
+    statements = [copy_of(statement) for statement in run.statements]
     pairs = not key.is_tail and bool(run.leaves)
     if pairs:
         statements = _Leaving(statements, key).replaced()

@@ -27,6 +27,21 @@ def nodes_of(roots: Iterable[gast.AST], kinds: Tuple[type, ...]) -> Iterator[gas
         pending += [child for child in children(node) if may_hold(child, bits)][::-1]
 
 
+def copy_of(node: gast.AST) -> gast.AST:
+    """A tree like this one; contexts, operators and what else is noted on nodes are shared."""
+    kind = node.__class__
+    copy = _new(kind)
+    made = copy.__dict__
+    made.update(node.__dict__)
+    for field in kind._fields:
+        value = made.get(field)
+        if value.__class__ is list:
+            made[field] = [copy_of(item) if isinstance(item, _AST) else item for item in value]
+        elif isinstance(value, _AST) and value._fields:
+            made[field] = copy_of(value)
+    return copy
+
+
 def first_line(definition: gast.FunctionDef) -> int:
     """The line at which the code of a function begins: that of its first decorator, if it has any."""
     return min([definition.lineno, *(node.lineno for node in definition.decorator_list)])

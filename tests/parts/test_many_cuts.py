@@ -1,0 +1,43 @@
+"""Functions with many lines that cannot be compiled, and many that can."""
+import linecache
+import warnings
+
+import chainer.functions as F
+import numpy as np
+from against_eager import variable
+from breaks import refuse
+
+from dy2static import to_static
+from dy2static.conversion import tree_of
+from dy2static.parts import divided
+
+
+def function_with(statements, cuts):
+    """A function of so many statements, with calls that cannot be compiled behind some of them."""
+    lines = ["def f(x):", "    h = F.tanh(x) * 2"]
+    for number in range(statements):
+        lines += ["    h = F.sin(h) + x", "    refuse(h)"][:2 if number in cuts else 1]
+    text = "\n".join([*lines, "    return F.sum(h)"]) + "\n"
+    name = f"/many_cuts/{statements}_{len(cuts)}.py"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    namespace = {"F": F, "refuse": refuse}
+    exec(compile(text, name, "exec"), namespace)
+    return namespace["f"]
+
+
+def test_long_runs_are_not_converted_again_for_each_cut(monkeypatch):
+    sizes = []
+
+    def counted(function):
+        tree = tree_of(function)
+        sizes.append(len(tree.body))
+        return tree
+    monkeypatch.setattr(divided, "tree_of", counted)
+    function = function_with(60, range(2, 14))
+    static = to_static(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            np.testing.assert_allclose(static(variable(3)).array, function(variable(3)).array, rtol=1e-5)
+    assert static.stats()["cuts"] == 12 and static.stats()["parts"] <= 12 + 4
+    assert sum(sizes) < 1000
