@@ -193,9 +193,10 @@ class Capture:
             if called is not None and not kind:
                 reason, hint = f"`{called}` is called inside the compiled function", f"call `{called}` outside of it"
             raised = sys.exc_info()[1]
-            at = at or user_location() or (None if raised in (None, self.handling) else error_location(raised))
-            self.failed = CaptureAborted(reason, at, hint, **kind)
             decision = getattr(because, "__dict__", {}).get("decision")
+            at = at or user_location() or (None if raised in (None, self.handling) else error_location(raised)) or \
+                (None if decision is None else decision[0].open.get(decision[1]))
+            self.failed = CaptureAborted(reason, at, hint, **kind)
             if decision is not None and self.staging.path.is_on(decision[0]):
                 self.failed.fork = decision
         raise self.failed

@@ -82,7 +82,7 @@ class Blocks:
     def _join_tails(self, number: int, then: Branch, orelse: Branch, before: Snapshot) -> Tuple:
         """Both sides of a fork, with what they have in common before it."""
         place, predicate, loc = then.marks[number]
-        names = common(then.nodes, orelse.nodes, 0, place, self.capture)
+        names = common(then.nodes, orelse.nodes, 0, place, self.capture, loc)
         self.capture.builder.nodes.extend(then.nodes[:place])
         self.capture.builder.loc = loc
         sides = [Branch(before, then.nodes[place:], then.results, then.writes, {}, values=then.values),

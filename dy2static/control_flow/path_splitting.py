@@ -37,6 +37,7 @@ class Path:
         self.sides, self.outer, self.frame, self.count = sides, outer, frame, 0
         self.joined: Optional[int] = None
         self.marks: Dict[int, Tuple[int, Value, Optional[Location]]] = {}
+        self.open: Dict[int, Optional[Location]] = {}
         self._settled: Dict[Value, bool] = {} if outer is None else dict(outer._settled)
 
     def side(self, predicate: Value, nodes: Sequence[Node]) -> Optional[bool]:
@@ -45,6 +46,7 @@ class Path:
             return self._settled[predicate]
         number, self.count = self.count, self.count + 1
         if number not in self.sides:
+            self.open[number] = user_location()
             return None
         self.marks[number] = len(nodes), predicate, user_location()
         self._settled[predicate] = self.sides[number]
@@ -90,14 +92,15 @@ def number_of(stop: CaptureAborted, frame: Any, sides: Mapping[int, bool]) -> Op
     return stop.fork[1] if all(stop.fork[1] > number for number in sides) else None
 
 
-def common(first: Sequence[Node], other: Sequence[Node], start: int, end: int, capture: CaptureContext) -> Dict[Value, Value]:
-    """The names in ``first`` of the values that these nodes make, by their names in ``other``."""
+def common(first: Sequence[Node], other: Sequence[Node], start: int, end: int, capture: CaptureContext,
+           at: Optional[Location]) -> Dict[Value, Value]:
+    """The names in ``first`` of the values that these nodes make, by their names in ``other``.  at: the line that decides."""
     names: Dict[Value, Value] = {}
     if len(other) < end:
-        capture.abort(_DIFFERS)
+        capture.abort(_DIFFERS, at=at)
     for node, again in zip(first[start:end], other[start:end]):
         if node.op is not again.op or [v.type for v in node.outputs] != [v.type for v in again.outputs]:
-            capture.abort(_DIFFERS)
+            capture.abort(_DIFFERS, at=at)
         names.update(zip(again.outputs, node.outputs))
     return names
 
@@ -170,9 +173,9 @@ class Forks:
         if isinstance(tree, Leaf):
             return
         first, *others = leaves(tree)
-        end = first.path.marks[tree.number][0]
+        end, _, at = first.path.marks[tree.number]
         for leaf in others:
-            names[id(leaf)].update(common(first.nodes, leaf.nodes, start, end, self.capture))
+            names[id(leaf)].update(common(first.nodes, leaf.nodes, start, end, self.capture, at))
         self._unify(tree.then, end, names)
         self._unify(tree.orelse, end, names)
 

@@ -115,7 +115,7 @@ class InParts:
         """Divide the function where its capture stopped; False where that does not help."""
         if not self.options.allows_parts or self.parts.known.is_full:
             return False
-        if self.parts.learn(self.function, stop) is None and (stop.whole or not self.parts.halve(self.function)):
+        if self.parts.learn(self.function, stop) is None and (stop.whole or not self.parts.halve(self.function, stop)):
             return False
         self._signatures[signature] = stop
         return True

@@ -124,17 +124,19 @@ class Known:
             found.add(spot)
         return True
 
-    def halve(self, function: types.FunctionType, statements: Block) -> bool:
+    def halve(self, function: types.FunctionType, statements: Block, stop: CaptureAborted) -> bool:
         """End a run in its middle, if nothing else is known; Python carries out a single statement.  False if that is known."""
         file, middle = function.__code__.co_filename, halves(statements)
         lines = {node.lineno for node in within(statements)}
         with self.lock:
             ends, known = self._ends.setdefault(file, set()), self._lines.setdefault(file, set())
-            if middle in ends or middle is None and lines <= known:
+            if middle in ends or len(ends) >= MOST or middle is None and (lines <= known or self.is_full):
                 return False
             self.version += 1
             if middle is None:
                 known |= lines
+                at = Location(file, statements[0].lineno, 0, function.__qualname__)
+                self.found.append(Cut(at, stop.reason, stop.hint or hint_for(stop.reason)))
             else:
                 ends.add(middle)
             return True

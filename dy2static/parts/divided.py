@@ -110,10 +110,21 @@ class Parts:
         """The definition of a function, which the caller may change."""
         return self._trees.pop(function, None) or tree_of(function)
 
-    def halve(self, function: types.FunctionType) -> bool:
-        """Divide a part of which it is not known which statement stops its capture; False for other functions."""
+    def halve(self, function: types.FunctionType, stop: CaptureAborted) -> bool:
+        """Divide a function of which it is not known which statement stops its capture.  False where that does not help.
+
+        So it is for those that Python calls between parts: they are short, and run as Python.
+        """
         part = self._of.get(function)
-        return part is not None and self.known.halve(function, part.run.statements)
+        if part is not None:
+            return self.known.halve(function, part.run.statements, stop)
+        if function in self._routes:
+            return False
+        try:
+            tree = tree_of(function)
+        except Dy2StaticError:
+            return False
+        return can_be_divided(tree) and self.known.halve(function, tree.body, stop)
 
     def part(self, function: types.FunctionType, run: Run, tree: gast.FunctionDef) -> Part:
         """The part of a function that a run of its statements is."""

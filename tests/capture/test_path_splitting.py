@@ -66,12 +66,12 @@ class Capture:
 
 def test_common_nodes_are_matched_one_by_one():
     first, other = (build(lambda x: ops.exp(ops.tanh(x)), (3,)) for _ in range(2))
-    names = common(first.nodes, other.nodes, 0, 1, Capture())
+    names = common(first.nodes, other.nodes, 0, 1, Capture(), None)
     assert names == {other.nodes[0].outputs[0]: first.nodes[0].outputs[0]}
     third = build(lambda x: ops.exp(ops.sin(x)), (3,))
     for nodes in (third.nodes, third.nodes[:0]):
         with pytest.raises(CaptureAborted, match="something else"):
-            common(first.nodes, nodes, 0, 1, Capture())
+            common(first.nodes, nodes, 0, 1, Capture(), None)
 
 
 def end(result=None):

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from against_eager import array, check, variable
 
+from dy2static import to_static
+
 SCALE = 1.0
 TABLE = {"a": 1.0}
 NAMES = ["a"]
@@ -604,3 +606,15 @@ def test_config():
     finally:
         vars(chainer.config._local).clear()
         vars(chainer.config._local).update(before)
+
+
+def test_numbers_that_are_no_numbers():
+    """NaN differs from itself: a program for it is found again, and not by other numbers."""
+    def f(x, n):
+        return x * 2 + n if n else x
+
+    compiled = to_static(f, strict=True)
+    x = np.ones(2, "f")
+    for n in (0.5, 1.5, float("nan"), 2.5, float("nan"), 0.0, -0.5):
+        np.testing.assert_array_equal(compiled(x, n), f(x, n))
+    assert compiled.stats()["fallbacks"] == 0

@@ -205,6 +205,8 @@ class CellEmpty(PathGuard):
 
 def unlike(text: str, expected: Any, writer: GuardWriter) -> str:
     """The condition under which an expression gives another value of the type that it has."""
+    if isinstance(expected, (float, np.floating)) and expected != expected:
+        return f"{text} == {text}"                      # only what is not a number differs from itself
     if _has_equals_that_differ(expected):
         return f"exact({text}) != {writer.constant(exact(expected))}"
     return f"{text} != {writer.constant(expected)}"
