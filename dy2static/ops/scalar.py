@@ -85,6 +85,12 @@ py_or = declare(
     samples=(sample(_B, False), sample(False, False)),
 )
 
+#: A number of which the computation may fail: it is computed even if nothing reads it.
+needed = declare(
+    "needed", "x", kind="scalar", may_raise=True, infer=_as_python(lambda x: x), numpy="{x}",
+    samples=(sample(_F), sample(_I), sample(_B)),
+)
+
 
 def _constant_infer(*, value: Any) -> Scalar:
     scalar = type_of(value)

@@ -136,7 +136,8 @@ class Known:
             if middle is None:
                 known |= lines
                 at = Location(file, statements[0].lineno, 0, function.__qualname__)
-                self.found.append(Cut(at, stop.reason, stop.hint or hint_for(stop.reason)))
+                if not any(at.same_line(cut.at) for cut in self.found):
+                    self.found.append(Cut(at, stop.reason, stop.hint or hint_for(stop.reason)))
             else:
                 ends.add(middle)
             return True

@@ -150,6 +150,7 @@ SCALARS: Dict[str, _Rule] = {
     **dict.fromkeys(_SYMBOLS, _arithmetic), "py_truediv": _divided, "py_floordiv": _whole, "py_mod": _whole,
     "py_neg": _negated, "py_abs": _absolute, "py_compare": _compared,
     "py_not": lambda node, operands, result: _define(node, result, f"!({operands[0]})"),
+    "needed": lambda node, operands, result: _define(node, result, operands[0]),
     "py_or": lambda node, operands, result: _define(node, result, f"({operands[0]}) | ({operands[1]})"),
     "py_bool": lambda node, operands, result: _define(node, result, f"({operands[0]}) != 0"),
     "py_int": _to_int, "py_float": lambda node, operands, result: _define(node, result, f"(double)({operands[0]})"),

@@ -94,6 +94,8 @@ def _of_numbers(node: Node) -> Optional[List[Node]]:
         if any(x is None for x in operands):
             return None
         result = rule(*operands)
+        if node.op.name == "checked_call":
+            result = scalar.needed(result)
     if result.type != value.type:
         return None
     return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
