@@ -53,14 +53,14 @@ extern double PyLong_AsDouble(PyObject *);
 
 #define OBJECTS(X) X(Variable) X(VariableNode) X(Parameter) X(CompiledFunction) X(Hyperparameter) X(variable_entries) \
     X(node_entries) X(function_entries) X(ones) X(link_params) X(link_namedparams) X(chain_params) X(chain_namedparams) \
-    X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule) X(store_gradient)
+    X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule) X(store_gradient) X(object_getattribute)
 #define NAMES(X) X(_variable) X(_requires_grad) X(dtype) X(shape) X(_data) X(_node) X(_creator_node) X(_rank) X(segment) \
     X(held) X(lease) X(rank) X(inputs) X(outputs) X(_output_count) X(lazy_grad_sum) X(_n_local_function_hooks) X(_layout) \
     X(_grad_var) X(_grad) X(_grad_valid) X(_loss_scale) X(_has_chainerx_array) X(_old_style_grad_generator) X(backward) \
     X(is_plain) X(takes) X(depends) X(copy) X(params) X(namedparams) X(_params) X(_children) X(cleargrad) X(update) \
     X(update_rule) X(enabled) X(hyperparam) X(t) X(_state) X(_use_fp32_update) X(_fp32_param) X(_hookable) X(_parent) \
     X(_pre_update_hooks) X(_post_update_hooks) X(lr) X(momentum) X(alpha) X(beta1) X(beta2) X(eps) X(eta) \
-    X(weight_decay_rate) X(amsgrad) X(adabound) X(m) X(v) X(__dict__)
+    X(weight_decay_rate) X(amsgrad) X(adabound) X(m) X(v) X(__dict__) X(_device) X(__getattribute__)
 
 #define DECLARE(name) static PyObject *k_##name;
 OBJECTS(DECLARE)
@@ -68,7 +68,9 @@ OBJECTS(DECLARE)
 #define DECLARE(name) static PyObject *s_##name;
 NAMES(DECLARE)
 
-/* start(tuple of OBJECTS in their order) */
+static int is_layout_known(PyObject *, PyObject *);
+
+/* start(tuple of OBJECTS in their order, set of a text): whether these are laid out as is expected */
 PyObject *hot_start(PyObject *self, PyObject *const *args, intptr_t count)
 {
     intptr_t next = 0;
@@ -76,7 +78,9 @@ PyObject *hot_start(PyObject *self, PyObject *const *args, intptr_t count)
     OBJECTS(TAKE)
 #define INTERN(name) s_##name = PyUnicode_InternFromString(#name); if (!s_##name) return 0;
     NAMES(INTERN)
-    return dy_none();
+    PyObject *known = is_layout_known(args[0], args[1]) ? TRUE : FALSE;
+    Py_IncRef(known);
+    return known;
 }
 
 /* ---- reading */

@@ -6,7 +6,13 @@ from typing import Any, Callable, Dict, Tuple
 
 from . import compiler, library
 
-_SOURCE = Path(__file__).with_name("hotpath.c").read_text(encoding="utf-8")
+#: The rows of guard tables, by their numbers.  guard_table.c says what each does with what stands behind it.
+ROWS = ("argument", "keyword", "constant", "vars", "attribute", "cell", "item", "element", "class_attribute",
+        "thread_attribute", "creator", "device", "data", "variable", "type", "is", "same", "equals", "texts", "absent",
+        "keys", "length_of_dict", "length_of_list", "length_of_tuple", "array", "layout", "distinct", "apart")
+
+_SOURCE = f"enum {{{', '.join([f'ROW_{word}' for word in ROWS])}}};\n" + "".join(
+    [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("hotpath.c", "guard_table.c")])
 _FLAGS = ("-O1", "-ftree-loop-vectorize")               # half the time to compile of -O3, and as fast
 
 
@@ -23,7 +29,8 @@ def functions(objects: Tuple[Any, ...], fallbacks: Dict[str, Callable]) -> Dict[
     """
     library.require_support()
     built = compiler.build(_SOURCE, _FLAGS)
-    library.bind(built, "hot_start", _unknown)(objects)
+    if not library.bind(built, "hot_start", _unknown)(objects, {"text"}):
+        raise library.NotSupported("this Python keeps parts of tuples, sets or classes elsewhere")
     return {name: library.bind(built, f"hot_{name}", fallback) for name, fallback in fallbacks.items()}
 
 

@@ -66,18 +66,19 @@ class Entry(Guards):
     def generate(self) -> str:
         """The text of the entry function."""
         checked = self.guards() + self._computed_numbers()
-        lines = ["try:"] + [f"    {line}" for line in checked] + ["except GUARD_ERRORS:", "    return MISS"]
         self.lines = []
         arguments = [self._operand(i) for i in self.outcome.inputs]
         self._forward(arguments)
         for end in self.outcome.ends if len(self.outcome.ends) > 1 else ():     # all ends know the names of paths
             for source in [w.container for w in end.writes] + end.sources():
                 self.path(source)
-        body = lines + self.lines
+        body = self.lines
         for end in self.outcome.ends:
             tests = " and ".join([f"{'' if side else 'not '}{self.values[v]}" for v, side in end.decisions])
             inner = self._end(end)
             body += inner if end is self.outcome.ends[-1] else [f"if {tests}:"] + [f"    {line}" for line in inner]
+        self.ask_table(checked)
+        body[:0] = ["try:", *[f"    {line}" for line in checked], "except GUARD_ERRORS:", "    return MISS"]
         return f"def call(args, kwargs, tries={MOST_TRIES}):\n" + "".join(f"    {line}\n" for line in body)
 
     def _end(self, end: End) -> List[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import abc
 import itertools
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
@@ -11,14 +11,18 @@ import numpy as np
 from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
+from ..record.guards import Guard
 from ..record.outcome import Outcome
 from ..record.paths import Argument, Constant, Keyword, Source
+from ..record.text import commas
 from ..runtime import array_writes, definitions, guard_tests
 from ..runtime.guard_tests import exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
+from .guard_table import Table, divided
 
 _serial = itertools.count()
+_FEW = 6                    # guards that are as fast in Python
 
 _LITERALS = (type(None), bool, int, str)
 _fits_in_python = guard_tests.fits
@@ -31,7 +35,7 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": is_empty, "exact": exact,
-            "settings_differ": settings_differ, "outside": outside, "unchanged": definitions.unchanged,
+            "settings_differ": settings_differ, "outside": outside, "check": guard_tests.check, "unchanged": definitions.unchanged,
             "overlap": array_writes.overlap, "get_cache_token": abc.get_cache_token,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
@@ -42,6 +46,10 @@ class Guards:
         self.arrays: Dict[Source, str] = {}
         self.sizes: Set[Dim] = set()
         self._is_asked = False
+        self._table: Optional[Table] = None
+        self._inside: Sequence[Guard] = ()
+        self._table_at = 0
+        self._wanted: Dict[str, Tuple[int, Source]] = {}
         self._waiting: Optional[List[Tuple[str, Tuple[bytes, np.dtype]]]] = None    # arrays that `fits` is to be asked for
 
     # --- paths ------------------------------------------------------------------------------------------------------
@@ -62,12 +70,53 @@ class Guards:
         """The name of the value at the end of a path; reads it first where needed."""
         if source in self.names:
             return self.names[source]
+        place = None if self._table is None or isinstance(source, Constant) else self._table.places.get(source)
+        if place is not None:
+            self.names[source] = self._want(self._name(source), place, source)
+            return self.names[source]
         text = name = source.text(self)
         if not isinstance(source, Constant):
-            name = self.numbers.get(source) or source.variable()
+            name = self._name(source)
             self.lines.append(f"{name} = {text}")
         self.names[source] = name
         return name
+
+    def _name(self, source: Source) -> str:
+        return self.numbers.get(source) or source.variable()
+
+    def read(self) -> Set[Source]:
+        """The paths to values that are there once the guards hold."""
+        return {*self.names, *(() if self._table is None else self._table.places)}
+
+    # --- the table --------------------------------------------------------------------------------------------------
+
+    def _in_table(self) -> Tuple[Guard, ...]:
+        """Put guards into a table, if they are many: the others.  `ask_table` asks it, once all names are known."""
+        table, inside, others = divided(self.outcome.guards)
+        if len(inside) < _FEW:
+            return self.outcome.guards
+        self._table, self._inside, self._table_at = table, inside, len(self.lines)
+        for source, place in table.arrays.items():
+            self.arrays[source] = self._want(f"{self._name(source)}_array", place, source)
+        for source in self.numbers:                     # expressions have their names
+            if table.places.get(source) is not None:
+                self.path(source)
+        return tuple(others)
+
+    def _want(self, name: str, place: int, source: Source) -> str:
+        """A name for a value that the table gives."""
+        self._wanted[name] = place, source
+        return name
+
+    def ask_table(self, lines: List[str]) -> None:
+        """Add to the lines of `guards` those that ask the table and name what it gives."""
+        if self._table is not None:
+            places = [place for place, _ in self._wanted.values()]
+            python = InPython(self.outcome, self._inside, self._wanted)
+            table = self.constant(self._table.finished(places, python), "table")
+            names = commas(list(self._wanted)) or "_"
+            lines[self._table_at:self._table_at] = [
+                f"found = check({table}, args, kwargs)", f"if found is MISS: {self.fail()}", f"{names} = found"]
 
     # --- guards -----------------------------------------------------------------------------------------------------
 
@@ -97,8 +146,9 @@ class Guards:
     def guards(self, diagnose: bool = False) -> List[str]:
         """All guards as lines, in the order in which they were relied on."""
         self._calling_conditions()
-        self._waiting = None if diagnose or guard_tests.fits is _fits_in_python else []
-        for index, guard in enumerate(self.outcome.guards):
+        is_native = not diagnose and guard_tests.fits is not _fits_in_python
+        self._waiting = [] if is_native else None
+        for index, guard in enumerate(self._in_table() if is_native else self.outcome.guards):
             if not guard.before_arrays:
                 self._ask_for_arrays()
             if diagnose:
@@ -138,6 +188,30 @@ class Guards:
         name = self.constant(expected, "config")
         mixed = f" or {text}['dtype'] is not {self.constant(expected['dtype'], 'dtype')}" if "dtype" in expected else ""
         return f"{text} != {name} and settings_differ({text}, {name}){mixed}"
+
+
+class InPython:
+    """``python`` of a `GuardTable`: the same guards as generated code, which is compiled when it is first asked."""
+
+    def __init__(self, outcome: Outcome, guards: Sequence[Guard], wanted: Mapping[str, Tuple[int, Source]]):
+        self.outcome, self.guards, self.wanted = outcome, guards, wanted
+        self.function: Any = None
+
+    def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+        if self.function is None:
+            self.function = self._compiled()
+        return self.function(args, kwargs)
+
+    def _compiled(self) -> Any:
+        writer = Guards(self.outcome)
+        for guard in self.guards:
+            writer.lines.append(f"if {guard.fails(writer)}: return MISS")
+        names = [writer.arrays[source] if name == writer.arrays.get(source) else writer.path(source)
+                 for name, (_, source) in self.wanted.items()]
+        lines = ["try:", *[f"    {line}" for line in writer.lines], "except GUARD_ERRORS:", "    return MISS",
+                 f"return ({commas(names)})"]
+        text = "def check(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines)
+        return compile_text(text, f"<dy2static guards {next(_serial)}>", writer.namespace)["check"]
 
 
 def compile_diagnosis(guards: Guards) -> Any:

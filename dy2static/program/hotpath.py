@@ -27,7 +27,7 @@ _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
     (vars(node), "make_variable", "make_variable"), (vars(node), "make_variables", "make_variables"),
     (vars(node), "connect", "connect"), (vars(node), "store_gradients", "store_gradients"),
     (vars(stores), "write_arrays", "write_arrays"), (vars(stores), "same_items", "same_items"),
-    (vars(array_writes), "overlap", "overlap"),
+    (vars(array_writes), "overlap", "overlap"), (vars(guard_tests), "check", "check"),
     (vars(backprop), "prepared", "prepared"), (vars(backprop), "finished", "finished"),
     (vars(updating), "cleared", "cleared"), (vars(guard_tests), "fits", "fits"), (vars(definitions), "unchanged", "unchanged"),
     (updating.RULES, optimizers.SGD, "updated_by_sgd"), (updating.RULES, optimizers.MomentumSGD, "updated_by_momentum_sgd"),
@@ -93,4 +93,4 @@ def _objects() -> Tuple[Any, ...]:
         {**leaf._node.__dict__, "_variable": None, "dtype": None, "shape": None},
         dict.fromkeys(made._node._creator_node.__dict__), backprop.ONES,
         Link.params, Link.namedparams, Chain.params, Chain.namedparams, ChainList.params, ChainList.namedparams,
-        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule, node.store_gradient)
+        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule, node.store_gradient, vars(object)["__getattribute__"])

@@ -30,7 +30,7 @@ def updates(entry: Any, end: End) -> List[str]:
     entry: the `program.entry.Entry` that writes the end; all guards and the forward are behind it.
     """
     outcome: Outcome = entry.outcome
-    places = {(type(s), s.parent, s.key): s for s in entry.names if isinstance(s, (Item, CellContents))}
+    places = {(type(s), s.parent, s.key): s for s in entry.read() if isinstance(s, (Item, CellContents))}
     known = {g.source for g in outcome.guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float, bool)}
     written = [place for write in end.writes for place in [_place(write, places)] if place in entry.numbers or place in known]
     if not written:
@@ -38,7 +38,7 @@ def updates(entry: Any, end: End) -> List[str]:
     begins_again, reads_again = not _has_effects(outcome.graph), not _changes_state(outcome.graph)
     checks, reads = [], []
     for source in dict.fromkeys(written):
-        text, before = source.text(entry), entry.names[source]
+        text, before = source.text(entry), entry.path(source)
         if begins_again and (source not in entry.numbers or _decides(before, outcome)):
             checks.append(f"if tries and {text} is not {before}: return call(args, kwargs, tries - 1)")
         if source in entry.numbers and reads_again:
@@ -53,7 +53,7 @@ def _unless_all_same(sources: List[Source], lines: List[str], entry: Any) -> Lis
     if len(items) != len(sources) or len(items) < _MANY or not lines:
         return lines
     keys = entry.constant(tuple([source.key for source in items]), "keys")
-    pairs = ", ".join([f"{entry.path(source.parent)}, {entry.names[source]}" for source in items])
+    pairs = ", ".join([f"{entry.path(source.parent)}, {entry.path(source)}" for source in items])
     return [f"if not same_items({keys}, {pairs}):", *[f"    {line}" for line in lines]]
 
 

@@ -1,10 +1,15 @@
 """Paths: how every later call finds a value again that a capture has read.  One class for each step."""
 from __future__ import annotations
 
+import threading
+from types import CellType
 from typing import Any, Callable, ClassVar, Dict, Iterator, Optional, Tuple, Type
 
+from chainer import Parameter, Variable
+
+from ..runtime.guard_tests import has_plain_dict
 from ..runtime.slots import SlotsView
-from .protocols import GuardWriter
+from .protocols import GuardWriter, TableWriter
 
 
 class Source:
@@ -33,6 +38,15 @@ class Source:
     def text(self, writer: GuardWriter) -> str:
         """Generated code that reads the value."""
         return self.code.format(writer.path(self.parent))
+
+    def row(self, table: TableWriter) -> Optional[int]:
+        """The number of the value in a table of guards; None where native code cannot read it."""
+        place = None if self.parent is None else table.place(self.parent)
+        return None if place is None else self.row_behind(place, table)
+
+    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
+        """The same where that of the parent has the number ``place``."""
+        return None
 
     def read(self, parent: Any) -> Any:
         """The value, now.  parent: the one before it.  Raises what Python raises where there is none."""
@@ -89,6 +103,9 @@ class Argument(Source):
     def text(self, writer: GuardWriter) -> str:
         return f"args[{self.key}]"
 
+    def row(self, table: TableWriter) -> int:
+        return table.give("argument", self.key)
+
     @property
     def label(self) -> Optional[str]:
         return f"x{self.key}"
@@ -106,6 +123,9 @@ class Keyword(Source):
     def text(self, writer: GuardWriter) -> str:
         return f"kwargs[{self.key!r}]"
 
+    def row(self, table: TableWriter) -> int:
+        return table.give("keyword", table.constant(self.key))
+
     @property
     def label(self) -> Optional[str]:
         return str(self.key)
@@ -122,6 +142,9 @@ class Constant(Source):
 
     def text(self, writer: GuardWriter) -> str:
         return writer.constant(self.key, "real")
+
+    def row(self, table: TableWriter) -> int:
+        return table.give("constant", table.constant(self.key))
 
     def path(self) -> Tuple:
         return self.word, id(self.key)
@@ -142,6 +165,10 @@ class InstanceDict(Namespace):
     __slots__ = ()
     word = saved = "dict"
     words, code = "vars({})", "{}.__dict__"
+
+    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
+        cls = table.type_of(self.parent)
+        return table.give("vars", place) if cls is not None and has_plain_dict(cls) else None
 
     def read(self, parent: Any) -> Any:
         return parent.__dict__
@@ -176,12 +203,28 @@ class Item(Source):
         parent = writer.path(self.parent)
         return f"{parent}[{writer.constant(self.key)}]"
 
+    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
+        cls, key = table.type_of(self.parent), self.key
+        if cls is dict and type(key) is str:
+            return table.give("item", place, table.constant(key))
+        return table.give("element", place, key) if cls in (list, tuple) and type(key) is int and 0 <= key < 1 << 31 else None
+
     def read(self, parent: Any) -> Any:
         return parent[self.key]
 
     @property
     def label(self) -> Optional[str]:
         return str(self.key)
+
+
+#: How native code reads attributes of Variables: definitions are guarded on their own.
+_OF_VARIABLES = {"creator_node": "creator", "device": "device", "array": "data", "update_rule": "attribute"}
+_OF_OTHERS: Dict[Any, str] = {threading.local: "thread_attribute"}
+
+
+def _has_plain_attribute(cls: Optional[type], name: str) -> bool:
+    """Whether instances of a class are classes, whose attribute of this name nothing but their bases decides."""
+    return cls is not None and issubclass(cls, type) and cls.__getattribute__ is type.__getattribute__ and not hasattr(cls, name)
 
 
 class Attribute(Source):
@@ -195,6 +238,16 @@ class Attribute(Source):
 
     def text(self, writer: GuardWriter) -> str:
         return f"{writer.path(self.parent)}.{self.key}"
+
+    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
+        cls = table.type_of(self.parent)
+        if cls in (Variable, Parameter):
+            row = _OF_VARIABLES.get(self.key)
+        else:
+            row = "class_attribute" if _has_plain_attribute(cls, self.key) else _OF_OTHERS.get(cls)
+        if row is None:
+            return None
+        return table.give(row, place, *([table.constant(self.key)] if row.endswith("attribute") else []))
 
     def read(self, parent: Any) -> Any:
         return getattr(parent, self.key)
@@ -210,6 +263,9 @@ class CellContents(Source):
     __slots__ = ()
     word = saved = "cell"
     words, code = "{}", "{}.cell_contents"
+
+    def row_behind(self, place: int, table: TableWriter) -> Optional[int]:
+        return table.give("cell", place) if table.type_of(self.parent) is CellType else None
 
     def read(self, parent: Any) -> Any:
         return parent.cell_contents

@@ -34,6 +34,25 @@ class GuardWriter(Protocol):
     def array_differs(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool, /) -> Optional[str]: ...
 
 
+class TableWriter(Protocol):
+    """The table of guards that the native forms of paths and guards go into.
+
+    types: what is known of the types of values at the ends of paths.  arrays: the numbers of the arrays of Variables.
+    place: gives the number of the value at the end of a path; None where native code cannot follow it.  type_of: gives its type
+    if that is known.  constant: gives the number of an object.
+    give: adds a row that gives a value, and gives its number; test: adds a row that tells whether a guard holds.
+    """
+
+    types: Dict[Source, type]
+    arrays: Dict[Source, int]
+
+    def place(self, source: Source, /) -> Optional[int]: ...
+    def type_of(self, source: Source, /) -> Optional[type]: ...
+    def constant(self, value: Any, /) -> int: ...
+    def give(self, row: str, /, *operands: int) -> int: ...
+    def test(self, row: str, /, *operands: int) -> bool: ...
+
+
 class EntryWriter(GuardWriter, Protocol):
     """The same for the texts of inputs, builds and writes.
 

@@ -1,7 +1,9 @@
 """Tests of guards that are more than one expression: arrays, equality that nobody can tell apart, cells."""
 from __future__ import annotations
 
-from typing import Any, Sequence, Tuple
+import functools
+import types
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -15,6 +17,33 @@ def fits(expected: Sequence[Tuple[bytes, np.dtype]], *arrays: Any) -> bool:
     """Whether all these are arrays as expected: lengths of the axes, as int64 one after the other, and dtype."""
     return all([type(x) is np.ndarray and np.array(x.shape, np.int64).tobytes() == shape and x.dtype == dtype
                 for (shape, dtype), x in zip(expected, arrays)])
+
+
+class GuardTable(NamedTuple):
+    """Guards that native code checks one after the other, and values that it finds on the way.
+
+    rows: 32-bit numbers, see `native.hotpath.ROWS`; constants: what they refer to; wanted: the numbers of the values that the
+    entry goes on with; most: how many are found.  missed: the answer where a guard does not hold.  python: does the same.
+    """
+
+    rows: bytes
+    constants: Tuple[Any, ...]
+    wanted: bytes
+    most: int
+    missed: Any
+    python: Callable[[Tuple, Mapping[str, Any]], Any]
+
+
+def check(table: GuardTable, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+    """The values that an entry goes on with, or ``table.missed``.  The native function of this name gives the same answers."""
+    return table.python(args, kwargs)
+
+
+@functools.lru_cache(maxsize=256)
+def has_plain_dict(cls: type) -> bool:
+    """Whether ``__dict__`` of an instance is the dict of its attributes, unless ``__getattribute__`` is overridden."""
+    owner = next((base for base in cls.__mro__ if "__dict__" in vars(base)), None)
+    return bool(cls.__dictoffset__) and owner is not None and isinstance(vars(owner)["__dict__"], types.GetSetDescriptorType)
 
 
 def exact(value: Any) -> Any:

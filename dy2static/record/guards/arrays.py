@@ -11,7 +11,7 @@ from ...errors import LoadError
 from ...ir.dims import Size
 from ..documents import need, pair_of
 from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter
+from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
 from .base import PathGuard
 
 
@@ -29,6 +29,10 @@ class ArrayMatch(PathGuard):
 
     def fails(self, writer: GuardWriter) -> Optional[str]:
         return writer.array_differs(writer.path(self.source), self.shape, self.dtype, self.source.parent is None)
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        wanted = _wanted(self.shape, self.dtype, table)
+        return wanted is not None and table.test("array", place, wanted)
 
     def parts_out(self, out: FileOut) -> Any:
         return out.array_type(self.shape, self.dtype)
@@ -61,6 +65,14 @@ class VariableMatch(PathGuard):
         also = f" or {differs}" if differs else ""
         return f"{value}._requires_grad is not {self.requires_grad} or {value}._layout is not None{also}"
 
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        wanted = _wanted(self.shape, self.dtype, table)
+        if wanted is None or self.cls not in (chainer.Variable, chainer.Parameter):
+            return False
+        table.types[self.source] = self.cls
+        table.arrays[self.source] = table.give("variable", place, table.constant(self.cls), self.requires_grad, wanted)
+        return True
+
     def parts_out(self, out: FileOut) -> Any:
         return [out.type_name(self.cls, self.source), self.requires_grad, *out.array_type(self.shape, self.dtype)]
 
@@ -88,6 +100,9 @@ class ArrayLayout(PathGuard):
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
         return f"{value}.strides != {self.strides} or {value}.flags.num != {self.flags}"
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        return table.test("layout", place, table.constant(np.array(self.strides, np.int64).tobytes()), self.flags)
 
     def parts_out(self, out: FileOut) -> Any:
         return [list(self.strides), self.flags]
@@ -148,3 +163,10 @@ class ContentsMatch(PathGuard):
             return bytes.fromhex(need(said, str, "the contents of an array")),
         except ValueError:
             raise LoadError(f"{said[:80]} is not what an array holds") from None
+
+
+def _wanted(shape: Tuple[Size, ...], dtype: np.dtype, table: TableWriter) -> Optional[int]:
+    """The number of what native code compares an array with; None where sizes are free."""
+    if not all(type(n) is int for n in shape):
+        return None
+    return table.constant((np.array(shape, np.int64).tobytes(), dtype))

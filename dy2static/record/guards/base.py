@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, ClassVar, List, Optional, Tuple
 
 from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter
+from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
 
 
 class Guard:
@@ -31,6 +31,10 @@ class Guard:
     def fails(self, writer: GuardWriter) -> Optional[str]:
         """The condition under which it fails, as text; None where the writer checks it later."""
         raise NotImplementedError
+
+    def row(self, table: TableWriter) -> bool:
+        """Whether it has a native form; that goes into the table."""
+        return False
 
     def subject(self) -> Any:
         """What is the same for the guards of two captures that look at the same value."""
@@ -65,6 +69,14 @@ class PathGuard(Guard):
     """A guard of the value at the end of one path."""
 
     source: Source
+
+    def row(self, table: TableWriter) -> bool:
+        place = table.place(self.source)
+        return place is not None and self.row_at(place, table)
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        """The same where the value has the number ``place``."""
+        return False
 
     def subject(self) -> Any:
         return self.source.path()

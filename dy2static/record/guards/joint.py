@@ -10,7 +10,7 @@ from ...runtime.definitions import Definitions, Known
 from ...runtime.reports import reports_plainly
 from ..documents import need, pair_of
 from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter
+from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
 from ..text import commas
 from .base import Guard, JointGuard
 from .values import unlike
@@ -62,6 +62,10 @@ class DistinctObjects(JointGuard):
         ids = ", ".join([f"id({writer.path(source)})" for source in self.sources])
         return f"len({{{ids}}}) != {len(self.sources)}"
 
+    def row(self, table: TableWriter) -> bool:
+        places = _places(self.sources, table)
+        return places is not None and table.test("distinct", len(places), *places)
+
     def moved(self, move: _Move) -> Optional[Guard]:
         kept = _kept(self.sources, move)
         return DistinctObjects(kept) if len(kept) > 1 else None
@@ -92,6 +96,13 @@ class NoOverlap(JointGuard):
     def fails(self, writer: GuardWriter) -> str:
         written, others = [f"({commas([writer.path(source) for source in sources])})" for sources in (self.written, self.others)]
         return f"overlap({written}, {others})"
+
+    def row(self, table: TableWriter) -> bool:
+        places = _places((*self.written, *self.others), table)
+        if places is None:
+            return False
+        seen = table.constant(bytes(_BYTES_OF_PLACE * len(places) + 1))
+        return table.test("apart", seen, len(self.written), len(places), *places)
 
     def moved(self, move: _Move) -> Optional[Guard]:
         written = _kept(self.written, move)
@@ -192,6 +203,15 @@ class PlainReports(JointGuard):
 
     def said(self, out: FileOut) -> None:
         return None
+
+
+#: What native code notes of where an array is.
+_BYTES_OF_PLACE = 24
+
+
+def _places(sources: Sequence[Source], table: TableWriter) -> Optional[List[int]]:
+    places = [table.place(source) for source in sources]
+    return None if None in places else places           # type: ignore[return-value]
 
 
 def _kept(sources: Sequence[Source], move: _Move) -> Tuple[Source, ...]:

@@ -1,15 +1,16 @@
 """Guards of one value that is no array: its type, its identity, its contents."""
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
 from ...runtime.guard_tests import exact
 from ..documents import need
 from ..paths import Source
-from ..protocols import FileIn, FileOut, GuardWriter
+from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
 from .base import Expecting, Guard, PathGuard
 
 
@@ -22,6 +23,10 @@ class TypeMatch(Expecting):
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
         return f"type({value}) is not {writer.constant(self.expected, 'type')}"
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        table.types[self.source] = self.expected
+        return table.test("type", place, table.constant(self.expected))
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return type(at(self.source)) is self.expected
@@ -46,6 +51,9 @@ class IdentityMatch(Expecting):
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
         return f"{value} is not {writer.constant(self.expected)}"
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        return table.test("is", place, table.constant(self.expected))
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return at(self.source) is self.expected
@@ -76,12 +84,21 @@ class EqualsMatch(Expecting):
             return f"{differs} or {value} == {value}"
         return f"{differs} or {unlike(value, expected, writer)}"
 
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        if type(self.expected) is set and all(type(item) is str for item in self.expected):
+            return table.test("texts", place, table.constant(frozenset(self.expected)))
+        return _is_comparable(self.expected) and table.test("equals", place, table.constant(self.expected))
+
     def holds(self, at: Callable[[Source], Any]) -> bool:
         value = at(self.source)
         return type(value) is type(self.expected) and bool(value == self.expected)
 
     def is_fact(self, out: FileOut) -> bool:
         return not out.is_atom(self.expected) or out.is_unchanging(self.source)
+
+
+#: By the type of a container: the row that knows its length.
+_LENGTHS: Dict[Any, str] = {dict: "length_of_dict", list: "length_of_list", tuple: "length_of_tuple"}
 
 
 class LengthMatch(Expecting):
@@ -92,6 +109,10 @@ class LengthMatch(Expecting):
 
     def fails(self, writer: GuardWriter) -> str:
         return f"len({writer.path(self.source)}) != {self.expected}"
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        row = _LENGTHS.get(table.type_of(self.source))
+        return row is not None and table.test(row, place, self.expected)
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return bool(len(at(self.source)) == self.expected)
@@ -113,6 +134,13 @@ class KeysMatch(Expecting):
             return f"exact(tuple({value})) != {writer.constant(exact(expected))}"
         return f"tuple({value}) != {writer.constant(expected)}"
 
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        cls = table.type_of(self.source)
+        if cls in (dict, OrderedDict) and not self.expected:
+            return table.test("length_of_dict", place, 0)
+        return cls is dict and all(type(key) is str for key in self.expected) and table.test(
+            "keys", place, table.constant(self.expected))
+
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return tuple(at(self.source)) == self.expected
 
@@ -126,6 +154,10 @@ class KeyAbsent(Expecting):
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
         return f"{writer.constant(self.expected)} in {value}"
+
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        return table.type_of(self.source) is dict and type(self.expected) is str and table.test(
+            "absent", place, table.constant(self.expected))
 
     def holds(self, at: Callable[[Source], Any]) -> bool:
         return self.expected not in at(self.source)
@@ -166,6 +198,10 @@ class SameObject(PathGuard):
         value = writer.path(self.source)
         return f"{value} is not {writer.path(self.other)}"
 
+    def row_at(self, place: int, table: TableWriter) -> bool:
+        other = table.place(self.other)
+        return other is not None and table.test("same", place, other)
+
     def moved(self, move: Callable[[Source], Optional[Source]]) -> Optional[Guard]:
         source, other = move(self.source), move(self.other)
         return None if source is None or other is None else replace(self, source=source, other=other)
@@ -201,6 +237,13 @@ class CellEmpty(PathGuard):
     @classmethod
     def parts_in(cls, said: Any, file: FileIn) -> Tuple[Any, ...]:
         return ()
+
+
+def _is_comparable(value: Any) -> bool:
+    """Whether native code can tell if another value is just like this one."""
+    if type(value) is tuple:
+        return all(map(_is_comparable, value))
+    return value is None or type(value) in (bool, int, str) or type(value) is float and value == value
 
 
 def unlike(text: str, expected: Any, writer: GuardWriter) -> str:
