@@ -1,17 +1,17 @@
 """Calls that run in parts: what a dispatcher does when one line of its function cannot be compiled."""
 from __future__ import annotations
 
-import itertools
 import types
 import warnings
 from dataclasses import replace
-from typing import Any, Callable, Dict, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..conversion import conversion_of
 from ..diagnostics import explain
 from ..errors import FallbackWarning
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth
+from ..ir.graph import Node
 from ..ir.types import Tensor
 from ..options import Options
 from ..parts.cuts import Cut
@@ -19,8 +19,12 @@ from ..parts.divided import Divided, Parts
 from ..runtime.program import Program
 from .entry import Entry
 
-#: So many operations have to be in a program for its call to cost less than they do eagerly.
-LEAST = 2
+#: So many operations of NumPy on a few numbers take as long as the call of a part (`benchmarks/small_parts.py`); where a part
+#: has no function of Chainer's, which alone takes longer than that, fewer do not pay.  With native code, and with NumPy alone.
+LEAST, LEAST_OF_NUMPY = 16, 64
+
+#: For so many times a loop on array values counts.
+_TRIPS = 8
 
 
 class CompiledPart(Entry):
@@ -38,14 +42,23 @@ class CompiledPart(Entry):
             return dispatcher.in_parts.divided.is_worth_it()
         if not dispatcher.programs:
             return False if dispatcher.fallback.refused else None
-        return any(_computes(program, LEAST) for program in dispatcher.programs)
+        least = LEAST_OF_NUMPY if dispatcher.options.backend_now == "numpy" else LEAST
+        return any(_pays(program, least) for program in dispatcher.programs)
 
 
-def _computes(program: Program, least: int) -> bool:
-    """Whether a program has so many operations that give arrays; those that give numbers take no time in Python either."""
-    giving = (node for graph_node in program.graph.nodes for node in graph_node.walk()
-              if any(isinstance(value.type, Tensor) and value.type.shape for value in node.outputs))
-    return len(list(itertools.islice(giving, least))) == least
+def _pays(program: Program, least: int) -> bool:
+    """Whether a program has a function of Chainer's, or so many operations that give arrays; those of numbers take no time."""
+    return any(event.is_function for event in program.events) or _operations(program.graph.nodes) >= least
+
+
+def _operations(nodes: Sequence[Node]) -> int:
+    """How many operations give arrays; those in a loop count several times."""
+    found = 0
+    for node in nodes:
+        inside = sum(_operations(region.nodes) for region in node.regions)
+        found += inside * (_TRIPS if node.op.name in ("while_", "scan") else 1)
+        found += any(isinstance(value.type, Tensor) and value.type.shape for value in node.outputs)
+    return found
 
 
 class InParts:

@@ -60,6 +60,11 @@ class Event:
     text: str
     why: str = ""
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a function of Chainer's in the graph, or a gradient; the others are of NumPy and Python."""
+        return self.kind == "staged" and not self.text.startswith("numpy ") and self.text not in ("bool", "float", "int")
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:

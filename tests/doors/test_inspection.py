@@ -651,7 +651,7 @@ LINE = 'h = h * len("a".center(int(h.array[0, 0])))'
 HINT = "compute with it, decide by it or loop up to it; a size or a key cannot be made of it"
 
 
-def test_fallback_warns_once_with_line_and_reason(module):
+def test_a_cut_warns_once_with_line_and_reason(module):
     function = module(REFUSED).f
     f = to_static(function)
     with warnings.catch_warnings(record=True) as caught:
@@ -660,8 +660,8 @@ def test_fallback_warns_once_with_line_and_reason(module):
             assert same_as_eager(f, function, x_())
     place = f"{function.__code__.co_filename}:7: {LINE}"
     assert [str(w.message) for w in caught if w.category is dy2static.FallbackWarning] == [
-        f"f runs eagerly for this signature: {REASON} ({place}); {HINT}"]
-    assert (f.cache_info().captures, f.cache_info().fallbacks, f.stats()["refused"]) == (0, 3, 1)
+        f"f: line 7 runs as Python, between compiled parts: {REASON} ({place}); {HINT}"]
+    assert (f.cache_info().captures, f.cache_info().fallbacks, f.stats()["cuts"]) == (0, 0, 1)
 
 
 @pytest.mark.parametrize("ask", ["call", "program"])
