@@ -20,6 +20,7 @@ from ..runtime.traceback import hide_calls
 from ..transformers.super_calls import SuperCalls
 from .cuts import Cut, Known
 from .division import Cuts, Division, Key, Run, can_be_divided
+from .loops import Ahead
 from .trees import divided_tree, part_name, part_tree, place_of_call
 
 
@@ -216,7 +217,7 @@ class Divided:
         self._used: List[Compiled] = []
         self._parts: Dict[str, Part] = {}
         self._calls, self._is_asked = 0, False
-        self._code = function.__code__
+        self._code, self._ahead = function.__code__, Ahead()
         self._places: FrozenSet[Tuple[int, int, int, int]] = frozenset()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -289,7 +290,8 @@ class Divided:
         return tree, self.parts.known.of(self.function, tree)
 
     def _make(self, tree: gast.FunctionDef, division: Division) -> None:
-        namespace = self._names = types.SimpleNamespace(call=self._watched, Unbound=dy.Unbound, leave=dy.leave)
+        namespace = self._names = types.SimpleNamespace(
+            call=self._watched, Unbound=dy.Unbound, leave=dy.leave, ahead=self._ahead, after=dy.after, rest=dy.rest)
         self._calls, self._used, self._parts = 0, [], {}
         numbers: Dict[gast.AST, int] = {}
         for number, (first, run) in enumerate(division.runs.items()):

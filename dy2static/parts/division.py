@@ -9,6 +9,7 @@ import gast
 from ..pyast import assigned, liveness, scopes
 from ..transformers.frames import reads_names_unseen
 from .expressions import take_out
+from .loops import run_ahead
 from .statements import (
     Block,
     Place,
@@ -82,7 +83,9 @@ class Division:
 
     def __init__(self, tree: gast.FunctionDef, cuts: Cuts):
         self.tree, self.cuts = tree, cuts
-        taken_out = take_out(tree, cuts.spots, cuts.lines)
+        for statement in take_out(tree, cuts.spots, cuts.lines) | at_lines(tree.body, cuts.lines):
+            statement.is_broken = True
+        run_ahead(tree)
         found = scopes.analyse(tree)
         self.scopes, self.scope = found, found[tree]
         self.points = liveness.points(tree, found)
@@ -91,7 +94,7 @@ class Division:
         self._made = set().union(*(makes_functions(statement) for statement in within(tree.body)))
         inner = [scope for scope in found.values() if scope is not self.scope and scope.node.__class__ in scopes.FUNCTIONS]
         self._changed_inside = self.scope.locals.intersection(*[set().union(*(scope.nonlocals for scope in inner))])
-        self.broken = at_lines(tree.body, cuts.lines) | taken_out
+        self.broken = {statement for statement in within(tree.body) if getattr(statement, "is_broken", False)}
         self.opened: Set[gast.AST] = set()
         self.stay = {statement for statement in within(tree.body) if self._stays(statement)}
         self._open(tree.body)

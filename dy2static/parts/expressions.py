@@ -10,7 +10,7 @@ from ..pyast.parser import RESERVED
 from .statements import Block, Place, at_lines, blocks, computes, head_nodes, within
 
 #: The names of what has been evaluated begin like this; each is read once.
-VALUE = f"{RESERVED}_"
+VALUE = f"{RESERVED}_at_"
 
 #: Builtins that make host objects of what they take: as Python has them, they are best known.
 _CONVERTING = frozenset(("bool", "complex", "float", "getattr", "hasattr", "id", "int", "isinstance", "len", "print", "range",

@@ -171,7 +171,8 @@ class _Divided:
             statement = self.routing.visit(statement)
             for inner, new in zip(list(blocks(statement)), made):
                 inner[:] = new
-            found += [statement] if inside or isinstance(statement, gast.Return) else [statement, *_used_up(statement)]
+            stays = inside or isinstance(statement, gast.Return) or getattr(statement, "is_added", False)
+            found += [statement] if stays else [statement, *_used_up(statement)]
         return found
 
     def _call(self, run: Run) -> List[gast.AST]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 from . import patterns
 from .hooks import handlers, stage, symbolic_types
@@ -132,6 +132,28 @@ def for_(iterable: Any, body: Callable[..., Tuple], state: Tuple, *, names: Sequ
                 return state
     finally:
         del iterator  # an exception keeps this frame: a generator must be closed before anyone handles it
+
+
+def after(start: Optional[range]) -> range:
+    """Where a loop goes on after the item at which this range begins; without one, at the first item."""
+    return range(0, 1) if start is None else range(start.stop, start.stop + 1)
+
+
+def rest(ahead: Tuple[str, int, Tuple[Any, ...]], start: range) -> Any:
+    """What is left of the items that a loop goes through, from the number at which a range begins.
+
+    ahead: of what kind they are (``enumerate``, ``zip`` or neither), the number of the first, and the lists or tuples.
+    """
+    kind, first, sequences = ahead
+    items = [_items_from(sequence, start.start) for sequence in sequences]
+    return enumerate(items[0], first + start.start) if kind == "enumerate" else zip(*items) if kind == "zip" else items[0]
+
+
+def _items_from(sequence: Any, number: int) -> Iterator[Any]:
+    """As the iterator of a list; it asks for no item before."""
+    while number < len(sequence):
+        yield sequence[number]
+        number += 1
 
 
 def assert_(test: Any, message: Optional[Callable[[], Any]] = None) -> None:
