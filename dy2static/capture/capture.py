@@ -134,7 +134,7 @@ class Capture:
         return Outcome(self.root.build(outputs), tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
-                       self.trains, self.differentiates)
+                       self.trains, self.differentiates, self.array_writes.spent)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

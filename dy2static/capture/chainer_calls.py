@@ -52,7 +52,7 @@ class ChainerCalls:
         """What ``node.apply(inputs)`` does while this capture runs."""
         self.capture.check()
         given = self._given(node, inputs)
-        self._keep_by_reference(inputs, given)
+        relied = self._keep_by_reference(inputs, given)
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
@@ -75,13 +75,16 @@ class ChainerCalls:
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
         may_view = self._may_view(outputs, values, start)
-        self.capture.array_writes.applied(node, given, outputs, connected, may_view)
+        made = tuple(self.capture.builder.nodes[start:])
+        self.capture.array_writes.applied(node, made, given, outputs, connected)
+        if relied and connected:
+            self.capture.array_writes.relied(outputs)
         results = tuple([self.result(v, values, any(requires), connected) for v in outputs])
         for variable in results:
             variable.__dict__["siblings"] = results
             if choice is not None:
                 variable.__dict__.update(choice=choice, uncertain=True, decision=self.capture.staging.path.decision)
-            self.capture.array_writes.gave(node, may_view, variable._data[0], connected)
+            self.capture.array_writes.gave(node, given, may_view, variable._data[0], connected)
         return results
 
     def _choice(self, inputs: Sequence[Any]) -> Optional[Choice]:
@@ -101,18 +104,23 @@ class ChainerCalls:
         state = state_of(node)
         return found + arrays_in([value for name, value in holder.__dict__.items() if name not in state])
 
-    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> None:
-        """What backward will read is the array itself, if it is one of the user's that was written."""
+    def _keep_by_reference(self, inputs: Sequence[Any], given: Sequence[SymbolicArray]) -> bool:
+        """What backward will read is the array itself, if it is one of the user's that was written.
+
+        Gives whether it is the array of a Variable of the user's.
+        """
         required = [x for x in inputs if isinstance(x, chainer.Variable) and x.requires_grad]
+        relied = False
         if not chainer.config.enable_backprop or not required:
-            return
+            return relied
         own = {id(x._data[0]): x for x in required if isinstance(x, SymbolicVariable) and "source" in x.__dict__}
         for array in given:
             if id(array) not in own:
                 self.capture.array_writes.by_reference(array)
             elif self.capture.array_writes.is_written(array):
-                self.capture.array_writes.relied = True
+                relied = True
                 self.capture.gradients.know_again(own[id(array)])
+        return relied
 
     def _may_view(self, outputs: Sequence[Value], values: Sequence[Value], start: int) -> bool:
         """Whether a result of what was just lowered may share memory with an operand."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Type
 
 from ..record.guards import IdentityMatch
-from ..record.paths import Attribute, Source
-from ..record.writes import StoreGradient, Write
+from ..record.paths import Attribute, InstanceDict, Source
+from ..record.writes import SetItem, StoreGradient, Write
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 
 if TYPE_CHECKING:
@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 
 #: Which of several gradients there are depends on a decision of the run.
 _LOST = object()
+#: The loss scale that a Variable had before the call.
+_BEFORE = object()
 
 
 class _Kept:
     """The gradient of one Variable now.
 
-    before: as last written back.  cleared, differentiated: what else `cleargrad` and `backward` leave behind.
+    before: as last written back.  cleared, loss_scale: what else `cleargrad` and `backward` leave behind.
     """
 
     def __init__(self, variable: SymbolicVariable, gradient: Any):
         self.variable, self.gradient, self.before = variable, gradient, gradient
-        self.cleared = self.differentiated = False
+        self.cleared = False
+        self.loss_scale = self.stored_scale = _BEFORE
 
 
 class KeptGradients:
@@ -66,9 +69,21 @@ class KeptGradients:
                 item = SymbolicVariable(self.capture, self.capture.chainer.new_variable(item, True), True)
         self.set(variable, item, cleared=name == "grad")
 
-    def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False,
-            differentiated: bool = False) -> None:
-        """Let a Variable keep this gradient; ``differentiated``: as `backward` leaves it."""
+    def loss_scale(self, variable: SymbolicVariable) -> Any:
+        """The loss scale that `backward` left at a Variable."""
+        kept, source = self._of(variable), variable.__dict__.get("source")
+        if kept.loss_scale is not _BEFORE:
+            return kept.loss_scale
+        heap = self.capture.heap
+        return None if source is None else heap.shadow(self.real(variable)._loss_scale,
+                                                       heap.source(Attribute, source, "_loss_scale"))
+
+    def set_loss_scale(self, variable: SymbolicVariable, scale: Any) -> None:
+        """Let a Variable, whose gradient has just been set, keep the scale of the loss."""
+        self._kept[id(variable)].loss_scale = scale
+
+    def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False) -> None:
+        """Let a Variable keep this gradient."""
         own, capture = variable.__dict__, self.capture
         if "made" in own:
             own["made"].clear(gradient is None and cleared)
@@ -85,7 +100,6 @@ class KeptGradients:
             capture.abort("a gradient is written to a Variable under a decision on array values")
         kept.gradient = gradient
         kept.cleared |= cleared
-        kept.differentiated |= differentiated
 
     def keeps(self, variable: SymbolicVariable) -> bool:
         """Whether a Variable made here has, or may have, a gradient."""
@@ -98,13 +112,20 @@ class KeptGradients:
             self._kept[id(made)] = _Kept(made, _LOST)
 
     def changes(self) -> List[Tuple[Source, Type[Write], Any, Any]]:
-        """The gradients of the user's Variables that are new since the last call."""
-        found = []
+        """The gradients and loss scales of the user's Variables that are new since the last call."""
+        found: List[Tuple[Source, Type[Write], Any, Any]] = []
         for kept in self._kept.values():
             source = kept.variable.__dict__.get("source")
-            if source is not None and (kept.gradient is not kept.before or kept.cleared or kept.differentiated):
-                found.append((source, StoreGradient, (kept.cleared, kept.differentiated), kept.gradient))
-                kept.before, kept.cleared, kept.differentiated = kept.gradient, False, False
+            if source is None:
+                continue
+            is_new = kept.loss_scale is not kept.stored_scale
+            if kept.gradient is not kept.before or kept.cleared or is_new:
+                unscaled = is_new and kept.loss_scale is None
+                found.append((source, StoreGradient, (kept.cleared, unscaled), kept.gradient))
+                if is_new and not unscaled:
+                    attributes = self.capture.heap.source(InstanceDict, source)
+                    found.append((attributes, SetItem, "_loss_scale", kept.loss_scale))
+                kept.before, kept.cleared, kept.stored_scale = kept.gradient, False, kept.loss_scale
         return found
 
     def _lost(self, variable: SymbolicVariable) -> bool:

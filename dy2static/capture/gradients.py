@@ -17,7 +17,9 @@ from ..record.guards import IdentityMatch
 from ..record.paths import Attribute
 from ..runtime.host_calls import Call, Hole
 from ..runtime.opaque import VANISHING
+from ..symbolic.applications import Application, changed_operands, read_again
 from ..symbolic.values import SymbolicArray, SymbolicVariable
+from .gradient_arrays import separate_arrays
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -101,37 +103,42 @@ class Gradients:
         """`Variable.backward`."""
         capture = self.capture
         self._check((variable,))
-        if retain_grad or loss_scale is not None:
-            capture.abort("backward with retain_grad or loss_scale is called inside the compiled function")
         seed = self.capture.grad_state.get(variable)
         if seed is None:
             if variable.ndim:
                 capture.abort("backward is called inside the compiled function, on what is no scalar and has no gradient",
                               hint="call it on the sum or the mean")
-            seed = self._ones(variable, True)
+            seed = self._scaled_ones(variable, loss_scale)
         else:
             self._check_seed(variable, seed)
             self.capture.grad_state.set(variable, None)
         if not variable.connected:
             self._check_leaf(variable)
-            self.capture.grad_state.set(variable, seed, cleared=True, differentiated=True)
+            self.capture.grad_state.set(variable, seed, cleared=True)
+            self.capture.grad_state.set_loss_scale(variable, loss_scale)
             return
         reach = self._reach([variable], None)
         leaves = [v for v in map(self.variables.get, reach.values & self.stops) if v is not None and v.requires_grad
                   and v.dtype.kind == "f"]
         leaves.sort(key=lambda v: v.__dict__["serial"])
+        between = self._between(reach.values) if retain_grad else []
         kept = {leaf.value: before for leaf in leaves if (before := self.capture.grad_state.get(leaf)) is not None}
         for leaf in leaves:
             if leaf.value in kept:
                 self._check_seed(leaf, kept[leaf.value])
         # as in Chainer, what a leaf keeps comes first, and what its uses give is added to it one by one
-        found = self._differentiate({variable.value: seed, **kept}, {v.value for v in leaves}, reach,
+        found = self._differentiate({variable.value: seed, **kept}, {v.value for v in (*leaves, *between)}, reach,
                                     bool(enable_double_backprop), "backward")
+        if not enable_double_backprop:
+            self._let_write([found[v.value] for v in (*leaves, *between) if v.value in found])
+        for passed in between:
+            self.capture.grad_state.set(passed, found.get(passed.value, seed if passed is variable else None))
         for leaf in leaves:
             gradient = found.get(leaf.value)
             if gradient is not None and gradient is not kept.get(leaf.value):
                 self._check_leaf(leaf)
-                self.capture.grad_state.set(leaf, gradient, differentiated=True)
+                self.capture.grad_state.set(leaf, gradient)
+                self.capture.grad_state.set_loss_scale(leaf, loss_scale)
 
     def unchain(self, variable: SymbolicVariable) -> None:
         """`Variable.unchain`: it is a leaf from now on, also for what was computed from it before."""
@@ -210,7 +217,9 @@ class Gradients:
         """What gradients of the outputs go through; inputs: with respect to these only."""
         nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
         found, values = ancestors(nodes, [v.value for v in outputs], self.stops, set(self.capture.root.inputs))
-        self.capture.array_writes.check_backward(values)
+        again = self.capture.array_writes.read_again(values)
+        if again:
+            found, values = self._read_again(found, values, again)
         made = {v for node in found for v in node.outputs}
         entering = {v for v in values if v not in made and v in self.variables}
         if inputs is None:
@@ -220,6 +229,21 @@ class Gradients:
             self._check_crossing(entering, made, inputs, values)
             self._check_identity(nodes, values, outputs, inputs)
         return _Reach(found, values, self.stops | entering)
+
+    def _read_again(self, nodes: List[Node], values: Set[Value],
+                    applications: Sequence[Application]) -> Tuple[List[Node], Set[Value]]:
+        """What a backward goes through, with what the arrays of Parameters hold by now in the place of what they held."""
+        for value, array in changed_operands(applications).items():
+            variable = self.variables.get(value)
+            if variable is None or variable.connected or variable._data[0] is not array:
+                self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead",
+                                   whole=True)
+            if variable.value in values:
+                self.capture.abort("a backward goes through a Variable before and after its array was changed in place",
+                                   whole=True)
+            self.know_again(variable)
+            values = values - {value} | {variable.value}
+        return read_again(self.capture, nodes, applications), values
 
     def _check_crossing(self, entering: Set[Value], made: Set[Value], inputs: Sequence[SymbolicVariable],
                         values: Set[Value]) -> None:
@@ -320,6 +344,26 @@ class Gradients:
             self.capture.abort(f"a gradient of a Variable {variable.value.type} is asked inside the compiled function")
         made = OPS["full"](shape=variable.shape, value=float(value), dtype=variable.dtype)
         return SymbolicVariable(self.capture, SymbolicArray(self.capture, made), requires_grad)
+
+    def _scaled_ones(self, variable: SymbolicVariable, scale: Any) -> SymbolicVariable:
+        """The gradient that `backward` begins with: ones, multiplied in place by a loss scale that is not None."""
+        seed = self._ones(variable, True)
+        if scale is not None:
+            array = seed._data[0]
+            self.capture.array_writes.filled(array)
+            array *= scale
+        return seed
+
+    def _let_write(self, gradients: Sequence[SymbolicVariable]) -> None:
+        """Let the arrays of gradients be written in place that are nobody else's."""
+        made_by = {v: node for part in _chain(self.capture.builder) for node in part.nodes for v in node.outputs}
+        for array in separate_arrays([g._data[0] for g in gradients], made_by):
+            self.capture.array_writes.filled(array)
+
+    def _between(self, values: Collection[Value]) -> List[SymbolicVariable]:
+        """The Variables that some of these values belong to and that have creators, in the order in which they were made."""
+        found = [v for v in map(self.variables.get, values) if v is not None and v.connected and v.requires_grad]
+        return sorted(found, key=lambda v: v.__dict__["serial"])
 
     def _cut(self, variable: SymbolicVariable) -> None:
         """Let no gradient through to what a Variable was computed from."""

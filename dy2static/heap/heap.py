@@ -81,6 +81,7 @@ class Heap:
         self._registered = [*chainer._get_link_hooks().values()]
         self.stale: Optional[str] = None                # a host call that may have changed what is read from here on
         self._memo: Dict[int, Tuple[Any, Any, Source]] = {}
+        self._reals: Dict[int, Any] = {}
         self._origins: Dict[int, Source] = {}
         self.objects, self.attributes = Objects(self), Attributes(self)
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
@@ -145,6 +146,7 @@ class Heap:
             return known[1]
         made = self._make(real, source)
         self._memo[id(real)] = (real, made, source)
+        self._reals[id(made)] = real
         if isinstance(made, (tuple, types.MethodType, functools.partial, types.MappingProxyType)):
             self._origins[id(made)] = source
         return made
@@ -300,7 +302,7 @@ class Heap:
 
     def real_of(self, made: Any) -> Any:
         """The object of the user's that a shadow or a symbolic value stands for."""
-        return next(real for real, known, _ in self._memo.values() if known is made)
+        return self._reals[id(made)]
 
     def has_met(self, real: Any) -> bool:
         """Whether there is a shadow or a symbolic value of this object."""

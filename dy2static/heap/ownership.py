@@ -25,6 +25,7 @@ _LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scip
 #: … but for these, which are written as user code is, and are converted like it.
 _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.link_hooks", "chainer.link_hook",
               "chainer.distributions", "chainer.distribution", "chainer.dataset.convert", "chainer.device_resident",
+              "chainer.optimizer", "chainer.optimizers", "chainer.optimizer_hooks",
               "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
 #: Of whose classes the instances that are made inside have shadows, as those of the user's classes have.

@@ -12,7 +12,7 @@ from .locations import OURS, is_user_file
 
 #: Files and folders of Chainer's with what belongs around a compiled function, not into it.
 _AROUND = tuple(os.path.join(os.path.dirname(os.path.abspath(chainer.__file__)), name) for name in (
-    "optimizer.py", "optimizers", "optimizer_hooks", "training", "datasets", "iterators", "serializer.py", "serializers",
+    "training", "datasets", "iterators", "serializer.py", "serializers",
     "gradient_check.py", "backprop_utils.py"))
 
 #: Ways out, by words of the reason; the first that fits is given where nothing better is known.

@@ -38,6 +38,8 @@ MARKS = {
     "state": "uses the state of a generator as a whole",
     "items": "chooses among items",
     "views": "may give its operand, or a view of it",
+    "rereads": "of a function of Chainer's: backward reads its operands as they are by then, and keeps nothing "
+               "that was made of them",
     "memory": "may go by how an array lies in memory",
     "calls": "what it is given to call is called by C code",
     "clock": "gives the time, as a float",

@@ -6,6 +6,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
 from ..backends.base import Backend, Executable
+from ..errors import RunError
 from ..ir.graph import Graph, Value
 from ..runtime.clocks import Clock
 from ..runtime.collection import uncollected
@@ -33,7 +34,11 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     """The gradients of a segment for some of its inputs, from gradients given for some of its outputs.
 
     again: also make it differentiable, as a segment of its own.
+    Raises `RunError` where the function has changed in place what the gradients would read.
     """
+    if segment.plan.spent is not None:
+        raise RunError("the compiled function has taken these gradients itself, and changed the arrays that they read since",
+                       segment.plan.spent, "call `backward` or `chainer.grad` inside the function, or before this line")
     return BackwardCompilation(segment, targets, given, again).finish()
 
 

@@ -7,6 +7,7 @@ from typing import Collection, List, Mapping, NamedTuple, Optional, Sequence, Se
 
 from .. import passes
 from ..backends.extents import extents_of
+from ..errors import Location
 from ..heap.aborts import CaptureAborted
 from ..ir.building import Builder
 from ..ir.graph import Graph, Node, Value
@@ -33,6 +34,7 @@ class SegmentPlan:
         For a backward, it is told which values the node that is differentiated holds already.
     recompute: what is computed again in the backward instead of being held: see `passes.Saving`.
     fixed: values that nothing may be computed from again, because the call writes into their arrays.
+    spent: where the function changed what a backward would read; None where it can be differentiated.
     namer: names what branches and loops give besides; it is the same one for all segments of a graph.
     """
 
@@ -47,6 +49,7 @@ class SegmentPlan:
         self.graph = graph = gradients.forward
         self.connected = gradients.connected
         self.recompute, self.fixed = recompute, fixed
+        self.spent: Optional[Location] = None
         parts = passes.partition_joint(gradients.graph, graph, held=held)
         if recompute != "none":
             parts = self._with_less(parts, gradients.graph, held)
@@ -54,6 +57,10 @@ class SegmentPlan:
         self.saved = parts.saved + tuple(self.extents.values())
         self.held: Tuple[Value, ...] = tuple(dict.fromkeys(
             self.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
+
+    def spend(self, at: Location) -> None:
+        """Keep nothing for a backward: the function changed what it would read, there."""
+        self.spent, self.held, self.saved = at, (), ()
 
     def _with_less(self, parts: passes.JointPartition, joint: Graph, held: Sequence[Value]) -> passes.JointPartition:
         """The split of the joint graph with less that is saved."""
@@ -76,7 +83,7 @@ class PlannedSegment:
     """
 
     def __init__(self, part: passes.Segment, active: Set[Value], recompute: Recompute, fixed: Collection[Value],
-                 namer: Builder):
+                 namer: Builder, spent: Optional[Location]):
         self.part = part
         plan = functools.partial(SegmentPlan, part.graph, recompute=recompute, fixed=fixed, namer=namer)
         targets = [i for i, v in enumerate(part.graph.inputs) if v in active]
@@ -89,6 +96,8 @@ class PlannedSegment:
         if connected != self.plan.targets and any(node.regions for node in part.graph.nodes):
             self.plan = plan(connected)                         # branches and loops keep nothing for them either
         self.plan.targets = connected
+        if spent is not None:
+            self.plan.spend(spent)
         self.borrowed = [v for v, origin in zip(part.graph.inputs, part.inputs)
                          if origin[0] == -1 and v in self.plan.held]
 
@@ -129,7 +138,7 @@ class PlannedNodes:
         if isinstance(recompute, int):
             recompute //= max(len(parts), 1)
         fixed = _written(outcome, graph) if recompute != "none" else frozenset()
-        self.segments = [PlannedSegment(part, active, recompute, fixed, namer) for part in parts]
+        self.segments = [PlannedSegment(part, active, recompute, fixed, namer, outcome.spent) for part in parts]
         self.has_control = any(node.regions and not active.isdisjoint(node.outputs) for node in graph.nodes)
         if any(k is None and not isinstance(v.type, Tensor) for item in self.segments
                for k, v in zip(item.part.outputs, item.part.graph.outputs)):

@@ -74,6 +74,7 @@ class Outcome:
         whose true sides come first.
     named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
         entries of ``chainer.config`` at the start.  train, enable_backprop: what that says of these.
+    spent: where the function changed arrays in place that gradients of its results would read; it has taken these itself.
     """
 
     graph: Graph
@@ -87,6 +88,7 @@ class Outcome:
     keywords: Tuple[str, ...] = ()
     train: bool = True
     enable_backprop: bool = True
+    spent: Optional[Location] = None
 
     @property
     def variables(self) -> Tuple[EscapingVariable, ...]:

@@ -382,9 +382,13 @@ class SymbolicVariable(chainer.Variable):
     node = _node = property(_outside("node"))
     creator = creator_node = property(lambda self: self.capture.gradients.creator(self))
     rank, label = map(property, map(_outside, ("rank", "label")))
+    _loss_scale = property(lambda self: self.capture.grad_state.loss_scale(self))
     name, initializer, update_rule = [property(use, use) for use in map(_outside, ("name", "initializer", "update_rule"))]
     __copy__ = __deepcopy__ = __reduce__ = _outside("copy")
     __str__ = __repr__ = __format__ = _outside("text")
+
+
+_UPDATE = chainer.Parameter.update
 
 
 class SymbolicParameter(SymbolicVariable, chainer.Parameter):
@@ -394,6 +398,18 @@ class SymbolicParameter(SymbolicVariable, chainer.Parameter):
     def name(self) -> Any:
         made = self.__dict__.get("made")
         return _outside("name")(self) if made is None else made.name
+
+    @property
+    def update_rule(self) -> Any:
+        """The rule of a Parameter of the user's; those that are made inside have none."""
+        heap, source = self.capture.heap, self.__dict__.get("source")
+        if source is None:
+            return _outside("update_rule")(self)
+        heap.check_fresh()
+        return heap.shadow(heap.real_of(self).update_rule, heap.source(Attribute, source, "update_rule"))
+
+    def update(self) -> None:
+        self.capture.callee(_UPDATE)(self)
 
     def initialize(self, shape: Any) -> None:
         if "made" not in self.__dict__:

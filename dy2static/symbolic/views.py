@@ -60,6 +60,7 @@ class Views:
         self.results: Dict[int, SymbolicArray] = {}
         self._parents: Dict[int, Tuple[SymbolicArray, Step]] = {}
         self._groups: Dict[int, List[SymbolicArray]] = {}
+        self._perhaps: Dict[int, List[SymbolicArray]] = {}
         for made in user_arrays:
             made.array.memory = made.array.shared = None
 
@@ -74,6 +75,22 @@ class Views:
     def group(self, root: SymbolicArray) -> List[SymbolicArray]:
         """An array and its views."""
         return [root, *self._groups.get(id(root), ())]
+
+    def may_share(self, array: SymbolicArray, operands: Sequence[SymbolicArray]) -> None:
+        """Note that an array may be a view of one of these, or may not."""
+        for operand in operands:
+            self._perhaps.setdefault(id(self.root(operand)[0]), []).append(array)
+
+    def perhaps(self, root: SymbolicArray) -> List[SymbolicArray]:
+        """The arrays that may share memory with an array, or may not, by how it lies in memory, and the views of these."""
+        found: Dict[int, SymbolicArray] = {}
+        waiting = self._perhaps.get(id(root), [])[:]
+        while waiting:
+            array = waiting.pop()
+            if id(array) not in found:
+                found.update((id(other), other) for other in self.group(array))
+                waiting += self._perhaps.get(id(array), [])
+        return list(found.values())
 
     def attach(self, view: SymbolicArray, memory: Memory) -> None:
         """Let a view be read from the memory of its root."""
@@ -100,8 +117,7 @@ class Views:
                     self.attach(made.array, root.memory)
             else:                                       # who knows
                 self.made.pop(id(made.array))
-                for operand in operands:
-                    operand.shared = "kept"
+                self.may_share(made.array, operands)
 
     def _shared(self, made: Made, operands: Sequence[SymbolicArray]) -> Set[frozenset]:
         """The operands that share memory with the result, for each way in which arrays may lie in memory."""

@@ -13,7 +13,7 @@ import numpy as np
 from ..capture_context import CaptureContext
 from ..errors import Location
 from ..heap.locations import user_location
-from ..ir.graph import Value
+from ..ir.graph import Node, Value
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.chainer import VIEWING
 from ..library_facts.python import IN_PLACE
@@ -25,6 +25,7 @@ from ..record.paths import Source
 from ..record.writes import Write, WriteArray
 from ..runtime.array_writes import Into, itself, write_at, write_at_checked
 from ..runtime.host_calls import Call, Hole, Method, as_it_is
+from .applications import Application
 from .layouts import Layouts
 from .lists import Contents, StagedList
 from .overlaps import Overlaps
@@ -52,6 +53,24 @@ class Memory:
         self.contents = self.initial = self.stored = contents
 
 
+class Unsure:
+    """In place of the memory of an array: another one was written that it may be a view of, or not."""
+
+    source = None
+
+    def __init__(self, array: SymbolicArray):
+        self.capture = array.capture
+
+    @property
+    def root(self) -> SymbolicArray:
+        return self.contents
+
+    @property
+    def contents(self) -> SymbolicArray:
+        return self.capture.abort("an array is read after another one was changed in place that it may share memory with",
+                                  hint="copy it before the change")
+
+
 class ArrayWrites:
     """The arrays of one capture and what is written into them."""
 
@@ -66,14 +85,16 @@ class ArrayWrites:
         """Nothing is written any more; the arrays of the user's stay known."""
         self.serial = 0
         self.memories: List[Memory] = []
-        self.relied = False                             # whether a Variable was differentiated after a write into it
-        self._overwritten: Set[Value] = set()           # results whose backward would read what was written since
+        self._relied: Set[Value] = set()                # results that were computed from Variables after a write into these
+        self._overwritten: Dict[Value, Application] = {}    # results whose backward would read what was written since
+        self._passed: Set[Value] = set()                # what gradients inside the function went through
         self._overwriting: Optional[Location] = None    # the line that wrote it
         self._overwrote_own = False                     # whether an array was written that is not the caller's
         self._unknown = False                           # whether there are others, inside of regions
         self._depth = 0                                 # the deepest region with such a write
         self.returned = ""                              # a host call that gave arrays: they may be those of others
-        self._readers: Dict[int, List[Tuple[Any, Tuple[Value, ...]]]] = {}
+        self.spent: Optional[Location] = None           # where arrays were written that nothing can be differentiated without
+        self._readers: Dict[int, List[Application]] = {}
         self.harmless = False                           # whether what is handed to the host now is not kept
         self.views = Views(self.views.user_arrays)
         self.layouts = Layouts(self.capture)
@@ -102,20 +123,23 @@ class ArrayWrites:
                 self.views.made[id(array)] = made
                 self.views.pending.append(made)
 
-    def applied(self, node: chainer.FunctionNode, given: Sequence[SymbolicArray], outputs: Tuple[Value, ...],
-                connected: bool, may_view: bool) -> None:
-        """A function of Chainer's got these: its backward may read them, its results may be views of them."""
-        may_view = may_view or type(node).__name__ in VIEWING
+    def applied(self, node: chainer.FunctionNode, made: Tuple[Node, ...], given: Sequence[SymbolicArray],
+                outputs: Tuple[Value, ...], connected: bool) -> None:
+        """A function of Chainer's got these: its backward may read them.  made: the nodes that it became."""
+        if not connected:
+            return
+        operands = tuple([(array, array.now()) for array in given])
+        application = Application(type(node).__name__, self.capture.builder, made, operands, outputs)
         for array in given:
-            if may_view:
-                array.shared = "kept"
-            elif connected:
-                array.shared = array.shared or "retained"
-                self._readers.setdefault(id(array), []).append((self.capture.builder, outputs))
+            array.shared = array.shared or "retained"
+            self._readers.setdefault(id(array), []).append(application)
 
-    def gave(self, node: chainer.FunctionNode, may_view: bool, array: SymbolicArray, connected: bool) -> None:
+    def gave(self, node: chainer.FunctionNode, given: Sequence[SymbolicArray], may_view: bool, array: SymbolicArray,
+             connected: bool) -> None:
         """The result of a function is new if it is no view; if nothing is differentiated, it is an array like others."""
-        if not may_view and type(node).__name__ not in VIEWING:
+        if may_view or type(node).__name__ in VIEWING:
+            self.views.may_share(array, given)
+        else:
             self.views.results[id(array)] = array
             if not connected:
                 self.filled(array)
@@ -211,6 +235,8 @@ class ArrayWrites:
             self._overlaps.check_writable(made)
             for other in self._overlaps.neighbours(made):
                 group += self.views.group(self.memory_of(other.array).root)
+        perhaps = self.views.perhaps(memory.root)
+        group += perhaps
         if made is None or any(array.shared == "kept" for array in group):
             self.capture.abort(_SHARED, hint="compute a new array instead", whole=made is None)
         builders, builder = [], self.capture.builder
@@ -218,28 +244,45 @@ class ArrayWrites:
             builders.append(builder)
             builder = builder.outer
         for array in group:
-            for where, outputs in self._readers.pop(id(array), ()):
+            for application in self._readers.pop(id(array), ()):
                 array.shared = None
-                self._overwritten.update(outputs)
+                self._overwritten.update(dict.fromkeys(application.outputs, application))
                 self._overwriting = self._overwriting or user_location()
                 self._overwrote_own = self._overwrote_own or made.source is None
-                self._unknown = self._unknown or where not in builders
+                self._unknown = self._unknown or application.builder not in builders
                 self._depth = max(self._depth, self.capture.staging.depth)
+        for array in perhaps:
+            array.memory, array.steps = Unsure(array), ()
 
-    def check_backward(self, through: Set[Value]) -> None:
-        """Stop where a backward through these would read arrays that were written since."""
-        if self._unknown or self.capture.staging.depth < self._depth or not self._overwritten.isdisjoint(through):
+    def read_again(self, through: Set[Value]) -> List[Application]:
+        """The applications whose operands were written since, among those that a backward goes through.
+
+        Stops where it is not known what their backward reads.
+        """
+        found = {id(application): application for value, application in self._overwritten.items() if value in through}
+        if self._unknown or self.capture.staging.depth < self._depth or not all(a.reads_again for a in found.values()):
             self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead", whole=True)
+        self._passed |= through
+        return list(found.values())
+
+    def relied(self, outputs: Sequence[Value]) -> None:
+        """Note results that were computed from a Variable of the user's whose array was written before."""
+        self._relied.update(outputs)
+        self._overwriting = self._overwriting or user_location()
 
     def check_end(self) -> None:
-        """Stop if what was differentiated so far can be differentiated by the caller.
+        """Stop if the caller may yet differentiate what reads the arrays that were written.
 
+        What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients.
         A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.
         """
-        if self._overwritten or self.relied:
-            whole = self.relied or self._overwrote_own
+        if not (self._overwritten or self._relied):
+            return
+        if self._unknown or not self._passed.issuperset({*self._overwritten, *self._relied}):
+            whole = bool(self._relied) or self._overwrote_own
             self.capture.abort("an array is changed in place that a later backward reads", hint="compute a new array instead",
                                at=None if whole else self._overwriting, whole=whole)
+        self.spent = self._overwriting
 
     def memory_of(self, array: SymbolicArray) -> Memory:
         """What an array shares with its views."""
