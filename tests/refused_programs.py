@@ -49,7 +49,6 @@ class Net(chainer.Chain):
 
 
 model, box, log = Net(), Box(n=1), logging.getLogger("refused")
-optimizer = chainer.optimizers.SGD(0.1).setup(model)
 log.addHandler(logging.NullHandler())
 log.propagate = False
 
@@ -67,19 +66,6 @@ def from_chx(x):
     return x * 2
 
 
-def update(x):
-    loss = F.sum(model(x))
-    model.cleargrads()
-    loss.backward()
-    optimizer.update()  # <-
-    return loss
-
-
-def update_of_loss(x):
-    optimizer.update(lambda: F.sum(model(x)))  # <-
-    return x * 2
-
-
 def setup(x):
     chainer.optimizers.Adam().setup(model)  # <-
     return x * 2
@@ -89,18 +75,6 @@ def backward_of_many(x):
     y = model(x)
     y.backward()  # <-
     return y
-
-
-def backward_retained(x):
-    loss = F.sum(model(x))
-    loss.backward(retain_grad=True)  # <-
-    return loss
-
-
-def backward_scaled(x):
-    loss = F.sum(model(x))
-    loss.backward(loss_scale=2.0)  # <-
-    return loss
 
 
 def chainer_backward(x):

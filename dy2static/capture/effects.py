@@ -34,7 +34,9 @@ class Effects:
         self.capture.reports.mark()
         if self.capture.builder is not self.capture.root:
             self._store_outside()
+        self.capture.grad_state.write_again()
         self.store(self._changes())
+        self.capture.grad_state.stored()
 
     def store_writes_before(self, start: int) -> None:
         """Nodes from ``start`` may raise: what was written so far must have happened by then."""
@@ -80,6 +82,7 @@ class Effects:
 
     def final_writes(self) -> Tuple[Write, ...]:
         """What is written to objects of the user's when the call is over."""
+        self.capture.grad_state.write_again()
         build = self.capture.materialiser.build
         return tuple([kind(container, key, None if kind is DeleteItem else build(item))
                       for container, kind, key, item in list(self._changes())])

@@ -3,10 +3,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Type
 
+from ..ir.graph import Value
+from ..lowering import host
 from ..record.guards import IdentityMatch
 from ..record.paths import Attribute, InstanceDict, Source
 from ..record.writes import SetItem, StoreGradient, Write
+from ..runtime.host_calls import Call, Hole, StateCall, as_it_is, nothing
+from ..runtime.stores import array_of, write_array
 from ..symbolic.values import SymbolicArray, SymbolicVariable
+from ..symbolic.writes import Memory
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -29,12 +34,20 @@ class _Kept:
         self.loss_scale = self.stored_scale = _BEFORE
 
 
+class _Stored:
+    """The memory of a gradient that was stored, the Variable in the graph, and what that holds."""
+
+    def __init__(self, memory: Memory, variable: Value, contents: SymbolicArray):
+        self.memory, self.variable, self.contents = memory, variable, contents
+
+
 class KeptGradients:
     """The gradients that the Variables of one capture keep."""
 
     def __init__(self, capture: Capture):
         self.capture = capture
         self._kept: Dict[int, _Kept] = {}
+        self._stored: Dict[int, _Stored] = {}
 
     def real(self, variable: SymbolicVariable) -> Any:
         """The Variable of the user's that a symbolic one stands for."""
@@ -127,6 +140,31 @@ class KeptGradients:
                     found.append((attributes, SetItem, "_loss_scale", kept.loss_scale))
                 kept.before, kept.cleared, kept.stored_scale = kept.gradient, False, kept.loss_scale
         return found
+
+    # --- what has been stored in the middle of the graph ----------------------------------------------------------------
+
+    def stored(self) -> None:
+        """The gradients are stored now: from here on their arrays belong to Variables that the user can look at."""
+        for kept in self._kept.values():
+            gradient = kept.gradient
+            if "source" not in kept.variable.__dict__ or gradient is None or gradient is _LOST or "source" in gradient.__dict__:
+                continue
+            memory = self.capture.array_writes.memory_of(gradient._data[0])
+            if memory.source is None and id(memory) not in self._stored:
+                self._stored[id(memory)] = _Stored(memory, self.capture.escaping.early(gradient), memory.contents)
+
+    def write_again(self) -> None:
+        """Write into the arrays of stored gradients what was written since, and let the graph hold these arrays themselves."""
+        for stored in self._stored.values():
+            if stored.memory.contents is stored.contents:
+                continue
+            type_ = stored.memory.contents.type
+            call = Call(array_of, (Hole(0),), {}, as_it_is, "array")
+            array, = self.capture.builder.add(host.host_call, (stored.variable,), {"call": call, "types": (type_,)}, name="gradient")
+            write = StateCall(write_array, (Hole(0), None, Hole(1)), {}, nothing, "array")
+            self.capture.builder.add(host.host_call, (array, stored.memory.contents.now()), {"call": write, "types": ()},
+                                     name="write")
+            stored.contents = stored.memory.contents = SymbolicArray(self.capture, array)
 
     def _lost(self, variable: SymbolicVariable) -> bool:
         kept = self._kept.get(id(variable))

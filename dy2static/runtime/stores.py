@@ -59,6 +59,11 @@ def same_items(keys: Sequence[Any], *pairs: Any) -> bool:
     return all([container[key] is item for key, container, item in zip(keys, pairs[::2], pairs[1::2])])
 
 
+def array_of(variable: Any) -> Any:
+    """The array of a Variable."""
+    return variable.array
+
+
 def assign_deque(container: Any, key: Any, value: Any) -> None:
     """Replace all items of a deque."""
     container.clear()

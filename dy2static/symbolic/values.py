@@ -388,9 +388,6 @@ class SymbolicVariable(chainer.Variable):
     __str__ = __repr__ = __format__ = _outside("text")
 
 
-_UPDATE = chainer.Parameter.update
-
-
 class SymbolicParameter(SymbolicVariable, chainer.Parameter):
     """A Parameter of a graph.  What is there of one that is made inside is its attribute ``made``."""
 
@@ -409,7 +406,7 @@ class SymbolicParameter(SymbolicVariable, chainer.Parameter):
         return heap.shadow(heap.real_of(self).update_rule, heap.source(Attribute, source, "update_rule"))
 
     def update(self) -> None:
-        self.capture.callee(_UPDATE)(self)
+        self.capture.functions.staged(chainer.Parameter.update)(self)
 
     def initialize(self, shape: Any) -> None:
         if "made" not in self.__dict__:

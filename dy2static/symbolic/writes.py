@@ -32,6 +32,9 @@ from .overlaps import Overlaps
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from .views import Made, Views, arrays_in
 
+#: Functions of NumPy that give, without ``out``, what they write into it.
+_COMPUTING = (np.clip,)
+
 #: Methods and functions of NumPy that write into their first operand and give nothing.
 _METHODS, _FUNCTIONS = named("writes", numpy_facts.METHODS), named("writes", numpy_facts.FUNCTIONS)
 
@@ -218,11 +221,13 @@ class ArrayWrites:
 
     def _computed(self, old: SymbolicArray, function: Callable[..., Any], args: Tuple) -> Optional[SymbolicArray]:
         """The contents after a write into all of them, where that is a computation like others; None where it is not."""
-        if self.capture.staging.depth or self.capture.staging.in_loop:
+        if self.capture.staging.in_loop:
             return None                                 # there it may be done in place
         new: Any = None
         if function in LOWERED_IN_PLACE and (type(args[0]) is not SymbolicArray or args[0].dtype == old.dtype):
             new = self.capture.numpy.call(IN_PLACE[function], (old, args[0]), {})
+        elif type(function) is Into and (isinstance(function.function, np.ufunc) or function.function in _COMPUTING):
+            new = self.capture.numpy.call(function.function, args, {})
         elif function is operator.setitem and (args[0] is Ellipsis or type(args[0]) is slice and args[0] == slice(None)) \
                 and type(args[1]) is SymbolicArray and args[1].type == old.type:
             new = self.capture.numpy.call(("method", "copy"), (args[1],), {})

@@ -525,18 +525,6 @@ def backward_of_a_join(compile):
     return compile(f), w
 
 
-def loss_leaves(compile):
-    w = chainer.Parameter(floats(4, seed=3))
-
-    def f(x):
-        loss = F.sum(F.square(w) * x.array)
-        w.cleargrad()
-        loss.backward()
-        w.array -= 0.1 * w.grad
-        return loss
-    return compile(f), w
-
-
 def mask_written_after(compile):
     def f(x):
         m = np.ones(4, "f")
@@ -654,7 +642,7 @@ def stored_then_written(compile):
 
 
 @pytest.mark.parametrize("make, compiled", [
-    (steps_of_sgd, True), (sgd_until, None), (backward_after_the_write, None), (backward_of_a_join, None), (loss_leaves, None),
+    (steps_of_sgd, True), (sgd_until, None), (backward_after_the_write, None), (backward_of_a_join, None),
     (mask_written_after, None), (without_backprop, True), (view_by_chainer, None), (kept_by_the_host, None),
     (changed_by_the_host, None), (printed_variable, True), (reported, None), (pieces, None), (condition, True),
     (stored_then_written, None)], ids=lambda x: getattr(x, "__name__", str(x)))

@@ -287,6 +287,12 @@ def many_functions(w, b, x):
     return F.sum(gw ** 2) + F.sum(gx ** 2), gw, gb, gx
 
 
+def with_retain_grad(x, z):
+    h = x * z
+    F.sum(h * h).backward(retain_grad=True)
+    return h.grad
+
+
 COMPILED = [
     (maml, three), (maml_of_two_steps, three), (first_order, three), (gradient_penalty, three), (newton, one),
     (third_order, one), (intermediate, pair), (several_outputs, pair), (given_gradients, pair), (of_itself, pair),
@@ -294,7 +300,7 @@ COMPILED = [
     (unchained, pair), (unchained_backward, pair), (forgotten, pair), (scaled, one), (set_inside, one), (backward_of_leaf, one), (cleared, one),
     (backward_of_inputs, pair), (accumulated, pair), (backward_twice_differentiable, pair), (backward_with_gradient, one),
     (through_branch, pair), (through_loop, pair), (state_through_loop, pair), (newton_in_loop, one),
-    (newton_of_gradients_in_loop, one), (in_branch, pair), (leaf_in_loop, one), (many_functions, three)]
+    (newton_of_gradients_in_loop, one), (in_branch, pair), (leaf_in_loop, one), (many_functions, three), (with_retain_grad, pair)]
 
 
 @pytest.mark.parametrize("program, inputs", COMPILED, ids=lambda x: x.__name__)
@@ -429,12 +435,6 @@ def not_required(x, z):
     return gx, gc is None
 
 
-def with_retain_grad(x, z):
-    h = x * z
-    F.sum(h * h).backward(retain_grad=True)
-    return h.grad
-
-
 def kept_by_what_leaves(x, z):
     v = Variable(x.array)
     F.sum(v * v).backward()
@@ -496,7 +496,7 @@ def test_decided_by_forks(program):
     against_eager.check(lambda compile: compile(program), signs * 2)
 
 
-@pytest.mark.parametrize("program", [not_required, with_retain_grad, kept_by_what_leaves,
+@pytest.mark.parametrize("program", [not_required, kept_by_what_leaves,
                                      through_iterations, only_in_one_branch, outside], ids=lambda x: x.__name__)
 def test_refused(program):
     """Run eagerly."""

@@ -66,7 +66,6 @@ def test_a_refusal_names_line_and_way_out_in_the_users_words(name):
 
 
 GOLDEN = {
-    "update": "`update` is called inside the compiled function; call `update` outside of it",
     "from_chx": "`.from_chx()` of a Variable is used inside the compiled function; do it outside of the compiled function",
     "listed": "a `range` whose length array values decide is used other than in a `for` statement; write `for i in range(n)` where it "
               "is used, or `np.arange(n)` for an array of its numbers",
