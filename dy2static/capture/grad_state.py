@@ -158,12 +158,11 @@ class KeptGradients:
         for stored in self._stored.values():
             if stored.memory.contents is stored.contents:
                 continue
-            type_ = stored.memory.contents.type
+            contents, builder = stored.memory.contents, self.capture.builder
             call = Call(array_of, (Hole(0),), {}, as_it_is, "array")
-            array, = self.capture.builder.add(host.host_call, (stored.variable,), {"call": call, "types": (type_,)}, name="gradient")
+            array, = builder.add(host.host_call, (stored.variable,), {"call": call, "types": (contents.type,)}, name="gradient")
             write = StateCall(write_array, (Hole(0), None, Hole(1)), {}, nothing, "array")
-            self.capture.builder.add(host.host_call, (array, stored.memory.contents.now()), {"call": write, "types": ()},
-                                     name="write")
+            builder.add(host.host_call, (array, contents.now()), {"call": write, "types": ()}, name="write")
             stored.contents = stored.memory.contents = SymbolicArray(self.capture, array)
 
     def _lost(self, variable: SymbolicVariable) -> bool:
