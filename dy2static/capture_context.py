@@ -92,6 +92,9 @@ class Functions(Protocol):
     def shadow_cells(self) -> Sequence[Any]:
         """The closure cells that converted functions share with the user's."""
 
+    def staged(self, function: Any) -> Callable[..., Any]:
+        """The converted form of a function."""
+
 
 class NumPyCalls(Protocol):
     """Calls of NumPy."""
@@ -215,11 +218,13 @@ class GradientState(Protocol):
     def array(self, variable: SymbolicVariable) -> Optional[SymbolicArray]:
         """``variable.grad``."""
 
+    def loss_scale(self, variable: SymbolicVariable) -> Any:
+        """The loss scale that `backward` left at a Variable."""
+
     def assign(self, variable: SymbolicVariable, name: str, item: Any) -> None:
         """``variable.grad = item`` or ``variable.grad_var = item``."""
 
-    def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False,
-            differentiated: bool = False) -> None:
+    def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False) -> None:
         """Let a Variable keep this gradient."""
 
     def join(self, made: SymbolicVariable, sides: Sequence[SymbolicVariable], known: bool = True) -> None:
