@@ -66,10 +66,12 @@ class Unsure:
 
     @property
     def root(self) -> SymbolicArray:
+        """Stops the capture, too: it is asked for before a write."""
         return self.contents
 
     @property
     def contents(self) -> SymbolicArray:
+        """Stops the capture: it is asked for where the array is read."""
         return self.capture.abort("an array is read after another one was changed in place that it may share memory with",
                                   hint="copy it before the change")
 
