@@ -29,7 +29,7 @@ class Effects:
     def store_writes(self, may_fail: bool = True) -> None:
         """Put pending writes into the program here, before something that could look, or fail."""
         if may_fail and self.is_protected():
-            self.capture.abort("something that may fail at run time stands inside a `try` or `with`",
+            self.capture.abort("an operation inside a `try` or `with` may fail when the program runs",
                                hint="move it out of that block")
         self.capture.reports.mark()
         if self.capture.builder is not self.capture.root:

@@ -83,7 +83,7 @@ class MadeParameters:
         return parameter.variable
 
     def add(self, function: Callable, args: Sequence[Any], operands: Sequence[Value], kinds: Tuple) -> Tuple[Value, ...]:
-        """A node that calls one of the functions of the run time."""
+        """Add a node that calls a function of `runtime/made_parameters.py`."""
         if self.capture.staging.depth:
             in_loop = self.capture.staging.in_loop      # otherwise, the decision can be settled
             self.refuse("is made, initialized or changed under a decision on array values", again=in_loop)

@@ -125,7 +125,7 @@ def _held(error: BaseException, names: Iterable[str]) -> Iterator[Tuple[str, Any
             yield name, found
 
 
-#: None in them is what stands there before anything does.
+#: What Python itself keeps in exceptions: each is None until something is put there.
 _OF_PYTHON = frozenset(name for names in _STATE.values() for name in names)
 
 

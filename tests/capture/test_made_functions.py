@@ -226,13 +226,14 @@ def scope(v):
 
 
 def a_context_of_a_generator_leaves(compile):
-    made = compile(lambda x: scope(x))
+    made = compile(lambda x: (x * 3, scope(2)))         # nothing in the context is of this call, but it is used up
 
     def call(x):
         del SEEN[:]
-        with made(x) as y:
+        z, context = made(x)
+        with context as y:
             SEEN.append("inside")
-        return y, list(SEEN)
+        return z, y, list(SEEN)
     return call
 
 
