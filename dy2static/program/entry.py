@@ -22,6 +22,7 @@ from ..runtime.partial_failure import FailurePlan, SegmentWiring, connect_after_
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
 from .guards import Guards
+from .numbers import computed_together
 from .updates import MOST_TRIES, updates
 
 _serial = itertools.count()
@@ -97,7 +98,7 @@ class Entry(Guards):
         texts = [item.expression for item in self.outcome.inputs if isinstance(item, NumberInput)]
         texts += [part.expression for end in self.outcome.ends for part in end.parts() if isinstance(part, Number)]
         self.computed = {text: f"number_{i}" for i, text in enumerate(dict.fromkeys(texts)) if not text.isidentifier()}
-        return [f"{name} = {text}" for text, name in self.computed.items()]
+        return computed_together(self.computed, self.outcome)
 
     def _operand(self, item: Input) -> str:
         text = self.values[item.value] = item.text(self)

@@ -1,5 +1,6 @@
 """What entries ask and do for many objects at once, in Python and in C: memory that is shared, gradients, copies, items."""
 import collections
+import math
 import sys
 
 import chainer
@@ -158,3 +159,23 @@ def test_entries_use_them():
     assert "write_arrays(" in entry and "store_gradients(" in entry and "same_items(" in entry
     losses, *_ = trained(to_static(step, backend="c"))
     np.testing.assert_allclose(losses, trained(step)[0], 1e-5)
+
+
+def test_equal_counts_are_computed_with_once():
+    """Counts that are equal, and those that are not, or are no whole numbers any more."""
+    def count(counts, x):
+        for entry in counts:
+            entry["t"] += 1
+        return x * (0.1 * math.sqrt(counts[0]["t"] + 3)) + [math.sqrt(entry["t"] * 2.0) for entry in counts][-1]
+
+    def counted(function):
+        counts, x = [{"t": 300} for _ in range(4)], np.ones(3, np.float32)
+        found = [function(counts, x).tolist() for _ in range(4)]
+        counts[1]["t"] = 7
+        found += [function(counts, x).tolist() for _ in range(2)]
+        counts[3]["t"] = 8.5
+        return found + [function(counts, x).tolist() for _ in range(3)], counts
+    compiled = to_static(count, backend="numpy", strict=True)
+    assert counted(compiled) == counted(count)
+    assert any(" == " in line and line.strip().startswith("if n") for program in compiled.dispatcher.programs
+               for line in program.entry.splitlines())
