@@ -2,7 +2,8 @@
 
     python benchmarks/zoo_steps.py [PART OF A NAME ...] [--seconds 3] [--backend c] [--optimizers SGD,Adam]
 
-Beside it the same steps with the model and its loss compiled alone, and eager, in one process, in turns.  Before each step a
+Beside it the same steps with the model and its loss compiled alone, and eager, in one process, in turns (what a step does besides
+its update, such as an evaluation, is compiled in both).  Before each step a
 schedule writes the learning rate, so that a program which holds on to it is captured again: the captures after warm-up are
 counted.
 """
@@ -56,7 +57,7 @@ class Run(zoo.Run):
         random.seed(3)
         np.random.seed(3)
         with optimizers_of(kind, self.optimizers), whole_steps(compile if way == "whole" else same):
-            step, _ = entry.make(compile if way == "model" else same)
+            step, _ = entry.make(same if way == "eager" else compile)
         self.step, self.best = lambda k: (self.schedule(), step(k)), [float("inf")] * entry.steps
 
     def schedule(self):
