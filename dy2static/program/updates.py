@@ -1,8 +1,9 @@
 """Numbers that a call reads and writes: other threads may have changed them by the time the call writes what it does."""
 from __future__ import annotations
 
+import functools
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, FrozenSet, List, Optional
 
 from ..capture.handlers import HARMLESS
 from ..ir.graph import Graph
@@ -70,7 +71,12 @@ def _decides(name: str, outcome: Outcome) -> bool:
 
 
 def _mentions(text: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+    return name in _words(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _words(text: str) -> FrozenSet[str]:
+    return frozenset(re.findall(r"\w+", text))
 
 
 def _has_effects(graph: Graph) -> bool:
