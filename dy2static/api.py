@@ -6,6 +6,7 @@ import types
 from typing import Any, Callable, Optional, Sequence, Union
 
 import chainer
+from chainer.training import Updater
 
 from . import config
 from .backends.pipelines import pass_levels_of
@@ -16,17 +17,18 @@ from .options import Options, count, switch
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
 from .saved.layer import TranslatedLayer
 from .static_function import OPTIONS, BoundStaticFunction, StaticFunction, entry_point
+from .training import compile_updater
 
 
 def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
               recompute: Any = None, dynamic: bool = True, input_spec: Optional[Sequence[Any]] = (),
               full_graph: bool = False, build_strategy: Any = None) -> Any:
-    """Compile a function, a method, a Chain class or a Chain.
+    """Compile a function, a method, a Chain class, a Chain or an updater.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
-        ``__call__`` is decorated); or a Link (the same object comes back, with that method compiled).  Without it,
-        a decorator with these options.
+        ``__call__`` is decorated); a Link (the same object comes back, with that method compiled); or an updater (the
+        same object, with ``update_core`` compiled).  Without it, a decorator with these options.
     strict: True raises `CaptureError` for the first line that cannot be compiled; "parts" lets such lines run as Python between
         compiled parts, and raises where nothing is left to compile.  Without it, both come with a warning.
     cache_limit: the most programs kept per function; the one used longest ago goes first.
@@ -72,9 +74,11 @@ def _compile(target: Any, options: Options) -> Any:
         return _compile_class(target, options)
     if isinstance(target, chainer.Link):
         return _compile_link(target, options)
+    if isinstance(target, Updater):
+        return compile_updater(target, options)
     if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):    # noqa: B004
         return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)
-    raise SignatureError(f"to_static takes a function, a method, a Chain class or a Link, not {type(target).__name__}",
+    raise SignatureError(f"to_static takes a function, a method, a Chain class, a Link or an updater, not {type(target).__name__}",
                          hint="C functions and builtins have no source to compile")
 
 

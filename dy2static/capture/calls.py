@@ -38,6 +38,7 @@ from ..symbolic.lists import symbolic_items
 from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
+from .communication import average, is_average
 from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
@@ -322,6 +323,8 @@ RULES: Tuple[Rule, ...] = (
     Rule("draws from generators of the user's", "typed by the same draw from another generator; a host node",
          lambda calls, function: type(function) is BoundHostMethod and type(function.owner.real) in GENERATORS,
          lambda calls, function: functools.partial(calls.draws.draw, function, GENERATORS[type(function.owner.real)])),
+    Rule("`multi_node_mean_grad` of a communicator of ChainerMN", "a host node that gets the gradients and gives their means",
+         lambda calls, function: is_average(function), average),
     Rule("classes with shadows, methods of arrays and texts, objects that only the host can use", "as these say",
          lambda calls, function: isinstance(function, ShadowMeta) or type(function) in _CALLABLE, itself),
     Rule("functions of the user, `chainer.links`, `Link`, `Sequential`, `contextlib`",

@@ -36,7 +36,7 @@ from ..record.builds import (
 )
 from ..runtime.host_calls import variables_of
 from ..runtime.instances import array_of, make_of
-from ..runtime.staticness import is_static_function
+from ..runtime.staticness import is_static_function, is_static_method
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.list_functions import variables_together
@@ -137,7 +137,8 @@ class Materialiser:
         if isinstance(item, types.FunctionType) and self.functions is not None and self._is_made_here(item):
             return self._compound(item)
         if isinstance(item, types.FunctionType) or (
-                self.is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType, functools.partial))):
+                self.is_constant(item) and not isinstance(item, (tuple, list, dict, set, types.MethodType, functools.partial))
+                and not is_static_method(item)):
             return Const(self.capture.functions.real(item))
         return self._compound(item)
 
@@ -206,6 +207,8 @@ class Materialiser:
             return SetOf(tuple([self.build(part) for part in item]))
         if isinstance(item, types.MethodType) and not is_symbolic(item.__self__):
             return Method(self.build(item.__func__), self.build(item.__self__))
+        if is_static_method(item):
+            return Call(kind, (self.build(item.__func__), self.build(item.__self__)))
         if kind is functools.partial:
             return Partial(self.build(item.func), tuple([self.build(part) for part in item.args]),
                            tuple([(name, self.build(part)) for name, part in item.keywords.items()]))

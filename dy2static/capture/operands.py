@@ -18,6 +18,7 @@ from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, as_key
 from ..heap.wording import type_name
 from ..ir.graph import Value
 from ..runtime.host_calls import Hole, MethodOf
+from ..runtime.staticness import is_static_method
 from ..symbolic.host_objects import BoundHostMethod, SymbolicObject
 from ..symbolic.known_texts import SymbolicText, TextKeyed, TextMethod
 from ..symbolic.lists import StagedList
@@ -59,7 +60,7 @@ class Operands:
 
     @staticmethod
     def _is_method_of_shadow(item: Any) -> bool:
-        return type(item) is types.MethodType and isinstance(item.__self__, ShadowBase)
+        return (type(item) is types.MethodType or is_static_method(item)) and isinstance(item.__self__, ShadowBase)
 
     def template(self, item: Any, operands: List[Value]) -> Any:
         """The item with a `Hole` for every symbolic value; the values are appended to ``operands``."""
@@ -147,7 +148,7 @@ class Operands:
         """A function, a method, or what else is the same object in every call."""
         if isinstance(item, types.MethodType) and item.__self__ in (np.random.mtrand._rand, random.random.__self__):
             return item
-        if isinstance(item, types.MethodType):
+        if isinstance(item, types.MethodType) or is_static_method(item):
             owner = self.hand_over(item.__self__, operands)
             if type(owner) is Hole:
                 return MethodOf(owner, item.__func__.__name__)

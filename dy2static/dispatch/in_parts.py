@@ -65,17 +65,22 @@ class InParts:
     """How the calls of one function run in parts.
 
     parts: those that it shares with the functions around it; None for a function that is called from outside.
+    gets_data: whether it is a training step: all its calls run in parts, between the lines that get the data.
     """
 
     def __init__(self, function: types.FunctionType, options: Options, make: Callable[[types.FunctionType, Options, Parts], Any],
                  parts: Optional[Parts] = None):
         self.function, self.options, self.is_outermost = function, options, parts is None
-        inner = replace(options, strict=False, input_spec=())
-        self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, inner, parts)))
+        self.gets_data = False
+        self.parts = parts or Parts(lambda function, parts: CompiledPart(make(function, self._inner(), parts)))
         self._version = 0
         self._divided: Optional[Divided] = None
         self._signatures: Dict[Tuple, Optional[CaptureAborted]] = {}    # with what stopped, until parts are known to pay
         self._told: Set[Cut] = set()
+
+    def _inner(self) -> Options:
+        """The options of the parts; under ``strict``, those of a training step may have no cuts."""
+        return replace(self.options, strict=self.gets_data and self.options.strict is True, input_spec=())
 
     @property
     def is_used(self) -> bool:
@@ -86,7 +91,7 @@ class InParts:
     def divided(self) -> Divided:
         """The function in parts."""
         if self._divided is None:
-            self._divided = Divided(self.function, self.parts)
+            self._divided = Divided(self.function, self.parts, self.gets_data)
         return self._divided
 
     @property
@@ -116,7 +121,10 @@ class InParts:
         return signature in self._signatures
 
     def is_expected(self, signature: Tuple) -> bool:
-        """Whether this is a function between parts that is known to have cuts: then it is divided without being captured first."""
+        """Whether this is a function that is known to have cuts: then it is divided without being captured first."""
+        if self.gets_data and self.parts.may_divide(self.function):
+            self._signatures[signature] = None
+            return True
         if self.is_outermost or self._version == self.parts.known.version:
             return False
         self._version = self.parts.known.version

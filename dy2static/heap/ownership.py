@@ -20,12 +20,12 @@ import chainer
 from ..runtime.staticness import IGNORED, NOT_STATIC
 
 #: Libraries whose module and class attributes are constants for us and whose functions are never converted …
-_LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "cupy", "cupyx", "scipy", "six", "dy2static", "gast", "astor",
-              "hypothesis", "pytest", "_pytest")
+_LIBRARIES = ("builtins", "numpy", "chainer", "chainerx", "chainermn.communicators", "cupy", "cupyx", "scipy", "six", "dy2static",
+              "gast", "astor", "hypothesis", "pytest", "_pytest")
 #: … but for these, which are written as user code is, and are converted like it.
 _CONVERTED = ("chainer.links", "chainer.link", "chainer.sequential", "chainer.link_hooks", "chainer.link_hook",
               "chainer.distributions", "chainer.distribution", "chainer.dataset.convert", "chainer.device_resident",
-              "chainer.optimizer", "chainer.optimizers", "chainer.optimizer_hooks",
+              "chainer.optimizer", "chainer.optimizers", "chainer.optimizer_hooks", "dy2static.training",
               "chainer.functions.noise.gumbel_softmax", "chainer.utils.walker_alias",
               "chainer.graph_optimizations.static_graph_utilities", "contextlib")
 #: Of whose classes the instances that are made inside have shadows, as those of the user's classes have.

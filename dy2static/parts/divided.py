@@ -19,6 +19,7 @@ from ..runtime.staticness import StaticCallable
 from ..runtime.traceback import hide_calls
 from ..transformers.super_calls import SuperCalls
 from .cuts import Cut, Known
+from .data import places_of_data
 from .division import Cuts, Division, Key, Run, can_be_divided
 from .loops import Ahead
 from .trees import divided_tree, part_name, part_tree, place_of_call
@@ -127,6 +128,14 @@ class Parts:
             return False
         return can_be_divided(tree) and self.known.halve(function, tree.body, stop)
 
+    @staticmethod
+    def may_divide(function: types.FunctionType) -> bool:
+        """Whether a function can run in parts."""
+        try:
+            return can_be_divided(tree_of(function))
+        except Dy2StaticError:
+            return False
+
     def part(self, function: types.FunctionType, run: Run, tree: gast.FunctionDef) -> Part:
         """The part of a function that a run of its statements is."""
         owner = self._of[function].owner if function in self._of else function
@@ -205,10 +214,13 @@ _WATCHED = 4
 
 
 class Divided:
-    """One function in parts, by what is known of its cuts at each call."""
+    """One function in parts, by what is known of its cuts at each call.
 
-    def __init__(self, function: types.FunctionType, parts: Parts):
-        self.function, self.parts = function, parts
+    gets_data: whether it is a training step, in which Python fetches and converts the data.
+    """
+
+    def __init__(self, function: types.FunctionType, parts: Parts, gets_data: bool = False):
+        self.function, self.parts, self.gets_data = function, parts, gets_data
         self._version = -1
         self._cuts: Optional[Cuts] = None
         self._tree: Optional[gast.FunctionDef] = None
@@ -287,7 +299,8 @@ class Divided:
     def _cut(self) -> Tuple[gast.FunctionDef, Cuts]:
         """The definition of the function, and its cuts."""
         tree = SuperCalls().transform(self.parts.taken_tree(self.function))
-        return tree, self.parts.known.of(self.function, tree)
+        cuts = self.parts.known.of(self.function, tree)
+        return tree, cuts._replace(spots=cuts.spots | places_of_data(tree)) if self.gets_data else cuts
 
     def _make(self, tree: gast.FunctionDef, division: Division) -> None:
         namespace = self._names = types.SimpleNamespace(

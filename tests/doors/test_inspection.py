@@ -634,7 +634,7 @@ def test_what_to_static_refuses(what):
     with pytest.raises(TypeError) as caught:
         to_static(target)
     assert str(caught.value) == (
-        f"D2S202: to_static takes a function, a method, a Chain class or a Link, not {name}\n"
+        f"D2S202: to_static takes a function, a method, a Chain class, a Link or an updater, not {name}\n"
         "  hint: C functions and builtins have no source to compile")
 
 
