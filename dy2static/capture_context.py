@@ -231,6 +231,13 @@ class GradientState(Protocol):
         """Note that a Variable is one of several, by a decision."""
 
 
+class ReboundArrays(Protocol):
+    """Variables that are given another array."""
+
+    def assign(self, variable: SymbolicVariable, name: str, item: Any) -> None:
+        """``variable.array = item``."""
+
+
 class MadeParameters(Protocol):
     """Parameters that are made inside."""
 
@@ -346,6 +353,10 @@ class CaptureContext(Protocol):
     @property
     def grad_state(self) -> GradientState:
         """Gradients that Variables keep."""
+
+    @property
+    def rebound_arrays(self) -> ReboundArrays:
+        """Variables that are given another array."""
 
     @property
     def made_parameters(self) -> MadeParameters:

@@ -46,6 +46,7 @@ from .materialise import Materialiser
 from .number_checks import NumberChecks
 from .numpy_calls import NumPyCalls
 from .operands import Operands
+from .rebound_arrays import ReboundArrays
 from .reports import Reports
 from .staged_functions import StagedFunctions
 from .text_expressions import TextExpressions
@@ -96,7 +97,7 @@ class Capture:
         self.escaping, self.made_parameters = Escaping(self), MadeParameters(self)
         self.operands, self.materialiser = Operands(self), Materialiser(self)
         self.gradients, self.grad_state = Gradients(self), KeptGradients(self)
-        self.array_writes = ArrayWrites(self)
+        self.array_writes, self.rebound_arrays = ArrayWrites(self), ReboundArrays(self)
         self.staging = Staging(self)
         self.unknown = HostResults(observed)
         self.reports = Reports(self)
@@ -174,6 +175,7 @@ class Capture:
         self.escaping, self.grad_state, self.chainer.applied = Escaping(self), KeptGradients(self), 0
         self.unknown.start_again()
         self.array_writes.start_again()
+        self.rebound_arrays.start_again()
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""

@@ -117,7 +117,7 @@ class ChainerCalls:
         for array in given:
             if id(array) not in own:
                 self.capture.array_writes.by_reference(array)
-            elif self.capture.array_writes.is_written(array):
+            elif self.capture.array_writes.is_written(array) or self.capture.rebound_arrays.has(own[id(array)]):
                 relied = True
                 self.capture.gradients.know_again(own[id(array)])
         return relied

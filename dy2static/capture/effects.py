@@ -96,6 +96,7 @@ class Effects:
                 found.append((container.source, kind, key, item))
         for cell in self.capture.functions.cells.values():
             found += cell.changes()
-        return found + self.capture.grad_state.changes() + list(self.capture.array_writes.changes())
+        return (found + self.capture.grad_state.changes() + list(self.capture.array_writes.changes())
+                + self.capture.rebound_arrays.changes())
 
 

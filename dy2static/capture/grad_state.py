@@ -1,7 +1,10 @@
 """What Variables keep in ``grad_var`` while a capture runs, and what becomes of it at the end."""
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Type
+
+import numpy as np
 
 from ..ir.graph import Value
 from ..lowering import host
@@ -74,13 +77,23 @@ class KeptGradients:
     def assign(self, variable: SymbolicVariable, name: str, item: Any) -> None:
         """``variable.grad = item`` or ``variable.grad_var = item``."""
         if item is not None:
-            is_right = isinstance(item, SymbolicVariable) if name == "grad_var" else \
-                type(item) is SymbolicArray and "source" not in variable.__dict__
+            is_right = isinstance(item, SymbolicVariable) if name == "grad_var" else type(item) is SymbolicArray
             if not is_right or item.value.type != variable.value.type:
                 self.capture.abort(f"`.{name}` of a Variable is assigned inside the compiled function")
             if name == "grad":
                 item = SymbolicVariable(self.capture, self.capture.chainer.new_variable(item, True), True)
         self.set(variable, item, cleared=name == "grad")
+
+    def zero(self, variable: SymbolicVariable) -> None:
+        """``variable.zerograd()``: the array that it has is filled, in place."""
+        self.capture.callee(warnings.warn)("Variable.zerograd is deprecated. Use Variable.cleargrad instead.", DeprecationWarning)
+        gradient = self.get(variable)
+        if gradient is None:
+            self.assign(variable, "grad", self.capture.callee(np.zeros_like)(variable.array))
+        else:
+            gradient.unchain()
+            gradient.array.fill(0)
+            self.set(variable, gradient, cleared=True)
 
     def loss_scale(self, variable: SymbolicVariable) -> Any:
         """The loss scale that `backward` left at a Variable."""

@@ -138,7 +138,7 @@ class Made:
     def clear(self, cleared: bool) -> None:
         """``parameter.cleargrad()``; other gradients cannot be given to it."""
         if not cleared:
-            self.parameters.refuse("that is made here gets a gradient", again=False)
+            self.parameters.refuse("that is made here gets a gradient")
         self.has_gradient = False
         self.parameters.add(cleargrad, (Hole(0),), (self.value,), ())
 

@@ -148,6 +148,17 @@ class WriteArray(Write):
     statement, together = "{container}[...] = {value}", "write_arrays({pairs})"
 
 
+class RebindArray(Write):
+    """``variable.array = value``: another array for a Variable."""
+
+    word, perform = "array set", staticmethod(stores.rebind)
+    statement = "{container}.array = {value}"
+
+    @classmethod
+    def place(cls, key: Any) -> Hashable:
+        return "array",
+
+
 class StoreGradient(Write):
     """The gradient of a Variable.  key: whether it was cleared, and whether something was differentiated."""
 
@@ -162,7 +173,7 @@ class StoreGradient(Write):
 #: All kinds, by their words.
 WRITES: Dict[str, Type[Write]] = {kind.word: kind for kind in (
     SetItem, DeleteItem, SetListItem, ExtendList, AssignList, ExtendDeque, AssignDeque, AssignSet, SetCell, DeleteCell, WriteArray,
-    StoreGradient)}
+    RebindArray, StoreGradient)}
 
 #: What a container gives of what was done to it: the kind, the key, and what is written.
 Change = Tuple[Type[Write], Any, Any]

@@ -64,6 +64,11 @@ def array_of(variable: Any) -> Any:
     return variable.array
 
 
+def rebind(container: Any, key: Any, value: Any) -> None:
+    """Give a Variable another array."""
+    container.array = value
+
+
 def assign_deque(container: Any, key: Any, value: Any) -> None:
     """Replace all items of a deque."""
     container.clear()

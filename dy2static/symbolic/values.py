@@ -335,8 +335,9 @@ class SymbolicVariable(chainer.Variable):
             self.__dict__["made"].rename(item)
         elif name in ("grad", "grad_var"):
             self.capture.grad_state.assign(self, name, item)
-        elif name in ("array", "data") and item is self._data[0]:
-            return                                      # of ``v.array += a``
+        elif name in ("array", "data"):
+            if item is not self._data[0]:               # but for ``v.array += a``
+                self.capture.rebound_arrays.assign(self, name, item)
         elif name == "volatile" and "source" not in self.__dict__ and self.capture.staging.depth == 0:
             self.__dict__[name] = item                  # of Chainer 1: `L.Parameter` sets it, Chainer does not read it
         else:
@@ -348,6 +349,12 @@ class SymbolicVariable(chainer.Variable):
 
     def cleargrad(self) -> None:
         self.capture.grad_state.set(self, None, cleared=True)
+
+    def zerograd(self) -> None:
+        self.capture.grad_state.zero(self)
+
+    def _set_grad(self, g: Any, *, layout_check: bool = True) -> None:
+        self.capture.grad_state.assign(self, "grad", g)
 
     def unchain(self) -> None:
         self.capture.gradients.unchain(self)
@@ -373,7 +380,18 @@ class SymbolicVariable(chainer.Variable):
     def to_cpu(self) -> None:
         self.to_device("@numpy")
 
-    zerograd, addgrad, copydata, retain_data = map(_outside, ("zerograd()", "addgrad()", "copydata()", "retain_data()"))
+    @property
+    def name(self) -> Any:
+        """That of the user's Variable, under a guard; what is made here has none."""
+        own, heap = self.__dict__, self.capture.heap
+        if "origins" in own or "choice" in own:
+            return _outside("name")(self)
+        if "source" not in own:
+            return None
+        heap.check_fresh()
+        return heap.shadow(heap.real_of(self).name, heap.source(Attribute, own["source"], "name"))
+
+    addgrad, copydata, retain_data = map(_outside, ("addgrad()", "copydata()", "retain_data()"))
     set_creator, set_creator_node = map(_outside, ("set_creator()", "set_creator_node()"))
     to_gpu, to_chx, from_chx, debug_print = map(_outside, ("to_gpu()", "to_chx()", "from_chx()", "debug_print()"))
     xp = property(lambda self: np)
@@ -383,7 +401,7 @@ class SymbolicVariable(chainer.Variable):
     creator = creator_node = property(lambda self: self.capture.gradients.creator(self))
     rank, label = map(property, map(_outside, ("rank", "label")))
     _loss_scale = property(lambda self: self.capture.grad_state.loss_scale(self))
-    name, initializer, update_rule = [property(use, use) for use in map(_outside, ("name", "initializer", "update_rule"))]
+    initializer, update_rule = [property(use, use) for use in map(_outside, ("initializer", "update_rule"))]
     __copy__ = __deepcopy__ = __reduce__ = _outside("copy")
     __str__ = __repr__ = __format__ = _outside("text")
 
@@ -394,7 +412,7 @@ class SymbolicParameter(SymbolicVariable, chainer.Parameter):
     @property
     def name(self) -> Any:
         made = self.__dict__.get("made")
-        return _outside("name")(self) if made is None else made.name
+        return super().name if made is None else made.name
 
     @property
     def update_rule(self) -> Any:

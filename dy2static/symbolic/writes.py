@@ -92,6 +92,7 @@ class ArrayWrites:
         self.memories: List[Memory] = []
         self._relied: Set[Value] = set()                # results that were computed from Variables after a write into these
         self._overwritten: Dict[Value, Application] = {}    # results whose backward would read what was written since
+        self._lost: Set[Value] = set()                  # results whose backward would read another array by now
         self._passed: Set[Value] = set()                # what gradients inside the function went through
         self._overwriting: Optional[Location] = None    # the line that wrote it
         self._overwrote_own = False                     # whether an array was written that is not the caller's
@@ -261,13 +262,21 @@ class ArrayWrites:
         for array in perhaps:
             array.memory, array.steps = Unsure(array), ()
 
+    def rebound(self, array: SymbolicArray) -> None:
+        """A Variable gets another array than this: a backward of what has read it would read that one."""
+        for application in self._readers.get(id(array), ()):
+            self._lost.update(application.outputs)
+            self._overwriting = self._overwriting or user_location()
+            self._unknown = self._unknown or application.builder is not self.capture.builder
+
     def read_again(self, through: Set[Value]) -> List[Application]:
         """The applications whose operands were written since, among those that a backward goes through.
 
         Stops where it is not known what their backward reads.
         """
         found = {id(application): application for value, application in self._overwritten.items() if value in through}
-        if self._unknown or self.capture.staging.depth < self._depth or not all(a.reads_again for a in found.values()):
+        if self._unknown or self.capture.staging.depth < self._depth or not self._lost.isdisjoint(through) \
+                or not all(a.reads_again for a in found.values()):
             self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead", whole=True)
         self._passed |= through
         return list(found.values())
@@ -283,9 +292,9 @@ class ArrayWrites:
         What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients.
         A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.
         """
-        if not (self._overwritten or self._relied):
+        if not (self._overwritten or self._relied or self._lost):
             return
-        if self._unknown or not self._passed.issuperset({*self._overwritten, *self._relied}):
+        if self._unknown or not self._passed.issuperset({*self._overwritten, *self._relied, *self._lost}):
             whole = bool(self._relied) or self._overwrote_own
             self.capture.abort("an array is changed in place that a later backward reads", hint="compute a new array instead",
                                at=None if whole else self._overwriting, whole=whole)

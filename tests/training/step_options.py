@@ -221,7 +221,7 @@ def _disable(world: World) -> None:
 
 
 def _without_gradient(world: World) -> None:
-    world.model.l1.W._requires_grad = False
+    world.model.l1.W._requires_grad = world.model.l1.W.node._requires_grad = False
 
 
 def _changing_hooks(world: World, k: int) -> None:
