@@ -227,6 +227,12 @@ class GradientState(Protocol):
     def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False) -> None:
         """Let a Variable keep this gradient."""
 
+    def zero(self, variable: SymbolicVariable) -> None:
+        """``variable.zerograd()``."""
+
+    def loss_scale(self, variable: SymbolicVariable) -> Any:
+        """The loss scale that `backward` left at a Variable."""
+
     def join(self, made: SymbolicVariable, sides: Sequence[SymbolicVariable], known: bool = True) -> None:
         """Note that a Variable is one of several, by a decision."""
 

@@ -290,6 +290,7 @@ WRITES = tuple([(writes.WRITES[word](LIST, key, build), text) for word, key, bui
     ("set assign", None, builds.SetOf((ONE,)), "x0_xs.clear(); x0_xs.update({1})"),
     ("cell set", None, ONE, "x0_xs.cell_contents = 1"), ("cell delete", None, None, "del x0_xs.cell_contents"),
     ("array", None, builds.FromValue(VALUE), "x0_xs[...] = r0"),
+    ("array set", None, builds.FromValue(VALUE), "x0_xs.array = r0"),
     ("gradient", (True, False), builds.FromVariable(RECORD), "store_gradient(x0_xs, k, v0)"))])
 
 
@@ -301,7 +302,7 @@ def test_writes(write, text):
     assert type(loaded) is type(write) and fields(loaded) == fields(write)
 
 
-@pytest.mark.parametrize("write", [write for write, _ in WRITES if write.word not in ("array", "gradient", "cell set", "cell delete")],
+@pytest.mark.parametrize("write", [write for write, _ in WRITES if write.word not in ("array", "array set", "gradient", "cell set", "cell delete")],
                          ids=lambda write: write.word)
 def test_statements_do_what_stores_in_a_graph_do(write):
     made = {"set": lambda: {"a": 0}, "delete": lambda: {"a": 0}, "list set": lambda: [0], "list extend": lambda: [0],

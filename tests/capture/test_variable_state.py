@@ -1,0 +1,181 @@
+"""What the function does to Variables of the caller's: gradients, arrays and names."""
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from against_eager import check
+
+CALLS = [lambda: ((np.arange(3, dtype="f"),), {}), lambda: ((-np.ones(3, "f"),), {})]
+
+
+def parameter(name=None):
+    return chainer.Parameter(np.random.RandomState(0).randn(3).astype("f"), name=name)
+
+
+def program(body):
+    """A program whose function is ``body(x, p, q)``, of two Parameters."""
+    def make(compile):
+        p, q = parameter("p"), parameter("q")
+        p.cleargrad()
+        old = [p.array, q.array]
+        return compile(lambda x: body(x, p, q)), [p, q, old]
+    return make
+
+
+# --- gradients ------------------------------------------------------------------------------------------------------------
+
+def read_back(x, p, q):
+    p.grad = zeros = np.zeros_like(p.array)
+    return p.grad is zeros, p.grad_var, zeros
+
+
+def of_the_caller(x, p, q):
+    p.grad = q.grad = x
+    return p.grad is x
+
+
+def added_to(x, p, q):
+    p.grad = np.ones_like(p.array)
+    for y in (p * x, p * p * x):
+        F.sum(y).backward()
+
+
+def of_another(x, p, q):
+    F.sum(p * x).backward()
+    q.grad, p.grad = p.grad, p.grad * 2
+
+
+def a_view(x, p, q):
+    y = np.zeros((2, 3), "f")
+    p.grad = y[0]
+    return y
+
+
+def as_optimizers_do(x, p, q):
+    p._set_grad(p.device.xp.zeros_like(p.raw_array), layout_check=False)
+    q.grad = None
+    return q.grad
+
+
+def zeros(x, p, q):
+    p.zerograd()
+    F.sum(p * x).backward()
+
+
+def zeros_in_place(x, p, q):
+    q.zerograd()                                        # fills the array that it was made with, of NaN
+    return q.grad
+
+
+# --- arrays ---------------------------------------------------------------------------------------------------------------
+
+def given(x, p, q):
+    before = p.array
+    p.array = x
+    return p.array is x, before, before is p.array
+
+
+def steps(x, p, q):
+    for _ in range(2):
+        p.cleargrad()
+        F.sum(p * p * x).backward()
+        p.array = p.array - p.grad
+
+
+def written_before(x, p, q):
+    p.array[...] += x
+    p.data = p.array * 2
+
+
+def exchanged(x, p, q):
+    p.array, q.array = q.array, p.array
+    return p.array - q.array
+
+
+def shown(x, p, q):
+    p.array = x * 2
+    print(p.array)
+    p.array = p.array * 2
+
+
+def raised(x, p, q):
+    p.array = x * 2
+    if x.sum() < 0:
+        raise ValueError("negative")
+    p.array = x * 3
+
+
+def several_ways(x, p, q):
+    a = p.array.sum()
+    p.array = x * 2
+    return None if x.sum() > 0 else (p.array, a)
+
+
+def names(x, p, q):
+    return {v.name: F.sum(v * x) for v in (p, q)}, (p * x).name
+
+
+WHOLE = [read_back, of_the_caller, added_to, of_another, a_view, as_optimizers_do, zeros, zeros_in_place, given, steps, written_before,
+         exchanged, shown, raised, several_ways, names]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("body", WHOLE, ids=lambda body: body.__name__)
+def test_compiled(body, backend):
+    check(program(body), CALLS, backward=body is names, compiled=None if body is raised else True, backend=backend)
+
+
+# --- what a later backward would read ---------------------------------------------------------------------------------------
+
+def forward_after(x, p, q):
+    p.array = x * 2
+    return F.sum(p * p * p)
+
+
+def forward_before(x, p, q):
+    y = F.sum(p * p * x)
+    p.array = x * 2
+    return y
+
+
+def backward_after(x, p, q):
+    y = F.sum(p * p * x)
+    p.array = x * 2
+    y.backward()
+
+
+def of_a_result(x, p, q):
+    y = p * 2
+    y.array = x
+    return y
+
+
+def another_shape(x, p, q):
+    p.array = np.zeros((2, 2), "f")
+
+
+@pytest.mark.parametrize("body", [forward_after, forward_before, backward_after, of_a_result, another_shape], ids=lambda body: body.__name__)
+def test_left_to_python(body):
+    check(program(body), CALLS, rounds=1, backward=body is not another_shape, compiled=False)
+
+
+def test_what_was_computed_before_keeps_its_array():
+    def make(compile):
+        p = parameter()
+        assign = compile(lambda x, v: setattr(v, "array", x))
+
+        def run(x):
+            v = p * p
+            y = F.sum(v * v)
+            assign(x, v)
+            y.backward()
+        return run, [p]
+    check(make, CALLS)
+
+
+def test_names_of_links():
+    def make(compile):
+        link = L.Linear(3, 2)
+        return compile(lambda x: [p.name for p in link.params()]), [link]
+    check(make, CALLS, backward=False, compiled=True)
