@@ -208,10 +208,13 @@ class ArrayWrites:
         memory = self.memory_of(array)
         if self.returned and memory.source is not None:
             capture.abort(f"an array of the caller's is changed in place after {self.returned}, which may have given it back")
-        self._check(memory)
         is_sure = function not in (operator.setitem,) and isinstance(function, (np.ufunc, type(operator.iadd))) or \
-            function is operator.setitem and not _decides(args[0]) or getattr(function, "__name__", "") in ("copyto", "fill")
+            function is operator.setitem and not _decides(args[0]) or getattr(function, "__name__", "") in ("copyto", "fill") or \
+            isinstance(function, Into) and isinstance(function.function, np.ufunc)
         contents = self._computed(memory.contents, function, args) if not array.steps and not kwargs else None
+        if contents is None and not is_sure:
+            capture.effects.store_writes()              # what has been stored by then is somebody else's, too
+        self._check(memory)
         if contents is None:
             contents = capture.numpy.call(write_at if is_sure else write_at_checked, (
                 memory.contents, tuple(map(tuple, array.steps)), function, tuple(args), dict(kwargs)), {})
@@ -234,6 +237,8 @@ class ArrayWrites:
         elif function is operator.setitem and (args[0] is Ellipsis or type(args[0]) is slice and args[0] == slice(None)) \
                 and type(args[1]) is SymbolicArray and args[1].type == old.type:
             new = self.capture.numpy.call(("method", "copy"), (args[1],), {})
+        elif isinstance(function, Into) and (isinstance(function.function, np.ufunc) or function.function is np.clip):
+            new = self.capture.numpy.call(function.function, args, {})
         return new if type(new) is SymbolicArray and new.type == old.type else None
 
     def _check(self, memory: Memory) -> None:

@@ -819,3 +819,27 @@ def test_failure_in_a_filled_array():
                 compiled(x, np.array(n))
         else:
             assert compiled(x, np.array(n)).array == fails_half_way(x, np.array(n)).array
+
+
+class Holder:
+    """Keeps arrays."""
+
+    def __init__(self):
+        self.kept = {}
+
+
+@pytest.mark.parametrize("write", [
+    lambda g, x: np.maximum(g, x, out=g), lambda g, x: np.clip(x, 0, 1, out=g), lambda g, x: np.add.at(g, np.array([0, 0]), x[:2]),
+    lambda g, x: g.itemset(1, 2) if hasattr(g, "itemset") else g.put([1], [2]), lambda g, x: g.put([0, 1], x[1:])],
+    ids=["maximum", "clip", "add_at", "itemset", "put"])
+def test_what_may_fail_writes_into_arrays_that_are_kept_already(write):
+    """Before what may fail, the program stores what was written so far; the write comes behind that."""
+    def make(compile):
+        holder = Holder()
+
+        def f(x):
+            holder.kept["g"] = g = np.zeros(3, "f")
+            write(g, x)
+            holder.last = g
+        return compile(f), [holder]
+    against_eager.check(make, [lambda: (np.arange(3, dtype="f"),)] * 2, backward=False)

@@ -117,7 +117,7 @@ OPTIMIZERS: Dict[str, Callable] = {
     "CorrectedMomentumSGD": lambda: optimizers.CorrectedMomentumSGD(0.1), "NesterovAG": lambda: optimizers.NesterovAG(0.1),
     "AdaDelta": optimizers.AdaDelta, "AdaGrad": lambda: optimizers.AdaGrad(0.05), "MSVAG": lambda: optimizers.MSVAG(0.1),
     "MSVAG-decay": lambda: optimizers.MSVAG(0.1, weight_decay_rate=0.01, eta=0.9),
-    "RMSprop": lambda: optimizers.RMSprop(0.01, eps=1e-4), "RMSprop-inside": lambda: optimizers.RMSprop(0.01, eps_inside_sqrt=True),
+    "RMSprop": lambda: optimizers.RMSprop(0.01, eps=1e-4), "RMSprop-inside": lambda: optimizers.RMSprop(0.01, eps=1e-4, eps_inside_sqrt=True),
     "RMSpropGraves": lambda: optimizers.RMSpropGraves(0.01), "SMORMS3": lambda: optimizers.SMORMS3(0.01),
     "Adam": lambda: optimizers.Adam(0.01), "AdamW": lambda: optimizers.AdamW(0.01, weight_decay_rate=0.01, eta=0.9),
     "AMSGrad": lambda: optimizers.AMSGrad(0.01), "AdaBound": lambda: optimizers.AdaBound(0.01), "AMSBound": lambda: optimizers.AMSBound(0.01),
