@@ -230,9 +230,6 @@ class GradientState(Protocol):
     def zero(self, variable: SymbolicVariable) -> None:
         """``variable.zerograd()``."""
 
-    def loss_scale(self, variable: SymbolicVariable) -> Any:
-        """The loss scale that `backward` left at a Variable."""
-
     def join(self, made: SymbolicVariable, sides: Sequence[SymbolicVariable], known: bool = True) -> None:
         """Note that a Variable is one of several, by a decision."""
 

@@ -237,8 +237,6 @@ class ArrayWrites:
         elif function is operator.setitem and (args[0] is Ellipsis or type(args[0]) is slice and args[0] == slice(None)) \
                 and type(args[1]) is SymbolicArray and args[1].type == old.type:
             new = self.capture.numpy.call(("method", "copy"), (args[1],), {})
-        elif isinstance(function, Into) and (isinstance(function.function, np.ufunc) or function.function is np.clip):
-            new = self.capture.numpy.call(function.function, args, {})
         return new if type(new) is SymbolicArray and new.type == old.type else None
 
     def _check(self, memory: Memory) -> None:
