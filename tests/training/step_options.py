@@ -256,7 +256,7 @@ OPTIONS: Dict[str, Option] = {
     "requires_grad": Option(_without_gradient), "freezing": Option(between=_freeze),
     "loss_scale": Option(calling("loss_scaling", 1000, 128.0), forms.loss_link),
     "backward-scale": Option(calling("loss_scaling", 1000, 128.0), forms.scaled),
-    "dynamic-scale": Option(calling("loss_scaling", 1), forms.loss_link, weights={2: np.inf, 4: np.nan, 5: np.inf}),
+    "dynamic-scale": Option(calling("loss_scaling", 1), forms.loss_link, weights={1: np.inf, 2: np.nan, 3: np.inf}),
     "use_fp32": Option(calling("use_fp32_update")), "fp32-scale": Option(calling("use_fp32_update"), forms.loss_link, form="unused"),
     "schedule": Option(between=_schedule), "schedule-inside": Option(step=forms.scheduled_inside), "new_epoch": Option(between=_epochs),
     "reallocate": Option(step=forms.reallocated, form="unused"), "unused": Option(form="unused"), "shared": Option(form="shared"),
