@@ -100,12 +100,6 @@ def addgrad(x):
     return y
 
 
-def zerograd(x):
-    y = x * 2
-    y.grad = np.zeros((2, 3), "f")
-    return y
-
-
 def parameter_made(x):
     w = chainer.Parameter(np.ones((2, 3), "f"))
     F.sum(x * w).backward()  # <-
