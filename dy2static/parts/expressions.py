@@ -28,6 +28,9 @@ _OPERANDS = {
     gast.Call: ("func", "args", "keywords"),
 }
 
+#: Functions that go by the graph of what they are given: what is computed for them in their statement stays with them.
+_OF_GRAPHS = frozenset(("grad", "backward"))
+
 #: Expressions in which no capture stops, or that have no value of their own.
 _WITHOUT_SPOT = (gast.Name, gast.Constant, gast.Starred, gast.Slice)
 
@@ -84,6 +87,8 @@ def _replace(block: Block, made: Dict[gast.AST, Block]) -> None:
 def _spot_of(node: gast.AST, spots: AbstractSet[Place]) -> Optional[Place]:
     """The place at which a capture stopped in this very expression.  Of one of several lines the place may be known in part."""
     if not isinstance(node, gast.expr) or isinstance(node, _WITHOUT_SPOT) or getattr(node, "lineno", None) is None:
+        return None
+    if isinstance(node, gast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) in _OF_GRAPHS:
         return None
     place = Place.of(node)
     start = Place(place.line, place.col, place.line, place.col)

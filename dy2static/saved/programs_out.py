@@ -33,6 +33,9 @@ class ProgramsOut:
 
     def program(self, outcome: Outcome) -> Dict[str, Any]:
         """One program as JSON.  Raises `SaveError`, with the user's line, for what has no form in a file."""
+        if outcome.spent is not None:
+            raise SaveError("the function takes its own gradients, and then changes the arrays that they read: a training step is "
+                            "not saved", outcome.spent, "save the function that computes the results, without the update")
         return _ProgramOut(self, outcome).said()
 
     def graph(self, graph: Graph) -> int:

@@ -5,8 +5,8 @@ import chainer.links as L
 import numpy as np
 import pytest
 
-from dy2static import to_static
-from dy2static.errors import CaptureError, RunError
+from dy2static import save, to_static
+from dy2static.errors import CaptureError, RunError, SaveError
 
 BACKENDS = ("numpy", "c")
 
@@ -217,3 +217,49 @@ def test_parameters_are_reshaped_and_updated():
         step(ROWS)
         compiled(ROWS)
     assert_alike([p.array for p in eager.params()], [p.array for p in static.params()], exact=True)
+
+
+def test_a_step_is_not_saved(tmp_path):
+    parameter = chainer.Parameter(arrays(4, 6))
+
+    @to_static(strict=True)
+    def step(x):
+        loss = F.sum(parameter * x)
+        parameter.cleargrad()
+        loss.backward()
+        parameter.array -= 0.1 * parameter.grad
+        return loss
+    step(ROWS)
+    with pytest.raises(SaveError, match="a training step is not saved"):
+        save(step, tmp_path / "model")
+
+
+def test_methods_that_are_replaced_between_steps(monkeypatch):
+    model, optimizer = model_and_optimizer()
+
+    @to_static(strict=True)
+    def step(x):
+        optimizer.update(lambda: F.sum(model(x)))
+    for _ in range(3):
+        step(ROWS)
+    before = model.W.array.copy()
+    monkeypatch.setattr(chainer.Parameter, "update", lambda self: None)
+    step(ROWS)
+    np.testing.assert_array_equal(model.W.array, before)
+    monkeypatch.undo()
+    monkeypatch.setattr(chainer.optimizers.sgd.SGDRule, "update_core_cpu", lambda self, param: None)
+    step(ROWS)
+    np.testing.assert_array_equal(model.W.array, before)
+
+
+def test_hooks_of_rules_act_once():
+    model, optimizer = model_and_optimizer()
+    seen = []
+    model.b.update_rule.add_hook(lambda rule, param: seen.append(rule.t), name="seen", timing="post")
+
+    @to_static(strict=True)
+    def step(x):
+        optimizer.update(lambda: F.sum(model(x)))
+    for _ in range(5):
+        step(ROWS)
+    assert seen == [1, 2, 3, 4, 5]
