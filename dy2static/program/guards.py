@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -16,7 +17,7 @@ from ..record.outcome import Outcome
 from ..record.paths import Argument, Constant, Keyword, Source
 from ..record.text import commas
 from ..runtime import array_writes, definitions, guard_tests
-from ..runtime.guard_tests import exact, is_empty, outside
+from ..runtime.guard_tests import MadeLater, exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
 from .guard_table import Table, divided
@@ -112,7 +113,7 @@ class Guards:
         """Add to the lines of `guards` those that ask the table and name what it gives."""
         if self._table is not None:
             places = [place for place, _ in self._wanted.values()]
-            python = InPython(self.outcome, self._inside, self._wanted)
+            python = MadeLater(functools.partial(_in_python, self.outcome, self._inside, self._wanted))
             table = self.constant(self._table.finished(places, python), "table")
             names = commas(list(self._wanted)) or "_"
             lines[self._table_at:self._table_at] = [
@@ -190,28 +191,17 @@ class Guards:
         return f"{text} != {name} and settings_differ({text}, {name}){mixed}"
 
 
-class InPython:
-    """``python`` of a `GuardTable`: the same guards as generated code, which is compiled when it is first asked."""
-
-    def __init__(self, outcome: Outcome, guards: Sequence[Guard], wanted: Mapping[str, Tuple[int, Source]]):
-        self.outcome, self.guards, self.wanted = outcome, guards, wanted
-        self.function: Any = None
-
-    def __call__(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
-        if self.function is None:
-            self.function = self._compiled()
-        return self.function(args, kwargs)
-
-    def _compiled(self) -> Any:
-        writer = Guards(self.outcome)
-        for guard in self.guards:
-            writer.lines.append(f"if {guard.fails(writer)}: return MISS")
-        names = [writer.arrays[source] if name == writer.arrays.get(source) else writer.path(source)
-                 for name, (_, source) in self.wanted.items()]
-        lines = ["try:", *[f"    {line}" for line in writer.lines], "except GUARD_ERRORS:", "    return MISS",
-                 f"return ({commas(names)})"]
-        text = "def check(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines)
-        return compile_text(text, f"<dy2static guards {next(_serial)}>", writer.namespace)["check"]
+def _in_python(outcome: Outcome, guards: Sequence[Guard], wanted: Mapping[str, Tuple[int, Source]]) -> Any:
+    """``python`` of a `GuardTable`: the same guards as generated code."""
+    writer = Guards(outcome)
+    for guard in guards:
+        writer.lines.append(f"if {guard.fails(writer)}: return MISS")
+    names = [writer.arrays[source] if name == writer.arrays.get(source) else writer.path(source)
+             for name, (_, source) in wanted.items()]
+    lines = ["try:", *[f"    {line}" for line in writer.lines], "except GUARD_ERRORS:", "    return MISS",
+             f"return ({commas(names)})"]
+    text = "def check(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines)
+    return compile_text(text, f"<dy2static guards {next(_serial)}>", writer.namespace)["check"]
 
 
 def compile_diagnosis(guards: Guards) -> Any:

@@ -19,6 +19,19 @@ def fits(expected: Sequence[Tuple[bytes, np.dtype]], *arrays: Any) -> bool:
                 for (shape, dtype), x in zip(expected, arrays)])
 
 
+class MadeLater:
+    """A function that is made when it is first called.  make: makes it."""
+
+    def __init__(self, make: Callable[[], Callable[..., Any]]):
+        self._make = make
+        self._function: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._function is None:
+            self._function = self._make()
+        return self._function(*args)
+
+
 class GuardTable(NamedTuple):
     """Guards that native code checks one after the other, and values that it finds on the way.
 

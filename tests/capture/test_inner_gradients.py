@@ -496,7 +496,12 @@ def test_decided_by_forks(program):
     against_eager.check(lambda compile: compile(program), signs * 2)
 
 
-@pytest.mark.parametrize("program", [not_required, kept_by_what_leaves,
+def test_kept_by_what_leaves():
+    """Run in two parts: the Variable gets its gradient in the second."""
+    against_eager.check(lambda compile: compile(kept_by_what_leaves), [pair] * 2, compiled=None)
+
+
+@pytest.mark.parametrize("program", [not_required,
                                      through_iterations, only_in_one_branch, outside], ids=lambda x: x.__name__)
 def test_refused(program):
     """Run eagerly."""

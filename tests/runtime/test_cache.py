@@ -264,7 +264,7 @@ def test_reasons_of_misses():
     with pytest.warns(FallbackWarning):
         refused(x), refused(x)
     assert [miss.result for miss in refused.explain_misses()] == ["runs eagerly: `.ctypes` of an array is used inside the compiled function"]
-    assert refused.cache_info().misses == 2
+    assert refused.cache_info().misses == 1             # the second call runs in parts
     static.clear_cache()
     assert not static.explain_misses()
 
