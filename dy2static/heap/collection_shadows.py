@@ -115,6 +115,12 @@ class ShadowDeque(ShadowList):
             super().load_all()
             self._trim()
 
+    def meet(self, other: Any) -> None:
+        """Load the items.  A deque is no list: neither equal to one nor joined to one."""
+        if isinstance(other, list) and not isinstance(other, ShadowDeque):
+            self.heap.capture.abort("a deque is compared with a list or joined to one")
+        self.load_all()
+
     def changes(self) -> Iterator[Change]:
         """As those of a list, but for single items; as many appended items as there can be."""
         for kind, _, items in super().changes():

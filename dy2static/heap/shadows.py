@@ -181,7 +181,13 @@ class ShadowDict(dict):
 
     def __eq__(self, other: Any) -> bool:
         self.load_all()
+        load_other(self, other)
         return dict.__eq__(self, other)
+
+    def __ne__(self, other: Any) -> bool:
+        self.load_all()
+        load_other(self, other)
+        return dict.__ne__(self, other)
 
     def __or__(self, other: Any) -> dict:
         return {**self.copy(), **other}
@@ -298,11 +304,22 @@ class ShadowList(list):
         self.extend(items)
         return self
 
-    def __add__(self, other: Any) -> Any:
+    def meet(self, other: Any) -> None:
+        """Load the items, as they are joined to another list or compared with it."""
         self.load_all()
-        if hasattr(type(other), "__radd__"):            # a list that knows more than what is in it
+
+    def __add__(self, other: Any) -> Any:
+        self.meet(other)
+        if not isinstance(other, ShadowList) and hasattr(type(other), "__radd__"):      # a list that knows more
             return NotImplemented
-        return list.__add__(self, list(other) if isinstance(other, list) else other)
+        load_other(self, other)
+        return list.__add__(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        if not isinstance(other, list):
+            return NotImplemented
+        self.meet(other)                                # `list.__add__` takes what is in the storage
+        return list.__add__(other, self)
 
     def __reduce_ex__(self, protocol: int) -> Any:
         self.load_all()
@@ -321,8 +338,31 @@ def _loading(name: str) -> Any:
     return load_first
 
 
-for _name in ("__getitem__", "__setitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__", "__eq__",
-              "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__mul__", "__rmul__", "__imul__", "__repr__",
+def load_other(self: Any, other: Any) -> None:
+    """Load what C code is about to join or compare with: it takes what is in the storages of two lists or dicts."""
+    if isinstance(other, ShadowList):
+        other.meet(self)
+    elif isinstance(other, ShadowDict):
+        other.load_all()
+
+
+def _comparing(name: str) -> Any:
+    method = getattr(list, name)
+
+    def load_both(self: ShadowList, other: Any) -> Any:
+        self.meet(other)
+        if not isinstance(other, ShadowList) and hasattr(type(other), "__radd__"):      # a list that knows more
+            return NotImplemented
+        load_other(self, other)
+        return method(self, other)
+    load_both.__name__ = name
+    return load_both
+
+
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(ShadowList, _name, _comparing(_name))
+for _name in ("__getitem__", "__setitem__", "__delitem__", "__len__", "__iter__", "__contains__", "__reversed__",
+              "__mul__", "__rmul__", "__imul__", "__repr__",
               "index", "count", "insert", "pop", "remove", "reverse", "sort", "clear", "copy"):
     setattr(ShadowList, _name, _loading(_name))
 

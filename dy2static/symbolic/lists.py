@@ -8,6 +8,7 @@ import sys
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
+from ..heap.shadows import load_other
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import List as ListType
@@ -241,6 +242,7 @@ class StagedList(list):
 
     def _followed_by(self, other: list) -> "StagedList":
         """A new list of the items of both."""
+        load_other(self, other)
         made = self.copy()
         made.extend(other if symbolic_items(other) is not None else list(other))
         return made
@@ -280,6 +282,8 @@ def _unless_symbolic(name: str, what: str) -> Callable:
     def guarded(self: StagedList, *args: Any, **kwargs: Any) -> Any:
         if self.symbolic is not None or any(type(x) is StagedList and x.symbolic is not None for x in args):
             self._refuse(what)
+        for x in args:
+            load_other(self, x)
         return method(self, *args, **kwargs)
     guarded.__name__ = name
     return guarded
