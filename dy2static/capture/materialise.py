@@ -100,6 +100,8 @@ class Materialiser:
         """Whether this is a callable object of a library's, an initializer for example, with nothing of this call in it."""
         if not callable(item) or isinstance(item, ShadowBase) or not is_library(type(item).__module__):
             return False
+        if isinstance(item, (chainer.FunctionNode, chainer.Function)):
+            return False                                # it has been applied, or will be
         return not any(type(part) is types.GeneratorType or self.capture.operands.holds_symbolic(part)
                        for part in getattr(item, "__dict__", {}).values())
 

@@ -66,20 +66,24 @@ saved: concat iadd iand ifloordiv ilshift imatmul imod imul index ior ipow irshi
 BUILTINS = read("""
 pure saved numbers follows sure: abs
 pure saved numbers: round
-pure saved follows sure: bool float
-pure saved follows: int
-pure saved sizes: len
-pure saved text: str
+pure saved follows sure leaves: bool float
+pure saved follows leaves: int
+pure saved sizes leaves: len
+pure saved text leaves: str
 pure saved: enumerate list max min reversed sorted sum tuple zip
-pure inspects: isinstance
-pure: all any dict range
+pure inspects leaves: isinstance
+pure leaves: range
+leaves: complex type
+pure: all any dict
 saved numbers: divmod pow
-saved text: repr
-saved host impure: print
+saved text leaves: repr
+saved host impure leaves: print
 text: ascii format
-inspects: callable getattr hasattr
+inspects leaves: getattr hasattr
+inspects: callable
 host impure frames: eval exec locals
-host impure: __import__ globals id input open
+host impure leaves: id
+host impure: __import__ globals input open
 host: compile
 impure: delattr setattr
 frames_bare: dir vars

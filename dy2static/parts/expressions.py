@@ -5,6 +5,8 @@ from typing import AbstractSet, Dict, Iterator, List, NamedTuple, Optional, Set
 
 import gast
 
+from ..library_facts.python import BUILTINS
+from ..library_facts.table import named
 from ..pyast import assigned, scopes, templates
 from ..pyast.parser import RESERVED
 from .statements import Block, Place, at_lines, blocks, computes, head_nodes, within
@@ -12,9 +14,8 @@ from .statements import Block, Place, at_lines, blocks, computes, head_nodes, wi
 #: The names of what has been evaluated begin like this; each is read once.
 VALUE = f"{RESERVED}_at_"
 
-#: Builtins that make host objects of what they take: as Python has them, they are best known.
-_CONVERTING = frozenset(("bool", "complex", "float", "getattr", "hasattr", "id", "int", "isinstance", "len", "print", "range",
-                         "repr", "str", "type"))
+#: Builtins that stay with an operand that cannot be compiled.
+_CONVERTING = named("leaves", BUILTINS)
 
 #: What is evaluated in a statement before anything else of it has an effect.
 _VALUES = {gast.Assign: "value", gast.AnnAssign: "value", gast.AugAssign: "value", gast.Return: "value", gast.Expr: "value",

@@ -10,7 +10,7 @@ import pytest
 from against_eager import array
 
 from dy2static import not_to_static, to_static
-from dy2static.errors import FallbackWarning
+from dy2static.errors import CaptureError
 
 STEPS = 3
 
@@ -383,5 +383,7 @@ def test_an_observation_that_is_read():
     def function(x):
         chainer.report({"v": F.sum(x)})
         return observation["v"] * 2
-    with reporter.scope(observation), pytest.warns(FallbackWarning, match="observation"):
+    with reporter.scope(observation):
         assert float(to_static(function)(chainer.Variable(np.ones(2, "f"))).array) == 4
+        with pytest.raises(CaptureError, match="observation"):
+            to_static(function, strict=True)(chainer.Variable(np.ones(2, "f")))

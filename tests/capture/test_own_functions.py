@@ -230,7 +230,7 @@ def test_second_gradients():
 
 
 def test_shapes_that_contents_decide():
-    """What was observed once does not hold: the call in which that turns out, and all later ones, run eagerly."""
+    """What was observed once does not hold: the call in which that turns out runs eagerly, later ones in parts."""
     kind = fresh("Rows")
 
     def rows(a):
@@ -238,7 +238,7 @@ def test_shapes_that_contents_decide():
     calls = [lambda seed=seed: (np.random.RandomState(seed).uniform(-1, 1, (6, 2)).astype("f"),) for seed in range(5)]
     assert len({sum(call()[0][:, 0] > 0) for call in calls}) > 1
     function = check(lambda compile: (compile(rows), None), calls, compiled=None)
-    assert function.stats()["captures"] <= 3 and "depend on the contents" in " ".join(function.dispatcher.fallback.refused.values())
+    assert function.stats()["captures"] <= 3
 
 
 def test_a_gradient_that_vanishes_inside():

@@ -116,7 +116,7 @@ def of_gradients(compile):
         w.cleargrad()
         loss.backward()
         w.array -= 0.1 * w.grad
-        return loss
+        return loss.array
     return compile(f), [w]
 
 

@@ -202,7 +202,8 @@ def test_signatures_that_cannot_be_captured():
     with pytest.warns(FallbackWarning, match="could not be captured for many"):
         for n in range(1, 61):
             assert static(np.full(n, 3, "f")) == 3
-    assert static.stats()["refused"] <= 21 and static.cache_info().fallbacks == 60
+    found = static.cache_info()
+    assert static.stats()["refused"] <= 21 and not found.programs and found.fallbacks + found.paused == 60
 
 
 def test_errors_of_the_user():

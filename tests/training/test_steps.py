@@ -1,22 +1,22 @@
-"""Whole training steps under `to_static` do what they do eagerly; `steps.py` has all combinations, and these are some of them."""
+"""Whole training steps under `to_static` do what they do eagerly; `step_grid.py` has all combinations, and these are some of them."""
 import pytest
-import steps
+import step_grid
 from step_options import OPTIMIZERS, OPTIONS
 
 #: Each optimizer once, and each option once.
 SLICE = [*((optimizer, "schedule", "fed"[i % 3]) for i, optimizer in enumerate(OPTIMIZERS)),
          *(("Adam" if i % 2 else "MomentumSGD", option, "f") for i, option in enumerate(OPTIONS) if option != "schedule")]
 
-@pytest.mark.parametrize("name", [steps.Combination(*names) for names in SLICE], ids=str)
+@pytest.mark.parametrize("name", [step_grid.Combination(*names) for names in SLICE], ids=str)
 def test_step(name):
-    report = steps.compare(name, steps=8, resume=False)
+    report = step_grid.compare(name, steps=8, resume=False)
     assert not report.problems, "\n".join(report.problems)
     assert not report.late or name.option == "dynamic-scale", f"{report.late} captures in the last steps"
 
 
 @pytest.mark.parametrize("optimizer, dtype", [("SGD", "e"), ("Adam", "f"), ("NesterovAG", "d")])
 def test_snapshots(optimizer, dtype):
-    assert not steps.compare(steps.Combination(optimizer, "rules", dtype), steps=1).problems
+    assert not step_grid.compare(step_grid.Combination(optimizer, "rules", dtype), steps=1).problems
 
 
 def test_a_report_names_what_differs():
@@ -25,12 +25,12 @@ def test_a_report_names_what_differs():
     def compile(function):
         made.append(function)
         return (lambda *batch: seen.append(function(*batch)) or seen[-1]) if len(made) > 1 else function
-    name = steps.Combination("SGD", "none", "f")
-    runs = steps.Run(name, compile), steps.Run(name, compile)
+    name = step_grid.Combination("SGD", "none", "f")
+    runs = step_grid.Run(name, compile), step_grid.Run(name, compile)
     for run in runs:
         run.go(range(2))
-    assert not steps.differences(runs[0].seen, runs[1].seen, True)
+    assert not step_grid.differences(runs[0].seen, runs[1].seen, True)
     runs[1].world.model.l1.W.array[0, 0] += 1
     for run in runs:
         run.go(range(2, 3))
-    assert "step 2: all" in steps.differences(runs[0].seen, runs[1].seen, True)[0]
+    assert "step 2: all" in step_grid.differences(runs[0].seen, runs[1].seen, True)[0]

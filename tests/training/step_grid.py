@@ -1,6 +1,6 @@
 """Training steps in every combination of optimizer, option and dtype, compiled as a whole and eagerly, compared after each step.
 
-``python -m tests.training.steps --backend numpy --optimizers SGD,Adam --hooks none,WeightDecay --dtypes f,e,d`` prints for each
+``python -m tests.training.step_grid --backend numpy --optimizers SGD,Adam --hooks none,WeightDecay --dtypes f,e,d`` prints for each
 combination what became of the step (whole, in parts, or eager), how often it was captured, and each difference; then totals.
 """
 from __future__ import annotations
