@@ -40,7 +40,7 @@ MARKS = {
     "views": "may give its operand, or a view of it",
     "rereads": "of a function of Chainer's: backward reads its operands as they are by then, and keeps nothing "
                "that was made of them",
-    "leaves": "gives or needs what only Python has: an operand that cannot be compiled is best left to Python together with the call",
+    "leaves": "gives or needs what only Python has: an operand that cannot be compiled is left to Python together with the call",
     "memory": "may go by how an array lies in memory",
     "calls": "what it is given to call is called by C code",
     "clock": "gives the time, as a float",
