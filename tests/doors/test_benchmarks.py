@@ -26,6 +26,13 @@ from steps import workloads as step_workloads  # noqa: E402
 PAGE, FIGURES = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.json"
 
 
+@pytest.fixture(autouse=True)
+def switches(monkeypatch):
+    """What a benchmark switches off is on again for the tests behind it."""
+    for flag in (config.VERIFY, config.BACKGROUND):
+        monkeypatch.setattr(flag, "value", flag.value)
+
+
 @pytest.mark.parametrize("cell", workloads.CELLS)
 def test_compiled_computes_the_same(cell):
     eager, compiled = [in_chainer.CELLS.makers[cell][mode](workloads.arrays(cell, small=True), cell, mode)
