@@ -23,7 +23,7 @@ from .training import compile_updater
 def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
               recompute: Any = None, dynamic: bool = True, input_spec: Optional[Sequence[Any]] = (),
-              full_graph: bool = False, build_strategy: Any = None) -> Any:
+              grads: str = "keep", full_graph: bool = False, build_strategy: Any = None) -> Any:
     """Compile a function, a method, a Chain class, a Chain or an updater.
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
@@ -46,6 +46,8 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
         all of them, where the function does not need their numbers (`cache_info` counts the captures).
     input_spec: an `InputSpec` for each positional argument but ``self``, in lists, tuples and dicts as the arguments are; what
         is None in it is free from the first call on, and a call with other arguments is a `SignatureError`.
+    grads: ``"drop"`` clears the gradients of Parameters that a program computes and updates, as `cleargrad` would: they need no
+        arrays of their own then.  ``"keep"`` leaves them in ``param.grad``.  Steps that run eagerly keep them in any case.
     full_graph: Paddle's name for strict.  build_strategy: may be given as there; it changes nothing, because all that such
         strategies turn on is done in any case.  The backend ``"CINN"`` is ``"c"``.
 
@@ -54,7 +56,7 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
     backend = "c" if isinstance(backend, str) and backend == "CINN" else backend
     strict = switch("full_graph", full_graph) or strict
     return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
-                                    input_spec=input_spec or ()))
+                                    input_spec=input_spec or (), grads=grads))
 
 
 def _compile(target: Any, options: Options) -> Any:

@@ -30,6 +30,7 @@ class Options:
     dynamic: bool = True
     verbosity: int = 0
     input_spec: Tuple[Any, ...] = ()
+    grads: str = "keep"
 
     def __post_init__(self) -> None:
         made = {
@@ -41,12 +42,14 @@ class Options:
             "rng": word("rng", self.rng, ("eager", "fast")),
             "backend": None if self.backend is None else word("backend", self.backend, config.BACKENDS),
             "recompute": None if self.recompute is None else _recompute(self.recompute),
-            "input_spec": _specs(self.input_spec),
+            "input_spec": _specs(self.input_spec), "grads": word("grads", self.grads, ("keep", "drop")),
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
         if self.check and self.rng == "fast":
             raise SignatureError('check compares with the eager run, which draws other numbers than rng="fast"')
+        if self.check and self.grads == "drop":
+            raise SignatureError('check compares with the eager run, which keeps the gradients that grads="drop" drops')
 
     @property
     def allows_parts(self) -> bool:

@@ -44,7 +44,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
     user's code raises.
     """
     fixed = varying.fixed if isinstance(varying, Varying) else None
-    return compile_outcome(trace(function, args, kwargs, varying, observed, free_sizes, fixed), options, backend)
+    return compile_outcome(trace(function, args, kwargs, varying, observed, free_sizes, fixed, options), options, backend)
 
 
 @uncollected()
@@ -80,7 +80,8 @@ _UNKNOWN = "what a call gives that is not compiled, or an object of another libr
 
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
-          observed: Mapping[Tuple, Tuple], free_sizes: Optional[FreeSizes] = None, fixed: Optional[Set[Tuple]] = None) -> Outcome:
+          observed: Mapping[Tuple, Tuple], free_sizes: Optional[FreeSizes] = None, fixed: Optional[Set[Tuple]] = None,
+          options: Options = ON_NUMPY) -> Outcome:
     """The symbolic run of one call; again, where contents of small arrays decided something in one that stopped.
 
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
@@ -88,6 +89,7 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
     known = frozenset(fixed or ())
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known)
+        capture.drops_gradients = options.grads == "drop"
         try:
             outcome = _run(capture, function, args, kwargs)
         except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known

@@ -67,6 +67,7 @@ class Capture:
         host calls gave, by (code, position, types of arrays and plain values they got).
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.
     fixed: paths of small arrays whose contents, and of numbers whose values, are known, under guards.
+    drops_gradients: whether Parameters that the call updates keep no gradient.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
@@ -75,6 +76,7 @@ class Capture:
         self.observed, self.start_config = observed, dict(start_config)
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self.handling = sys.exc_info()[1]
+        self.drops_gradients = False
         self.builder = self.root = Builder(name)
         self.events: List[Event] = []
         self.failed: Optional[CaptureAborted] = None

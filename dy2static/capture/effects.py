@@ -82,6 +82,8 @@ class Effects:
 
     def final_writes(self) -> Tuple[Write, ...]:
         """What is written to objects of the user's when the call is over."""
+        if self.capture.drops_gradients:
+            self.capture.grad_state.drop()
         self.capture.grad_state.write_again()
         build = self.capture.materialiser.build
         return tuple([kind(container, key, None if kind is DeleteItem else build(item))

@@ -13,7 +13,7 @@ from ..record.paths import Attribute, InstanceDict, Source
 from ..record.writes import SetItem, StoreGradient, Write
 from ..runtime.host_calls import Call, Hole, StateCall, as_it_is, nothing
 from ..runtime.stores import array_of, write_array
-from ..symbolic.values import SymbolicArray, SymbolicVariable
+from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicVariable
 from ..symbolic.writes import Memory
 
 if TYPE_CHECKING:
@@ -153,6 +153,14 @@ class KeptGradients:
                     found.append((attributes, SetItem, "_loss_scale", kept.loss_scale))
                 kept.before, kept.cleared, kept.stored_scale = kept.gradient, False, kept.loss_scale
         return found
+
+    def drop(self) -> None:
+        """Clear the gradients of the Parameters whose arrays the call has written."""
+        for kept in self._kept.values():
+            variable = kept.variable
+            if isinstance(variable, SymbolicParameter) and "source" in variable.__dict__ and kept.gradient is not _LOST and \
+                    self.capture.array_writes.is_written(variable._data[0]):
+                kept.gradient, kept.cleared = None, True
 
     # --- what has been stored in the middle of the graph ----------------------------------------------------------------
 

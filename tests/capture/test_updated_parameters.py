@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dy2static import save, to_static
-from dy2static.errors import CaptureError, RunError, SaveError
+from dy2static.errors import CaptureError, RunError, SaveError, SignatureError
 
 BACKENDS = ("numpy", "c")
 
@@ -263,3 +263,37 @@ def test_hooks_of_rules_act_once():
     for _ in range(5):
         step(ROWS)
     assert seen == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_that_are_dropped(backend):
+    def made():
+        np.random.seed(0)
+        model = chainer.Sequential(L.Linear(6, 4), F.tanh, L.Linear(4, 3))
+        fixed = L.Linear(3, 2)
+        optimizer = chainer.optimizers.Adam().setup(model)
+        optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(0.1))
+
+        def step(x):
+            loss = F.sum(fixed(model(x)) ** 2)
+            model.cleargrads()
+            fixed.cleargrads()
+            loss.backward()
+            optimizer.update()
+            return loss
+        return model, fixed, step
+    (eager, fixed, step), (static, other, compiled) = made(), made()
+    compiled = to_static(strict=True, backend=backend, grads="drop")(compiled)
+    for _ in range(4):
+        step(ROWS)
+        compiled(ROWS)
+    assert_alike([p.array for p in eager.params()], [p.array for p in static.params()], exact=backend == "numpy")
+    assert gradients(static) == [None] * 4
+    assert_alike(gradients(fixed), gradients(other), exact=backend == "numpy")
+
+
+def test_dropped_gradients_cannot_be_compared():
+    with pytest.raises(SignatureError, match="keeps the gradients"):
+        to_static(lambda x: x, grads="drop", check=1)
+    with pytest.raises(SignatureError, match="grads"):
+        to_static(lambda x: x, grads="none")
