@@ -18,7 +18,8 @@ _READING_AGAIN = named("rereads", chainer_facts.NODES)
 class Application(NamedTuple):
     """One application of a function of Chainer's that can be differentiated.
 
-    nodes: the operations that it became, in ``builder``.  operands: the arrays that it got, and what they held.
+    function: the name of its class; "" for one that is not Chainer's.  nodes: the operations that it became, in ``builder``.
+    operands: the arrays that it got, and what they held.
     """
 
     function: str

@@ -13,6 +13,7 @@ import numpy as np
 from ..capture_context import CaptureContext
 from ..errors import Location
 from ..heap.locations import user_location
+from ..heap.ownership import is_library_class
 from ..ir.graph import Node, Value
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.chainer import VIEWING
@@ -135,7 +136,8 @@ class ArrayWrites:
         if not connected:
             return
         operands = tuple([(array, array.now()) for array in given])
-        application = Application(type(node).__name__, self.capture.builder, made, operands, outputs)
+        name = type(node).__name__ if is_library_class(type(node)) else ""      # a class of the user's may have the same name
+        application = Application(name, self.capture.builder, made, operands, outputs)
         for array in given:
             array.shared = array.shared or "retained"
             self._readers.setdefault(id(array), []).append(application)

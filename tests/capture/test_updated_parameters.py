@@ -5,7 +5,7 @@ import chainer.links as L
 import numpy as np
 import pytest
 
-from dy2static import save, to_static
+from dy2static import register_lowering, save, to_static
 from dy2static.errors import CaptureError, RunError, SaveError, SignatureError
 
 BACKENDS = ("numpy", "c")
@@ -95,6 +95,30 @@ def test_what_is_not_known_to_read_again_is_refused():
         second.backward()
     with pytest.raises(CaptureError, match="changed in place that a backward reads"):
         step(ROWS)
+
+
+def test_a_function_of_the_users_may_have_the_name_of_one_of_chainers():
+    class Mul(chainer.FunctionNode):
+        def forward(self, inputs):
+            self.kept = [a * 1 for a in inputs]         # what an update does not reach
+            return inputs[0] * inputs[1],
+
+        def backward(self, indexes, gradients):
+            return gradients[0] * self.kept[1], gradients[0] * self.kept[0]
+
+    register_lowering(Mul)(lambda node, a, b: a * b)
+    model = parameters(lambda x, p: Mul().apply((x, p))[0], (4, 6))()
+    optimizer = chainer.optimizers.SGD().setup(model)
+
+    @to_static(strict=True)
+    def step(x):
+        y = model(x)
+        first, second = F.sum(y), F.sum(y * y)
+        first.backward()
+        optimizer.update()
+        second.backward()
+    with pytest.raises(CaptureError, match="changed in place that a backward reads"):
+        step(chainer.Variable(ROWS))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
