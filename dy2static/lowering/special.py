@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+import numpy as np
 from chainer.functions.math.digamma import DiGamma
 from chainer.functions.math.erf import Erf
 from chainer.functions.math.erfc import Erfc
@@ -18,11 +19,22 @@ from chainer.functions.math.zeta import Zeta
 
 from .. import ops
 from ..ir.graph import Value
-from .registry import Lowering, has_scipy, is_number, lowers
+from ..ops.special_functions import WITHOUT_SCIPY
+from .registry import Lowering, are_fixed, has_scipy, is_number, lowers, size_of
 
 
 def _same_function(name: str) -> Lowering:
-    return lambda node, x: ops.special(x, function=name) if has_scipy() else None
+    def lowering(node: Any, x: Value) -> Optional[Value]:
+        return ops.special(x, function=name) if has_scipy() or _lowered_without_scipy(node, name, x) else None
+    return lowering
+
+
+def _lowered_without_scipy(node: Any, name: str, x: Value) -> bool:
+    """Whether Chainer computes it element by element, of which it warns once; it refuses arrays without elements."""
+    if name not in WITHOUT_SCIPY or not are_fixed(x.shape) or size_of(x) == 0:
+        return False
+    type(node)().forward_cpu((np.zeros(1, x.dtype),))           # warns, if no call has done so yet
+    return True
 
 
 for _class, _name in {Erf: "erf", Erfc: "erfc", ErfcInv: "erfcinv", Erfcx: "erfcx", ErfInv: "erfinv", LGamma: "gammaln",

@@ -1,4 +1,4 @@
-"""Special functions, which SciPy computes."""
+"""Special functions, which SciPy computes, a few of them Python's `math` where there is no SciPy."""
 from __future__ import annotations
 
 import math
@@ -14,11 +14,19 @@ from ..ir.types import Tensor, Type
 from .elementwise import exp, square
 from .rules import need_dtype
 
+#: What Chainer calls for each element where there is no SciPy.
+WITHOUT_SCIPY: Dict[str, Callable[[float], float]] = {
+    "erf": math.erf, "erfc": math.erfc, "ndtr": lambda x: 0.5 * math.erfc(-x / 2 ** 0.5)}
+
 
 def special_function(function: str, *operands: Any, out: Optional[np.ndarray] = None) -> np.ndarray:
-    """What SciPy's function of this name gives, in the dtype of the last operand."""
-    from scipy import special
-    result = getattr(special, function)(*operands)
+    """What SciPy's function of this name gives, in the dtype of the last operand; some are there without SciPy, too."""
+    try:
+        from scipy import special
+    except ImportError:
+        result = np.vectorize(WITHOUT_SCIPY[function])(*operands)
+    else:
+        result = getattr(special, function)(*operands)
     if out is None:
         return np.asarray(result).astype(operands[-1].dtype, copy=False)
     np.copyto(out, result, casting="unsafe")
@@ -67,12 +75,8 @@ def _holes(*_: Tensor, function: str, order: Any) -> Dict[str, str]:
     return {"order": "" if order is None else f"{order!r}, "}
 
 
-#: The functions that C has, too.
-_IN_C = ("erf", "erfc", "ndtr")
-
-
 def _c(types: Sequence[Type], result: Type, attrs: Mapping[str, Any]) -> Optional[str]:
-    return f"{attrs['function']}_{{s}}({{xs_0}})" if attrs["function"] in _IN_C else None
+    return f"{attrs['function']}_{{s}}({{xs_0}})" if attrs["function"] in WITHOUT_SCIPY else None
 
 
 #: A function of `scipy.special`: of one array, or, ``polygamma``, of an array of ints and one of floats.
