@@ -39,7 +39,7 @@ BASE = COLUMNS[0]
 
 # What is installed in the environment of each peer; NumPy comes with all of them or is named.
 PEERS = {
-    "torch": ("torch==2.13.0", "numpy"),
+    "torch": ("torch==2.13.0", "numpy", "onnx", "onnxscript", "onnxruntime", "openvino"),
     "jax": ("jax", "jaxlib"),
     "tensorflow": ("tensorflow-cpu",),
     "paddle": ("paddlepaddle", "setuptools"),

@@ -54,9 +54,9 @@ def _of_mode(records, expected, base_speed):
     good = [r for r in records if "blocks" in r]
     if not good:
         return {"mode": records[0]["mode"], "cannot": records[0].get("error", "not measured")[:200]}
-    difference = max(_difference(expected, r["check"]) for r in good)
-    if difference > WRONG:
-        return {"mode": good[0]["mode"], "cannot": f"wrong: differs by {difference:.0e}"}
+    worst = max(difference(expected, r["check"]) for r in good)
+    if worst > WRONG:
+        return {"mode": good[0]["mode"], "cannot": f"wrong: differs by {worst:.0e}"}
     by_round = {r["round"]: estimate(r) for r in good}
     quiet = {turn: us for turn, (us, is_quiet) in by_round.items() if is_quiet}
     counted = quiet or {turn: us for turn, (us, _) in by_round.items()}
@@ -67,7 +67,7 @@ def _of_mode(records, expected, base_speed):
         "mode": good[0]["mode"], "us": _short(statistics.median(counted.values())),
         "ratio": _short(statistics.median(ratios)) if ratios else None, "quiet": bool(quiet), "rounds": len(counted),
         "first_s": _short(first[0]) if first else None, "second_s": _short(statistics.median(later)) if later else None,
-        "difference": _short(difference),
+        "difference": _short(worst),
     }
     if "captures" in good[0]:
         figures.update({name: max(r[name] for r in good) for name in ("captures", "recaptures", "fallbacks")})
@@ -87,7 +87,7 @@ def estimate(record):
     return (statistics.median(quiet), True) if quiet else (min(wall for wall, _, _ in blocks), False)
 
 
-def _difference(expected, found):
+def difference(expected, found):
     """The largest relative difference; numbers that are tiny next to the largest are compared with it."""
     if not expected or not found:
         return 0.0
@@ -101,7 +101,7 @@ def _long(records):
     """{column: {cell: relative difference to eager Chainer after the last step}}"""
     last = _nested(records, lambda some: some[-1].get("check"))
     base = last.pop(environments.BASE.title, {})
-    return {column: {cell: _short(_difference(base[cell], check)) for cell, check in cells.items() if base.get(cell) and check}
+    return {column: {cell: _short(difference(base[cell], check)) for cell, check in cells.items() if base.get(cell) and check}
             for column, cells in last.items()}
 
 

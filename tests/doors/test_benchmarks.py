@@ -20,6 +20,8 @@ import workloads  # noqa: E402
 import zoo  # noqa: E402
 import zoo_steps  # noqa: E402
 from frameworks import in_chainer  # noqa: E402
+from nets import in_chainer as networks  # noqa: E402
+from nets import workloads as network_workloads  # noqa: E402
 from steps import in_chainer as whole_steps  # noqa: E402
 from steps import workloads as step_workloads  # noqa: E402
 
@@ -58,6 +60,17 @@ def test_whole_steps_compute_the_same(cell):
         expected = eager.check(eager.step())
         for compiled in others:
             np.testing.assert_allclose(compiled.check(compiled.step()), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cell", [cell for cell in network_workloads.CELLS if not cell.endswith(("train", "lists"))
+                                  and not cell.startswith("Tagger")] + ["Graph.train", "BERT.train"])
+def test_networks_compute_the_same(cell):
+    """Those that capture quickly; the program compares the numbers of all of them."""
+    eager, compiled = [networks.CELLS.makers[cell][mode](network_workloads.arrays(cell, small=True), cell, mode)
+                       for mode in networks.MODES]
+    for _ in range(2):
+        np.testing.assert_allclose(compiled.check(compiled.step()), eager.check(eager.step()), rtol=1e-5, atol=1e-6)
+    assert compiled.compiled.stats()["fallbacks"] == 0
 
 
 def test_sizes_for_tests_have_the_same_arrays():
