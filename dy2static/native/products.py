@@ -30,15 +30,7 @@ _TEXT = """
 #define DY_T {type}
 #define DY_GEMM own_product
 #include "dy2static_gemm.h"
-#include "dy2static_shares.h"
-
-typedef struct {{
-    int trans_a, trans_b;
-    int64_t m, n, k, lda, ldb, ldc;
-    DY_T alpha, beta;
-    const DY_T *a, *b;
-    DY_T *c;
-}} factors;
+#include "dy2static_large_products.h"
 
 static void some_rows(const void *given, int64_t begin, int64_t end)
 {{
@@ -68,9 +60,11 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
              int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
 {{
     const int64_t work = m * n * k;
+    const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
+    const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
+    if (m > HEIGHT && n > 1 && alpha != 0 && work >= {shared} && large_product(&all, piece(m, pieces, DY_ROWS, 1)))
+        return;
     if (dy_team && work >= {shared}) {{
-        const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
-        const int64_t most = 4 * dy_team->threads, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
         if (m > n || m >= 2 * HEIGHT)       /* pieces of columns pack all of A, each for itself */
             dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 96, 16));
         else

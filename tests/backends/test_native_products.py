@@ -2,6 +2,7 @@
 import ctypes
 import itertools
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -61,6 +62,28 @@ def test_sizes_at_the_edges_of_blocks(name):
     for m, n, k in ((193, 33, 3), (2, 3, 385), (97, 65, 193), (1, 2, 80000), (2, 1, 80000)):
         check(products.address(name), name, m, n, k, 0, 1)
         check(products.address(name), name, m, n, k, 1, 0, beta=1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("m, n, k", [(400, 1061, 400), (193, 34, 800), (200, 17, 1000)])
+def test_products_of_many_rows(name, m, n, k):
+    """Panels of B are packed once: more of them than fit at a time, an edge that is done twice, one that is not."""
+    address = products.address(name)
+    for trans_a, trans_b in itertools.product((0, 1), (0, 1)):
+        check(address, name, m, n, k, trans_a, trans_b, alpha=0.5, beta=2, pad=3)
+        whole = check(address, name, m, n, k, trans_a, trans_b)
+        a, b = matrices(m, n, k, trans_a, trans_b, NAMES[name][0], 0)
+        some = np.empty((100, n), whole.dtype)
+        call(address, name, trans_a, trans_b, 100, n, k, 1, a, b, 0, some)
+        np.testing.assert_array_equal(some, whole[:100])
+
+
+def test_large_products_of_two_threads():
+    address = products.address("f32")
+    with ThreadPoolExecutor(2) as pool:
+        first, *others = pool.map(lambda _: check(address, "f32", 400, 600, 400, 0, 1), range(8))
+    for other in others:
+        np.testing.assert_array_equal(other, first)
 
 
 @pytest.mark.parametrize("m, n, k", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 4, 0), (4, 1, 0)])

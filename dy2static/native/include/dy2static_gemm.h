@@ -10,6 +10,8 @@
 
 DY_TILES(any_tile, 0)
 
+enum { LINE = 64 / sizeof(DY_T) };
+
 /* Rows of op(A) one after the other. */
 static __attribute__((noinline)) void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a,
                                                  const int64_t lda)
@@ -35,9 +37,8 @@ static __attribute__((noinline)) void pack_block(const int transposed, const int
 
 /* `depth` rows of `width` columns of B, those from `columns` on are zero. */
 static __attribute__((noinline)) void pack_panel(const int transposed, const int64_t depth, const int64_t columns,
-                                                 const int64_t width, const DY_T *b, const int64_t ldb)
+                                                 const int64_t width, const DY_T *b, const int64_t ldb, DY_T *panel)
 {
-    DY_T *const panel = at_hand(own_panel);
     if (!transposed) {
         if (columns == COLUMNS)
             for (int64_t l = 0; l < depth; l++)
@@ -52,18 +53,22 @@ static __attribute__((noinline)) void pack_panel(const int transposed, const int
     }
     if (columns != width)
         memset(panel, 0, depth * width * sizeof(DY_T));
-    int64_t l = 0;
-    for (; l + 4 <= depth; l += 4) {
+    /* four rows of B at a time, by lines of the cache: rows whose distance is a power of two fall into one set of it */
+    for (int64_t first = 0; first < depth; first += LINE) {
+        const int64_t end = depth - first < LINE ? depth : first + LINE;
         int64_t j = 0;
-        for (; j + 4 <= columns; j += 4)
-            transpose(b + j * ldb + l, ldb, panel + l * width + j, width);
+        for (; j + 4 <= columns; j += 4) {
+            int64_t l = first;
+            for (; l + 4 <= end; l += 4)
+                transpose(b + j * ldb + l, ldb, panel + l * width + j, width);
+            for (; l < end; l++)
+                for (int64_t s = 0; s < 4; s++)
+                    panel[l * width + j + s] = b[(j + s) * ldb + l];
+        }
         for (; j < columns; j++)
-            for (int64_t s = 0; s < 4; s++)
-                panel[(l + s) * width + j] = b[j * ldb + l + s];
+            for (int64_t l = first; l < end; l++)
+                panel[l * width + j] = b[j * ldb + l];
     }
-    for (; l < depth; l++)
-        for (int64_t j = 0; j < columns; j++)
-            panel[l * width + j] = b[j * ldb + l];
 }
 
 /* y = alpha * x + beta * y for `count` elements, those of y `stride` apart; out of line: it is compiled once. */
@@ -305,6 +310,65 @@ static void vector_product(const int by_rows, const int64_t n, const int64_t k, 
     }
 }
 
+/* The columns of a panel: `next` is how many come before it. */
+typedef struct {
+    int64_t j, columns;
+    int vectors;
+} panel_place;
+
+static inline panel_place place_of(const int64_t next, const int64_t n, const DY_T keep)
+{
+    const int vectors = n - next > WIDTH ? 2 : 1;
+    /* the last columns are done with some of those before them, where doing these twice does no harm */
+    const int64_t last = n - vectors * WIDTH, j = keep == 0 && next > last && last >= 0 ? last : next;
+    return (panel_place){j, n - j < COLUMNS ? n - j : COLUMNS, vectors};
+}
+
+/* A product of at most DEPTH steps.  packed: the panels of B one after the other, or null, where they are packed as they are needed. */
+static void rows_product(const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T alpha,
+                         const DY_T *a, const int64_t lda, const DY_T *b, const int64_t ldb, const DY_T *packed, const DY_T keep,
+                         DY_T *c, const int64_t ldc)
+{
+    const DY_T *const block = at_hand(own_block);
+    DY_T *const panel = at_hand(own_panel);
+    for (int64_t i = 0; i < m; i += HEIGHT) {
+        const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
+        pack_block(trans_a, rows, depth, trans_a ? a + i : a + i * lda, lda);
+        for (int64_t next = 0; next < n; next += COLUMNS) {
+            const panel_place at = place_of(next, n, keep);
+            const int whole = at.columns == at.vectors * WIDTH;
+            const DY_T *right = trans_b ? b + at.j * ldb : b + at.j;
+            int64_t stride = ldb;
+            if (packed) {
+                right = packed + next * DEPTH;
+                stride = at.vectors * WIDTH;
+            } else if (trans_b || !whole || rows > PACKED_ROWS) {
+                pack_panel(trans_b, depth, at.columns, at.vectors * WIDTH, right, ldb, panel);
+                right = panel;
+                stride = at.vectors * WIDTH;
+            }
+            for (int64_t r = 0, height; r < rows; r += height) {
+                DY_T *to = c + (i + r) * ldc + at.j;
+                height = tile_rows(rows - r);
+                if (whole) {
+                    any_tile(height, at.vectors, depth, block + r * STRIDE, right, stride, 0, to, ldc, alpha, keep);
+                    continue;
+                }
+                DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
+                if (keep != 0)
+                    for (int64_t s = 0; s < height; s++) {
+                        store(edge + s * COLUMNS, (dy_vector){0});      /* what is not initialised may raise flags */
+                        store(edge + s * COLUMNS + WIDTH, (dy_vector){0});
+                        copy(edge + s * COLUMNS, to + s * ldc, at.columns);
+                    }
+                any_tile(height, at.vectors, depth, block + r * STRIDE, right, stride, 0, edge, COLUMNS, alpha, keep);
+                for (int64_t s = 0; s < height; s++)
+                    copy(to + s * ldc, edge + s * COLUMNS, at.columns);
+            }
+        }
+    }
+}
+
 void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
              int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
 {
@@ -326,46 +390,9 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    const DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);
     for (int64_t l = 0; l < k; l += DEPTH) {
         const int64_t depth = k - l < DEPTH ? k - l : DEPTH;
-        const DY_T keep = l ? 1 : beta;
-        for (int64_t i = 0; i < m; i += HEIGHT) {
-            const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
-            pack_block(trans_a, rows, depth, trans_a ? a + l * lda + i : a + i * lda + l, lda);
-            for (int64_t next = 0; next < n; next += COLUMNS) {
-                const int vectors = n - next > WIDTH ? 2 : 1;
-                /* the last columns are done with some of those before them, where doing these twice does no harm */
-                const int64_t last = n - vectors * WIDTH;
-                const int64_t j = keep == 0 && next > last && last >= 0 ? last : next;
-                const int64_t columns = n - j < COLUMNS ? n - j : COLUMNS;
-                const int whole = columns == vectors * WIDTH;
-                const DY_T *right = trans_b ? b + j * ldb + l : b + l * ldb + j;
-                int64_t stride = ldb;
-                if (trans_b || !whole || rows > PACKED_ROWS) {
-                    pack_panel(trans_b, depth, columns, vectors * WIDTH, right, ldb);
-                    right = panel;
-                    stride = vectors * WIDTH;
-                }
-                for (int64_t r = 0, height; r < rows; r += height) {
-                    DY_T *to = c + (i + r) * ldc + j;
-                    height = tile_rows(rows - r);
-                    if (whole) {
-                        any_tile(height, vectors, depth, block + r * STRIDE, right, stride, 0, to, ldc, alpha, keep);
-                        continue;
-                    }
-                    DY_T edge[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
-                    if (keep != 0)
-                        for (int64_t s = 0; s < height; s++) {
-                            store(edge + s * COLUMNS, (dy_vector){0});      /* what is not initialised may raise flags */
-                            store(edge + s * COLUMNS + WIDTH, (dy_vector){0});
-                            copy(edge + s * COLUMNS, to + s * ldc, columns);
-                        }
-                    any_tile(height, vectors, depth, block + r * STRIDE, right, stride, 0, edge, COLUMNS, alpha, keep);
-                    for (int64_t s = 0; s < height; s++)
-                        copy(to + s * ldc, edge + s * COLUMNS, columns);
-                }
-            }
-        }
+        rows_product(trans_a, trans_b, m, n, depth, alpha, trans_a ? a + l * lda : a + l, lda, trans_b ? b + l : b + l * ldb, ldb, 0,
+                     l ? 1 : beta, c, ldc);
     }
 }

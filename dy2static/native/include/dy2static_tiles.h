@@ -71,6 +71,11 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             sum[i][v] = (dy_vector){0};
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            __builtin_prefetch(c + i * ldc + v * WIDTH, 1);
     for (int64_t l = 0; l < depth; l++) {
         const DY_T *const row = where ? b + where[l] : b + l * ldb;
         dy_vector right[2];
