@@ -8,6 +8,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set
 from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.legalize import legalize_numpy_calls
 from ...passes import Pass, Pipeline, run
+from ...passes.channel_blocks import block_channels
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
 from ...runtime.clocks import NativeClock
@@ -28,7 +29,9 @@ from .signature import Signature
 
 #: What a region goes through before it is written as C.
 REGION = Pipeline("c region", "a native part of a graph, before it is written as C", (
-    Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False),     # reads sizes of outside
+    Pass(legalize_numpy_calls, is_verified=False),
+    Pass(block_channels, is_verified=False),        # before normalisation is taken apart; reads sizes of outside
+    Pass(decompose, is_verified=False),
     Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
 
 

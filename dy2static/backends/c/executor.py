@@ -14,7 +14,7 @@ from ...runtime.native_values import as_array, as_items, as_stack, grown, pushed
 from ...runtime.traceback import show_user_line
 from ..compiled_calls import Conversion
 from ..extents import made_symbols
-from . import draws, kernels_convolution, kernels_sorting, lists
+from . import draws, kernels_blocks, kernels_convolution, kernels_sorting, lists
 from .emit import CFunction, write
 from .extents import is_grown
 from .outline import Parts
@@ -52,6 +52,7 @@ class Bundle:
         headers += draws.HEADER if any(region.draws for region in self.regions) else ""
         headers += "" if self.clock is None else self.clock.header
         headers += kernels_convolution.headers(text) + lists.headers(text) + kernels_sorting.headers(text)
+        headers += kernels_blocks.headers(text)
         return f"{_INCLUDES}{headers}\n{text}"
 
     def start(self) -> None:

@@ -15,6 +15,7 @@ from ..loops.layout import Place, compact_strides, indexed, place_of
 from ..loops.parallelize import Level, cut
 from .draws import write_draw
 from .emitter import Emitter, Rule
+from .kernels_blocks import BLOCKS
 from .kernels_convolution import CONVOLUTIONS
 from .kernels_indexing import PICKS, write_picked
 from .kernels_pooling import WINDOWS
@@ -226,4 +227,4 @@ ALONE: Dict[str, Rule] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
     "scatter_add": _scatter_add, "matmul": _matmul, "stack_product": _stack_product, "pretransposed": _pretransposed,
-    "random_uniform": write_draw, **PICKS, **ORDERS, **LISTS, **WINDOWS, **CONVOLUTIONS}
+    "random_uniform": write_draw, **PICKS, **ORDERS, **LISTS, **WINDOWS, **CONVOLUTIONS, **BLOCKS}

@@ -1,0 +1,65 @@
+"""Images in blocks of channels: each node is one call of the kernels in `native.channel_blocks`."""
+from __future__ import annotations
+
+import math
+from typing import Dict
+
+from ...ir.dims import is_known
+from ...ir.graph import Node
+from ...native import channel_blocks
+from ...native.channel_blocks import Windows
+from ...ops.channel_blocks import BLOCK
+from .emitter import Emitter, Rule
+
+
+def _conv(emitter: Emitter, node: Node) -> None:
+    (x, W, *more), attrs, (value,) = node.inputs, node.attrs, node.outputs
+    plain = x.ndim == 4
+    windows = Windows(x.shape[0], W.shape[1], W.shape[0], x.shape[2:4], W.shape[2:], tuple(attrs["size"]), attrs["stride"],
+                      attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
+    rest = iter(more)
+    given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
+    arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
+    emitter.line("{")
+    emitter.line(f"    static const dy_blocks windows = {windows.text()};")
+    emitter.line(f"    if (dy_blocks_conv({', '.join(arguments)})) goto bail;")
+    emitter.line("}")
+
+
+def _max_pool(emitter: Emitter, node: Node) -> None:
+    (x,), attrs, (value,) = node.inputs, node.attrs, node.outputs
+    channels = x.shape[1] * BLOCK
+    windows = Windows(x.shape[0], channels, channels, x.shape[2:4], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
+                      attrs["pad"], (1, 1))
+    emitter.line("{")
+    emitter.line(f"    static const dy_blocks windows = {windows.text()};")
+    emitter.line(f"    dy_blocks_max(&windows, {emitter.pointer(x)}, {emitter.name(value)});")
+    emitter.line("}")
+
+
+def _to_blocks(emitter: Emitter, node: Node) -> None:
+    (x,), (value,) = node.inputs, node.outputs
+    sizes = f"{x.shape[0]}, {x.shape[1]}, {math.prod(x.shape[2:])}"
+    emitter.line(f"dy_blocks_of({sizes}, {emitter.pointer(x)}, {emitter.name(value)});")
+
+
+def _from_blocks(emitter: Emitter, node: Node) -> None:
+    (x,), (value,) = node.inputs, node.outputs
+    sizes = f"{value.shape[0]}, {value.shape[1]}, {math.prod(value.shape[2:])}"
+    emitter.line(f"dy_blocks_back({sizes}, {emitter.pointer(x)}, {emitter.name(value)});")
+
+
+#: Ops by name.
+BLOCKS: Dict[str, Rule] = {
+    "conv_blocks": _conv, "max_pool_blocks": _max_pool, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
+
+
+def takes(node: Node) -> bool:
+    """Whether the kernels are for these dtypes and sizes."""
+    values = (*node.inputs, *node.outputs)
+    return all(v.dtype.name == "float32" and all(map(is_known, v.shape)) and 0 not in v.shape for v in values)
+
+
+def headers(text: str) -> str:
+    """The lines of C in front of a text with such calls."""
+    return f'#include "{channel_blocks.HEADER}"\n' if "dy_blocks_" in text else ""

@@ -1,0 +1,37 @@
+/* Arrays in blocks of channels for generated code: (batch, channels / 16, rows, columns, 16), of float32.
+
+   dy_blocks_conv: a convolution, and what follows it element by element: `y = limit(scale * conv(x, filters) + shift + residual)`.
+   dy_blocks_max: maxima of windows, as `max_pool`.  dy_blocks_of, dy_blocks_back: from and to (batch, channels, rows, columns).
+   channel_blocks.py sets the table when the library is loaded. */
+#ifndef DY2STATIC_CHANNEL_BLOCKS_H
+#define DY2STATIC_CHANNEL_BLOCKS_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t batch, in, out;                             /* channels; of x as well, where there are no filters */
+    int64_t image[2], kernel[2], spots[2], stride[2], pad[2], dilate[2];
+    int64_t plain;                                      /* x is (batch, channels, rows, columns) */
+    int64_t relu;                                       /* what is below zero becomes zero, what is above `cap` becomes that */
+    float cap;
+} dy_blocks;
+
+typedef struct {
+    int (*conv)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
+                const float *residual, float *y);       /* the last three operands may be null; nonzero: not enough memory */
+    void (*max)(const dy_blocks *, const float *x, float *y);
+    void (*of)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
+    void (*back)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
+} dy_blocks_table;
+
+#ifndef DY2STATIC_BLOCKED_H          /* the library of these functions has no need of itself */
+static const dy_blocks_table *dy_blocks_functions __attribute__((unused));
+void dy2static_set_channel_blocks(const void *table) { dy_blocks_functions = table; }
+
+#define dy_blocks_conv dy_blocks_functions->conv
+#define dy_blocks_max dy_blocks_functions->max
+#define dy_blocks_of dy_blocks_functions->of
+#define dy_blocks_back dy_blocks_functions->back
+#endif
+
+#endif

@@ -1,0 +1,146 @@
+"""Ops on images in blocks of channels, ``(batch, channels / 16, rows, columns, 16)``: what `passes.channel_blocks` makes for native code."""
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ..ir.dims import is_known
+from ..ir.op import OpDef, declare, sample
+from ..ir.shapes import show
+from ..ir.types import Tensor
+from .convolution import canonical_windows, check_windows
+from .correlation import convolve_images
+from .maxima import take_maximum
+from .rules import need_dtype, one_dtype
+from .windows import Sizes
+
+#: Channels of a block.
+BLOCK = 16
+
+
+def in_blocks(shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """The shape of a plain image's array in blocks."""
+    return (shape[0], shape[1] // BLOCK, *shape[2:], BLOCK)
+
+
+def _plain(shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    return (shape[0], shape[1] * BLOCK, *shape[2:-1])
+
+
+def turn_to_blocks(x: np.ndarray) -> np.ndarray:
+    """A plain image in blocks."""
+    parts = x.reshape(x.shape[0], x.shape[1] // BLOCK, BLOCK, *x.shape[2:])
+    return np.ascontiguousarray(np.moveaxis(parts, 2, -1))
+
+
+def turn_from_blocks(x: np.ndarray) -> np.ndarray:
+    """A plain image from one in blocks."""
+    return np.ascontiguousarray(np.moveaxis(x, -1, 2)).reshape(_plain(x.shape))
+
+
+def _need_blocks(x: Tensor) -> None:
+    need_dtype(x, "f", "an image")
+    if x.ndim != 5 or x.shape[-1] != BLOCK:
+        raise ValueError(f"an image in blocks of {BLOCK} channels is needed, not {show(x.shape)}")
+
+
+def _to_infer(x: Tensor) -> Tensor:
+    need_dtype(x, "f", "an image")
+    if x.ndim != 4 or not is_known(x.shape[1]) or x.shape[1] % BLOCK:
+        raise ValueError(f"an image of shape {show(x.shape)} has no blocks of {BLOCK} channels")
+    return Tensor(in_blocks(x.shape), x.dtype)
+
+
+def _from_infer(x: Tensor) -> Tensor:
+    _need_blocks(x)
+    return Tensor(_plain(x.shape), x.dtype)
+
+
+#: A plain image in blocks of channels.
+to_blocks: OpDef = declare(
+    "to_blocks", "x", kind="movement", infer=_to_infer, numpy="turn_to_blocks({x})", calls=(turn_to_blocks,),
+    samples=(sample((2, 32, 3, 7)),))
+
+#: A plain image from one in blocks.
+from_blocks: OpDef = declare(
+    "from_blocks", "x", kind="movement", infer=_from_infer, numpy="turn_from_blocks({x})", calls=(turn_from_blocks,),
+    samples=(sample((2, 3, 5, 4, 16)),))
+
+
+def _operands(scale: bool, shift: bool, residual: bool, more: Sequence[Any]) -> Tuple[Optional[Any], ...]:
+    rest = iter(more)
+    return tuple(next(rest) if there else None for there in (scale, shift, residual))
+
+
+def _conv_infer(x: Tensor, W: Tensor, *more: Tensor, size: Tuple[int, ...], stride: Tuple[int, ...], pad: Tuple[int, ...],
+                dilate: Tuple[int, ...], scale: bool, shift: bool, residual: bool, **limits: Any) -> Tensor:
+    one_dtype(x, W, *more)
+    image = _plain(x.shape) if x.ndim == 5 else x.shape
+    if W.ndim != 4 or image[1] != W.shape[1] or W.shape[0] % BLOCK or len(more) != scale + shift + residual:
+        raise ValueError(f"an image of shape {show(x.shape)} does not fit filters of shape {show(W.shape)}")
+    check_windows(image[2:], W.shape[2:], size, stride, pad, dilate)
+    y = Tensor(in_blocks((image[0], W.shape[0], *size)), x.dtype)
+    for given, shape in zip(_operands(scale, shift, residual, more), (W.shape[:1], W.shape[:1], y.shape)):
+        if given is not None and given.shape != shape:
+            raise ValueError(f"an array of shape {show(given.shape)} in place of {show(shape)}")
+    return y
+
+
+def convolve_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], size: Sizes, places: Tuple[Sizes, Sizes, Sizes],
+                    scale: bool, shift: bool, residual: bool, relu: bool, cap: Optional[float]) -> np.ndarray:
+    """What `conv_blocks` gives; places: strides, padding and dilation."""
+    factor, term, rest = _operands(scale, shift, residual, more)
+    image = turn_from_blocks(x) if x.ndim == 5 else x
+    y = turn_to_blocks(convolve_images(image, W, *places, 1, size, out=np.empty((len(x), len(W), *size), x.dtype)))
+    each = (1, len(W) // BLOCK, 1, 1, BLOCK)
+    if factor is not None:
+        y *= factor.reshape(each)
+    if term is not None:
+        y += term.reshape(each)
+    if rest is not None:
+        y += rest
+    if relu:
+        np.maximum(y, 0, out=y)
+    return y if cap is None else np.minimum(y, y.dtype.type(cap))
+
+
+#: ``conv`` in blocks, of an image in blocks or a plain one, and what may follow: ``scale`` and ``shift`` are numbers of each
+#: channel, ``residual`` is added; with ``relu`` the result is at least zero and,
+#: where there is a ``cap``, at most that.
+conv_blocks: OpDef = declare(
+    "conv_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "scale": False, "shift": False,
+                                 "residual": False, "relu": False, "cap": None},
+    kind="contraction", canonical=canonical_windows, infer=_conv_infer, tolerance=1e-5,
+    numpy="convolve_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), {scale}, {shift}, {residual}, {relu}, {cap})",
+    calls=(convolve_blocks,),
+    samples=(sample((2, 1, 5, 4, 16), (32, 16, 3, 3), size=(3, 2)),
+             sample((1, 3, 9, 20), (48, 3, 3, 2), (48,), (48,), (1, 3, 5, 11, 16), size=(5, 11), stride=(2, 2), pad=(1, 1), scale=True,
+                    shift=True, residual=True, relu=True),
+             sample((2, 2, 7, 7, 16), (16, 32, 1, 1), (16,), size=(7, 7), shift=True, relu=True, cap=0.5),
+             sample((2, 2, 7, 7, 16), (16, 32, 1, 1), (16,), size=(4, 4), stride=(2, 2), scale=True),
+             sample((1, 1, 8, 9, 16), (16, 16, 2, 3), size=(5, 5), pad=(1, 0), dilate=(4, 2))),
+)
+
+
+def _max_infer(x: Tensor, *, kernel: Tuple[int, ...], size: Tuple[int, ...], stride: Tuple[int, ...], pad: Tuple[int, ...]) -> Tensor:
+    _need_blocks(x)
+    check_windows(x.shape[2:-1], kernel, size, stride, pad, (1, 1))
+    return Tensor((*x.shape[:2], *size, BLOCK), x.dtype)
+
+
+def maxima_of_blocks(x: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, size: Sizes) -> np.ndarray:
+    """What `max_pool_blocks` gives."""
+    image = turn_from_blocks(x)
+    y = np.empty((*image.shape[:2], *size), x.dtype)
+    take_maximum(image, kernel, stride, pad, size, y, None)
+    return turn_to_blocks(y)
+
+
+#: The values of `max_pool` in blocks.
+max_pool_blocks: OpDef = declare(
+    "max_pool_blocks", "x", {"kernel": (), "size": (), "stride": None, "pad": None}, kind="reduction", canonical=canonical_windows,
+    infer=_max_infer, numpy="maxima_of_blocks({x}, {kernel}, {stride}, {pad}, {size})", calls=(maxima_of_blocks,),
+    samples=(sample((2, 2, 7, 6, 16), kernel=(3, 2), size=(3, 3), stride=(2, 2)),
+             sample((1, 1, 5, 5, 16), kernel=(3, 3), size=(3, 3), stride=(2, 2), pad=(1, 1))),
+)

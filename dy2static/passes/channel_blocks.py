@@ -1,0 +1,276 @@
+"""Convolutions that follow each other keep their images in blocks of channels, with what stands between them as their ends."""
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+
+import numpy as np
+
+from ..ir.building import Builder, building
+from ..ir.dims import is_known
+from ..ir.graph import Graph, Node, Value
+from ..ir.op import OPS
+from ..ir.types import Tensor
+from ..ops.channel_blocks import BLOCK, in_blocks
+from ..ops.elementwise import sqrt
+
+#: Fewer places in a row do not fill a tile.
+_PLACES = 6
+#: Places are found by offsets of 32 bits.
+_MOST = 1 << 31
+#: What a multiplication takes less in blocks, and what it takes to turn one number to or from them, in nanoseconds.
+_GAIN, _TURN = 0.001, 0.5
+#: So many convolutions for each image that is turned: where every result is wanted as it was, nothing is gained.
+_CHAIN = 2
+
+
+def block_channels(graph: Graph) -> Graph:
+    """Compute chains of convolutions on images in blocks of channels, ``(batch, channels / 16, rows, columns, 16)``.
+
+    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; maxima, joins and other elementwise ops
+    are computed in blocks, too.  What others read is turned back.  The graph stays as it is where that would not pay by an estimate.
+    For native code.  Linear in nodes + edges.
+    """
+    if not any(_fits(node) for node in graph.nodes):
+        return graph
+    work = _Blocks(graph)
+    for node in graph.nodes:
+        work.add(node)
+    return work.finish()
+
+
+class _Sum(NamedTuple):
+    """A `conv_blocks` that is not in the graph yet, because what follows may become a part of it."""
+
+    node: Node
+    x: Value
+    scale: Optional[Value] = None
+    shift: Optional[Value] = None
+    residual: Optional[Value] = None
+    relu: bool = False
+    cap: Optional[float] = None
+
+
+class _Blocks:
+    """The nodes so far.
+
+    sums: results of convolutions that are not in the graph yet.  blocked: values in blocks; plain: those of them that are there as they
+    were, too.
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.builder = Builder(graph.name)
+        for value in graph.values():
+            self.builder.fresh(value.name)
+        self.producers = graph.producers()
+        self.readers = Counter(v for node in graph.walk() for v in node.inputs)
+        self.readers.update(v for region in _regions(graph) for v in region.outputs)
+        self.sums: Dict[Value, _Sum] = {}
+        self.blocked: Dict[Value, Value] = {}
+        self.plain: Set[Value] = set()
+        self.work, self.convolutions, self.turned, self.turns = 0, 0, 0, 0
+
+    def add(self, node: Node) -> None:
+        """Add a node, in blocks if its operands are."""
+        self.builder.loc = node.loc
+        rule = _RULES.get(node.op.name, _elementwise if node.op.kind == "elementwise" else None)
+        with building(self.builder):
+            if rule is None or not rule(self, node):
+                self._keep(node)
+
+    def finish(self) -> Graph:
+        """The new graph if it is worth it, else the old one."""
+        for value in self.graph.outputs:
+            self._as_it_was(value)
+        pays = self.convolutions >= _CHAIN * self.turns and self.work * _GAIN > self.turned * _TURN
+        return self.graph.with_(nodes=tuple(self.builder.nodes)) if pays else self.graph
+
+    def _keep(self, node: Node) -> None:
+        for value in (*node.inputs, *(v for inner in node.walk() for v in inner.inputs)):
+            self._as_it_was(value)
+        self.builder.nodes.append(node)
+
+    def _as_it_was(self, value: Value) -> None:
+        if self.is_blocked(value) and value not in self.plain:
+            self.plain.add(value)
+            self._count_turn(value)
+            self.builder.nodes.append(Node(OPS["from_blocks"], (self.in_blocks(value),), (value,), {}, (), self.builder.loc))
+
+    def _count_turn(self, value: Value) -> None:
+        self.turned += math.prod(value.shape)
+        self.turns += 1
+
+    def is_blocked(self, value: Value) -> bool:
+        """Whether a value comes in blocks."""
+        return value in self.sums or value in self.blocked
+
+    def in_blocks(self, value: Value) -> Value:
+        """The value in blocks: turned, if it is not."""
+        if value in self.sums:
+            self.blocked[value] = self._convolution(self.sums.pop(value))
+        elif value not in self.blocked:
+            (self.blocked[value],) = self.builder.add(OPS["to_blocks"], (value,))
+            self._count_turn(value)
+        return self.blocked[value]
+
+    def _convolution(self, found: _Sum) -> Value:
+        node = found.node
+        outside, self.builder.loc = self.builder.loc, node.loc
+        given = {name: getattr(found, name) for name in ("scale", "shift", "residual")}
+        attrs = {name: node.attrs[name] for name in ("size", "stride", "pad", "dilate")}
+        (value,) = self.builder.add(
+            OPS["conv_blocks"], (found.x, node.inputs[1], *(v for v in given.values() if v is not None)),
+            {**attrs, **{name: v is not None for name, v in given.items()}, "relu": found.relu, "cap": found.cap})
+        self.builder.loc = outside
+        self.work += math.prod(node.inputs[1].shape) * math.prod(node.outputs[0].shape[2:]) * node.outputs[0].shape[0]
+        self.convolutions += 1
+        return value
+
+    def open_sum(self, value: Value) -> Optional[_Sum]:
+        """The convolution that a value is the result of, if only one node reads it and more may be done to it."""
+        found = self.sums.get(value)
+        return found if found is not None and self.readers[value] == 1 and not found.relu else None
+
+    def of_channels(self, value: Value) -> Optional[Value]:
+        """The numbers, one for each channel, that an operand of an elementwise op holds for all places; None if it is not such."""
+        node = self.producers.get(value)
+        if node is None or node.op.name != "broadcast_to":
+            return None
+        (given,) = node.inputs
+        channels = value.shape[1]
+        if given.ndim < 3 or given.shape[-3:] != (channels, 1, 1) or math.prod(given.shape) != channels or self.is_blocked(given):
+            return None
+        return self.reshaped(given, (channels,))
+
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
+        """The same elements in another shape."""
+        return value if value.shape == tuple(shape) else OPS["reshape"](value, shape=tuple(shape))
+
+    def spread(self, value: Value, like: Value) -> Optional[Value]:
+        """An operand of an elementwise op beside one in blocks; None where it would have to be turned."""
+        if self.is_blocked(value):
+            return self.in_blocks(value)
+        node = self.producers.get(value)
+        given = self.of_channels(value)
+        if given is not None:
+            given = self.reshaped(given, (1, value.shape[1] // BLOCK, 1, 1, BLOCK))
+        elif node is not None and node.op.name == "broadcast_to" and math.prod(node.inputs[0].shape) == 1:
+            given = self.reshaped(node.inputs[0], ())
+        else:
+            return None
+        return OPS["broadcast_to"](given, shape=in_blocks(like.shape))
+
+
+def _regions(graph: Graph) -> List[Graph]:
+    return [graph, *(region for node in graph.walk() for region in node.regions)]
+
+
+# Nodes --------------------------------------------------------------------------------------------------------------
+
+
+def _fits(node: Node) -> bool:
+    """Whether a node is a convolution that the kernels for blocks are for."""
+    if node.op.name != "conv" or node.attrs["groups"] != 1 or len(node.attrs["size"]) != 2:
+        return False
+    (x, W), (y,) = node.inputs, node.outputs
+    values = (x, W, y)
+    if not all(v.dtype == np.float32 and all(map(is_known, v.shape)) and 0 not in v.shape for v in values):
+        return False
+    grown = math.prod(n + 2 * p + s for n, p, s in zip(x.shape[2:], node.attrs["pad"], node.attrs["stride"]))
+    places = math.prod(y.shape[2:]) if W.shape[2:] == (1, 1) else y.shape[3]
+    return W.shape[0] % BLOCK == 0 and places >= _PLACES and x.shape[1] * grown < _MOST
+
+
+def _conv(work: _Blocks, node: Node) -> bool:
+    if not _fits(node):
+        return False
+    (x, W), (y,) = node.inputs, node.outputs
+    work.sums[y] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) else x)
+    return True
+
+
+def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
+    """Make a node a part of the convolution whose result it reads."""
+    work.sums[node.outputs[0]] = work.sums.pop(value)._replace(**changes)
+    return True
+
+
+def _fixed_batch_norm(work: _Blocks, node: Node) -> bool:
+    x, gamma, beta, mean, var = node.inputs
+    found = work.open_sum(x)
+    if found is None or found.residual is not None or node.attrs["axis"] != (0, 2, 3) or any(
+            work.readers[v] for v in node.outputs[1:]) or any(v.dtype != np.float32 for v in node.inputs):
+        return False
+    scale = gamma * sqrt(1.0 / (var + node.attrs["eps"]))
+    shift = beta + (-mean if found.shift is None else found.shift - mean) * scale
+    return _change(work, node, x, scale=scale if found.scale is None else found.scale * scale, shift=shift)
+
+
+def _add(work: _Blocks, node: Node) -> bool:
+    for value, other in (node.inputs, node.inputs[::-1]):
+        found = work.open_sum(value)
+        if found is None or found.residual is not None:
+            continue
+        term = work.of_channels(other)
+        if term is not None:
+            return _change(work, node, value, shift=term if found.shift is None else found.shift + term)
+        if work.is_blocked(other):
+            return _change(work, node, value, residual=work.in_blocks(other))
+    return _elementwise(work, node)
+
+
+def _relu(work: _Blocks, node: Node) -> bool:
+    (x,) = node.inputs
+    cap = node.attrs.get("cap")
+    if work.open_sum(x) is not None and (cap is None or 0 < np.float32(cap) < math.inf):
+        return _change(work, node, x, relu=True, cap=cap)
+    return _elementwise(work, node)
+
+
+def _elementwise(work: _Blocks, node: Node) -> bool:
+    inside = [v for v in node.inputs if work.is_blocked(v)]
+    if not inside or len(node.outputs) != 1 or any(v.shape != node.outputs[0].shape for v in node.inputs):
+        return False
+    operands = [work.spread(v, inside[0]) for v in node.inputs]
+    if None in operands:
+        return False
+    (value,) = work.builder.add(node.op, tuple(v for v in operands if v is not None), node.attrs)
+    work.blocked[node.outputs[0]] = value
+    return True
+
+
+def _max_pool(work: _Blocks, node: Node) -> bool:
+    (x,), (y, places) = node.inputs, node.outputs
+    if not work.is_blocked(x) or work.readers[places]:
+        return False
+    (work.blocked[y],) = work.builder.add(OPS["max_pool_blocks"], (work.in_blocks(x),), node.attrs)
+    return True
+
+
+def _average_pool(work: _Blocks, node: Node) -> bool:
+    """The mean of each whole image, which leaves as it was."""
+    (x,), (y,), attrs = node.inputs, node.outputs, node.attrs
+    if not work.is_blocked(x) or attrs["kernel"] != x.shape[2:] or any(attrs["pad"]) or set(attrs["size"]) != {1}:
+        return False
+    mean = OPS["sum"](work.in_blocks(x), axis=(2, 3)) / float(math.prod(attrs["kernel"]))
+    work.reshaped(mean, y.shape)
+    last = work.builder.nodes.pop()
+    work.builder.nodes.append(replace(last, outputs=(y,)))
+    return True
+
+
+def _concat(work: _Blocks, node: Node) -> bool:
+    if node.attrs["axis"] != 1 or not any(map(work.is_blocked, node.inputs)) or not all(
+            v.ndim == 4 and is_known(v.shape[1]) and v.shape[1] % BLOCK == 0 and isinstance(v.type, Tensor) for v in node.inputs):
+        return False
+    (work.blocked[node.outputs[0]],) = work.builder.add(OPS["concat"], tuple(map(work.in_blocks, node.inputs)), node.attrs)
+    return True
+
+
+#: What is done with nodes, by op: whether it was.
+_RULES: Mapping[str, Callable[[_Blocks, Node], bool]] = {
+    "conv": _conv, "fixed_batch_norm": _fixed_batch_norm, "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
+    "average_pool": _average_pool, "concat": _concat}
