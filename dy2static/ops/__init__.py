@@ -40,9 +40,9 @@ from . import (
 from .creation import ones_like, zeros_like
 from .slicing import normal_index
 
-__all__ = ["activation", "batch_normalization", "broadcasting", "channel_blocks", "comparison", "contraction", "control", "convolution", "creation",
-           "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering", "images", "indexing",
-           "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
+__all__ = ["activation", "batch_normalization", "broadcasting", "channel_blocks", "comparison", "contraction", "control",
+           "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering",
+           "images", "indexing", "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
            "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "slicing", "sorting", "sparse", "special_functions",
            "trigonometry", "zeros_like"]
 

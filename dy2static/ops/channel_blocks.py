@@ -1,4 +1,4 @@
-"""Ops on images in blocks of channels, ``(batch, channels / 16, rows, columns, 16)``: what `passes.channel_blocks` makes for native code."""
+"""Ops on images in blocks of channels, ``(batch, channels / 16, rows, columns, 16)``: `passes.channel_blocks` makes them."""
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Tuple
@@ -112,18 +112,19 @@ conv_blocks: OpDef = declare(
     "conv_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "scale": False, "shift": False,
                                  "residual": False, "relu": False, "cap": None},
     kind="contraction", canonical=canonical_windows, infer=_conv_infer, tolerance=1e-5,
-    numpy="convolve_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), {scale}, {shift}, {residual}, {relu}, {cap})",
+    numpy="convolve_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), "
+          "{scale}, {shift}, {residual}, {relu}, {cap})",
     calls=(convolve_blocks,),
     samples=(sample((2, 1, 5, 4, 16), (32, 16, 3, 3), size=(3, 2)),
-             sample((1, 3, 9, 20), (48, 3, 3, 2), (48,), (48,), (1, 3, 5, 11, 16), size=(5, 11), stride=(2, 2), pad=(1, 1), scale=True,
-                    shift=True, residual=True, relu=True),
+             sample((1, 3, 9, 20), (48, 3, 3, 2), (48,), (48,), (1, 3, 5, 11, 16), size=(5, 11), stride=(2, 2), pad=(1, 1),
+                    scale=True, shift=True, residual=True, relu=True),
              sample((2, 2, 7, 7, 16), (16, 32, 1, 1), (16,), size=(7, 7), shift=True, relu=True, cap=0.5),
              sample((2, 2, 7, 7, 16), (16, 32, 1, 1), (16,), size=(4, 4), stride=(2, 2), scale=True),
              sample((1, 1, 8, 9, 16), (16, 16, 2, 3), size=(5, 5), pad=(1, 0), dilate=(4, 2))),
 )
 
 
-def _max_infer(x: Tensor, *, kernel: Tuple[int, ...], size: Tuple[int, ...], stride: Tuple[int, ...], pad: Tuple[int, ...]) -> Tensor:
+def _max_infer(x: Tensor, *, kernel: Sizes, size: Sizes, stride: Sizes, pad: Sizes) -> Tensor:
     _need_blocks(x)
     check_windows(x.shape[2:-1], kernel, size, stride, pad, (1, 1))
     return Tensor((*x.shape[:2], *size, BLOCK), x.dtype)

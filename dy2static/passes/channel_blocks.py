@@ -29,9 +29,9 @@ _CHAIN = 2
 def block_channels(graph: Graph) -> Graph:
     """Compute chains of convolutions on images in blocks of channels, ``(batch, channels / 16, rows, columns, 16)``.
 
-    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; maxima, joins and other elementwise ops
-    are computed in blocks, too.  What others read is turned back.  The graph stays as it is where that would not pay by an estimate.
-    For native code.  Linear in nodes + edges.
+    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; maxima, joins and other
+    elementwise ops are computed in blocks, too.  What others read is turned back.  The graph stays as it is where that would
+    not pay by an estimate.  For native code.  Linear in nodes + edges.
     """
     if not any(_fits(node) for node in graph.nodes):
         return graph
@@ -56,8 +56,8 @@ class _Sum(NamedTuple):
 class _Blocks:
     """The nodes so far.
 
-    sums: results of convolutions that are not in the graph yet.  blocked: values in blocks; plain: those of them that are there as they
-    were, too.
+    sums: results of convolutions that are not in the graph yet.  blocked: values in blocks; plain: those of them that are
+    there as they were, too.
     """
 
     def __init__(self, graph: Graph):
@@ -187,8 +187,8 @@ def _fits(node: Node) -> bool:
 def _conv(work: _Blocks, node: Node) -> bool:
     if not _fits(node):
         return False
-    (x, W), (y,) = node.inputs, node.outputs
-    work.sums[y] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) else x)
+    x = node.inputs[0]
+    work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) else x)
     return True
 
 

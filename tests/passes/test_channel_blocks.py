@@ -1,0 +1,133 @@
+"""Chains of convolutions in blocks of channels: what the pass changes, what it leaves alone, and that numbers stay."""
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from random_graphs import build
+
+from dy2static import ops, to_static
+from dy2static.ir.interpret import interpret
+from dy2static.ir.verify import verify
+from dy2static.native import compiler, team
+from dy2static.passes.channel_blocks import block_channels
+
+
+def names(graph):
+    return [node.op.name for node in graph.nodes]
+
+
+def conv(x, W, stride=1, pad=None):
+    k = W.shape[2]
+    pad = k // 2 if pad is None else pad
+    size = tuple((n + 2 * pad - k) // stride + 1 for n in x.shape[2:])
+    return ops.conv(x, W, size=size, stride=(stride, stride), pad=(pad, pad))
+
+
+def normalised(x, seed):
+    channels = (x.shape[1],)
+    r = np.random.RandomState(seed)
+    gamma, beta, mean, var = (ops.constant(value=r.uniform(0.5, 1.5, channels).astype("f")) for _ in range(4))
+    return ops.fixed_batch_norm(x, gamma, beta, mean, var, axis=(0, 2, 3), eps=1e-5)[0]
+
+
+def bias(x, channels):
+    b = ops.constant(value=np.linspace(-1, 1, channels, dtype="f").reshape(1, channels, 1, 1))
+    return x + ops.broadcast_to(b, shape=x.shape)
+
+
+X, STEM, POINT, WIDE = (2, 3, 20, 18), (32, 3, 3, 3), (32, 32, 1, 1), (32, 32, 3, 3)
+
+
+def residual_blocks(x, stem, *weights):
+    h = ops.relu(normalised(bias(conv(x, stem, 2), 32), 1))
+    for k in range(0, len(weights), 2):
+        branch = ops.relu(normalised(conv(h, weights[k]), 2))
+        h = ops.relu(normalised(conv(branch, weights[k + 1]), 3) + h)
+    return ops.average_pool(h, kernel=h.shape[2:], size=(1, 1))
+
+
+def pooled_and_joined(x, stem, *weights):
+    h = ops.clipped_relu(conv(x, stem), cap=0.5)
+    h = ops.max_pool(h, kernel=(3, 3), size=(10, 9), stride=(2, 2), pad=(1, 1))[0]
+    a, b = ops.tanh(bias(conv(h, weights[0]), 32)), conv(h, weights[1])
+    h = conv(ops.concat(a * b, ops.sigmoid(b), axis=1), weights[2])
+    return ops.reshape(h, shape=(2, 32 * 90))
+
+
+@pytest.mark.parametrize("function, weights, left", [
+    (residual_blocks, (POINT, WIDE, WIDE, POINT), {"sum", "div", "reshape"}),
+    (pooled_and_joined, (WIDE, POINT, (32, 64, 3, 3)), {"concat", "tanh", "mul", "from_blocks"})])
+def test_chains_are_computed_in_blocks(function, weights, left):
+    graph = build(function, X, STEM, *weights, dtype="float32")
+    after = verify(block_channels(graph))
+    found = names(after)
+    assert "conv" not in found and found.count("conv_blocks") == names(graph).count("conv") and left <= set(found)
+    inputs = [np.random.RandomState(k).standard_normal(v.shape).astype("f") * 0.2 for k, v in enumerate(graph.inputs)]
+    for a, b in zip(interpret(graph, *inputs), interpret(after, *inputs)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_what_follows_a_convolution_becomes_a_part_of_it():
+    after = block_channels(build(residual_blocks, X, STEM, POINT, WIDE, dtype="float32"))
+    parts = [{name for name in ("scale", "shift", "residual", "relu") if node.attrs[name]} for node in after.nodes
+             if node.op.name == "conv_blocks"]
+    assert parts == [{"scale", "shift", "relu"}] * 2 + [{"scale", "shift", "residual", "relu"}]
+    assert not {"relu", "fixed_batch_norm", "to_blocks", "from_blocks"} & set(names(after))
+
+
+def chain(x, first, second):
+    return conv(ops.relu(conv(x, first)), second)
+
+
+@pytest.mark.parametrize("function, shapes", [
+    (lambda x, w: conv(x, w), ((2, 32, 16, 16), WIDE)),                                # as many images turned as convolutions
+    (lambda x, v, w: (lambda h: (h, conv(h, w)))(conv(x, v)), ((2, 32, 16, 16), WIDE, WIDE)),          # every result is wanted
+    (chain, ((2, 32, 16, 16), (20, 32, 3, 3), (20, 20, 3, 3))), (chain, ((2, 32, 4, 4), WIDE, WIDE)),     # no blocks, narrow images
+])
+def test_what_would_not_pay_stays(function, shapes):
+    graph = build(function, *shapes, dtype="float32")
+    assert block_channels(graph) is graph
+
+
+def test_double_precision_stays():
+    graph = build(chain, (2, 32, 16, 16), WIDE, WIDE, dtype="float64")
+    assert block_channels(graph) is graph
+
+
+class Network(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.stem, self.norm = L.Convolution2D(3, 32, 3, 2, 1), L.BatchNormalization(32)
+            self.a, self.b, self.c = (L.Convolution2D(32, 32, k, s, k // 2) for k, s in ((3, 1), (1, 1), (1, 2)))
+            self.norms = chainer.ChainList(*(L.BatchNormalization(32) for _ in range(3)))
+            self.last = L.Linear(None, 5)
+
+    def forward(self, x):
+        h = F.max_pooling_2d(F.relu(self.norm(self.stem(x))), 3, 2)
+        h = F.relu(self.norms[1](self.b(F.relu(self.norms[0](self.a(h))))) + h)
+        return self.last(F.average_pooling_2d(self.norms[2](self.c(h)), (5, 5)))
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+def test_a_network_gives_what_it_gives_eagerly():
+    """On one thread and two, bit by bit the same; weights and statistics that change in place count; NaN stays NaN."""
+    net, x = Network(), np.random.RandomState(0).standard_normal((2, 3, 40, 40)).astype("f")
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        net(x)
+        compiled = to_static(net.forward, backend="c", strict=True)
+        threads = team.wanted()
+        try:
+            for change in (lambda: None, lambda: net.a.W.array.__imul__(1.5), lambda: net.norm.avg_mean.__iadd__(0.5)):
+                change()
+                found = []
+                for count in (1, 2):
+                    team.set_threads(count)
+                    found.append(compiled(x).array)
+                np.testing.assert_array_equal(*found)
+                np.testing.assert_allclose(found[0], net(x).array, rtol=1e-4, atol=1e-5)
+        finally:
+            team.set_threads(threads)
+        x[0, 0, 3, 3] = np.nan
+        np.testing.assert_array_equal(np.isnan(compiled(x).array), np.isnan(net(x).array))
