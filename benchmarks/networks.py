@@ -21,4 +21,4 @@ COLUMNS = (
 )
 
 if __name__ == "__main__":
-    run(__doc__, "nets", COLUMNS, "dy2static")
+    run(__doc__, ["nets", "further"], COLUMNS, "dy2static")

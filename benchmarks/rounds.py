@@ -1,8 +1,8 @@
 """Rounds over processes: each mode of a cell in a process of its own, of which one runs at a time; ratios are formed within rounds.
 
-`training.py` and `networks.py` say which columns and cells there are, and call `run`.  A package of cases (`steps`, `nets`) has
-``workloads`` (``CELLS`` and ``arrays(cell, small)``) and a file ``in_<framework>`` for each framework (``CELLS``, ``VERSION``,
-``begin``).
+`training.py` and `networks.py` say which columns and cells there are, and call `run`.  A package of cases (`steps`, `nets`,
+`further`) has ``workloads`` (``CELLS`` and ``arrays(cell, small)``) and a file ``in_<framework>`` for each framework (``CELLS``,
+``VERSION``, ``begin``).
 """
 import argparse
 import contextlib
@@ -52,17 +52,16 @@ class Entry(NamedTuple):
     counts: dict
 
 
-def run(description, package, columns, ours, arguments=None):
-    """Measure the cells of a package; gives {cell: {title: figures}}.  The first column tells which numbers are right."""
+def run(description, packages, columns, ours, arguments=None):
+    """Measure the cells of these packages; gives {cell: {title: figures}}.  The first column tells which numbers are right."""
     options = parsed(description, arguments)
     if options.install:
         peers = sorted({column.environment for column in columns} - {""})
         print(environments.install(peers, options.environments) or "installed")
         return None
     found = [column for column in columns if python_of(column, options) and is_wanted(column.title, options.columns, ";")]
-    workloads = importlib.import_module(package + ".workloads")
     rows = {}
-    for cell in workloads.CELLS:
+    for package, cell in cells_of(packages):
         if is_wanted(cell, options.cells, ","):
             begun = started(package, cell, found, options)
             rows[cell] = peaks(*begun) if options.memory else times(*begun, columns, ours, options)
@@ -72,6 +71,10 @@ def run(description, package, columns, ours, arguments=None):
     lines = [[cell, *(shown(row.get(title, "")) for title in titles)] for cell, row in rows.items()]
     print("\n" + report.table(["", *titles], lines))
     return rows
+
+
+def cells_of(packages):
+    return [(package, cell) for package in packages for cell in importlib.import_module(package + ".workloads").CELLS]
 
 
 def parsed(description, arguments):

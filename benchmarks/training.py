@@ -20,4 +20,4 @@ COLUMNS = (
 )
 
 if __name__ == "__main__":
-    run(__doc__, "steps", COLUMNS, "whole")
+    run(__doc__, ["steps"], COLUMNS, "whole")

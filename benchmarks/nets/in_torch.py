@@ -307,7 +307,7 @@ class GraphNet(nn.Module):
     def forward(self, x, source, target):
         for message, update in zip(self.messages, self.updates):
             m = F.relu(message(torch.cat([x[source], x[target]], 1)))
-            total = torch.zeros_like(x).index_add(0, target, m)
+            total = torch.zeros_like(x).scatter_add(0, target[:, None].expand_as(m), m)
             x = x + F.relu(update(torch.cat([x, total], 1)))
         return x
 

@@ -1,4 +1,5 @@
 """Every workload of the benchmarks computes compiled what it computes eagerly; the runner and the page of figures fit together."""
+import importlib
 import json
 import pathlib
 import subprocess
@@ -16,12 +17,11 @@ import coverage  # noqa: E402
 import environments  # noqa: E402
 import parts  # noqa: E402
 import report  # noqa: E402
+import rounds  # noqa: E402
 import workloads  # noqa: E402
 import zoo  # noqa: E402
 import zoo_steps  # noqa: E402
 from frameworks import in_chainer  # noqa: E402
-from nets import in_chainer as networks  # noqa: E402
-from nets import workloads as network_workloads  # noqa: E402
 from steps import in_chainer as whole_steps  # noqa: E402
 from steps import workloads as step_workloads  # noqa: E402
 
@@ -62,12 +62,13 @@ def test_whole_steps_compute_the_same(cell):
             np.testing.assert_allclose(compiled.check(compiled.step()), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("cell", [cell for cell in network_workloads.CELLS if not cell.endswith(("train", "lists"))
-                                  and not cell.startswith("Tagger")] + ["Graph.train", "BERT.train"])
-def test_networks_compute_the_same(cell):
+@pytest.mark.parametrize("package, cell", [
+    (package, cell) for package, cell in rounds.cells_of(["nets", "further"])
+    if cell in ("Graph.train", "BERT.train") or not cell.endswith(("train", "lists")) and not cell.startswith("Tagger")])
+def test_networks_compute_the_same(package, cell):
     """Those that capture quickly; the program compares the numbers of all of them."""
-    eager, compiled = [networks.CELLS.makers[cell][mode](network_workloads.arrays(cell, small=True), cell, mode)
-                       for mode in networks.MODES]
+    networks, workloads = [importlib.import_module(f"{package}.{name}") for name in ("in_chainer", "workloads")]
+    eager, compiled = [networks.CELLS.makers[cell][mode](workloads.arrays(cell, small=True), cell, mode) for mode in networks.MODES]
     for _ in range(2):
         np.testing.assert_allclose(compiled.check(compiled.step()), eager.check(eager.step()), rtol=1e-5, atol=1e-6)
     assert compiled.compiled.stats()["fallbacks"] == 0
