@@ -67,6 +67,18 @@ ROWS = {
     "1x1 strided": windows(3, 1, 4, 6, (5, 5), (1, 1), stride=(2, 2)),
     "groups": windows(2, 3, 2, 4, (6, 5), (3, 3), pad=(1, 1)),
     "a channel each": windows(2, 5, 1, 1, (6, 5), (3, 3), stride=(2, 1), pad=(1, 1)),
+    "a channel each, wide rows": windows(2, 3, 1, 1, (9, 48), (3, 3), pad=(1, 1)),
+    "a channel each, rows of many filters": windows(1, 3, 1, 2, (7, 30), (5, 5), pad=(2, 2)),
+    "a channel each, seven rows": windows(2, 2, 1, 1, (10, 14), (7, 7), pad=(3, 3)),
+    "a channel each, rows that grow": windows(2, 3, 1, 2, (4, 5), (3, 3), pad=(3, 4)),
+    "a channel each, rows that shrink": windows(1, 2, 1, 1, (6, 20), (3, 4)),
+    "a channel each, tiny": windows(3, 40, 1, 1, (3, 3), (3, 3), pad=(1, 1)),
+    "a channel each, every second": windows(2, 4, 1, 1, (7, 38), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "a channel each, every second of odd rows": windows(2, 3, 1, 2, (9, 13), (5, 5), stride=(2, 2), pad=(2, 2)),
+    "a channel each, every third": windows(2, 3, 1, 1, (11, 17), (3, 2), stride=(2, 3), pad=(1, 0), extra=1),
+    "a channel each, stride above filter": windows(1, 3, 1, 2, (9, 8), (2, 1), stride=(3, 4)),
+    "a channel each, dilated": windows(2, 3, 1, 1, (9, 20), (3, 3), stride=(2, 1), pad=(2, 4), dilate=(2, 4)),
+    "a channel each, one axis": windows(2, 5, 1, 2, (70,), (9,), stride=(2,), pad=(4,)),
     "one window": windows(2, 1, 3, 4, (3, 4), (3, 4)),
     "one axis": windows(2, 1, 3, 4, (20,), (5,), stride=(2,), pad=(2,)),
     "three axes": windows(2, 1, 2, 3, (5, 4, 6), (3, 2, 3), stride=(2, 1, 2), pad=(1, 0, 1), dilate=(1, 2, 1)),
@@ -117,8 +129,9 @@ def test_convolutions(call, row):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_in_double_precision(call):
-    compare(call, "f64", ROWS["strided and dilated"])
+@pytest.mark.parametrize("row", ["strided and dilated", "a channel each, wide rows", "a channel each, every second of odd rows"])
+def test_in_double_precision(call, row):
+    compare(call, "f64", ROWS[row])
 
 
 @pytest.mark.parametrize("call, seed", list(itertools.product(CALLS, range(5))))
@@ -132,9 +145,35 @@ def test_random_convolutions(call, seed):
     compare(call, "f32", windows(batch, groups, in_, out, image, kernel, stride, pad, dilate, extra=int(seed % 2)))
 
 
-def test_threads_have_memory_of_their_own():
-    row = ROWS["padded"]
-    made, f = arrays(row, np.float32), native("conv", "f32", ROWS["padded"])
+@pytest.mark.parametrize("call, seed", list(itertools.product(CALLS, range(5))))
+def test_random_convolutions_of_a_channel_each(call, seed):
+    random = np.random.RandomState(seed)
+    kernel, stride, dilate, pad = (tuple(int(n) for n in random.randint(least, most, 2))
+                                   for least, most in ((1, 6), (1, 4), (1, 3), (0, 5)))
+    image = tuple((k - 1) * d + int(n) for k, d, n in zip(kernel, dilate, random.randint(1, 25, 2)))
+    batch, groups, out = (int(n) for n in random.randint(1, 4, 3))
+    compare(call, "f32", windows(batch, groups + 1, 1, out, image, kernel, stride, pad, dilate, extra=int(seed % 2)))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("row", ["a channel each", "a channel each, wide rows", "a channel each, rows that shrink",
+                                 "a channel each, tiny", "a channel each, every second of odd rows", "a channel each, rows that grow"])
+def test_of_a_channel_each_only_neighbours_become_nan(call, row):
+    made, row = arrays(ROWS[row], np.float32), ROWS[row]
+    function, takes, gives = CALLS[call]
+    args = [made[taken] for taken in takes.split()]
+    args[0][0, 0, 2, -1] = args[0][-1, 1, -1, 0] = np.nan
+    size = {"y": row.spots, "x": row.image, "W": row.kernel}[gives]
+    expected = function(*args, row.stride, row.pad, row.dilate, row.groups, size)
+    got = np.zeros_like(expected)
+    native(call, "f32", row)(*args, got)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+
+
+@pytest.mark.parametrize("row", ["padded", "a channel each, every second"])
+def test_threads_have_memory_of_their_own(row):
+    row = ROWS[row]
+    made, f = arrays(row, np.float32), native("conv", "f32", row)
     expected = np.empty_like(made["y"])
     f(made["x"], made["W"], expected)
     results = [np.empty_like(expected) for _ in range(4)]

@@ -2,7 +2,7 @@
 
    Sums over images are made by shares where there are many places for each filter, on one thread, too, so that they are the
    same for any number of threads.  Whatever else is cut, each element is computed in the same way. */
-#include "dy2static_shares.h"
+#include "dy2static_depthwise.h"
 
 enum {
     SHARED = 1 << 21,                           /* multiplications for which it is worth to call others */
@@ -92,6 +92,8 @@ static int64_t channel_shares(const dy_windows *w, const int64_t least_channels)
 
 static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
+    if (is_depthwise(w))
+        return share_depthwise(depthwise_forward, 0, w, x, filters, y, after);
     const int64_t images = image_shares(w), channels = channel_shares(w, LEAST_CHANNELS);
     if (images < 2 && channels < 2)
         return forward(w, x, filters, y, after);
@@ -106,6 +108,8 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
 
 static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
+    if (is_depthwise(w))
+        return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
     const int64_t shares = image_shares(w);
     if (shares < 2)
         return transposed(w, y, filters, x, after);
@@ -127,6 +131,8 @@ static void some_summed(const void *given, int64_t begin, int64_t end)
 
 static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y, DY_T *filters)
 {
+    if (is_depthwise(w))
+        return share_depthwise(depthwise_grad_weight, 1, w, x, y, filters, 0);
     const int64_t useful = count(w->spots), size = w->groups * w->out * w->in * count(w->kernel);
     const int64_t summed = least(least(MOST_SUMS, w->batch), least(w->batch * useful / SUMMED_PLACES, work_of(w) / (SHARED / 2)));
     const int64_t channels = channel_shares(w, TURNED_CHANNELS);
