@@ -13,6 +13,19 @@ def _argsort_infer(x: Tensor, *, stable: bool) -> Tensor:
     return Tensor(x.shape, np.dtype(np.int64))
 
 
+def _sort_infer(x: Tensor) -> Tensor:
+    if x.ndim == 0:
+        raise ValueError("there is no axis to sort along")
+    return x
+
+
+#: The elements along the last axis, from the smallest to the largest.
+sort = declare(
+    "sort", "x", kind="movement", infer=_sort_infer, numpy="np.sort({x})",
+    samples=(sample(np.array([[3, 1, 2], [0, 5, -4]], "f")), sample(np.array([0.5, np.inf, -1.5])), sample((4, 1)), sample((0, 3)),
+             sample(np.array([2, 1, 2, 0]))),
+)
+
 #: The order of the elements along the last axis.
 argsort = declare(
     "argsort", "x", {"stable": False}, kind="movement", infer=_argsort_infer,

@@ -53,7 +53,24 @@ def sums(x, k):
             rows.mean(axis=0), np.float32(float(x[0])), np.maximum(x[0], np.float32(1)), not (x > 0).all())
 
 
-CASES = (smallest, largest, sorted_rows, picked, written, sums)
+def along_axes(x, k):
+    a, n = x.reshape(4, 4, 4), k.reshape(2, 12)
+    return (a.mean(axis=(0, 2)), np.mean(a, axis=(-1, 0), keepdims=True), np.mean(n, axis=1), np.mean(x > 0), np.var(a, axis=1),
+            a.std(axis=(1, 2), ddof=1), np.var(n), np.cumsum(a, axis=1), a.cumsum(), np.cumsum(n, axis=0), np.cumsum(x > 0),
+            np.cumprod(a, axis=-1))
+
+
+def sorted_values(x, k):
+    a = x.reshape(4, 4, 4)
+    return np.sort(x), np.sort(a, axis=0), np.sort(a * 2, axis=1), np.sort(a, axis=None), np.sort(k), np.sort(k.reshape(6, 4) - 3, axis=0)
+
+
+def clipped(x, k):
+    return (np.clip(x, -1, 1.5), x.clip(0.1), np.clip(x, None, 0.3), np.clip(k, 2, 5), k.clip(max=6), np.clip(x, x[::-1], 2.5),
+            np.clip(x, x[0], x[1]), np.clip(x, 1, -1))
+
+
+CASES = (smallest, largest, sorted_rows, picked, written, sums, along_axes, sorted_values, clipped)
 
 
 def leaves(result):
@@ -75,7 +92,8 @@ def test_calls(function, dtype, monkeypatch):
 
 @pytest.mark.parametrize("function, x", [
     (smallest, np.r_[np.arange(9.0), np.zeros(7)]), (smallest, np.r_[np.nan, np.arange(15.0)]),
-    (largest, np.zeros(16)), (sorted_rows, np.zeros(16))], ids=["ties", "nan", "all", "rows"])
+    (largest, np.zeros(16)), (sorted_rows, np.zeros(16)), (sorted_values, np.r_[np.arange(63.0), np.nan]),
+    (sorted_values, np.r_[-0.0, np.arange(63.0)])], ids=["ties", "nan", "all", "rows", "nan sorted", "zeros of both signs"])
 def test_what_is_equal(function, x, monkeypatch):
     """NumPy decides in which order equal elements stand."""
     declined = []
@@ -109,3 +127,57 @@ def test_an_order_that_can_be_seen(function):
     for found, wanted in zip(leaves(compiled(x, None)), leaves(function(x, None))):
         np.testing.assert_array_equal(found, wanted)
     assert "argpartition" in compiled.program(x, None).source
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "i", "q", "I", "Q"])
+def test_sorted_bits(dtype):
+    """Numbers of all sizes and signs, many and few, stand as NumPy sorts them."""
+    rng = np.random.RandomState(0)
+    most = np.iinfo(dtype).max if dtype in "iqIQ" else None
+    compiled = to_static(lambda x: np.sort(x), strict=True, backend="c", dynamic=False)
+    for size in (2, 3, 48, 49, 1000):
+        bits = np.frombuffer(rng.bytes(16 * size), dtype)[:2 * size]
+        x = (rng.standard_cauchy(2 * size) * 1e3).astype(dtype) if most is None else bits.copy()
+        x = x.reshape(2, size)
+        x[0, :size // 3], x[1, :1] = x[0, 0], np.inf if most is None else most
+        assert compiled(x).tobytes() == np.sort(x).tobytes()
+    assert "native(" in compiled.program(x).source
+
+
+def steps_of_numbers(x):
+    t, h, n = 0.0, 0.1, 0
+    while float(np.abs(x).sum()) > 0.01:
+        n += 1
+        h = 0.09 * (float(np.abs(x).max()) + 1e-3) ** -0.2 + 2.0 ** -n + n ** 2 * 1e-5
+        x = x - h * x
+        t = t + h
+    return x, t, n
+
+
+def steps_of_scalars(x):
+    t, h = np.float64(0), np.float64(0.1)
+    while np.abs(x).sum() > 0.01:
+        h = 0.1 * (np.abs(x).max() + 1) ** -0.2
+        x = x - h * x
+        t = t + h
+    return x, t
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("function", [steps_of_numbers, steps_of_scalars], ids=lambda f: f.__name__)
+def test_powers_of_numbers(function, dtype):
+    """A loop with powers of numbers is native as a whole, and Python's numbers are Python's to the last bit."""
+    compiled, x = to_static(function, strict=True, backend="c"), np.linspace(-1, 1, 4).astype(dtype)
+    (y, t, *count), wanted = compiled(x), function(x)
+    np.testing.assert_allclose(y, wanted[0], rtol=1e-5)
+    assert type(t) is type(wanted[1]) and count == list(wanted[2:]) and t == pytest.approx(float(wanted[1]), rel=1e-6)
+    assert "while" not in compiled.program(x).source
+
+
+def test_a_power_that_is_complex():
+    """Native code declines, and says what compiled code says."""
+    compiled = to_static(lambda x, p: float(x.sum()) ** float(p.max()) * x, backend="c")
+    x, p = np.ones(3), np.full(2, 0.5)
+    assert compiled(x, p).tobytes() == (float(x.sum()) ** float(p.max()) * x).tobytes()
+    with pytest.raises(TypeError, match="complex"):
+        compiled(-x, p)

@@ -17,14 +17,15 @@ from .draws import write_draw
 from .emitter import Emitter, Rule
 from .kernels_blocks import BLOCKS
 from .kernels_convolution import CONVOLUTIONS
-from .kernels_indexing import PICKS, write_picked
+from .kernels_indexing import AXES
+from .kernels_picking import PICKS, Part
 from .kernels_pooling import WINDOWS
 from .kernels_sorting import ORDERS
 from .lists import LISTS
-from .nests import checked_index, loops
+from .nests import checked_index, zeros
 
-#: Nanoseconds of a multiplication in a product, of a look-up, and of a byte that it copies.
-_MULTIPLICATION, _LOOK_UP, _BYTE = 0.01, 2, 0.1
+#: Nanoseconds of a multiplication in a product.
+_MULTIPLICATION = 0.01
 
 #: So many products of one op are shared whole, fewer large ones each for itself.
 _MANY = 8
@@ -63,15 +64,9 @@ def _getitem_at(emitter: Emitter, node: Node) -> None:
     _check_numbers(emitter, node, names, _sizes_at(node, node.inputs[0].shape))
 
 
-def _zero(emitter: Emitter, value: Value) -> str:
-    pointer = emitter.name(value)
-    emitter.line(f"memset({pointer}, 0, {math.prod(value.shape) * value.dtype.itemsize});")
-    return pointer
-
-
 def _scatter_slice(emitter: Emitter, node: Node) -> None:
     (value,) = node.outputs
-    pointer = _zero(emitter, value)
+    pointer = zeros(emitter, value)
     emitter.copy(indexed(place_of(value), node.attrs["index"]), emitter.place(node.inputs[0]), pointer)
 
 
@@ -79,7 +74,7 @@ def _scatter_at(emitter: Emitter, node: Node) -> None:
     (value,) = node.outputs
     names = [emitter.variable("at", "const int64_t") for _ in node.inputs[1:]]
     _check_numbers(emitter, node, names, _sizes_at(node, value.shape))
-    pointer = _zero(emitter, value)
+    pointer = zeros(emitter, value)
     emitter.copy(indexed(place_of(value), node.attrs["index"], names), emitter.place(node.inputs[0]), pointer)
 
 
@@ -89,7 +84,7 @@ def _put(emitter: Emitter, node: Node) -> None:
     emitter.copy(place_of(value), emitter.place(contents), pointer)
     if any(n.ndim for n in numbers):
         source = emitter.pointer(item)
-        write_picked(emitter, value.shape, numbers, index, lambda here, there: f"{pointer}[{there}] = {source}[{here}];")
+        Part.of(value.shape, numbers, index).write(emitter, lambda here, there: f"{pointer}[{there}] = {source}[{here}];")
         return
     names = [emitter.variable("at", "const int64_t") for _ in numbers]
     for name, number, size in zip(names, numbers, _sizes_at(node, value.shape)):
@@ -130,41 +125,6 @@ def _arange(emitter: Emitter, node: Node) -> None:
     pointer, type = emitter.name(value), c_type(value.dtype)
     start, step = node.attrs["start"], node.attrs["step"]
     emitter.line(f"for (int64_t k = 0; k < {value.shape[0]}; ++k) {pointer}[k] = ({type})({start} + k * ({step}));")
-
-
-def _rows(emitter: Emitter, node: Node, axis: int, whole: Any, indices: Value) -> List[str]:
-    """Lines that begin loops over outer parts and indices; ``at`` is the checked index."""
-    outer, size = math.prod(whole[:axis]), whole[axis]
-    pointer = emitter.pointer(indices)
-    count = math.prod(indices.shape)
-    return [f"for (int64_t o = 0; o < {outer}; ++o)", f"for (int64_t k = 0; k < {count}; ++k) {{",
-            f"    int64_t at = (int64_t){pointer}[k];" if indices.ndim else f"    int64_t at = (int64_t){emitter.scalar(indices)};",
-            f"    if (at < 0) at += {size};", f"    if ((uint64_t)at >= (uint64_t){size}) goto bail;"]
-
-
-def _take(emitter: Emitter, node: Node) -> None:
-    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
-    source, target = emitter.pointer(x), emitter.name(value)
-    outer, inner, size = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1:]), x.shape[axis]
-    count, nbytes = math.prod(indices.shape), inner * x.dtype.itemsize
-    found = emitter.pointer(indices) if indices.ndim else ""
-    turn = _LOOK_UP + nbytes * _BYTE if is_known(inner) else 0
-    with loops(emitter, "a", (count,) if outer == 1 else (outer, count), turn) as names:
-        o, k = ("0", *names) if outer == 1 else names
-        checked_index(emitter, "at", f"{found}[{k}]" if found else emitter.scalar(indices), size)
-        emitter.line(f"memcpy({target} + ({o} * {count} + {k}) * {inner}, {source} + ({o} * {size} + at) * {inner}, {nbytes});")
-
-
-def _scatter_add(emitter: Emitter, node: Node) -> None:
-    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
-    source, target = emitter.pointer(x), _zero(emitter, value)
-    inner, count, size = math.prod(value.shape[axis + 1:]), math.prod(indices.shape), value.shape[axis]
-    for line in _rows(emitter, node, axis, value.shape, indices):
-        emitter.line(line)
-    emitter.line(f"    const int64_t to = (o * {size} + at) * {inner}, from = (o * {count} + k) * {inner};")
-    emitter.line("    #pragma omp simd")
-    emitter.line(f"    for (int64_t j = 0; j < {inner}; ++j) {target}[to + j] += {source}[from + j];")
-    emitter.line("}")
 
 
 def _matmul(emitter: Emitter, node: Node) -> None:
@@ -225,6 +185,6 @@ def _distance(stride: Size, length: Size) -> Size:
 #: Ops by name.
 ALONE: Dict[str, Rule] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
-    "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "take": _take,
-    "scatter_add": _scatter_add, "matmul": _matmul, "stack_product": _stack_product, "pretransposed": _pretransposed,
-    "random_uniform": write_draw, **PICKS, **ORDERS, **LISTS, **WINDOWS, **CONVOLUTIONS, **BLOCKS}
+    "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange,
+    "matmul": _matmul, "stack_product": _stack_product, "pretransposed": _pretransposed,
+    "random_uniform": write_draw, **AXES, **PICKS, **ORDERS, **LISTS, **WINDOWS, **CONVOLUTIONS, **BLOCKS}

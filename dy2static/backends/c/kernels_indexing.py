@@ -1,20 +1,21 @@
-"""Elements picked and put by index, along axes, on diagonals, beside others: each op writes its own loops."""
+"""Elements by index along an axis, on diagonals, beside others: each op writes its own loops."""
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...ir.c_forms import c_type
 from ...ir.dims import is_known
 from ...ir.graph import Node, Value
-from ...ir.shapes import broadcast_shapes
-from ...ir.template import AT
 from ..loops.layout import Place, broadcast, compact_strides, indexed, place_of
 from .emitter import Emitter, Rule
-from .nests import along, at, checked_index, loops, zeros
+from .nests import along, checked_index, loops, zeros
+
+#: Nanoseconds of a step that waits for the one before it.
+_STEP = 1
 
 
 def _around(shape: Sequence[int], axis: int) -> Tuple[int, int, int]:
@@ -111,9 +112,9 @@ def _running(combine: Callable[..., str]) -> Rule:
         sizes = outer, count, inner = _around(value.shape, node.attrs["axis"])
         if not value.type.size:
             return
-        type = c_type(value.dtype)
+        type, turn = c_type(value.dtype), count * inner * _STEP
         if inner == 1:
-            with loops(emitter, "a", (outer,)) as (o,):
+            with loops(emitter, "a", (outer,), turn) as (o,):
                 emitter.line(f"{type} last = {sources[-1]}[{o} * {count}];")
                 emitter.line(f"{target}[{o} * {count}] = last;")
                 emitter.line(f"for (int64_t c = 1; c < {count}; ++c) {{")
@@ -122,7 +123,7 @@ def _running(combine: Callable[..., str]) -> Rule:
                 emitter.line(f"    {target}[{here}] = last;")
                 emitter.line("}")
             return
-        with loops(emitter, "a", (outer,)) as (o,):
+        with loops(emitter, "a", (outer,), turn) as (o,):
             emitter.line(f"memcpy({target} + {o} * {count * inner}, {sources[-1]} + {o} * {count * inner}, "
                         f"{inner * value.dtype.itemsize});")
             emitter.line(f"for (int64_t c = 1; c < {count}; ++c)")
@@ -161,71 +162,6 @@ def _pad(emitter: Emitter, node: Node) -> None:
     _filled(emitter, value, place_of(value), number)
     index = tuple((before, before + n, 1) for n, (before, _) in zip(x.shape, node.attrs["width"]))
     emitter.copy(indexed(place_of(value), index), emitter.place(x), emitter.name(value))
-
-
-# Anywhere -----------------------------------------------------------------------------------------------------------
-
-
-class _Picked:
-    """Loops over the elements that an index picks: in front, those that arrays of ints make, behind."""
-
-    def __init__(self, shape: Sequence[int], numbers: Sequence[Value], index: Sequence[Any]):
-        self.numbers = numbers
-        self.sizes: List[int] = []                       # axes of the part that slices make, and their strides
-        self.strides: List[int] = []
-        self.offset = 0
-        self.chosen: List[Tuple[int, int]] = []          # for each array, the size and the stride of what it indexes
-        whole, axis = compact_strides(shape), 0
-        for entry in index:
-            if entry is None or isinstance(entry, tuple):
-                start, stop, step = entry or (0, 1, 1)
-                self.sizes.append(len(range(start, -1 if stop is None else stop, step)))
-                self.strides.append(0 if entry is None else step * whole[axis])
-                self.offset += start * whole[axis] if entry is not None and self.sizes[-1] else 0
-            elif entry == AT:
-                self.chosen.append((shape[axis], whole[axis]))
-            else:
-                self.offset += entry * whole[axis]
-            axis += entry is not None
-        self.together: Tuple[int, ...] = ()
-        for array in numbers:
-            self.together = broadcast_shapes(self.together, array.shape)
-        places = [p for p, entry in enumerate(index) if not (entry is None or isinstance(entry, tuple))]
-        self.before = places[0] if places and places[-1] - places[0] < len(places) else 0
-
-    def write(self, emitter: Emitter, statement: Callable[[str, str], str]) -> None:
-        """statement: a line of C, from the address in the part and that in the whole."""
-        front, behind = self.sizes[:self.before], self.sizes[self.before:]
-        pointers = [emitter.pointer(array) for array in self.numbers]
-        with loops(emitter, "a", front) as first, loops(emitter, "c", self.together) as middle:
-            places = []
-            for k, (array, pointer, (size, _)) in enumerate(zip(self.numbers, pointers, self.chosen)):
-                where = broadcast(place_of(array), self.together)
-                checked_index(emitter, f"at{k}_", f"{pointer}[{at(middle, where.strides)}]", size)
-                places.append(f"at{k}_")
-            with loops(emitter, "e", behind) as last:
-                here = along((*first, *middle, *last), (*front, *self.together, *behind))
-                there = at((*first, *last, *places), (*self.strides, *(stride for _, stride in self.chosen)), self.offset)
-                emitter.line(statement(here, there))
-
-
-def write_picked(emitter: Emitter, shape: Sequence[int], numbers: Sequence[Value], index: Sequence[Any],
-                 statement: Callable[[str, str], str]) -> None:
-    """Loops over the part of an array of this shape that an index picks; the statement is as in `_Picked.write`."""
-    _Picked(shape, numbers, index).write(emitter, statement)
-
-
-def _pick(emitter: Emitter, node: Node) -> None:
-    (value,), (x, *numbers) = node.outputs, node.inputs
-    source, target = emitter.pointer(x), emitter.name(value)
-    _Picked(x.shape, numbers, node.attrs["index"]).write(emitter, lambda here, there: f"{target}[{here}] = {source}[{there}];")
-
-
-def _add_at(emitter: Emitter, node: Node) -> None:
-    (value,), (a, b, *numbers) = node.outputs, node.inputs
-    target, source = emitter.name(value), emitter.pointer(b)
-    emitter.copy(place_of(value), emitter.place(a), target)
-    _Picked(a.shape, numbers, node.attrs["index"]).write(emitter, lambda here, there: f"{target}[{there}] += {source}[{here}];")
 
 
 # Diagonals ----------------------------------------------------------------------------------------------------------
@@ -292,11 +228,11 @@ def _weighted_add(emitter: Emitter, node: Node) -> None:
 
 
 #: Ops by name.
-PICKS: Dict[str, Rule] = {
+AXES: Dict[str, Rule] = {
     "take_along": _take_along, "add_along": _add_along, "argmax": _argument, "argmin": _argument,
     "cumsum": _running(lambda last, x: f"{last} + {x}"), "cumprod": _running(lambda last, x: f"{last} * {x}"),
     "linear_recurrence": _running(lambda last, factor, term: f"{last} * {factor} + {term}"), "shift": _shift, "pad": _pad,
-    "pick": _pick, "add_at": _add_at, "put_diagonal": _put_diagonal, "put_diagonals": _put_diagonals, "bincount": _bincount,
+    "put_diagonal": _put_diagonal, "put_diagonals": _put_diagonals, "bincount": _bincount,
     "weighted_take": _weighted_take, "weighted_add": _weighted_add}
 
 
@@ -307,6 +243,4 @@ def takes(node: Node) -> bool:
         number = dict(node.attrs["keywords"]).get("constant_values", 0)
         return node.attrs["mode"] == "constant" and isinstance(number, (int, float)) and (
             value.dtype.kind == "f" or number == 0) and set(dict(node.attrs["keywords"])) <= {"constant_values"}
-    if name in ("pick", "add_at"):                        # NumPy also looks at the indices of nothing
-        return node.inputs[0].type.size > 0 and (name == "pick" or value.dtype.kind in "fiu")
     return name in ("take_along", "argmax", "argmin", "put_diagonal", "put_diagonals") or value.dtype.kind in "fiu"

@@ -1,4 +1,4 @@
-"""Sorting in C: a call is declined in which elements turn out equal, since NumPy does not say in which order it leaves these."""
+"""Sorting in C: a call is declined in which equal elements can be told apart, since NumPy does not say in which order they are."""
 from __future__ import annotations
 
 import math
@@ -7,6 +7,10 @@ from typing import Dict
 from ...ir.c_forms import c_suffix
 from ...ir.graph import Node
 from .emitter import Emitter, Rule
+from .nests import loops
+
+#: Nanoseconds for each element that is sorted.
+_SORTED = 8
 
 
 def _argsort(emitter: Emitter, node: Node) -> None:
@@ -20,6 +24,17 @@ def _argsort(emitter: Emitter, node: Node) -> None:
     emitter.line(f"    if ({call} {refused}) goto bail;")
 
 
+def _sort(emitter: Emitter, node: Node) -> None:
+    (value,), (x,) = node.outputs, node.inputs
+    source, target, count = emitter.pointer(x), emitter.name(value), x.shape[-1]
+    rows = math.prod(x.shape[:-1])
+    spare = emitter.scratch(rows * count, value.dtype)
+    with loops(emitter, "a", (rows,), _SORTED * count) as (o,):
+        where = f" + {o} * {count}" if o != "0" else ""
+        call = f"dy_sort_{c_suffix(x.dtype)}({source}{where}, {count}, {target}{where}, {spare}{where})"
+        emitter.line(f"if ({call}) goto bail;")
+
+
 def _select(emitter: Emitter, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
     begin, end, count = node.attrs["begin"], node.attrs["end"], x.shape[0]
@@ -29,9 +44,10 @@ def _select(emitter: Emitter, node: Node) -> None:
 
 
 #: Ops by name.
-ORDERS: Dict[str, Rule] = {"argsort": _argsort, "select": _select}
+ORDERS: Dict[str, Rule] = {"sort": _sort, "argsort": _argsort, "select": _select}
 
 
 def headers(text: str) -> str:
     """The lines of C in front of a text with such calls."""
-    return '#include "dy2static_orders.h"\n' if any(f"dy_{name}_" in text for name in ("argsort", "smallest", "largest")) else ""
+    is_used = any(f"dy_{name}_" in text for name in ("sort", "argsort", "smallest", "largest"))
+    return '#include "dy2static_orders.h"\n' if is_used else ""

@@ -36,11 +36,11 @@ def loops(emitter: Emitter, letter: str, sizes: Sequence[Size], turn: float = 0)
     turn: the nanoseconds that the lines take once, where threads may share the first loop.
     """
     names = ["0" if size == 1 else f"{letter}{k}_" for k, size in enumerate(sizes)]
-    share = _shared(names[0], sizes, turn) if turn else None
+    counted = [(name, size) for name, size in zip(names, sizes) if size != 1]
+    share = _shared(*zip(*counted), turn) if turn and counted else None
     with contextlib.ExitStack() as around:
         if share is not None:
             around.enter_context(emitter.shared(share))
-        counted = [(name, size) for name, size in zip(names, sizes) if size != 1]
         heads = [loop(name, "begin", "end") if share is not None and not k else loop(name, 0, size)
                  for k, (name, size) in enumerate(counted)]
         for head in heads or ["{"]:
@@ -48,11 +48,11 @@ def loops(emitter: Emitter, letter: str, sizes: Sequence[Size], turn: float = 0)
         yield names
 
 
-def _shared(name: str, sizes: Sequence[Size], turn: float) -> Optional[Share]:
+def _shared(names: Sequence[str], sizes: Sequence[Size], turn: float) -> Optional[Share]:
     known = [size for size in sizes if isinstance(size, int)]
-    if len(known) != len(sizes) or not sizes or known[0] < 2:
+    if len(known) != len(sizes):
         return None
-    return cut([Level(name, known[0])], math.prod(known), math.prod(known) * turn)
+    return cut([Level(names[0], known[0])], math.prod(known), math.prod(known) * turn)
 
 
 def copy(emitter: Emitter, target: Place, source: Place, pointer: str) -> None:
@@ -106,5 +106,5 @@ def checked_index(emitter: Emitter, name: str, source: str, size: Union[Size, st
 def zeros(emitter: Emitter, value: Value) -> str:
     """Fill the memory of a value with zeros; gives the pointer."""
     pointer = emitter.name(value)
-    emitter.line(f"memset({pointer}, 0, {value.type.size * value.dtype.itemsize});")
+    emitter.line(f"memset({pointer}, 0, {math.prod(value.shape) * value.dtype.itemsize});")
     return pointer

@@ -18,7 +18,7 @@ from ..compiled_calls import NATIVE, NATIVE_EFFECT
 from ..extents import dims_in, dims_of, made_symbols
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS
-from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_pooling, lists
+from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_picking, kernels_pooling, lists
 from .draws import NATIVE_DRAWS, draws
 from .extents import symbols_of
 from .kernels_dense import ALONE
@@ -138,7 +138,8 @@ _TAKEN: Dict[str, Callable[[Node], bool]] = {
     **dict.fromkeys(kernels_pooling.WINDOWS, kernels_pooling.takes),
     **dict.fromkeys(kernels_convolution.CONVOLUTIONS, kernels_convolution.takes),
     **dict.fromkeys(kernels_blocks.BLOCKS, kernels_blocks.takes),
-    **dict.fromkeys(kernels_indexing.PICKS, kernels_indexing.takes),
+    **dict.fromkeys(kernels_indexing.AXES, kernels_indexing.takes),
+    **dict.fromkeys(kernels_picking.PICKS, kernels_picking.takes),
     "full": _fits, "matmul": _is_float,
     "constant": lambda node: node.attrs["value"].size <= _LARGEST_TABLE,
     "arange": lambda node: node.outputs[0].dtype.kind == "i" and all(

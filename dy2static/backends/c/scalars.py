@@ -81,6 +81,14 @@ def _whole(node: Node, operands: Sequence[str], result: str) -> List[str]:
     return ["goto bail;", f"double {result} = 0;"]
 
 
+def _power(node: Node, operands: Sequence[str], result: str) -> List[str]:
+    """What is no number, infinite or complex is Python's, and so are its errors."""
+    a, b = operands
+    if _is_int(node):
+        return [f"int64_t {result};", f"if (dy_int_power((int64_t){a}, (int64_t){b}, &{result})) goto bail;"]
+    return [*_define(node, result, f"dy_power((double){a}, (double){b})"), f"if (!isfinite({result})) goto bail;"]
+
+
 def _negated(node: Node, operands: Sequence[str], result: str) -> List[str]:
     (x,) = operands
     check = [f"if ({x} == INT64_MIN) goto bail;"] if _is_int(node) else []
@@ -147,7 +155,7 @@ _Rule = Callable[[Node, Sequence[str], str], List[str]]
 
 #: Ops on numbers: lines of C that define the variable ``result``.
 SCALARS: Dict[str, _Rule] = {
-    **dict.fromkeys(_SYMBOLS, _arithmetic), "py_truediv": _divided, "py_floordiv": _whole, "py_mod": _whole,
+    **dict.fromkeys(_SYMBOLS, _arithmetic), "py_truediv": _divided, "py_floordiv": _whole, "py_mod": _whole, "py_pow": _power,
     "py_neg": _negated, "py_abs": _absolute, "py_compare": _compared,
     "py_not": lambda node, operands, result: _define(node, result, f"!({operands[0]})"),
     "needed": lambda node, operands, result: _define(node, result, operands[0]),

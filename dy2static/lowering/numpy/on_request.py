@@ -13,7 +13,7 @@ from ...ir.template import AT
 from ...ir.types import Scalar, Tensor
 from ...ops.indexing import picked
 from .exact import Rule
-from .operands import is_array, is_basic
+from .operands import is_array, is_basic, operand, operands
 
 
 def item_at(type_: Tensor, x: Any, key: Any) -> Optional[Value]:
@@ -64,6 +64,14 @@ def fixed(type_: Tensor, item: Any) -> Optional[Value]:
     return constant(type_.dtype.type(item)) if type(item) in (int, float) or isinstance(item, np.generic) else None
 
 
+def power(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
+    """The rule of powers of floats, and of ints to exponents that are known."""
+    if is_array(a) and a.dtype == type_.dtype and type(b) in (int, float) and (a.dtype.kind == "f" or b >= 0):
+        return ops.power_const(a, exponent=b) if operand(b, a.dtype) is not None else None
+    values = operands((a, b), type_.dtype) if type_.dtype.kind == "f" else None
+    return None if values is None else ops.power(*values)
+
+
 def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     """Products of vectors and matrices of floats."""
     if not (is_array(a) and is_array(b)) or a.dtype != b.dtype or a.dtype.kind != "f" or not {a.ndim, b.ndim} <= {1, 2}:
@@ -83,12 +91,6 @@ def over_bools(op: OpDef) -> Rule:
     return rule
 
 
-def mean(type_: Tensor, x: Any, axis: Any = None, keepdims: Any = False) -> Optional[Value]:
-    """The rule of ``np.mean`` of floats."""
-    is_plain = is_array(x) and x.dtype.kind == "f" and (axis is None or type(axis) is int) and type(keepdims) is bool
-    return ops.mean(x, axis=axis, keepdims=keepdims) if is_plain and x.type.size else None
-
-
 def of_ints(op: OpDef) -> Rule:
     """A quotient, or the rest, of ints of one type; a division by zero raises the flag that makes native code decline."""
     def rule(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
@@ -96,11 +98,3 @@ def of_ints(op: OpDef) -> Rule:
         is_plain = type_.dtype.kind == "i" and all(is_array(x) and x.dtype == type_.dtype for x in operands)
         return op(*operands) if is_plain else None
     return rule
-
-
-def argsort(type_: Tensor, x: Any, axis: int = -1, kind: Any = None) -> Optional[Value]:
-    """The rule of ``np.argsort``.  Of ints, of which many may be equal, only the stable one."""
-    stable = kind in ("stable", "mergesort")
-    is_plain = isinstance(x, Value) and x.ndim and axis in (-1, x.ndim - 1) and x.dtype.itemsize >= 4 and (
-        x.dtype.kind in "iuf" if stable else x.dtype.kind == "f" and kind in (None, "quicksort"))
-    return ops.argsort(x, stable=stable) if is_plain else None

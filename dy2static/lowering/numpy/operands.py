@@ -67,9 +67,9 @@ def is_basic(entry: Any) -> bool:
 def as_arrays(values: Sequence[Value], wanted: Tensor) -> List[Value]:
     """The operands with numbers as arrays: Python's take the dtype of the result, or of the first array where they are compared.
 
-    They stay numbers where they are of a greater kind than that.
+    They stay numbers where they are of a greater kind than that.  NumPy 1 also rounds its own numbers to the precision of arrays.
     """
-    arrays = [_as_array(v) for v in values]
+    arrays = [_as_array(v, wanted.dtype) for v in values]
     dtype = next((v.dtype for v in arrays if isinstance(v.type, Tensor)), None)
     if dtype is not None and wanted.dtype.kind in "iuf" and np.can_cast(dtype, wanted.dtype):
         dtype = wanted.dtype
@@ -78,6 +78,9 @@ def as_arrays(values: Sequence[Value], wanted: Tensor) -> List[Value]:
             and dtype.kind in kinds.get(v.type.kind, "") else v for v in arrays]
 
 
-def _as_array(value: Value) -> Value:
-    is_number = isinstance(value.type, Scalar) and value.type.kind == "numpy" and value.dtype.kind in "biuf"
-    return ops.scalar_to_tensor(value, dtype=value.dtype) if is_number else value
+def _as_array(value: Value, wanted: np.dtype) -> Value:
+    if not isinstance(value.type, Scalar) or value.type.kind != "numpy" or value.dtype.kind not in "biuf":
+        return value
+    array = ops.scalar_to_tensor(value, dtype=value.dtype)
+    is_rounded = wanted.kind == value.dtype.kind == "f" and wanted.itemsize < value.dtype.itemsize
+    return ops.cast(array, dtype=wanted) if is_rounded else array

@@ -14,8 +14,9 @@ from ...ir.graph import Value
 from ...library_facts import numpy as numpy_facts
 from ...library_facts.table import members
 from ...ops import scalar
+from ...runtime.functions import real_power
 from ...runtime.host_calls import Call
-from . import exact, on_request
+from . import along_axes, exact, on_request
 from .exact import Rule
 from .operands import has_known_shape, is_of_unknown_size
 from .selections import selection
@@ -69,6 +70,7 @@ ROWS: Tuple[Row, ...] = (
     _row(exact.elementwise(ops.tanh), np.tanh),
     _asked(on_request.of_ints(ops.floor_divide), operator.floordiv, np.floor_divide),
     _asked(on_request.of_ints(ops.remainder), operator.mod, np.remainder),
+    _asked(on_request.power, operator.pow, np.power),
     _asked(on_request.fixed, np.positive),
     # comparisons and truths
     _row(exact.comparison(ops.greater), operator.gt, np.greater),
@@ -103,9 +105,15 @@ ROWS: Tuple[Row, ...] = (
     _row(exact.argument(ops.argmin), np.argmin, _method("argmin")),
     _asked(on_request.over_bools(ops.all), np.all, _method("all")),
     _asked(on_request.over_bools(ops.any), np.any, _method("any")),
-    _asked(on_request.mean, np.mean, _method("mean")),
+    _asked(along_axes.mean, np.mean, _method("mean")),
+    _asked(along_axes.deviation(root=False), np.var, _method("var")),
+    _asked(along_axes.deviation(root=True), np.std, _method("std")),
+    _asked(along_axes.running(ops.cumsum), np.cumsum, _method("cumsum")),
+    _asked(along_axes.running(ops.cumprod), np.cumprod, _method("cumprod")),
     _asked(on_request.dot, np.dot, np.matmul, operator.matmul, _method("dot")),
-    _asked(on_request.argsort, np.argsort, _method("argsort")),
+    _asked(along_axes.argsort, np.argsort, _method("argsort")),
+    _asked(along_axes.sort, np.sort),
+    _asked(along_axes.clip, np.clip, _method("clip")),
 )
 
 #: The rows by the callable: exact ones, and those that a backend may ask for.
@@ -114,8 +122,9 @@ _EXACT, _ON_REQUEST = ({key: row for row in ROWS if row.is_exact is wanted for k
 #: Arithmetic and comparisons of Python's numbers, by the function.
 OF_NUMBERS: Dict[Any, Any] = {
     operator.add: scalar.py_add, operator.sub: scalar.py_sub, operator.mul: scalar.py_mul, operator.truediv: scalar.py_truediv,
-    operator.floordiv: scalar.py_floordiv, operator.mod: scalar.py_mod, operator.neg: scalar.py_neg, operator.not_: scalar.py_not,
-    abs: scalar.py_abs, bool: scalar.py_bool, int: scalar.py_int, float: scalar.py_float,
+    operator.floordiv: scalar.py_floordiv, operator.mod: scalar.py_mod, operator.pow: scalar.py_pow, real_power: scalar.py_pow,
+    operator.neg: scalar.py_neg, operator.not_: scalar.py_not, abs: scalar.py_abs, bool: scalar.py_bool, int: scalar.py_int,
+    float: scalar.py_float,
     **{function: functools.partial(scalar.py_compare, op=symbol) for symbol, function in scalar.COMPARISONS.items()}}
 
 

@@ -42,6 +42,73 @@ static int dy_argsort_##NAME(const T *x, const int64_t n, int64_t *order, int64_
     return 0;                                                                                                            \
 }
 
+/* dy_sort_T: y holds the n elements of x from the smallest to the largest; spare: as long.  1 if the order can be seen: there is
+   something that is not a number, or zeros of both signs.
+   The bits become unsigned numbers U, and signed ones S, in the same order.  Of few each finds its place by counting, many are sorted
+   byte by byte from the lowest one. */
+#define DY_SORT(NAME, T, S, U, KEY, VALUE, IS_ZERO, ISNAN)                                                               \
+static int dy_sort_##NAME(const T *x, const int64_t n, T *y, T *spare)                                                   \
+{                                                                                                                        \
+    enum { BYTES = sizeof(T) };                                                                                          \
+    const U top = (U)1 << (8 * BYTES - 1);                                                                               \
+    U *from = (U *)y, *to = (U *)spare;                                                                                  \
+    int unclear = 0, zeros = 0, negative_zeros = 0;                                                                      \
+    for (int64_t i = 0; i < n; i++) {                                                                                    \
+        U bits;                                                                                                          \
+        memcpy(&bits, x + i, BYTES);                                                                                     \
+        unclear |= ISNAN(x[i]);                                                                                          \
+        zeros |= IS_ZERO(bits == 0);                                                                                     \
+        negative_zeros |= IS_ZERO(bits == top);                                                                          \
+        from[i] = KEY(bits);                                                                                             \
+    }                                                                                                                    \
+    if (unclear || (zeros && negative_zeros))                                                                            \
+        return 1;                                                                                                        \
+    if (n <= 256) {                                                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                                \
+            const S item = (S)(from[i] ^ top);                                                                           \
+            S place = 0;                                                                                                 \
+            for (int64_t j = 0; j < i; j++)                                                                              \
+                place += (S)(from[j] ^ top) <= item;                                                                     \
+            for (int64_t j = i + 1; j < n; j++)                                                                          \
+                place += (S)(from[j] ^ top) < item;                                                                      \
+            to[place] = from[i];                                                                                         \
+        }                                                                                                                \
+        from = to;                                                                                                       \
+    } else {                                                                                                             \
+        int64_t counts[BYTES][256];                                                                                      \
+        memset(counts, 0, sizeof counts);                                                                                \
+        for (int64_t i = 0; i < n; i++)                                                                                  \
+            for (int b = 0; b < BYTES; b++)                                                                              \
+                counts[b][(from[i] >> (8 * b)) & 255]++;                                                                 \
+        for (int b = 0; b < BYTES; b++) {                                                                                \
+            if (counts[b][(from[0] >> (8 * b)) & 255] == n)                                                              \
+                continue;                                                                                                \
+            int64_t next[256], before = 0;                                                                               \
+            for (int d = 0; d < 256; d++) {                                                                              \
+                next[d] = before;                                                                                        \
+                before += counts[b][d];                                                                                  \
+            }                                                                                                            \
+            for (int64_t i = 0; i < n; i++)                                                                              \
+                to[next[(from[i] >> (8 * b)) & 255]++] = from[i];                                                        \
+            U *const other = from;                                                                                       \
+            from = to;                                                                                                   \
+            to = other;                                                                                                  \
+        }                                                                                                                \
+    }                                                                                                                    \
+    for (int64_t i = 0; i < n; i++) {                                                                                    \
+        const U bits = VALUE(from[i]);                                                                                   \
+        memcpy(y + i, &bits, BYTES);                                                                                     \
+    }                                                                                                                    \
+    return 0;                                                                                                            \
+}
+
+#define DY_KEY_OF_FLOAT(bits) ((bits) & top ? ~(bits) : (bits) | top)
+#define DY_FLOAT_OF_KEY(key) ((key) & top ? (key) ^ top : ~(key))
+#define DY_TURNED(bits) ((bits) ^ top)
+#define DY_AS_IT_IS(bits) (bits)
+#define DY_IS_NAN(x) ((x) != (x))
+#define DY_NEVER(x) 0
+
 /* dy_smallest_T, dy_largest_T: where the `count` smallest elements are, sorted; 1 if others are equal to one of them, or
    there is something that is not a number.  A block goes by at once while nothing in it is below the bound. */
 #define DY_SELECT(NAME, T, BELOW)                                                                                        \
@@ -87,6 +154,12 @@ static int dy_##NAME(const T *x, const int64_t n, const int64_t count, int64_t *
     return filled < count || (has_twin && twin == bound);                                                                \
 }
 
+DY_SORT(f32, float, int32_t, uint32_t, DY_KEY_OF_FLOAT, DY_FLOAT_OF_KEY, DY_AS_IT_IS, DY_IS_NAN)
+DY_SORT(f64, double, int64_t, uint64_t, DY_KEY_OF_FLOAT, DY_FLOAT_OF_KEY, DY_AS_IT_IS, DY_IS_NAN)
+DY_SORT(i32, int32_t, int32_t, uint32_t, DY_TURNED, DY_TURNED, DY_NEVER, DY_NEVER)
+DY_SORT(i64, int64_t, int64_t, uint64_t, DY_TURNED, DY_TURNED, DY_NEVER, DY_NEVER)
+DY_SORT(u32, uint32_t, int32_t, uint32_t, DY_AS_IT_IS, DY_AS_IT_IS, DY_NEVER, DY_NEVER)
+DY_SORT(u64, uint64_t, int64_t, uint64_t, DY_AS_IT_IS, DY_AS_IT_IS, DY_NEVER, DY_NEVER)
 DY_ARGSORT(f32, float)
 DY_ARGSORT(f64, double)
 DY_ARGSORT(i32, int32_t)

@@ -75,6 +75,23 @@ static inline int64_t dy_floor_divide(int64_t a, int64_t b)
     return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 
+/* What Python's float power is made of.  No exponent is known here: the compiler would make products of powers. */
+static __attribute__((noipa)) double dy_power(double a, double b)
+{
+    return pow(a, b);
+}
+
+/* A power of ints; true where it is none, or none of 64 bits. */
+static inline bool dy_int_power(int64_t a, int64_t b, int64_t *y)
+{
+    bool fails = b < 0;
+    for (*y = 1; b > 0 && !fails; b >>= 1) {
+        fails = (b & 1) && __builtin_mul_overflow(*y, a, y);
+        fails |= b > 1 && __builtin_mul_overflow(a, a, &a);
+    }
+    return fails;
+}
+
 static inline int64_t dy_modulo(int64_t a, int64_t b)
 {
     const int64_t rest = a % b;
