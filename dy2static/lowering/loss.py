@@ -69,43 +69,57 @@ def huber_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
 
 @lowers(SoftmaxCrossEntropy)
 def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
-    # without cache_score backward computes from what x holds then; debug mode checks the labels; for an empty batch,
-    # backward raises
+    # debug mode checks the labels; for an empty batch, backward raises
     if size_of(x) == 0 or chainer.is_debug():
         return None
     x = ops.once_differentiable(x, message=_ONCE)
+    log_y = ops.log_softmax(ops.stop_gradient(x), axis=1)
     if t.dtype.kind == "f":
-        return _soft_target_loss(node, x, t)
-    label = label_to_ignore(node.ignore_label, t.dtype)
-    log_y = ops.log_softmax(x, axis=1) if node.cache_score else ops.log_softmax_again(x, axis=1)
+        return _soft_target_loss(node, x, log_y, t)
+    label, weight = label_to_ignore(node.ignore_label, t.dtype), None
+    if label is None:
+        return None
+    terms = log_y
     if node.class_weight is not None:
         weight = array_in(node.class_weight, x.shape[1:2])
         if weight is None or weight.dtype.kind != "f":
             return None
         wide = np.promote_types(x.dtype, weight.dtype)
-        weight = ops.reshape(_cast(weight, wide), shape=(1, -1) + (1,) * (x.ndim - 2))
-        log_y = _cast(_cast(log_y, wide) * weight, x.dtype)
-    if label is None:
-        return None
+        weights = ops.reshape(_cast(weight, wide), shape=(1, -1) + (1,) * (x.ndim - 2))
+        terms = _cast(_cast(log_y, wide) * weights, x.dtype)
     valid = ops.not_equal(t, label)
     picks = ops.mask(t, valid)                                         # an ignored label reads column 0
-    column = ops.take_along(log_y, ops.reshape(picks, shape=t.shape[:1] + (1,) + t.shape[1:]), axis=1)
+    column = ops.take_along(terms, ops.reshape(picks, shape=t.shape[:1] + (1,) + t.shape[1:]), axis=1)
     log_p = ops.mask(ops.reshape(column, shape=t.shape), valid)
+    more = () if weight is None else (weight,)
+    attrs = {"ignored": label, "cached": bool(node.cache_score), "weighted": bool(more)}
     if node.reduce == "no":
-        return -log_p
+        return ops.cross_entropy(-log_p, x, log_y, t, *more, mean=False, **attrs)
     total = ops.sum(_cast(log_p, _wider(x.dtype)))                     # half precision is summed in single precision
-    return _cast(total * _cast(-1.0 / _count(node.normalize, valid, x.shape[0]), total.dtype), x.dtype)
+    share = 1.0 / _count(node.normalize, valid, x.shape[0])
+    factor = -share if node.normalize else _cast(-share, total.dtype)
+    more += _coefficient(share, x.dtype, node.normalize),
+    return ops.cross_entropy(ops.scaled(total, factor, dtype=x.dtype), x, log_y, t, *more, **attrs)
 
 
-def _soft_target_loss(node: Any, x: Value, t: Value) -> Optional[Value]:
-    # the gradient is not the derivative: it takes the sum of the targets for 1
+def _soft_target_loss(node: Any, x: Value, log_y: Value, t: Value) -> Optional[Value]:
     if t.dtype != x.dtype or not is_number(node.ignore_label):
         return None
-    losses = ops.soft_labels(x, ops.log_softmax(ops.stop_gradient(x), axis=1), t, ignored=float(node.ignore_label),
-                             eps=node.eps if node.soft_target_loss == "kl-divergence" else None, cached=bool(node.cache_score))
+    losses = ops.soft_labels(log_y, t, eps=node.eps if node.soft_target_loss == "kl-divergence" else None)
+    attrs = {"ignored": float(node.ignore_label), "cached": bool(node.cache_score)}
     if node.reduce == "no":
-        return losses
-    return ops.sum(losses) * (1.0 / divisor(size_of(x) // x.shape[1], x.dtype))
+        return ops.cross_entropy(losses, x, log_y, t, mean=False, **attrs)
+    share = 1.0 / number_of(size_of(x) // x.shape[1])
+    total = ops.sum(losses) * _cast(share, x.dtype)
+    return ops.cross_entropy(total, x, log_y, t, _coefficient(share, x.dtype, False), **attrs)
+
+
+def _coefficient(share: Value, dtype: np.dtype, counted: bool) -> Value:
+    """A factor in the dtype in which NumPy multiplies a 0-d array of ``dtype`` by it.
+
+    counted: whether the factor is a number of NumPy's, made of a count, not one of Python's.
+    """
+    return _cast(share, (np.ones((), dtype) * (_DOUBLE.type(1) if counted else 1.0)).dtype)
 
 
 @lowers(SigmoidCrossEntropy)

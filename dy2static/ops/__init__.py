@@ -32,6 +32,7 @@ from . import (
     regions,
     scalar,
     slicing,
+    softmax_loss,
     sorting,
     sparse,
     special_functions,
@@ -43,8 +44,8 @@ from .slicing import normal_index
 __all__ = ["activation", "batch_normalization", "broadcasting", "channel_blocks", "comparison", "contraction", "control",
            "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering",
            "images", "indexing", "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
-           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "slicing", "sorting", "sparse", "special_functions",
-           "trigonometry", "zeros_like"]
+           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "slicing", "softmax_loss", "sorting", "sparse",
+           "special_functions", "trigonometry", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

@@ -58,7 +58,7 @@ def _take_along_infer(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
     return Tensor(indices.shape, x.dtype)
 
 
-def _along(indices: Tensor, axis: int) -> str:
+def along(indices: Tensor, axis: int) -> str:
     """The index of the elements that ``indices`` pick along ``axis``: the other axes are counted."""
     return ", ".join("{indices}" if a == axis else
                      f"np.arange({n}).reshape({', '.join('-1' if b == a else '1' for b in range(indices.ndim))})"
@@ -71,7 +71,7 @@ _PICKS = np.array([[2], [0], [2], [1]])
 take_along = declare(
     "take_along", "x indices", {"axis": 1}, kind="movement", may_raise=True, canonical=canonical_axis, infer=_take_along_infer,
     vjp=lambda g, y, x, indices, *, axis: (add_along(g, indices, axis=axis, size=x.shape[axis]), None),
-    numpy="{x}[{where}]", holes=lambda x, indices, *, axis: {"where": _along(indices, axis)},
+    numpy="{x}[{where}]", holes=lambda x, indices, *, axis: {"where": along(indices, axis)},
     samples=(sample((4, 3), _PICKS), sample((2, 3), np.array([[0, 0, 2, 0], [1, 1, 1, -1]])),
              sample((3, 2), np.array([[1, 0]]), axis=0), sample((0, 3), np.zeros((0, 1), int))),
 )
@@ -86,7 +86,7 @@ def _add_along_infer(x: Tensor, indices: Tensor, *, axis: int, size: Any) -> Ten
 
 def _add_along_holes(x: Tensor, indices: Tensor, *, axis: int, size: Any) -> Dict[str, str]:
     """One pick per row cannot meet another; several may, and then they add up."""
-    where = _along(indices, axis)
+    where = along(indices, axis)
     return {"put": f"{{out}}[{where}] = {{x}}" if indices.shape[axis] == 1 else f"np.add.at({{out}}, ({where}), {{x}})"}
 
 

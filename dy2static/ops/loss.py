@@ -11,10 +11,9 @@ from ..ir.op import Decomposition, declare, sample
 from ..ir.types import Tensor, Type
 from .activation import sigmoid
 from .broadcasting import broadcast_to
-from .comparison import mask, not_equal
-from .elementwise import cast, clip, exp, log, maximum, sqrt, square
+from .elementwise import cast, clip, log, maximum, sqrt, square
 from .movement import reshape
-from .reduction import log_softmax, spread, sum_
+from .reduction import spread, sum_
 from .rules import c_by_kind, need_dtype, of_filled_floats, one_dtype, one_shape, same_as_input
 
 
@@ -79,27 +78,20 @@ def _rows(x: Tensor, *_: Tensor, **attrs: Any) -> Tensor:
     return Tensor(x.shape[:1] + x.shape[2:], x.dtype)
 
 
-def _soft_labels_vjp(g, y, x, log_y, t, *, ignored, eps, cached):
-    scores = exp(log_y if cached else log_softmax(x, axis=1))
-    return spread(g, x, (1,), False) * (scores - mask(t, not_equal(t, ignored))), None, None
-
-
-def _soft_labels_steps(x: Value, log_y: Value, t: Value, *, ignored: float, eps: Optional[float], cached: bool) -> Value:
+def _soft_labels_steps(log_y: Value, t: Value, *, eps: Optional[float]) -> Value:
     if eps is None:
         return -sum_(t * log_y, axis=1)
     return sum_(t * (log(t + eps) - log_y), axis=1)
 
 
-#: ``-sum(t * log_y)`` over axis 1, or with ``eps`` ``sum(t * (log(t + eps) - log_y))``, for ``log_y = log_softmax(x)`` and
-#: targets that are probabilities.  The gradient is as if those of each row had the sum 1, but for ``ignored``, which are 0;
-#: if not ``cached``, it is computed from what ``x`` holds then.
+#: ``-sum(t * log_y)`` over axis 1, or with ``eps`` ``sum(t * (log(t + eps) - log_y))``, for logarithms of scores and targets
+#: that are probabilities.  The gradient is that of `cross_entropy`.
 soft_labels = declare(
-    "soft_labels", "x log_y t", {"ignored": -1, "eps": None, "cached": True}, kind="reduction", vjp=_soft_labels_vjp,
-    infer=lambda x, log_y, t, **attrs: one_shape(x, log_y, t) or _rows(x),
+    "soft_labels", "log_y t", {"eps": None}, kind="reduction", infer=lambda log_y, t, **attrs: one_shape(log_y, t) or _rows(log_y),
     decompose=Decomposition(_soft_labels_steps, of_filled_floats),
     numpy="{terms}",
-    holes=lambda *_, ignored, eps, cached: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
-                                    "np.sum({t} * (np.log({t} + {eps}) - {log_y}), axis=1)"},
+    holes=lambda *_, eps: {"terms": "-np.sum({t} * {log_y}, axis=1)" if eps is None else
+                           "np.sum({t} * (np.log({t} + {eps}) - {log_y}), axis=1)"},
 )
 
 

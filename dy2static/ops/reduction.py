@@ -166,14 +166,6 @@ log_softmax = declare(
     samples=_ALONG,
 )
 
-#: The same; the gradient is computed from what ``x`` holds then, not from the result.
-log_softmax_again = declare(
-    "log_softmax_again", "x", {"axis": 1}, kind="reduction", canonical=canonical_axis, infer=_float_along,
-    vjp=lambda g, y, x, *, axis: log_softmax.vjp(g, log_softmax(x, axis=axis), x, axis=axis), numpy=log_softmax.numpy,
-    decompose=log_softmax.decompose,
-    samples=_ALONG,
-)
-
 
 def _logsumexp_infer(x: Tensor, *, axis: Tuple[int, ...], keepdims: bool) -> Tensor:
     need_dtype(x, "f", "the operand")

@@ -12,8 +12,8 @@ import step_forms as forms
 from chainer import optimizer_hooks as hooks
 from chainer import optimizers
 
-#: The steps of a run, and the samples of a batch: a power of two, so that dividing the loss by it rounds nothing, whatever the order.
-STEPS, BATCH = 20, 4
+#: The steps of a run, and the samples of a batch: no power of two, so that dividing the loss by it rounds.
+STEPS, BATCH = 20, 5
 
 
 class Model(chainer.Chain):
@@ -254,8 +254,8 @@ OPTIONS: Dict[str, Option] = {
     "changing-hooks": Option(between=_changing_hooks), "rules": Option(_rules),
     "disable_update": Option(lambda world: world.model.l1.disable_update()), "rule-disabled": Option(_disable),
     "requires_grad": Option(_without_gradient), "freezing": Option(between=_freeze),
-    "loss_scale": Option(calling("loss_scaling", 1000, 128.0), forms.loss_link),
-    "backward-scale": Option(calling("loss_scaling", 1000, 128.0), forms.scaled),
+    "loss_scale": Option(calling("loss_scaling", 1000, 100.0), forms.loss_link),
+    "backward-scale": Option(calling("loss_scaling", 1000, 100.0), forms.scaled),
     "dynamic-scale": Option(calling("loss_scaling", 1), forms.loss_link, weights={1: np.inf, 2: np.nan, 3: np.inf}),
     "use_fp32": Option(calling("use_fp32_update")), "fp32-scale": Option(calling("use_fp32_update"), forms.loss_link, form="unused"),
     "schedule": Option(between=_schedule), "schedule-inside": Option(step=forms.scheduled_inside), "new_epoch": Option(between=_epochs),
