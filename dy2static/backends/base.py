@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Collection, Mapping, Optional, Protocol, Tuple
+from typing import Any, Callable, ClassVar, Collection, Mapping, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
 from ..errors import Location
 from ..ir.graph import Graph, Node, Value
 from ..passes import Pipeline
+from ..passes.in_place import Update
 from ..runtime.clocks import Clock
 from ..runtime.segment import Footprint
+from .updates import UpdateCall
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class Executable:
     results: its local variables with these results; origins: the user's place for its lines: both for calls that fail.
     make_arena: new working memory for one call; None if it needs none.  footprint: how many bytes that is, and the rest.
     native_code: the native part of it, as text; native_nodes: how many nodes of the graph are in there.
+    updates: functions for the updates that belong to the graph.
     """
 
     call: Callable[..., Tuple[Any, ...]]
@@ -32,6 +35,7 @@ class Executable:
     footprint: Footprint = Footprint()
     native_code: str = ""
     native_nodes: int = 0
+    updates: Tuple[UpdateCall, ...] = ()
 
 
 class Compilation(Protocol):
@@ -98,6 +102,7 @@ class Backend(abc.ABC):
     name: what `to_static` calls it.  passes: what it does with a graph before it is written as a function; inner: what it does
     then with the graph, or parts of it.
     arrays: what its programs compute with.
+    has_updates: whether it makes functions of updates, which change arrays in their own memory.
     has_native_calls: whether what surrounds its functions (Variables, updates) is to be native code, too.
     """
 
@@ -105,6 +110,7 @@ class Backend(abc.ABC):
     passes: ClassVar[Pipeline]
     inner: ClassVar[Tuple[Pipeline, ...]] = ()
     arrays: ClassVar[Arrays] = HostArrays()
+    has_updates: ClassVar[bool] = False
     has_native_calls: ClassVar[bool] = False
 
     @abc.abstractmethod
@@ -113,12 +119,13 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-              recomputes: bool = False, clock: Optional[Clock] = None) -> Compilation:
+              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """Begin to make a function of a graph.
 
         escaping: values whose arrays somebody outside will hold: they get new memory in every call.
         saved: values that the function also returns, behind the outputs; they may stay in the arena.
         recomputes: whether memory is to be saved.  clock: what is told when each node has run.
+        updates: what is to be made functions of, too; none where not `has_updates`.
         """
 
     def compile(self, graph: Graph, **options: Any) -> Executable:

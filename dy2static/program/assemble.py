@@ -13,7 +13,7 @@ from ..runtime.program import Program
 from ..runtime.segment import Segment
 from . import hotpath
 from .backward import pool_of
-from .entry import Entry, SegmentUse, compile_entry
+from .entry import Entry, SegmentUse, UpdateUses, compile_entry
 from .guards import Guards, compile_diagnosis
 from .nodes import PlannedNodes, PlannedSegment
 from .recipe import Recipe
@@ -27,7 +27,7 @@ def assemble(recipe: Recipe, forward: Executable) -> Program:
     uses = _Wiring(recipe, nodes.nodes, results).uses()
     rescue = uses if nodes.rescue is nodes.nodes else _Wiring(recipe, nodes.rescue, results).uses()
     call, text = compile_entry(Entry(outcome, forward.call, pool, uses, rescue, nodes.nodes.variables, forward.results,
-                                     forward.origins))
+                                     forward.origins, _update_uses(recipe, forward)))
     if recipe.target.backend.has_native_calls:
         hotpath.note(call)
     counts = {"segments": len(uses), **_counts(outcome.graph), "native": forward.native_nodes}
@@ -35,6 +35,13 @@ def assemble(recipe: Recipe, forward: Executable) -> Program:
     return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
                    tuple(use.segment for use in uses), pool, recipe, counts, outcome.events, _signature(outcome), size,
                    native_code=forward.native_code, footprint=forward.footprint)
+
+
+def _update_uses(recipe: Recipe, forward: Executable) -> UpdateUses:
+    """The functions of the updates, each with where all of its operands are."""
+    updates = recipe.in_place.updates
+    calls = tuple([(call.call, tuple([place for k in call.members for place in updates[k][1]])) for call in forward.updates])
+    return UpdateUses(calls, recipe.in_place.writes)
 
 
 def _counts(graph: Graph) -> Dict[str, int]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 import chainer
 
@@ -14,7 +14,7 @@ from ..record.inputs import Input, NumberInput
 from ..record.outcome import End, Outcome
 from ..record.text import commas
 from ..record.variables import EscapingVariable
-from ..record.writes import texts_of
+from ..record.writes import Write, WriteArray, texts_of
 from ..runtime import node, stores
 from ..runtime.node import connect_nowhere, connect_some
 from ..runtime.observed import Surprise
@@ -22,6 +22,7 @@ from ..runtime.partial_failure import FailurePlan, SegmentWiring, connect_after_
 from ..runtime.segment import ArenaLease
 from ..runtime.traceback import show_user_line
 from .guards import Guards
+from .in_place import Place
 from .numbers import computed_together
 from .updates import MOST_TRIES, updates
 
@@ -40,18 +41,27 @@ class SegmentUse:
         self.segment, self.inputs, self.held, self.outputs = segment, tuple(inputs), tuple(held), tuple(outputs)
 
 
+class UpdateUses(NamedTuple):
+    """The functions that change arrays in place, each with the places of its operands, and the writes that they do."""
+
+    calls: Tuple[Tuple[Any, Tuple[Place, ...]], ...] = ()
+    writes: FrozenSet[Write] = frozenset()
+
+
 class Entry(Guards):
     """Writes the entry function of one outcome.
 
     forward: the compiled forward, ``forward(arena, *inputs) -> (outputs..., saved...)``; pool: its arenas or None.
     uses: the segments of a call that succeeds, which leaves the Variables ``left`` behind; rescue: those of one that fails.
     results: what the forward calls each of its results.  origins: the user's place for each of its lines.
+    in_place: what is done in the arrays themselves.
     """
 
     def __init__(self, outcome: Outcome, forward: Any, pool: Any, uses: Sequence[SegmentUse], rescue: Sequence[SegmentUse],
-                 left: Set[EscapingVariable], results: Sequence[str], origins: Mapping[int, Any]):
+                 left: Set[EscapingVariable], results: Sequence[str], origins: Mapping[int, Any], in_place: UpdateUses):
         super().__init__(outcome)
         self.uses, self.rescue, self.left = uses, rescue, left
+        self.in_place = in_place
         self.results, self.keep_arena = tuple(results), bool(uses or rescue)
         self.forward, self.pool = forward, pool
         self.namespace.update({
@@ -90,6 +100,8 @@ class Entry(Guards):
         self._variables(end)
         self.lines += updates(self, end)
         self._writes(end)
+        if self.pool is not None and not self.keep_arena:
+            self.lines.append("pool.give(arena)")
         result = self.expression(end.result)
         return [*self.lines, f"return {result}"]
 
@@ -125,8 +137,6 @@ class Entry(Guards):
             lease = "lease" if arena == "lease.arena" else "None"
             self.lines.append(f"    connect_after_failure(error, locals(), {plan}, {lease})")
         self.lines.append("    raise show_user_line(error, forward.__code__, origins)")
-        if arena == "arena":
-            self.lines.append("pool.give(arena)")
         for k, value in enumerate(self.outcome.graph.outputs):
             self.values.setdefault(value, f"r{k}")
 
@@ -242,8 +252,12 @@ class Entry(Guards):
     def _writes(self, end: End) -> None:
         self.made: Dict[int, str] = {}
         self.shared = self._shared_builds(end)
-        for text in texts_of(end.writes, self):
-            self.lines.append(text)
+        first = next((k for k, write in enumerate(end.writes) if isinstance(write, WriteArray)), len(end.writes))
+        self.lines += texts_of(end.writes[:first], self)
+        for call, places in self.in_place.calls:                # before other writes: these may be into what they read
+            operands = [self.values[self.outcome.inputs[k].value] if kind == "input" else f"r{k}" for kind, k in places]
+            self.lines.append(f"{self.bound(call, 'update')}({', '.join(operands)})")
+        self.lines += texts_of([write for write in end.writes[first:] if write not in self.in_place.writes], self)
 
     def _shared_builds(self, end: End) -> set:
         seen, shared = set(), set()

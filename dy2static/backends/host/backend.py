@@ -1,15 +1,19 @@
 """The backend of NumPy calls, which is always there and takes every graph."""
 from __future__ import annotations
 
-from typing import Collection, Optional, Tuple
+from dataclasses import replace
+from typing import Collection, Optional, Sequence, Tuple
 
 from ...ir.graph import Graph, Node, Value
 from ...passes import TOGETHER, Pipeline, Setting, run
+from ...passes.in_place import Update
 from ...runtime.clocks import Clock
 from ...runtime.segment import Footprint
 from ..base import Backend, Done, Executable, results_of
+from ..updates import UpdateCall
 from .emit import TEXT, emit
 from .function import NumpyFunction
+from .updates import update_calls
 
 
 class NumpyBackend(Backend):
@@ -18,16 +22,18 @@ class NumpyBackend(Backend):
     name = "numpy"
     passes = Pipeline("numpy", "a graph that is about to be run on NumPy", TOGETHER)
     inner = (TEXT,)
+    has_updates = True
 
     def supports(self, node: Node) -> bool:
         """Whether there is a way to write a node: there is one for all that captures make."""
         return node.op.numpy is not None or bool(node.regions) or node.op.name in ("constant", "py_constant", "nothing", "raise_")
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-              recomputes: bool = False, clock: Optional[Clock] = None) -> Done:
+              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Done:
         """As `Backend.start`; there is nothing to wait for."""
         graph = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
-        return Done(executable(emit(graph, name=name, escaping=escaping, saved=saved, clock=clock), graph))
+        made = executable(emit(graph, name=name, escaping=escaping, saved=saved, clock=clock), graph)
+        return Done(with_updates(made, update_calls(updates, range(len(updates)))))
 
 
 def executable(function: NumpyFunction, graph: Graph, native_code: str = "", native_nodes: int = 0) -> Executable:
@@ -36,6 +42,17 @@ def executable(function: NumpyFunction, graph: Graph, native_code: str = "", nat
     footprint = Footprint(function.plan.nbytes, working, results_of(graph, function.plan.places))
     return Executable(function.bind(), function.source, function.results, function.origins,
                       function.make_arena if function.slots else None, footprint, native_code, native_nodes)
+
+
+def with_updates(executable: Executable, calls: Tuple[UpdateCall, ...]) -> Executable:
+    """The same with functions for the updates, and what they need."""
+    if not calls:
+        return executable
+    arena, working, results = executable.footprint
+    working = max([working, *[call.footprint.working for call in calls]])
+    footprint = Footprint(arena + sum([call.footprint.arena for call in calls]), working, results)
+    source = "\n".join([executable.source, *[call.source for call in calls if call.source]])
+    return replace(executable, source=source, footprint=footprint, updates=calls)
 
 
 #: The one there is.

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Collection, List, Optional, Tuple
+from typing import Collection, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _LEAST_SHARED = 1 << 18
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-         reserved: Collection[str] = (), clock: Optional[Clock] = None) -> NumpyFunction:
+         reserved: Collection[str] = (), clock: Optional[Clock] = None, into: Mapping[Value, Value] = {}) -> NumpyFunction:
     """A NumPy function for a graph; branches and loops become ``if``, ``while`` and ``for``.
 
     escaping: values whose arrays somebody outside will hold.  They, and everything they may be views of, get new
@@ -37,6 +37,7 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
     saved: values that the function also returns; they stay as they are in the arena until it is used again.
     reserved: names the text must not use.
     clock: what is told when each node has run.
+    into: results that fill the memory of inputs; nothing else is in memory that they share.
 
     Linear in nodes + edges.
     """
@@ -48,7 +49,10 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
     if clock is not None:
         out.text.line(f"{names.bind('start', clock.start)}()")
     _bind_symbols(out, graph)
+    out.into = _made_there(out, block, into)
     _Walk(out, clock).block(block)
+    for value in [value for value in into if value not in out.into]:
+        out.text.line(f"{names.numpy('np.copyto')}({out.values.texts[into[value]]}, {out.values.texts[value]})")
     results = tuple(v.type.symbol if isinstance(v.type, Extent) else out.values.texts[v] for v in returned)
     made = NumpyFunction(name, params, out.values.arena(lambda slot: True), tuple(out.text.lines), results, names.namespace,
                          out.plan)
@@ -57,6 +61,12 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
         return made
     return replace(made, arena=out.values.arena(lambda slot: slot.storage in out.plan.kept), plan=kept,
                    work=out.values.arena(lambda slot: slot.storage not in out.plan.kept), work_plan=work)
+
+
+def _made_there(out: Emitter, block: Block, into: Mapping[Value, Value]) -> Mapping[Value, Value]:
+    """The results that can be made in the memory of their inputs: nothing reads these afterwards."""
+    return {value: into[value] for step in block.steps for value in step.node.outputs
+            if value in into and step.node.op.inplace_ok and out.reads.last.get(into[value], -1) <= step.position}
 
 
 def _bind_symbols(out: Emitter, graph: Graph) -> None:

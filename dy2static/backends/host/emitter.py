@@ -1,7 +1,7 @@
 """What the rules of nodes are given to write a function of NumPy calls with."""
 from __future__ import annotations
 
-from typing import Collection, Sequence
+from typing import Collection, Mapping, Sequence
 
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
@@ -21,7 +21,7 @@ class Emitter:
 
     text: the lines so far.  reads: what is read where.  plan: the arena.  values: what each value is called.
     templates: the lines of ops.  changes: lists and arrays that are changed in place.
-    held: values whose memory somebody outside can hold.
+    held: values whose memory somebody outside can hold.  into: results that are made in the memory of inputs.
     """
 
     def __init__(self, block: Block, returned: Sequence[Value], escaping: Collection[Value], names: Names):
@@ -33,6 +33,7 @@ class Emitter:
         self.changes = InPlaceChanges(block, self.plan.places.keys())
         self.values = Values(names, self.plan)
         self.templates = Templates(self.reads, self.values)
+        self.into: Mapping[Value, Value] = {}
 
     def make(self, value: Value, node: Node) -> None:
         """Let there be memory for a value before the node fills it: its buffer, or a new array."""

@@ -39,6 +39,8 @@ def write_node(out: Emitter, node: Node) -> None:
         write_native(out, node)
     elif node in out.changes.nodes:
         write_change(out, node)
+    elif node.outputs and node.outputs[0] in out.into:
+        _into_operand(out, node)
     elif len(node.outputs) > 1 and fills_out(node.op):
         _into_several(out, node)
     elif any(out.values.is_placed(v) for v in node.outputs):
@@ -81,6 +83,14 @@ def _into_buffer(out: Emitter, node: Node) -> None:
     if out.plan.slots[out.plan.places[value]].view is None:
         for line in out.templates.filling(out.templates.lines(node, name), node, name):
             out.text.line(line, node)
+
+
+def _into_operand(out: Emitter, node: Node) -> None:
+    """A result in the memory of an input."""
+    (value,) = node.outputs
+    name = out.values.texts[value] = out.values.texts[out.into[value]]
+    for line in out.templates.lines(node, name):
+        out.text.line(line, node)
 
 
 def _into_several(out: Emitter, node: Node) -> None:

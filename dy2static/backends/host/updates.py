@@ -1,0 +1,51 @@
+"""Updates as calls of NumPy that write into the arrays themselves."""
+from __future__ import annotations
+
+from typing import Any, Callable, Collection, Sequence, Tuple
+
+from ...ir.graph import Graph
+from ...passes.in_place import Update
+from ...runtime.segment import ArenaPool, Footprint
+from ...runtime.traceback import show_user_line
+from ..updates import UpdateCall, alike, each, form_and_shape
+from .emit import emit
+from .function import NumpyFunction
+
+
+def update_calls(updates: Sequence[Update], numbers: Collection[int]) -> Tuple[UpdateCall, ...]:
+    """The functions of some updates: one for those of one form and shape."""
+    chosen = list(numbers)
+    calls = []
+    for members in alike([updates[k] for k in chosen], form_and_shape):
+        update = updates[chosen[members[0]]]
+        function = emit_update(update.graph, update.targets)
+        calls.append(UpdateCall(each(bound(function), len(update.graph.inputs)), tuple([chosen[k] for k in members]),
+                                function.source, _footprint(function)))
+    return tuple(calls)
+
+
+def _footprint(function: NumpyFunction) -> Footprint:
+    return Footprint(function.plan.nbytes, 0 if function.work_plan is None else function.work_plan.nbytes)
+
+
+def emit_update(graph: Graph, targets: Sequence[int]) -> NumpyFunction:
+    """The function of an update: what it gives is in the memory of these inputs when it is over."""
+    into = {value: graph.inputs[k] for value, k in zip(graph.outputs, targets)}
+    return emit(graph, name=graph.name, escaping=graph.outputs, into=into)
+
+
+def bound(function: NumpyFunction) -> Callable[..., Any]:
+    """The function of an update, which gets its working memory itself."""
+    call, origins = function.bind(), function.origins
+    pool = ArenaPool(function.make_arena, arena_bytes=function.plan.nbytes) if function.slots else None
+
+    def run(*operands: Any) -> Any:
+        arena = None if pool is None else pool.take()
+        try:
+            results = call(arena, *operands)
+        except Exception as error:
+            raise show_user_line(error, call.__code__, origins)     # noqa: B904  the same error, with one more entry
+        if pool is not None:
+            pool.give(arena)
+        return results
+    return run

@@ -1,0 +1,218 @@
+"""Updates: what gives arrays that exist new contents, element by element, taken out of a graph to be done in their memory."""
+from __future__ import annotations
+
+import collections
+from dataclasses import dataclass
+from typing import AbstractSet, Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.types import Tensor
+from .cleanup.dce import eliminate_dead
+from .effects import must_run
+from .memory.aliases import aliased_operands
+from .rewriting import with_inputs
+
+#: What gives one number for all elements, and is computed again in each update that reads it.
+_NUMBERS = ("constant", "scalar_to_tensor")
+
+#: Kinds of ops whose results may be memory of anybody's.
+_UNKNOWN_MEMORY = ("effect", "opaque")
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """Some arrays of one shape, each of whose elements becomes what elements at the same place decide.
+
+    graph: gives their new contents.  targets: per output, the input of that graph in whose memory it goes.
+    places: per output, which output of the whole graph it is.
+    """
+
+    graph: Graph
+    targets: Tuple[int, ...]
+    places: Tuple[int, ...]
+
+
+class Parted(NamedTuple):
+    """A graph in two: what is computed first, and what is then changed.
+
+    graph: without the updates; in the place of each output that they give, it gives what is there before.
+    saved: what the updates read of it, besides its inputs and outputs.
+    """
+
+    graph: Graph
+    updates: Tuple[Update, ...]
+    saved: Tuple[Value, ...]
+
+
+def part_updates(graph: Graph, targets: Mapping[int, Value], filling: Collection[int], saved: Collection[Value],
+                 apart: Collection[Value]) -> Parted:
+    """Take the updates out of a graph.
+
+    targets: per output that is to fill an input, that input.  filling: other outputs that fill arrays of the caller's, later.
+    saved: what is read of the graph besides its outputs.  apart: inputs that share no memory with each other.
+
+    An output that is not made element by element stays where it is, and so does one where another update, or an output that
+    fills an array later, may read the memory that it would change.  Linear in nodes, for each time that such a one is found.
+    """
+    graph = _without_cuts(graph)
+    count, apart = collections.Counter(graph.outputs), frozenset(apart)
+    chosen = {k: target for k, target in targets.items() if count[graph.outputs[k]] == 1
+              and graph.outputs[k].type == target.type and target.ndim and target in apart}
+    while True:
+        search = _Search(graph, chosen, saved)
+        wrong = search.not_made() or search.in_conflict({*targets, *filling}.difference(chosen), apart)
+        if not wrong:
+            return search.parted()
+        chosen = {k: target for k, target in chosen.items() if k not in wrong}
+
+
+def _without_cuts(graph: Graph) -> Graph:
+    """The graph whose nodes read past `stop_gradient`: it has been differentiated."""
+    before: Dict[Value, Value] = {}
+    nodes = []
+    for node in graph.nodes:
+        if not before.keys().isdisjoint(node.inputs):
+            node = with_inputs(node, tuple([before.get(v, v) for v in node.inputs]))
+        if node.op.name == "stop_gradient":
+            before[node.outputs[0]] = node.inputs[0]
+        nodes.append(node)
+    return graph.with_(nodes=tuple(nodes))
+
+
+class _Search:
+    """The updates that there are if the chosen outputs fill their targets."""
+
+    def __init__(self, graph: Graph, targets: Mapping[int, Value], saved: Collection[Value]):
+        self.graph, self.targets, self.saved = graph, targets, saved
+        self.producers = graph.producers()
+        self.made = {graph.outputs[k]: k for k in targets}
+        self.filled = set(targets.values())
+        self.nodes = self._changing()
+        self.groups = self._grouped()
+
+    # What belongs to updates
+
+    def _changing(self) -> Set[Node]:
+        """The nodes that nothing but targets needs, element by element."""
+        others = {v for k, v in enumerate(self.graph.outputs) if k not in self.targets}.union(self.saved)
+        readers: Dict[Value, List[Node]] = {}
+        found: Set[Node] = set()
+        for node in reversed(self.graph.nodes):
+            if self._is_by_element(node):
+                (value,) = node.outputs
+                read = readers.get(value, ())
+                if value not in others and (read or value in self.made) and found.issuperset(read):
+                    found.add(node)
+            for value in node.inputs:
+                readers.setdefault(value, []).append(node)
+        return found
+
+    def _is_by_element(self, node: Node) -> bool:
+        if node.op.kind != "elementwise" or len(node.outputs) != 1 or node.recomputed or must_run(node):
+            return False
+        shape = node.outputs[0].shape
+        return bool(shape) and all(isinstance(v.type, Tensor) and v.shape == shape for v in node.inputs)
+
+    def not_made(self) -> Set[int]:
+        """The chosen outputs that are not made in updates."""
+        return {k for value, k in self.made.items() if self.producers.get(value) not in self.nodes}
+
+    def _grouped(self) -> List[List[Node]]:
+        """The nodes by update: those that read what others make, or the array that they fill, belong together."""
+        joined: Dict[Any, Any] = {}
+
+        def first(item: Any) -> Any:
+            while item in joined:
+                above = joined[item]
+                joined[item] = above = joined.get(above, above)
+                item = above
+            return item
+        for node in self.graph.nodes:
+            if node not in self.nodes:
+                continue
+            (value,) = node.outputs
+            with_: List[Any] = [self.producers.get(v) if self.producers.get(v) in self.nodes else v for v in node.inputs
+                                if v in self.filled or self.producers.get(v) in self.nodes]
+            with_ += [self.targets[self.made[value]]] if value in self.made else []
+            for other in with_:
+                one, two = first(node), first(other)
+                if one is not two:
+                    joined[one] = two
+        groups: Dict[Any, List[Node]] = {}
+        for node in self.graph.nodes:
+            if node in self.nodes:
+                groups.setdefault(first(node), []).append(node)
+        return list(groups.values())
+
+    # What they read
+
+    def in_conflict(self, filling: Iterable[int], apart: AbstractSet[Value]) -> Set[int]:
+        """The chosen outputs of updates that would read, or let others read, memory that has been changed."""
+        read_later = set().union(*[self._memory(self.graph.outputs[k]) or () for k in filling])
+        found: Set[int] = set()
+        for nodes in self.groups:
+            places = {self.made[v] for node in nodes for v in node.outputs if v in self.made}
+            mine = {self.targets[k] for k in places}
+            is_wrong = not mine.isdisjoint(read_later)
+            for value in self._read(nodes):
+                memory = {value} if value in mine else self._memory(value)
+                is_wrong |= memory is None or value not in mine and not memory.isdisjoint(self.filled) or not memory <= apart
+            found |= places if is_wrong else set()
+        return found
+
+    def _read(self, nodes: Sequence[Node]) -> List[Value]:
+        made = {v for node in nodes for v in node.outputs}
+        return [v for node in nodes for v in node.inputs if v not in made and self._number(v) is None]
+
+    def _memory(self, value: Value) -> Optional[Set[Value]]:
+        """The inputs whose memory a value may be in; None where that may be anybody's."""
+        found, waiting, seen = set(), [value], set()
+        while waiting:
+            value = waiting.pop()
+            if value in seen or not isinstance(value.type, Tensor) and self.producers.get(value) is None:
+                continue
+            seen.add(value)
+            node = self.producers.get(value)
+            if node is None:
+                found.add(value)
+            elif any(inner.op.kind in _UNKNOWN_MEMORY for inner in node.walk()):
+                return None
+            else:
+                waiting += aliased_operands(node)
+        return found
+
+    def _number(self, value: Value) -> Optional[Node]:
+        """The node that repeats one number for all elements."""
+        node = self.producers.get(value)
+        return node if node is not None and node.op.name == "broadcast_to" and node.inputs[0].ndim == 0 else None
+
+    # The parts
+
+    def parted(self) -> Parted:
+        updates = tuple(map(self._update, self.groups))
+        outputs = list(self.graph.outputs)
+        for k, target in self.targets.items():
+            outputs[k] = target
+        there = {*self.graph.inputs, *outputs, *self.saved}
+        saved = tuple(dict.fromkeys(v for update in updates for v in update.graph.inputs if v not in there))
+        nodes = tuple([node for node in self.graph.nodes if node not in self.nodes])
+        rest = self.graph.with_(nodes=nodes, outputs=(*outputs, *self.saved, *saved))
+        return Parted(eliminate_dead(rest).with_(outputs=tuple(outputs)), updates, saved)
+
+    def _update(self, nodes: Sequence[Node]) -> Update:
+        """The update of some nodes, with the numbers that they read."""
+        kept: Dict[Node, None] = {}
+        for node in nodes:
+            for value in node.inputs:
+                repeats = self._number(value)
+                if repeats is not None:
+                    number = self.producers.get(repeats.inputs[0])
+                    kept.update(dict.fromkeys([number] if number is not None and number.op.name in _NUMBERS else []))
+                    kept[repeats] = None
+            kept[node] = None
+        made = {v for node in kept for v in node.outputs}
+        outputs = [v for node in nodes for v in node.outputs if v in self.made]
+        places = [self.made[v] for v in outputs]
+        inputs = list(dict.fromkeys([v for node in kept for v in node.inputs if v not in made] + [self.targets[k] for k in places]))
+        graph = Graph(tuple(inputs), tuple(outputs), tuple(kept), "update")
+        return Update(graph, tuple([inputs.index(self.targets[k]) for k in places]), tuple(places))
