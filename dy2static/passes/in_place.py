@@ -15,6 +15,9 @@ from .rewriting import with_inputs
 #: What gives one number for all elements, and is computed again in each update that reads it.
 _NUMBERS = ("constant", "scalar_to_tensor")
 
+#: Ops that give their operand; what they mean, they mean for gradients.
+_PASSING = ("identity", "stop_gradient", "gradient_of")
+
 #: Kinds of ops whose results may be memory of anybody's.
 _UNKNOWN_MEMORY = ("effect", "opaque")
 
@@ -54,7 +57,7 @@ def part_updates(graph: Graph, targets: Mapping[int, Value], filling: Collection
     An output that is not made element by element stays where it is, and so does one where another update, or an output that
     fills an array later, may read the memory that it would change.  Linear in nodes, for each time that such a one is found.
     """
-    graph = _without_cuts(graph)
+    graph = _seen_through(graph, targets, tuple(saved))
     count, apart = collections.Counter(graph.outputs), frozenset(apart)
     chosen = {k: target for k, target in targets.items() if count[graph.outputs[k]] == 1
               and graph.outputs[k].type == target.type and target.ndim and target in apart}
@@ -66,17 +69,18 @@ def part_updates(graph: Graph, targets: Mapping[int, Value], filling: Collection
         chosen = {k: target for k, target in chosen.items() if k not in wrong}
 
 
-def _without_cuts(graph: Graph) -> Graph:
-    """The graph whose nodes read past `stop_gradient`: it has been differentiated."""
+def _seen_through(graph: Graph, places: Collection[int], saved: Tuple[Value, ...]) -> Graph:
+    """The graph whose nodes, and outputs at these places, are of what others only pass on: it has been differentiated."""
     before: Dict[Value, Value] = {}
     nodes = []
     for node in graph.nodes:
         if not before.keys().isdisjoint(node.inputs):
             node = with_inputs(node, tuple([before.get(v, v) for v in node.inputs]))
-        if node.op.name == "stop_gradient":
+        if node.op.name in _PASSING:
             before[node.outputs[0]] = node.inputs[0]
         nodes.append(node)
-    return graph.with_(nodes=tuple(nodes))
+    outputs = tuple([before.get(v, v) if k in places else v for k, v in enumerate(graph.outputs)])
+    return eliminate_dead(graph.with_(nodes=tuple(nodes), outputs=outputs + saved)).with_(outputs=outputs)
 
 
 class _Search:

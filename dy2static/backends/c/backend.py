@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Collection, Optional, Tuple
+from typing import Any, Callable, Collection, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,22 +13,25 @@ from ...lowering.numpy.selections import with_selections
 from ...native import compiler, library
 from ...native.announce import announce
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
+from ...passes.in_place import Update
 from ...runtime.clocks import Clock, NativeClock
 from ..base import Backend, Compilation, Executable
 from ..compiled_calls import is_native
-from ..host.backend import NUMPY, executable
+from ..host.backend import NUMPY, executable, with_updates
 from ..host.emit import emit
 from ..host.function import NumpyFunction
+from ..host.updates import update_calls
 from .emit import REGION
 from .executor import Bundle
 from .partition import partition, supported
+from .updates import takes
 
 
 class CBackend(Backend):
     """Native code; where there is no C compiler, NumPy calls."""
 
     name = "c"
-    has_native_calls = True
+    has_native_calls = has_updates = True
     passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
         *TOGETHER, Pass(pretranspose), Pass(with_selections),
         Pass(partition, reads=("saved",), is_verified=False)))     # regions read sizes that no node gives
@@ -39,12 +42,12 @@ class CBackend(Backend):
         return supported(node)
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-              recomputes: bool = False, clock: Optional[Clock] = None) -> Compilation:
+              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """As `Backend.start`: begins to compile the native parts."""
         if not native_possible():
-            return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock)
+            return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock, updates=updates)
         divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
-        return _Compilation(graph, divided, clock, name=name, escaping=escaping, saved=saved, recomputes=recomputes)
+        return _Compilation(graph, divided, clock, updates, name=name, escaping=escaping, saved=saved, recomputes=recomputes)
 
 
 class _Compilation:
@@ -53,36 +56,40 @@ class _Compilation:
     graph: as it was before; that is what runs where they cannot be built.  options: those of `Backend.start`.
     """
 
-    def __init__(self, graph: Graph, divided: Graph, clock: Optional[Clock], **options: Any):
-        self._graph, self._clock, self._options = graph, clock, options
+    def __init__(self, graph: Graph, divided: Graph, clock: Optional[Clock], updates: Sequence[Update], **options: Any):
+        self._graph, self._clock, self._updates, self._options = graph, clock, updates, options
         self._bundle = Bundle(None if clock is None else NativeClock())
         self._divided = _in_bundle(divided, self._bundle)
+        self._bundle.add_updates(updates, [k for k, update in enumerate(updates) if takes(update)])
         self._guarded(self._bundle.start)
 
     def ready(self) -> bool:
         """As `Compilation.ready`."""
-        return not self._bundle.regions or self._bundle.ready()
+        return self._bundle.is_empty or self._bundle.ready()
 
     def finish(self) -> Executable:
         """As `Compilation.finish`; a function of NumPy calls only where the native regions cannot be built."""
         self._guarded(self._bundle.build)
         bundle, clock = self._bundle, self._clock
-        if not bundle.regions:
-            return NUMPY.compile(self._graph, clock=clock, **self._options)
+        if bundle.is_empty:
+            return NUMPY.compile(self._graph, clock=clock, updates=self._updates, **self._options)
         if clock is not None:
             clock.inside = bundle.clock
         options = {name: option for name, option in self._options.items() if name != "recomputes"}
-        return executable(emit(self._divided, clock=clock, **options), self._divided, bundle.source,
-                          sum(len(list(region.graph.walk())) for region in bundle.regions))
+        made = executable(emit(self._divided, clock=clock, **options), self._divided, bundle.source,
+                          sum(len(list(region.graph.walk())) for region in bundle.regions)
+                          + sum(len(region.graph.nodes) * len(region.members) for region in bundle.updates))
+        others = set(range(len(self._updates))).difference(*[call.members for call in bundle.update_calls])
+        return with_updates(made, (*bundle.update_calls, *update_calls(self._updates, sorted(others))))
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Do a step of building; where it fails, there are no regions."""
         try:
-            if self._bundle.regions:
+            if not self._bundle.is_empty:
                 step()
         except BackendError as reason:
             announce("build", f"programs run on NumPy: {reason}")
-            self._bundle.regions.clear()
+            self._bundle.clear()
 
 
 def native_possible() -> bool:

@@ -9,16 +9,19 @@ from ...ir.graph import Graph, Value
 from ...ir.types import Extent, Stack, Tensor
 from ...ir.types import List as ListType
 from ...native import compiler, library, products, team
+from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
 from ...runtime.native_values import as_array, as_items, as_stack, grown, pushed
 from ...runtime.traceback import show_user_line
 from ..compiled_calls import Conversion
 from ..extents import made_symbols
+from ..updates import alike, form
 from . import draws, kernels_blocks, kernels_convolution, kernels_sorting, lists
 from .emit import CFunction, write
 from .extents import is_grown
 from .outline import Parts
 from .scalars import enters_as_array
+from .updates import UpdateRegion
 
 _INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values"))
 #: The loops that matter say themselves that they are to be vectorised; -O3 takes five times as long to compile.
@@ -33,6 +36,7 @@ class Bundle:
     def __init__(self, clock: Optional[NativeClock] = None) -> None:
         self.parts = Parts()
         self.regions: List[Region] = []
+        self.updates: List[UpdateRegion] = []
         self.clock = clock
 
     def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]]) -> "Region":
@@ -41,10 +45,26 @@ class Bundle:
         self.regions.append(region)
         return region
 
+    def add_updates(self, updates: Sequence[Update], numbers: Sequence[int]) -> None:
+        """These updates, a function for each form."""
+        for members in alike([updates[k] for k in numbers], form):
+            which = tuple([numbers[k] for k in members])
+            self.updates.append(UpdateRegion(updates[which[0]], which, len(self.updates)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to compile."""
+        return not self.regions and not self.updates
+
+    def clear(self) -> None:
+        """There is nothing to compile any more."""
+        self.regions.clear()
+        self.updates.clear()
+
     @property
     def source(self) -> str:
         """The whole text."""
-        text = "\n".join([*self.parts.texts, *(region.text for region in self.regions)])
+        text = "\n".join([*self.parts.texts, *(region.text for region in (*self.regions, *self.updates))])
         used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
@@ -66,7 +86,7 @@ class Bundle:
         return all([build.ready() for build in self._builds])
 
     def build(self) -> None:
-        """Give all regions their functions.  Raises `native.compiler.BuildFailed` or `NotSupported`."""
+        """Give all regions their functions, and make those of the updates.  Raises `native.compiler.BuildFailed` or `NotSupported`."""
         built = self._builds[-1].library()
         for region in self.regions:
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
@@ -75,6 +95,7 @@ class Bundle:
                 region.call = draws.drawing(native, decline, len(region.graph.inputs))
             else:
                 region.call = library.bind(built, f"call_{region.number}", decline)
+        self.update_calls = tuple([region.bind(built) for region in self.updates])
         if self.clock is not None:
             self.clock.bind(built)
 

@@ -178,6 +178,35 @@ static __attribute__((noinline, cold)) PyObject *dy_bail_out(PyObject *self, PyO
     return fallback ? PyObject_VectorcallDict(fallback, args, (uintptr_t)count, 0) : 0;
 }
 
+/* The number of elements of an array. */
+static inline int64_t dy_size(PyObject *object)
+{
+    const dy_ndarray *const array = (const dy_ndarray *)object;
+    int64_t size = 1;
+    for (int32_t axis = 0; axis < array->dimensions; axis++)
+        size *= array->shape[axis];
+    return size;
+}
+
+/* Let the Python function of the wrapper do the same, from some element on. */
+static __attribute__((noinline, cold)) int dy_leave_rest(PyObject *self, PyObject *const *given, intptr_t count, int64_t first)
+{
+    PyObject *fallback = PyTuple_GetItem(self, 0), *place = PyLong_FromLongLong(first), *done = 0;
+    PyObject **const all = malloc(sizeof(PyObject *) * (size_t)(count + 1));
+    if (fallback && place && all) {
+        all[0] = place;
+        for (intptr_t k = 0; k < count; k++)
+            all[k + 1] = given[k];
+        done = PyObject_VectorcallDict(fallback, all, (uintptr_t)(count + 1), 0);
+    }
+    free(all);
+    if (place)
+        Py_DecRef(place);
+    if (done)
+        Py_DecRef(done);
+    return done != 0;
+}
+
 /* Division by zero, overflow and invalid operations are what NumPy warns of by default. */
 #if defined(__x86_64__)
 static inline void dy_clear_float_flags(void)
