@@ -45,7 +45,8 @@ def form(update: Update) -> Hashable:
             (name, type(attr).__name__, getattr(attr, "dtype", None), repr(attr)) for name, attr in sorted(node.attrs.items())])
         rows.append((node.op.name, attrs, tuple([numbers[v] for v in node.inputs]), _element(node.outputs[0])))
         numbers[node.outputs[0]] = len(numbers)
-    return (tuple(map(_element, update.graph.inputs)), tuple(rows), update.targets, tuple([numbers[v] for v in update.graph.outputs]))
+    outputs = tuple([numbers[v] for v in update.graph.outputs])
+    return tuple(map(_element, update.graph.inputs)), tuple(rows), update.targets, outputs
 
 
 def form_and_shape(update: Update) -> Hashable:
@@ -72,7 +73,8 @@ def flat(graph: Graph) -> Graph:
 
     def changed(node: Node) -> Node:
         attrs = {**node.attrs, "shape": (size,)} if node.op.name == "broadcast_to" else node.attrs
-        return replace(node, inputs=tuple(map(of_any_size, node.inputs)), outputs=tuple(map(of_any_size, node.outputs)), attrs=attrs)
+        inputs, outputs = (tuple(map(of_any_size, values)) for values in (node.inputs, node.outputs))
+        return replace(node, inputs=inputs, outputs=outputs, attrs=attrs)
     return graph.with_(inputs=tuple(map(of_any_size, graph.inputs)), nodes=tuple(map(changed, graph.nodes)),
                        outputs=tuple(map(of_any_size, graph.outputs)))
 

@@ -34,8 +34,8 @@ class InPlace(NamedTuple):
 def in_place(outcome: Outcome, parts: Differentiation) -> InPlace:
     """The updates of a program.
 
-    They run when nothing else can fail any more, and no call begins again.  There are none where arrays of the caller's share memory,
-    and where a function has several ends.
+    They run when nothing else can fail any more, and no call begins again.  There are none where arrays of the caller's share
+    memory, and where a function has several ends.
     """
     graph = parts.graph
     nothing = InPlace(graph, parts.saved)

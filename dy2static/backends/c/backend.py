@@ -45,7 +45,8 @@ class CBackend(Backend):
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """As `Backend.start`: begins to compile the native parts."""
         if not native_possible():
-            return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock, updates=updates)
+            return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock,
+                               updates=updates)
         divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
         return _Compilation(graph, divided, clock, updates, name=name, escaping=escaping, saved=saved, recomputes=recomputes)
 

@@ -86,7 +86,10 @@ class Bundle:
         return all([build.ready() for build in self._builds])
 
     def build(self) -> None:
-        """Give all regions their functions, and make those of the updates.  Raises `native.compiler.BuildFailed` or `NotSupported`."""
+        """Give all regions their functions, and make those of the updates.
+
+        Raises `native.compiler.BuildFailed` or `NotSupported`.
+        """
         built = self._builds[-1].library()
         for region in self.regions:
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
