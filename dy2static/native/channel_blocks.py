@@ -9,10 +9,14 @@ from . import compiler, library
 HEADER = "dy2static_channel_blocks.h"
 _FLAGS = ("-ffp-contract=fast", "-O2")
 
-_TEXT = """
+#: So many taps are summed at a time; with more, sums that are not complete are written to the result.
+PIECE = 1152
+
+_TEXT = f"""
 #define DY_T float
+#define DY_PIECE {PIECE}
 #include "dy2static_blocked.h"
-const dy_blocks_table table = {blocks_conv, blocks_max, blocks_of, blocks_back};
+const dy_blocks_table table = {{blocks_conv, blocks_max, blocks_of, blocks_back}};
 """
 
 

@@ -107,6 +107,7 @@ class Network(chainer.Chain):
     def forward(self, x):
         h = F.max_pooling_2d(F.relu(self.norm(self.stem(x))), 3, 2)
         h = F.relu(self.norms[1](self.b(F.relu(self.norms[0](self.a(h))))) + h)
+        h = F.relu(self.b(h) + h)                           # what is added is read by the same convolution
         return self.last(F.average_pooling_2d(self.norms[2](self.c(h)), (5, 5)))
 
 

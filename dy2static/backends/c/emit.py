@@ -20,6 +20,7 @@ from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
 from .extents import with_run_sizes
 from .function import FunctionEmitter
+from .kernels_blocks import may_overwrite
 from .kernels_convolution import write as write_convolution
 from .kernels_dense import ALONE
 from .outline import IDENTIFIER, Parts
@@ -196,10 +197,22 @@ class _Walk:
                             and until[operand] <= number:
                         memory.may_overwrite(buffer, after)
 
+    def _overwrite_operand(self, node: Node) -> None:
+        """Note that the result of a node may stand where an operand stands."""
+        operand, memory, place = may_overwrite(node), self.out.memory, self.out.place
+        if operand is None or not place(operand).whole or sum(place(v).base is place(operand).base for v in node.inputs) > 1:
+            return
+        before, after = memory.own_buffer(place(operand).base), memory.own_buffer(node.outputs[0])
+        if before is None or after is None or before.nbytes != after.nbytes:
+            return
+        if before.first < after.first == memory.clock:
+            memory.may_overwrite(before, after)
+
     def _alone(self, node: Node) -> None:
         """Write a node that is no loop over elements."""
         if node.op.kind != "scalar":
             ALONE[node.op.name](self.out, node)
+            self._overwrite_operand(node)
             return
         (value,), out = node.outputs, self.out
         out.lines(SCALARS[node.op.name](node, [out.scalar(v) for v in node.inputs], out.local(value)))

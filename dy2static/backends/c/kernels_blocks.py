@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import math
-from typing import Dict
+from typing import Dict, Optional
 
 from ...ir.dims import is_known
-from ...ir.graph import Node
+from ...ir.graph import Node, Value
 from ...native import channel_blocks
 from ...native.channel_blocks import Windows
 from ...ops.channel_blocks import BLOCK
@@ -52,6 +52,13 @@ def _from_blocks(emitter: Emitter, node: Node) -> None:
 #: Ops by name.
 BLOCKS: Dict[str, Rule] = {
     "conv_blocks": _conv, "max_pool_blocks": _max_pool, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
+
+
+def may_overwrite(node: Node) -> Optional[Value]:
+    """The operand of a node, if any, that its result may stand in place of: the residual, which is read where that is written."""
+    if node.op.name != "conv_blocks" or not node.attrs["residual"] or math.prod(node.inputs[1].shape[1:]) > channel_blocks.PIECE:
+        return None
+    return node.inputs[-1]
 
 
 def takes(node: Node) -> bool:

@@ -5,7 +5,7 @@
    are turned in memory right before they are used, for a panel of channels and a piece of the taps at a time, which then lie
    in the second cache: nothing has to be known about filters between calls, and memory is read once.
 
-   Before the include: DY_T, which is float. */
+   Before the include: DY_T, which is float, and DY_PIECE.  The result may stand where the residual stands if there is one piece. */
 #ifndef DY2STATIC_BLOCKED_H
 #define DY2STATIC_BLOCKED_H
 
@@ -28,7 +28,7 @@ enum {
 #else
     PLACES = VECTORS == 2 ? 6 : 2,
 #endif
-    PIECE = 1152,                                       /* taps: a panel of them is 147 KiB */
+    PIECE = DY_PIECE,                                   /* taps: a panel of 1152 is 147 KiB */
     NEAR = 96 * 1024,                                   /* elements of x that stay in the second cache */
     REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
     SHARED_WORK = 1 << 20                               /* multiplications of a share */
@@ -124,11 +124,12 @@ static __attribute__((noinline)) void turn(DY_T *to, const int64_t width, const 
 
 /* Tiles -------------------------------------------------------------------------------------------------------------- */
 
-/* What comes with a tile.  next: from one block of the result to the next.  first, last: whether the sums begin, and end here.
+/* What comes with a tile.  next: from one block of the result to the next.  adds, residual: whether there is one, and how far from
+   the result.  first, last: whether the sums begin, and end here.
    ahead, apart: sixteen rows of filters that are needed soon; soon: what the next tile reads of x. */
 typedef struct {
     const DY_T *scale, *shift;
-    int64_t next, residual, first, last, relu;
+    int64_t next, adds, residual, first, last, relu;
     DY_T cap;
     const DY_T *ahead, *soon;
     int64_t apart;
@@ -141,15 +142,14 @@ DY_INLINE dy_vector choose(const dy_bits where, const dy_vector a, const dy_vect
     return (dy_vector)(((dy_bits)a & where) | ((dy_bits)b & ~where));
 }
 
-/* By bits: what is below zero, -0 too, becomes zero, and a NaN stays, without any flag. */
+/* Zero, -0 too, stands for what is below it; a NaN stays. */
 DY_INLINE dy_vector limited(const dy_vector value, const DY_T cap)
 {
-    const uint32_t infinity = 0x7f800000u, sign = 0x80000000u;
-    const dy_vector above = choose((dy_bits)((dy_bits)value - sign <= infinity), (dy_vector){0}, value);
+    const dy_vector above = (dy_vector)((dy_bits)value & ~(dy_bits)(value <= 0));
     if (cap == __builtin_inff())
         return above;
     const dy_vector caps = (dy_vector){0} + cap;
-    return choose((dy_bits)((dy_bits)above > (dy_bits)caps) & (dy_bits)((dy_bits)above <= infinity), caps, above);
+    return choose((dy_bits)(above > caps), caps, above);
 }
 
 /* Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels. */
@@ -196,7 +196,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int64_t ste
 #pragma GCC unroll 14
             for (int p = 0; p < places; p++)
                 sum[p][v] = sum[p][v] * scale + shift;
-            if (a->residual)
+            if (a->adds)
 #pragma GCC unroll 14
                 for (int p = 0; p < places; p++)
                     sum[p][v] += load(to + a->residual + p * BLOCK);
@@ -270,31 +270,44 @@ typedef struct {
 static int64_t reach(const dy_blocks *w, const int axis) { return (w->kernel[axis] - 1) * w->dilate[axis]; }
 static int64_t extent(const dy_blocks *w, const int axis) { return (w->spots[axis] - 1) * w->stride[axis] + reach(w, axis) + 1; }
 
-/* Copies of the planes of x with their padding. */
+/* Copies of the planes of x: with their padding, or of windows of one element only what these read. */
 typedef struct {
     const dy_blocks *w;
     const DY_T *x;
     DY_T *to;
-    int64_t deep, rows, row;
-} padding;
+    int64_t deep, rows, columns, down, right;           /* steps */
+} copies;
 
-static void pad_planes(const void *given, int64_t begin, int64_t end)
+/* Numbers from `begin` to `end` are what a row of the image has, the others are zeros. */
+static void copy_row(const copies *c, const DY_T *from, DY_T *to)
 {
-    const padding *const p = given;
-    const dy_blocks *const w = p->w;
-    const int64_t row = w->image[1] * p->deep, left = w->pad[1] * p->deep, inside = most(0, least(row, p->row - left));
+    const int64_t left = c->w->pad[1], deep = c->deep;
+    const int64_t begin = least(c->columns, (left + c->right - 1) / c->right);
+    const int64_t end = most(begin, least(c->columns, (c->w->image[1] - 1 + left) / c->right + 1));
+    memset(to, 0, begin * deep * sizeof(DY_T));
+    from += (begin * c->right - left) * deep;
+    if (c->right == 1)
+        memcpy(to + begin * deep, from, (end - begin) * deep * sizeof(DY_T));
+    else
+        for (int64_t j = begin; j < end; j++, from += c->right * deep)
+            for (int64_t t = 0; t < deep; t++)
+                to[j * deep + t] = from[t];
+    memset(to + end * deep, 0, (c->columns - end) * deep * sizeof(DY_T));
+}
+
+static void copy_planes(const void *given, int64_t begin, int64_t end)
+{
+    const copies *const c = given;
+    const dy_blocks *const w = c->w;
+    const int64_t row = c->columns * c->deep;
     for (int64_t k = begin; k < end; k++)
-        for (int64_t i = 0; i < p->rows; i++) {
-            DY_T *const to = p->to + (k * p->rows + i) * p->row;
-            const int64_t from = i - w->pad[0];
-            if (from < 0 || from >= w->image[0]) {
-                memset(to, 0, p->row * sizeof(DY_T));
-                continue;
-            }
-            memset(to, 0, least(left, p->row) * sizeof(DY_T));
-            memcpy(to + left, p->x + (k * w->image[0] + from) * row, inside * sizeof(DY_T));
-            if (left + inside < p->row)
-                memset(to + left + inside, 0, (p->row - left - inside) * sizeof(DY_T));
+        for (int64_t i = 0; i < c->rows; i++) {
+            const int64_t from = i * c->down - w->pad[0];
+            DY_T *const to = c->to + (k * c->rows + i) * row;
+            if (from < 0 || from >= w->image[0])
+                memset(to, 0, row * sizeof(DY_T));
+            else
+                copy_row(c, c->x + (k * w->image[0] + from) * w->image[1] * c->deep, to);
         }
 }
 
@@ -322,7 +335,8 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
     const int64_t o = panel * PANEL, channels = least(PANEL, w->out - o), step = w->stride[1] * b->deep;
     const int64_t tiles = (b->columns + PLACES - 1) / PLACES, next = w->spots[0] * w->spots[1] * BLOCK;
     block_tiles *const *const of = tiles_of(channels, step);
-    around a = {b->scale ? b->scale + o : 0, b->shift ? b->shift + o : 0, next, b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap};
+    around a = {b->scale ? b->scale + o : 0, b->shift ? b->shift + o : 0, next, b->residual != 0, b->residual ? b->residual - b->y : 0, 0, 0,
+                w->relu, w->cap};
     for (int64_t l = 0; l < b->taps; l += PIECE) {
         const int64_t some = least(PIECE, b->taps - l), behind = l + some < b->taps ? l + some : 0, panels = behind ? o : o + PANEL;
         int64_t ahead = panels + channels > w->out || some < 256 ? 0 : channels / 16;      /* squares of rows to be read soon */
@@ -338,6 +352,9 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
                 const int64_t p = b->columns * t / tiles, q = b->columns * (t + 1) / tiles;
                 a.ahead = ahead ? b->filters + (panels + 16 * --ahead) * b->taps + behind : filters;
                 a.apart = a.ahead == filters ? 0 : b->taps;
+                for (int64_t c = 0; a.last && b->residual && c < channels; c += BLOCK)
+                    for (int64_t s = p; s < q; s++)
+                        __builtin_prefetch(to + a.residual + c / BLOCK * next + s * BLOCK, 0, 2);
                 a.soon = t + 1 < tiles ? from + q * step : below;
                 of[q - p](step, some, from + p * step, b->where + l, filters, to + p * BLOCK, &a);
             }
@@ -367,26 +384,31 @@ static int64_t parts_of(const blocked_windows *b)
     return most(1, least(rows, most(near, threads > 1 ? wanted : 1)));
 }
 
-static int blocks_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
+static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
                        const DY_T *residual, DY_T *y)
 {
-    const int64_t deep = w->plain ? 1 : BLOCK, taps = w->in * w->kernel[0] * w->kernel[1];
-    int64_t sizes[2], padded = 0;
+    dy_blocks own = *windows, *const w = &own;
+    const int64_t deep = w->plain ? 1 : BLOCK, taps = w->in * w->kernel[0] * w->kernel[1], planes = w->batch * w->in / deep;
+    const int single = w->kernel[0] == 1 && w->kernel[1] == 1;
+    const int sparse = single && w->spots[1] < PLACES && (w->stride[0] > 1 || w->stride[1] > 1);      /* rows fill no tile */
+    int copied = sparse;
     for (int axis = 0; axis < 2; axis++)
-        padded |= w->pad[axis] || extent(w, axis) > w->image[axis];
-    for (int axis = 0; axis < 2; axis++)
-        sizes[axis] = padded ? extent(w, axis) : w->image[axis];
-    const int64_t row = sizes[1] * deep, plane = sizes[0] * row, planes = w->batch * w->in / deep;
-    const int64_t table = (taps * 4 + 63) / 64 * 64;
-    char *const memory = room(table + (padded ? planes * plane * sizeof(DY_T) : 0));
+        copied |= w->pad[axis] || extent(w, axis) > w->image[axis];
+    const int64_t table = (taps * 4 + 63) / 64 * 64, down = sparse ? w->stride[0] : 1, right = sparse ? w->stride[1] : 1;
+    for (int axis = 0; axis < 2; axis++) {
+        own.stride[axis] = sparse ? 1 : w->stride[axis];
+        own.image[axis] = copied ? extent(w, axis) : w->image[axis];
+    }
+    const int64_t row = w->image[1] * deep, plane = w->image[0] * row;
+    char *const memory = room(table + (copied ? planes * plane * sizeof(DY_T) : 0));
     if (!memory)
         return 1;
-    if (padded) {
-        const padding all = {w, x, (DY_T *)(memory + table), deep, sizes[0], row};
-        dy_share(pad_planes, &all, planes, most(1, (1 << 15) / plane));
+    if (copied) {
+        const copies all = {windows, x, (DY_T *)(memory + table), deep, w->image[0], w->image[1], down, right};
+        dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
         x = all.to;
     }
-    const int flat = w->kernel[0] == 1 && w->kernel[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 && sizes[1] == w->spots[1];
+    const int flat = single && w->image[1] == w->spots[1] && w->stride[0] == 1 && w->stride[1] == 1;
     blocked_windows b = {w, x, filters, scale, shift, residual, y, (int32_t *)memory, plane, row, deep, taps,
                          flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1]};
     b.panels = (w->out + PANEL - 1) / PANEL;
