@@ -15,8 +15,8 @@ PIECE = 1152
 _TEXT = f"""
 #define DY_T float
 #define DY_PIECE {PIECE}
-#include "dy2static_blocked.h"
-const dy_blocks_table table = {{blocks_conv, blocks_max, blocks_of, blocks_back}};
+#include "dy2static_winograd.h"
+const dy_blocks_table table = {{any_conv, blocks_max, blocks_of, blocks_back}};
 """
 
 

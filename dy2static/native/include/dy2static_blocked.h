@@ -39,21 +39,24 @@ static __thread DY_T own_filters[PIECE * PANEL] __attribute__((aligned(64)));
 static inline int64_t least(const int64_t a, const int64_t b) { return a < b ? a : b; }
 static inline int64_t most(const int64_t a, const int64_t b) { return a > b ? a : b; }
 
-/* Memory of a thread for tables and padded images; it grows to what is needed. */
-static pthread_key_t room_key;
-static int has_room;
-static __attribute__((constructor)) void make_room(void) { has_room = !pthread_key_create(&room_key, free); }
-
-static void *room(const int64_t bytes)
+/* Memory of a thread: what is for one convolution, and what is for one share; it grows to what is needed. */
+static pthread_key_t room_key, share_key;
+static int has_rooms;
+static __attribute__((constructor)) void make_rooms(void)
 {
-    int64_t *held = has_room ? pthread_getspecific(room_key) : 0;
-    if (!has_room || (held && *held >= bytes))
-        return has_room ? (char *)held + 64 : 0;
+    has_rooms = !pthread_key_create(&room_key, free) && !pthread_key_create(&share_key, free);
+}
+
+static void *room(const pthread_key_t key, const int64_t bytes)
+{
+    int64_t *held = has_rooms ? pthread_getspecific(key) : 0;
+    if (!has_rooms || (held && *held >= bytes))
+        return has_rooms ? (char *)held + 64 : 0;
     free(held);
-    pthread_setspecific(room_key, 0);
+    pthread_setspecific(key, 0);
     const int64_t size = (bytes + 64 + 4095) / 4096 * 4096;
     held = aligned_alloc(64, size);
-    if (!held || pthread_setspecific(room_key, held)) {
+    if (!held || pthread_setspecific(key, held)) {
         free(held);
         return 0;
     }
@@ -152,6 +155,9 @@ DY_INLINE dy_vector limited(const dy_vector value, const DY_T cap)
     return choose((dy_bits)(above > caps), caps, above);
 }
 
+DY_INLINE dy_vector scale_of(const around *a, const int v) { return a->scale ? load(a->scale + v * WIDTH) : (dy_vector){0} + 1; }
+DY_INLINE dy_vector shift_of(const around *a, const int v) { return a->shift ? load(a->shift + v * WIDTH) : (dy_vector){0}; }
+
 /* Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels. */
 DY_INLINE void block_tile(const int places, const int vectors, const int64_t step, const int64_t taps, const DY_T *x,
                           const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
@@ -191,8 +197,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int64_t ste
     for (int v = 0; v < vectors; v++) {
         DY_T *const to = y + v / IN_BLOCK * a->next + v % IN_BLOCK * WIDTH;
         if (a->last) {
-            const dy_vector scale = a->scale ? load(a->scale + v * WIDTH) : (dy_vector){0} + 1;
-            const dy_vector shift = a->shift ? load(a->shift + v * WIDTH) : (dy_vector){0};
+            const dy_vector scale = scale_of(a, v), shift = shift_of(a, v);
 #pragma GCC unroll 14
             for (int p = 0; p < places; p++)
                 sum[p][v] = sum[p][v] * scale + shift;
@@ -400,7 +405,7 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
         own.image[axis] = copied ? extent(w, axis) : w->image[axis];
     }
     const int64_t row = w->image[1] * deep, plane = w->image[0] * row;
-    char *const memory = room(table + (copied ? planes * plane * sizeof(DY_T) : 0));
+    char *const memory = room(room_key, table + (copied ? planes * plane * sizeof(DY_T) : 0));
     if (!memory)
         return 1;
     if (copied) {

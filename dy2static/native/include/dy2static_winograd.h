@@ -1,0 +1,206 @@
+/* Convolutions with filters of three by three in blocks of channels, by the minimal algorithm F(2 x 2, 3 x 3) of Winograd (Lavin and
+   Gray, Fast algorithms for convolutional neural networks, 2016): 16 multiplications for four sums of nine products.
+
+   Four by four neighbours of x and the filters are transformed, which takes sums of them only (and halves, which are exact); 16
+   products of matrices follow, with the tiles of dy2static_blocked.h; their results are transformed back, which gives two by two
+   places.  A NaN in x would spread to its neighbours: then, and where there is not enough memory, the result does not count. */
+#ifndef DY2STATIC_WINOGRAD_H
+#define DY2STATIC_WINOGRAD_H
+
+#include "dy2static_blocked.h"
+
+enum {
+    SPOTS = 16,                                         /* products of matrices */
+    FEW_SQUARES = 40,                                   /* for which it does not pay to transform the filters */
+    FEW_CHANNELS = 32,
+    SQUARES = 4 * PLACES                                /* of a share, at most */
+};
+
+/* down, right: squares of two by two places of an image; each: how many a share has.  u: the filters, [panel][16][channel][PANEL]. */
+typedef struct {
+    const dy_blocks *w;
+    const DY_T *x, *filters, *scale, *shift, *residual;
+    DY_T *y, *u;
+    int32_t *where;
+    int64_t plane, row, down, right, each;
+    int *failed;
+} squares;
+
+static int is_winograd(const dy_blocks *w)
+{
+    for (int axis = 0; axis < 2; axis++)
+        if (w->kernel[axis] != 3 || w->stride[axis] != 1 || w->dilate[axis] != 1)
+            return 0;
+    const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
+    return !w->plain && count >= FEW_SQUARES && w->in >= FEW_CHANNELS && w->out >= FEW_CHANNELS;
+}
+
+/* G g G': from nine taps, `apart`, to sixteen spots */
+DY_INLINE void transform_filter(const DY_T *g, const int64_t apart, DY_T *to, const int64_t next)
+{
+    dy_vector half[4][3];
+#pragma GCC unroll 3
+    for (int j = 0; j < 3; j++) {
+        const dy_vector a = load(g + j * apart), b = load(g + (3 + j) * apart), c = load(g + (6 + j) * apart);
+        half[0][j] = a;
+        half[1][j] = (a + c + b) * (DY_T)0.5;
+        half[2][j] = (a + c - b) * (DY_T)0.5;
+        half[3][j] = c;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const dy_vector a = half[i][0], b = half[i][1], c = half[i][2];
+        store(to + 4 * i * next, a);
+        store(to + (4 * i + 1) * next, (a + c + b) * (DY_T)0.5);
+        store(to + (4 * i + 2) * next, (a + c - b) * (DY_T)0.5);
+        store(to + (4 * i + 3) * next, c);
+    }
+}
+
+static void transform_filters(const void *given, int64_t begin, int64_t end)
+{
+    const squares *const s = given;
+    const int64_t in = s->w->in, some = PIECE / 9;
+    DY_T *const turned = at_hand(own_filters);
+    for (int64_t panel = begin; panel < end; panel++) {
+        const int64_t o = panel * PANEL, channels = least(PANEL, s->w->out - o);
+        DY_T *const u = s->u + panel * SPOTS * in * PANEL;
+        for (int64_t c = 0; c < in; c += some) {
+            const int64_t until = least(in, c + some);
+            turn(turned, PANEL, s->filters + (o * in + c) * 9, in * 9, channels, (until - c) * 9);
+            for (int64_t l = c; l < until; l++)
+                for (int64_t v = 0; v < channels; v += WIDTH)
+                    transform_filter(turned + (l - c) * 9 * PANEL + v, PANEL, u + l * PANEL + v, in * PANEL);
+        }
+    }
+}
+
+/* B' d B for sixteen vectors of four rows; what is not finite leaves a NaN in `trace` */
+DY_INLINE void transform_square(const DY_T *x, const int64_t row, DY_T *to, const int64_t next, dy_vector *trace)
+{
+    dy_vector half[4][4], seen = *trace;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        const dy_vector a = load(x + j * BLOCK), b = load(x + row + j * BLOCK);
+        const dy_vector c = load(x + 2 * row + j * BLOCK), d = load(x + 3 * row + j * BLOCK);
+        seen += (a + b) * 0 + (c + d) * 0;
+        half[0][j] = a - c;
+        half[1][j] = b + c;
+        half[2][j] = c - b;
+        half[3][j] = b - d;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        store(to + 4 * i * next, half[i][0] - half[i][2]);
+        store(to + (4 * i + 1) * next, half[i][1] + half[i][2]);
+        store(to + (4 * i + 2) * next, half[i][2] - half[i][1]);
+        store(to + (4 * i + 3) * next, half[i][1] - half[i][3]);
+    }
+    *trace = seen;
+}
+
+/* A' m A: two by two places, of which those that there are come to the result. */
+DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a, const int v, const int64_t rows, const int64_t columns,
+                              const int64_t row, DY_T *y)
+{
+    dy_vector half[2][4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        const dy_vector p = load(m + j * next), q = load(m + (4 + j) * next), r = load(m + (8 + j) * next), s = load(m + (12 + j) * next);
+        half[0][j] = p + q + r;
+        half[1][j] = q - r - s;
+    }
+    const dy_vector scale = scale_of(a, v), shift = shift_of(a, v);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        dy_vector sum[2] = {half[i][0] + half[i][1] + half[i][2], half[i][1] - half[i][2] - half[i][3]};
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; j++)
+            if (i < rows && j < columns) {
+                DY_T *const to = y + i * row + j * BLOCK;
+                sum[j] = sum[j] * scale + shift;
+                if (a->adds)
+                    sum[j] += load(to + a->residual);
+                store(to, a->relu ? limited(sum[j], a->cap) : sum[j]);
+            }
+    }
+}
+
+/* The squares from `begin` to `end`, of all images. */
+static void some_squares(const void *given, int64_t begin, int64_t end)
+{
+    const squares *const s = given;
+    const dy_blocks *const w = s->w;
+    const int64_t blocks = w->in / BLOCK, each = s->each, next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK;
+    const int64_t part = blocks * each * BLOCK;             /* of one spot */
+    DY_T *const v = room(share_key, SPOTS * (part + PANEL * each) * sizeof(DY_T));
+    if (!v) {
+        __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    DY_T *const m = v + SPOTS * part;
+    dy_vector trace = {0};
+    for (int64_t c = 0; c < blocks; c++)
+        for (int64_t t = begin; t < end; t++) {
+            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down, j = t % s->right;
+            const DY_T *const from = s->x + (n * blocks + c) * s->plane + 2 * i * s->row + 2 * j * BLOCK;
+#pragma GCC unroll 4
+            for (int k = 0; k < BLOCK; k += WIDTH)
+                transform_square(from + k, s->row, v + (c * each + t - begin) * BLOCK + k, part, &trace);
+        }
+    for (int k = 0; k < WIDTH; k++)
+        if (trace[k] != trace[k])
+            __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
+    const int64_t tiles = (end - begin + PLACES - 1) / PLACES;
+    for (int64_t panel = 0; panel * PANEL < w->out; panel++) {
+        const int64_t o = panel * PANEL, channels = least(PANEL, w->out - o);
+        const DY_T *u = s->u + panel * SPOTS * w->in * PANEL;
+        block_tiles *const *const of = tiles_of(channels, BLOCK);
+        around a = {0, 0, each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0};
+        for (int64_t k = 0; k < SPOTS; k++, u += w->in * PANEL)
+            for (int64_t t = 0; t < tiles; t++) {
+                const int64_t p = (end - begin) * t / tiles, q = (end - begin) * (t + 1) / tiles;
+                of[q - p](BLOCK, w->in, v + k * part + p * BLOCK, s->where, u, m + k * PANEL * each + p * BLOCK, &a);
+            }
+        a = (around){s->scale ? s->scale + o : 0, s->shift ? s->shift + o : 0, next, s->residual != 0,
+                     s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0};
+        for (int64_t t = begin; t < end; t++) {
+            const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
+            DY_T *const to = s->y + (n * w->out + o) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
+            for (int k = 0; k < channels / WIDTH; k++)
+                transform_back(m + (k / IN_BLOCK * each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH, PANEL * each, &a, k,
+                               w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH);
+        }
+    }
+}
+
+static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
+                    DY_T *y)
+{
+    const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, rows = 2 * down + 2, columns = 2 * right + 2;
+    const int64_t plane = rows * columns * BLOCK, planes = w->batch * w->in / BLOCK, panels = (w->out + PANEL - 1) / PANEL;
+    const int64_t table = (w->in * 4 + 63) / 64 * 64, transformed = panels * SPOTS * w->in * PANEL, count = w->batch * down * right;
+    char *const memory = room(room_key, table + (transformed + planes * plane) * sizeof(DY_T));
+    if (!memory)
+        return 1;
+    int failed = 0;
+    squares s = {w, 0, filters, scale, shift, residual, y, (DY_T *)(memory + table), (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
+                 &failed};
+    const copies all = {w, x, s.u + transformed, BLOCK, rows, columns, 1, 1};
+    s.x = all.to;
+    s.each = most(2 * PLACES, least(SQUARES, 8192 / w->in / PLACES * PLACES));
+    for (int64_t c = 0; c < w->in; c++)
+        s.where[c] = (int32_t)(c / BLOCK * s.each * BLOCK + c % BLOCK);
+    dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
+    dy_share(transform_filters, &s, panels, 1);
+    dy_share(some_squares, &s, count, s.each);
+    return failed;
+}
+
+static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
+                    DY_T *y)
+{
+    return (is_winograd(w) ? winograd : blocks_conv)(w, x, filters, scale, shift, residual, y);
+}
+
+#endif
