@@ -155,7 +155,7 @@ class Capture:
         self.check()
         self.materialiser.leave()
         writes = self.effects.final_writes()
-        built = self.materialiser.build(result)
+        built = self.escaping.with_gradients(self.materialiser.build(result))
         self.escaping.check_decided()
         self.materialiser.check()
         self.operands.check()

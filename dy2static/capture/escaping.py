@@ -1,16 +1,17 @@
 """Variables that are made in the function and leave it: each is one object, wherever the user gets hold of it."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, List, Tuple
+from typing import TYPE_CHECKING, Dict, List, NoReturn, Set, Tuple
 
 import chainer
 
 from ..ir.graph import Value
 from ..ir.types import Dynamic
 from ..lowering import host
+from ..record.builds import Build, Call, FromVariable
 from ..record.variables import EscapingVariable
 from ..runtime.host_calls import Hole, StateCall, as_it_is
-from ..runtime.node import make_variable
+from ..runtime.node import give_gradients, make_variable
 from ..symbolic.values import SymbolicVariable
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ class Escaping:
     def record(self, variable: SymbolicVariable) -> EscapingVariable:
         """The record of a Variable made here that the user can get hold of."""
         key = id(variable)
-        self._check_gradient(variable)
         if "volatile" in variable.__dict__:
             self.capture.abort("a Variable that is made here leaves the compiled function with an attribute")
         if "elsewhere" in variable.__dict__:
@@ -58,6 +58,7 @@ class Escaping:
         if "made" in variable.__dict__:
             return variable.__dict__["made"].value
         record = self.record(variable)
+        self._check_gradient(variable)
         if not record.early:
             arguments = (Hole(0), record.requires_grad, record.connected)
             call = StateCall(make_variable, arguments, {}, as_it_is, "make_variable", single=True)
@@ -73,8 +74,9 @@ class Escaping:
         if any(record.connected and record.requires_grad for record in self.variables):
             self.capture.array_writes.check_end()
         seen: Dict[int, SymbolicVariable] = {}
-        for variable, _ in list(self._records.values()):
-            self._check_gradient(variable)
+        for variable, record in list(self._records.values()):
+            if record.early:
+                self._check_gradient(variable)
             for origin in variable.__dict__.get("origins") or (id(variable),):
                 known = seen.setdefault(origin, variable)
                 if known is not variable:
@@ -85,6 +87,22 @@ class Escaping:
         """Whether a value was there before the outermost decision that is being captured."""
         return value in self.capture.root.inputs or any(value in node.outputs for node in reversed(self.capture.root.nodes))
 
+    def with_gradients(self, result: Build) -> Build:
+        """The result, made when the Variables that nothing has seen before the call is over have been given their gradients."""
+        given: List[Build] = []
+        seen: Set[int] = set()
+        while len(seen) < len(self._records):                           # a gradient is a Variable, too
+            for key, (variable, record) in list(self._records.items()):
+                if key not in seen and not record.early and self.capture.grad_state.keeps(variable):
+                    if self.capture.grad_state.loss_scale(variable) is not None:
+                        self._refuse_gradient()
+                    given += [FromVariable(record), self.capture.materialiser.build(self.capture.grad_state.get(variable))]
+                seen.add(key)
+        return Call(give_gradients, (result, *given)) if given else result
+
     def _check_gradient(self, variable: SymbolicVariable) -> None:
         if self.capture.grad_state.keeps(variable):
-            self.capture.abort("a Variable that is made here leaves the compiled function with a gradient")
+            self._refuse_gradient()
+
+    def _refuse_gradient(self) -> NoReturn:
+        self.capture.abort("a Variable that is made here leaves the compiled function with a gradient")

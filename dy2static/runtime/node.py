@@ -64,6 +64,13 @@ def store_gradients(marks: Sequence[Tuple[bool, bool]], *pairs: Any) -> None:
         store_gradient(variable, mark, gradient)
 
 
+def give_gradients(result: Any, *pairs: Variable) -> Any:
+    """The result of a call, when Variables that the call has made have the gradients behind them in ``pairs``."""
+    for variable, gradient in zip(pairs[::2], pairs[1::2]):
+        variable._set_grad_var_without_check(gradient)
+    return result
+
+
 class CompiledFunction(chainer.FunctionNode):
     """One segment of a compiled call in Chainer's graph.
 

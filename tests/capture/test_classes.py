@@ -611,7 +611,7 @@ def list_subclass_changed_in_a_branch(compile):
 
 
 #: What stops a capture today: the call runs eagerly.
-EAGER = {"class_derived_inside", "variable_leaves_with_a_gradient", "list_of_unknown_length_leaves"}
+EAGER = {"class_derived_inside", "list_of_unknown_length_leaves"}
 FAILS = {"abstract_class_made", "descriptor_refuses"}
 
 

@@ -13,6 +13,7 @@ SLICE = [("Adam" if i % 2 else "MomentumSGD", option, "f") for i, option in enum
 def test_step(name):
     report = step_grid.compare(name, steps=8, resume=False)
     assert not report.problems, "\n".join(report.problems)
+    assert report.kind == "whole", report
     assert not report.late or name.option == "dynamic-scale", f"{report.late} captures in the last steps"
 
 
