@@ -20,7 +20,7 @@ from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
 from .extents import with_run_sizes
 from .function import FunctionEmitter
-from .kernels_blocks import may_overwrite
+from .kernels_blocks import expect, may_overwrite
 from .kernels_convolution import write as write_convolution
 from .kernels_dense import ALONE
 from .outline import IDENTIFIER, Parts
@@ -114,6 +114,7 @@ class _Walk:
         index = 0
         while index < len(fused.parts):
             self.out.memory.tick()
+            expect(self.out, fused.parts[index:])
             index += self._epilogue(fused, index) or self._part(fused.parts[index])
 
     def _epilogue(self, fused: Run, index: int) -> int:

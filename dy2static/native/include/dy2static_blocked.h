@@ -261,6 +261,39 @@ static block_tiles *const *tiles_of(const int64_t channels, const int64_t step)
 
 /* Convolutions ------------------------------------------------------------------------------------------------------- */
 
+/* Filters that are needed after those at hand: while products are computed, memory is idle. */
+typedef struct {
+    const DY_T *filters;
+    int64_t count;
+} expected;
+
+static __thread expected coming;
+
+static void blocks_expect(const DY_T *filters, int64_t count) { coming = (expected){filters, count}; }
+
+static expected take_expected(void)
+{
+    const expected found = coming;
+    coming = (expected){0, 0};
+    return found;
+}
+
+/* A part of them, between two shares of `count`. */
+static expected some_expected(const expected all, const int64_t begin, const int64_t end, const int64_t count)
+{
+    const int64_t from = all.count * begin / count, until = all.count * end / count;
+    return (expected){all.filters + from, until - from};
+}
+
+/* Let a tile of `taps` fetch the next of them, one line for each tap; else lines that are there. */
+static void fetch_expected(around *a, expected *left, const int64_t taps, const DY_T *there)
+{
+    a->ahead = left->count > 0 ? left->filters : there;
+    a->apart = left->count > 0 ? taps : 0;
+    left->filters += 16 * taps;
+    left->count -= 16 * taps;
+}
+
 /* plane, row: elements of a block (or channel) of x, of a row of it; deep: numbers of one place that lie together; rows, columns: of
    the result, as one long row where windows are single elements.  parts: of the rows; panels: of the channels. */
 typedef struct {
@@ -268,7 +301,8 @@ typedef struct {
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y;
     int32_t *where;
-    int64_t plane, row, deep, taps, rows, columns, images, parts, panels;
+    int64_t plane, row, deep, taps, rows, columns, parts, panels;
+    expected coming;
 } blocked_windows;
 
 /* The last tap behind the first one, and what windows reach from the first to the last, along an axis. */
@@ -333,7 +367,7 @@ static const DY_T *row_of(const blocked_windows *b, const int64_t r)
 }
 
 /* One panel of channels of some rows of some images. */
-static void panel_of(const blocked_windows *b, const int64_t panel, const int64_t begin, const int64_t end)
+static void panel_of(const blocked_windows *b, const int64_t panel, const int64_t begin, const int64_t end, expected coming)
 {
     const dy_blocks *const w = b->w;
     DY_T *const filters = at_hand(own_filters);
@@ -355,8 +389,11 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
             DY_T *const to = b->y + (n * w->out + o) * w->spots[0] * w->spots[1] + i * b->columns * BLOCK;
             for (int64_t t = 0; t < tiles; t++) {
                 const int64_t p = b->columns * t / tiles, q = b->columns * (t + 1) / tiles;
-                a.ahead = ahead ? b->filters + (panels + 16 * --ahead) * b->taps + behind : filters;
-                a.apart = a.ahead == filters ? 0 : b->taps;
+                if (ahead) {
+                    a.ahead = b->filters + (panels + 16 * --ahead) * b->taps + behind;
+                    a.apart = b->taps;
+                } else
+                    fetch_expected(&a, &coming, some, filters);
                 for (int64_t c = 0; a.last && b->residual && c < channels; c += BLOCK)
                     for (int64_t s = p; s < q; s++)
                         __builtin_prefetch(to + a.residual + c / BLOCK * next + s * BLOCK, 0, 2);
@@ -374,7 +411,8 @@ static void some_panels(const void *given, int64_t begin, int64_t end)
     const int64_t rows = b->rows * b->w->batch;
     for (int64_t k = begin; k < end; k++) {
         const int64_t part = k / b->panels;
-        panel_of(b, k % b->panels, rows * part / b->parts, rows * (part + 1) / b->parts);
+        panel_of(b, k % b->panels, rows * part / b->parts, rows * (part + 1) / b->parts,
+                 some_expected(b->coming, k, k + 1, b->panels * b->parts));
     }
 }
 
@@ -418,6 +456,7 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
                          flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1]};
     b.panels = (w->out + PANEL - 1) / PANEL;
     b.parts = parts_of(&b);
+    b.coming = take_expected();
     find_places(&b);
     dy_share(some_panels, &b, b.panels * b.parts, 1);
     return 0;

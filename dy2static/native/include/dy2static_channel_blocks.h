@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     int (*conv)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
                 const float *residual, float *y);       /* the last three operands may be null; nonzero: not enough memory */
+    void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
     void (*max)(const dy_blocks *, const float *x, float *y);
     void (*of)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
     void (*back)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
@@ -29,6 +30,7 @@ static const dy_blocks_table *dy_blocks_functions __attribute__((unused));
 void dy2static_set_channel_blocks(const void *table) { dy_blocks_functions = table; }
 
 #define dy_blocks_conv dy_blocks_functions->conv
+#define dy_blocks_expect dy_blocks_functions->expect
 #define dy_blocks_max dy_blocks_functions->max
 #define dy_blocks_of dy_blocks_functions->of
 #define dy_blocks_back dy_blocks_functions->back

@@ -23,6 +23,7 @@ typedef struct {
     DY_T *y, *u;
     int32_t *where;
     int64_t plane, row, down, right, each;
+    expected coming;
     int *failed;
 } squares;
 
@@ -152,6 +153,7 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
         if (trace[k] != trace[k])
             __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
     const int64_t tiles = (end - begin + PLACES - 1) / PLACES;
+    expected coming = some_expected(s->coming, begin, end, w->batch * s->down * s->right);
     for (int64_t panel = 0; panel * PANEL < w->out; panel++) {
         const int64_t o = panel * PANEL, channels = least(PANEL, w->out - o);
         const DY_T *u = s->u + panel * SPOTS * w->in * PANEL;
@@ -160,6 +162,7 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
         for (int64_t k = 0; k < SPOTS; k++, u += w->in * PANEL)
             for (int64_t t = 0; t < tiles; t++) {
                 const int64_t p = (end - begin) * t / tiles, q = (end - begin) * (t + 1) / tiles;
+                fetch_expected(&a, &coming, w->in, u);
                 of[q - p](BLOCK, w->in, v + k * part + p * BLOCK, s->where, u, m + k * PANEL * each + p * BLOCK, &a);
             }
         a = (around){s->scale ? s->scale + o : 0, s->shift ? s->shift + o : 0, next, s->residual != 0,
@@ -174,6 +177,14 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
     }
 }
 
+/* As many as stay in the second cache, and for every thread the same number of shares. */
+static int64_t squares_of_share(const dy_blocks *w, const int64_t count)
+{
+    const int64_t most_squares = most(2 * PLACES, least(SQUARES, 8192 / w->in / PLACES * PLACES)), threads = dy_team ? dy_team->threads : 1;
+    const int64_t shares = ((count + most_squares - 1) / most_squares + threads - 1) / threads * threads;
+    return (count + shares - 1) / shares;
+}
+
 static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
                     DY_T *y)
 {
@@ -185,10 +196,10 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
         return 1;
     int failed = 0;
     squares s = {w, 0, filters, scale, shift, residual, y, (DY_T *)(memory + table), (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
-                 &failed};
+                 take_expected(), &failed};
     const copies all = {w, x, s.u + transformed, BLOCK, rows, columns, 1, 1};
     s.x = all.to;
-    s.each = most(2 * PLACES, least(SQUARES, 8192 / w->in / PLACES * PLACES));
+    s.each = squares_of_share(w, count);
     for (int64_t c = 0; c < w->in; c++)
         s.where[c] = (int32_t)(c / BLOCK * s.each * BLOCK + c % BLOCK);
     dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
