@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Hashable, List, Sequence, Tuple
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Scalar, Tensor
+from ..passes.cleanup.cse import frozen
 from ..passes.in_place import Update
 from ..runtime.segment import Footprint
 
@@ -41,8 +42,7 @@ def form(update: Update) -> Hashable:
     numbers = {value: k for k, value in enumerate(update.graph.inputs)}
     rows: List[Hashable] = []
     for node in update.graph.nodes:
-        attrs = () if node.op.name == "broadcast_to" else tuple([
-            (name, type(attr).__name__, getattr(attr, "dtype", None), repr(attr)) for name, attr in sorted(node.attrs.items())])
+        attrs = () if node.op.name == "broadcast_to" else tuple([(name, frozen(node.attrs[name])) for name in sorted(node.attrs)])
         rows.append((node.op.name, attrs, tuple([numbers[v] for v in node.inputs]), _element(node.outputs[0])))
         numbers[node.outputs[0]] = len(numbers)
     outputs = tuple([numbers[v] for v in update.graph.outputs])

@@ -74,6 +74,20 @@ def test_what_reads_them(function, backend):
     assert_same(eager, ours, backend)
 
 
+def nearly_the_same(a, b):
+    a *= 0.1234567890123
+    b *= 0.1234567890124
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_numbers_that_differ_in_their_last_digits(backend):
+    """Updates of one form share a function: their constants are the same to the last bit."""
+    eager, ours, _ = both(nearly_the_same, [filled(5, dtype=np.float64), filled(5, dtype=np.float64)], backend)
+    np.testing.assert_array_equal(ours[0], eager[0])
+    np.testing.assert_array_equal(ours[1], eager[1])
+    assert not np.array_equal(ours[0], ours[1])
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
 def test_dtypes(dtype, backend):

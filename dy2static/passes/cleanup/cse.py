@@ -56,7 +56,7 @@ def _key(node: Node) -> Optional[Hashable]:
     """What makes two nodes the same computation; None for a node that equals no other."""
     if node.op.effect or node.op.kind in OPEN_KINDS and node.op.name != "nothing" or node.op.name == "stop_gradient":
         return None                                     # behind each `stop_gradient` is a leaf of its own
-    key = (node.op.name, node.inputs, tuple([(name, _frozen(node.attrs[name])) for name in sorted(node.attrs)]))
+    key = (node.op.name, node.inputs, tuple([(name, frozen(node.attrs[name])) for name in sorted(node.attrs)]))
     try:
         hash(key)
     except TypeError:
@@ -68,7 +68,7 @@ def _key(node: Node) -> Optional[Hashable]:
 _EXACT = frozenset((bool, int, str, type(None)))
 
 
-def _frozen(attr: Any) -> Hashable:
+def frozen(attr: Any) -> Hashable:
     """An attribute as a key.  The bits of a number count, not its value: 0.0 is not -0.0, and 1 is not 1.0."""
     if attr.__class__ in _EXACT:
         return attr.__class__, attr
@@ -76,9 +76,9 @@ def _frozen(attr: Any) -> Hashable:
         array = np.asarray(attr)
         return ("array", array.shape, array.dtype.str, array.tobytes() if array.dtype.kind != "O" else id(attr))
     if isinstance(attr, (tuple, list)):
-        return (type(attr).__name__, tuple(_frozen(item) for item in attr))
+        return (type(attr).__name__, tuple(frozen(item) for item in attr))
     if isinstance(attr, (bool, int, float)):
         return (type(attr).__name__, repr(attr))
     if isinstance(attr, slice):
-        return ("slice", _frozen(attr.start), _frozen(attr.stop), _frozen(attr.step))
+        return ("slice", frozen(attr.start), frozen(attr.stop), frozen(attr.step))
     return attr
