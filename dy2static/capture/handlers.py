@@ -19,6 +19,7 @@ from ..symbolic.patches import REPLACEMENTS
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
 from .function_copies import copied_function
+from .recurrent_calls import RECURRENT
 from .self_contained import is_self_contained
 
 if TYPE_CHECKING:
@@ -103,6 +104,6 @@ HANDLERS: Dict[Any, Callable] = {
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
-HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS})
+HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **RECURRENT})
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

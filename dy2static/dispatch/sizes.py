@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Set, Tuple
 from .. import config, pipeline
 from ..backends.base import Backend
 from ..capture.dynamic_shapes import FreeSizes, SizeHistory
+from ..capture.ragged_lists import sequences_in
 from ..diagnostics.changes import Varying
 from ..errors import InternalError
 from ..heap.aborts import CaptureAborted
@@ -39,8 +40,9 @@ class Captures:
         """
         fixed: Set[Axis] = set()
         raised: Set[Axis] = set()
+        members = sequences_in(args, kwargs)
         while True:
-            sizes = FreeSizes(self._history, fixed, self.options.dynamic, self._wanted, raised)
+            sizes = FreeSizes(self._history, fixed, self.options.dynamic, self._wanted, raised, members)
             try:
                 program = self._with_sizes(sizes, backend, args, kwargs)
             except (CaptureAborted, SizeNeeded, Exception) as error:    # of any kind: user code meets sizes without numbers

@@ -34,7 +34,7 @@ from chainer.functions.array.where import Where
 
 from .. import ops
 from ..ir.building import broadcast, constant
-from ..ir.dims import equal
+from ..ir.dims import equal, not_below
 from ..ir.graph import Value
 from ..ir.types import Scalar
 from .registry import are_ints, ints, lowers, size_of, symbolic_value
@@ -153,7 +153,7 @@ def split_axis(node: Any, x: Value) -> Any:
         return _as_tuple(ops.split(x, sizes=(size // node.sections,) * node.sections, axis=node.axis))
     indices = ints(node.indices.tolist() if isinstance(node.indices, np.ndarray) else node.indices)
     bounds = [0, *(indices or ()), size]
-    if indices is None or sorted(bounds) != bounds:
+    if indices is None or not all(map(not_below, bounds[1:], bounds)):
         return None
     return _as_tuple(ops.split(x, sizes=tuple(b - a for a, b in zip(bounds, bounds[1:])), axis=node.axis))
 

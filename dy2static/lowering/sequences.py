@@ -15,7 +15,7 @@ from chainer.functions.array.transpose_sequence import TransposeSequence
 from .. import ops
 from ..ir.building import constant
 from ..ir.graph import Value
-from .registry import array_in, is_number, known_array, lowers
+from .registry import are_fixed, are_there, array_in, is_number, known_array, lowers
 
 
 def _starts(xs: Tuple[Value, ...]) -> List[int]:
@@ -41,11 +41,25 @@ def pad_sequence(node: Any, *xs: Value) -> Optional[Value]:
     # the padding is one more row, which gets the gradients nobody reads
     if not is_number(node.padding):
         return None
+    if not are_fixed([x.shape[0] for x in xs]):
+        return _padded(node, xs)
     length = max(x.shape[0] for x in xs) if node.length is None else node.length
     row = ops.full(shape=(1,) + xs[0].shape[1:], value=node.padding, dtype=xs[0].dtype)
     starts = _starts(xs)
     index = [[start + t if t < x.shape[0] else starts[-1] for t in range(length)] for start, x in zip(starts, xs)]
     return ops.take(ops.concat(*xs, row, axis=0), constant(np.array(index, np.intp).reshape(len(xs), length)), axis=0)
+
+
+def _padded(node: Any, xs: Tuple[Value, ...]) -> Optional[Value]:
+    """The same where only the run knows the lengths."""
+    if node.length is not None or not are_there(*xs):
+        return None
+    sizes = tuple([x.shape[0] for x in xs])
+    table, _, runs, *_ = ops.sequence_places(sizes=sizes)
+    row = ops.full(shape=(1,) + xs[0].shape[1:], value=node.padding, dtype=xs[0].dtype)
+    padding = ops.broadcast_to(ops.scalar_to_tensor(ops.dimension(size=sum(sizes)), dtype=table.dtype), shape=table.shape)
+    index = ops.where(ops.reshape(runs, shape=table.shape), table, padding)
+    return ops.take(ops.concat(*xs, row, axis=0), ops.transpose(index, axes=(1, 0)), axis=0)
 
 
 @lowers(Permutate)

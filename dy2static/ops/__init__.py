@@ -31,6 +31,7 @@ from . import (
     reduction,
     regions,
     scalar,
+    sequences,
     slicing,
     softmax_loss,
     sorting,
@@ -44,8 +45,8 @@ from .slicing import normal_index
 __all__ = ["activation", "batch_normalization", "broadcasting", "channel_blocks", "comparison", "contraction", "control",
            "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering",
            "images", "indexing", "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
-           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "slicing", "softmax_loss", "sorting", "sparse",
-           "special_functions", "trigonometry", "zeros_like"]
+           "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "sequences", "slicing", "softmax_loss", "sorting",
+           "sparse", "special_functions", "trigonometry", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

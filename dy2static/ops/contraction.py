@@ -9,7 +9,7 @@ from ..ir.dims import equal
 from ..ir.op import declare, sample
 from ..ir.shapes import same_shape, show
 from ..ir.types import Stack, Tensor, Type
-from .rules import one_dtype
+from .rules import canonical_shape, one_dtype
 
 
 def _infer(a: Tensor, b: Tensor, *, transa: bool, transb: bool) -> Tensor:
@@ -87,4 +87,26 @@ def stack_product(a: Any, b: Any, out: np.ndarray) -> None:
 product_of_stacks = declare(
     "stack_product", "a b", kind="contraction", infer=_stack_product_infer,
     numpy="stack_product({a}, {b}, {out})", calls=(stack_product,),
+)
+
+
+def _stack_scatter_infer(items: Type, numbers: Type, *, shape: Tuple[Any, ...]) -> Tensor:
+    if not (isinstance(items, Stack) and isinstance(numbers, Stack) and isinstance(items.elem, Tensor)):
+        raise TypeError(f"stack_scatter takes a stack of arrays and one of numbers, not {items} and {numbers}")
+    if items.elem.shape != tuple(shape[1:]):
+        raise ValueError(f"items of shape {show(items.elem.shape)} are no rows of an array of shape {show(shape)}")
+    return Tensor(shape, items.elem.dtype)
+
+
+def stack_scatter(items: Any, numbers: Any, out: np.ndarray) -> None:
+    """Fill ``out`` with zeros, and add each item of a stack to the row whose number the other stack has."""
+    out[...] = 0
+    for item, number in zip(items, numbers):
+        out[number] += item
+
+
+#: Zeros of ``shape``, with the items of a stack added to the rows of which another stack of one length has the numbers.
+rows_of_stack = declare(
+    "stack_scatter", "items numbers", {"shape": ()}, kind="movement", may_raise=True, canonical=canonical_shape,
+    infer=_stack_scatter_infer, numpy="stack_scatter({items}, {numbers}, {out})", calls=(stack_scatter,),
 )

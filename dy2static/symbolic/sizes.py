@@ -140,9 +140,14 @@ def holds_sizes(items: Sequence[Any]) -> bool:
 
 def _bindings(symbols: Set[str], trials: Sequence[int] = _TRIALS) -> List[Dict[str, int]]:
     """Numbers for symbols, several times; none if there are no symbols.  Sizes of the caller's arrays are not too small."""
-    places = [(symbol, 13 * i + max(at_least(symbol) - 2, 0), symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
-    return [{symbol: (3 if trial == 1 and is_free else trial) + more for symbol, more, is_free in places}
+    places = [(symbol, 13 * i, at_least(symbol), symbol.startswith(FREE)) for i, symbol in enumerate(sorted(symbols))]
+    return [{symbol: _tried(trial, more, least) if is_free else trial + more for symbol, more, least, is_free in places}
             for trial in trials] if symbols else []
+
+
+def _tried(trial: int, more: int, least: int) -> int:
+    """A number for a size of the caller's arrays; for all that may be one, that is tried, too: it is a size like no other."""
+    return 1 if trial == least == 1 else max(trial, 3 if trial == 1 else 0) + more + max(least - 2, 0)
 
 
 def _symbols(item: Any) -> Set[str]:

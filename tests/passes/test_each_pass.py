@@ -8,6 +8,7 @@ from dy2static.errors import InternalError
 from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS
+from dy2static.ir.template import AT
 from dy2static.ir.types import Stack, Tensor, python_scalar
 from dy2static.passes.batching import batch_products
 from dy2static.passes.cleanup.cse import eliminate_common
@@ -115,6 +116,21 @@ def test_a_scan_leaves_sums_of_products_to_one_product():
     random = np.random.RandomState(0)
     inputs = (3, random.rand(70, 70), [random.rand(2, 70) for _ in range(3)], [random.rand(2, 70) for _ in range(3)])
     np.testing.assert_allclose(interpret(after, *inputs)[0], interpret(graph, *inputs)[0])
+
+
+def test_a_scan_leaves_the_gradient_of_rows_behind_the_loop():
+    """An iteration adds one row of zeros else: behind the loop, each row is added where it belongs, also one that comes twice."""
+    row, total, number = Tensor((4,), np.dtype("float64")), Tensor((3, 4), np.dtype("float64")), python_scalar("py_int")
+    graph = scanned(lambda s, x, k: (s + ops.scatter_at(ops.tanh(x), k, index=(AT,), shape=(3, 4)),), [total], [row, number])
+    after = weight_gradients(graph)
+    assert names(after).count("stack_scatter") == 1
+    assert not any(node.op.name == "scatter_at" for node in after.walk())
+    random = np.random.RandomState(0)
+    for numbers in ([2, 0, 2], [-1, 1], []):
+        inputs = (len(numbers), random.rand(3, 4), [random.rand(4) for _ in numbers], numbers)
+        np.testing.assert_allclose(interpret(after, *inputs)[0], interpret(graph, *inputs)[0])
+    with pytest.raises(IndexError):
+        interpret(after, 1, random.rand(3, 4), [random.rand(4)], [3])
 
 
 def test_a_sum_that_an_iteration_reads_stays():

@@ -17,6 +17,7 @@ from .kernels_indexing import AXES
 from .kernels_picking import PICKS, Part
 from .kernels_pooling import WINDOWS
 from .kernels_products import PRODUCTS
+from .kernels_sequences import SEQUENCES
 from .kernels_sorting import ORDERS
 from .lists import LISTS
 from .nests import checked_index, zeros
@@ -122,4 +123,4 @@ def _arange(emitter: Emitter, node: Node) -> None:
 ALONE: Dict[str, Rule] = {
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
     "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "random_uniform": write_draw,
-    **PRODUCTS, **AXES, **PICKS, **ORDERS, **LISTS, **WINDOWS, **CONVOLUTIONS, **BLOCKS}
+    **PRODUCTS, **AXES, **PICKS, **ORDERS, **SEQUENCES, **LISTS, **WINDOWS, **CONVOLUTIONS, **BLOCKS}

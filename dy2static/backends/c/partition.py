@@ -49,7 +49,7 @@ def supported(node: Node) -> bool:
         return name in ("if_", "while_", "scan") and all(supported(inner) for region in node.regions for inner in region.nodes) \
             and all(_plain_control(node, region) for region in node.regions)
     if any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
-        return name == "stack_product" and node.outputs[0].dtype.kind == "f"
+        return name in ("stack_product", "stack_scatter") and node.outputs[0].dtype.kind == "f"
     if node.op.kind == "scalar":
         return has_scalar_form(node) or name in ("py_constant", "dimension") and _fits(node)
     if any(isinstance(v.type, Scalar) for v in node.inputs) and name not in ("getitem_at", "scatter_at", "put"):
@@ -65,7 +65,8 @@ def supported(node: Node) -> bool:
 #: Ops whose text is right for sizes that only the run knows.
 _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *layout.RULES, "matmul", "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at",
-    "take_along", "add_along", "dimension", "argmax", "argmin", *LISTS)) - {"getitem", "diagonal"}
+    "take_along", "add_along", "stack_scatter", "sequence_places", "dimension", "argmax", "argmin",
+    *LISTS)) - {"getitem", "diagonal"}
 
 
 #: Ops whose text is right for any number of images, if that is all that only the run knows.

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Collection, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.types import Tensor
 
 #: Where an input of a segment comes from: ("input", i) of the whole graph, (k, j): output j of segment k, or (-1, p):
 #: a value without gradient of node p, which has others with gradient and belongs to another segment.
@@ -41,7 +42,8 @@ def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -
     An escaping value that another escaping value depends on is a *cut*: the user can ask for its gradient or unchain
     it, so a FunctionNode has to end there.  Nodes belong together if they lead to the same cuts, each without
     passing another one; everything that leads to no cut leads to the one common end, but parts that have nothing to
-    do with each other stay apart: unchaining one must leave the other alone.  Most graphs are one segment.
+    do with each other stay apart: unchaining one must leave the other alone.  What makes an array of a list of unknown length stays
+    with the loop that makes the list.  Most graphs are one segment.
 
     Linear in nodes + edges, times the number of cuts.
     """
@@ -49,9 +51,12 @@ def segments(graph: Graph, escaping: Sequence[int], active: Collection[Value]) -
     targets = {graph.outputs[i] for i in escaping if graph.outputs[i] in active}.difference(graph.inputs)
     tokens = _tokens(graph, active, targets)
     groups: Dict[int, List[Node]] = {}
+    home: Dict[Value, int] = {}
     for node in graph.nodes:
         group = reduce(operator.or_, [tokens.get(v, 0) for v in node.outputs], 0)
         if group:
+            group = _beside_lists(node, group, home, active)
+            home.update(dict.fromkeys(node.outputs, group))
             groups.setdefault(group, []).append(node)
     parts = [part for group, nodes in groups.items()
              for part in (_unrelated(nodes, active) if group == _SINK else [nodes])]
@@ -79,6 +84,15 @@ def _tokens(graph: Graph, active: Set[Value], targets: Set[Value]) -> Dict[Value
                 if value in active:
                     leads[value] = leads.get(value, 0) | reached
     return tokens
+
+
+def _beside_lists(node: Node, group: int, home: Dict[Value, int], active: Set[Value]) -> int:
+    """The group of a node: that of a list that it reads, which no FunctionNode can hand on, if all that it reads is there."""
+    read = [v for v in node.inputs if v in active]
+    if all(isinstance(v.type, Tensor) for v in read):
+        return group
+    found = {home.get(v, group) for v in read}
+    return found.pop() if len(found) == 1 else group
 
 
 def _unrelated(nodes: List[Node], active: Set[Value]) -> List[List[Node]]:

@@ -1,0 +1,180 @@
+"""Lists of sequences of fresh lengths in every call: one program with free sizes, also for the networks that go through them."""
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+
+from dy2static import to_static
+from dy2static.native import compiler
+
+LINKS = ["NStepLSTM", "NStepBiLSTM", "NStepGRU", "NStepBiGRU", "NStepRNNTanh", "NStepBiRNNTanh", "NStepRNNReLU", "NStepBiRNNReLU"]
+
+#: Of four sequences, call by call.
+LENGTHS = [(3, 5, 2, 5), (4, 2, 7, 3), (2, 2, 9, 4), (6, 3, 3, 2)]
+
+
+def sequences(lengths, width=3, dtype="f", seed=0):
+    random = np.random.RandomState(seed)
+    return [random.randn(n, width).astype(dtype) for n in lengths]
+
+
+def compared(make, calls, backend="numpy", **options):
+    """Make a function and its parameters twice, call one eagerly and one compiled, and compare all they give; gives the compiled one.
+
+    A function gives a tuple of Variables, the first of which is differentiated; Variables among the arguments keep their gradients.
+    """
+    def pictures(function, model):
+        for args in calls:
+            args = [[chainer.Variable(x) if x.dtype.kind == "f" else x for x in arg] if isinstance(arg, list) else arg for arg in args]
+            np.random.seed(1)
+            model.cleargrads()
+            results = function(*args)
+            results[0].backward()
+            variables = [x for arg in args if isinstance(arg, list) for x in arg if isinstance(x, chainer.Variable)]
+            yield [y.array for y in results], [p.grad for p in (*model.params(), *variables)], np.random.rand()
+
+    eager, model = make()
+    function, own = make()
+    compiled = to_static(function, backend=backend, strict=True, **options)
+    for before, after in zip(pictures(eager, model), pictures(compiled, own)):
+        for one, other in zip(before[:2], after[:2]):
+            assert [type(x) for x in one] == [type(x) for x in other]
+            for x, y in zip(one, other):
+                np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
+        assert before[2] == after[2], "draws"
+    return compiled
+
+
+def network(name, layers=1, given=False):
+    """A network whose results and last states are weighted and added; given: its first states are arguments."""
+    def make():
+        np.random.seed(0)
+        model = getattr(L, name)(layers, 3, 4, 0.3)
+
+        def run(xs, *states):
+            *last, ys = model(*(states if given else (None,) * model.n_cells), xs)
+            loss = F.sum(F.concat(ys, axis=0) ** 2) + sum(F.sum(F.sin(h)) for h in last)
+            return (loss, *last, *ys)
+        return run, model
+    return make
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_networks(name):
+    function = compared(network(name), [(sequences(lengths),) for lengths in LENGTHS])
+    assert function.stats()["captures"] == 1
+
+
+@pytest.mark.parametrize("name", ["NStepBiLSTM", "NStepGRU"])
+def test_layers_draw_as_chainer_does(name):
+    function = compared(network(name, layers=2), [(sequences(lengths),) for lengths in LENGTHS])
+    assert function.stats()["captures"] == 1
+    with chainer.using_config("train", False):
+        compared(network(name, layers=2), [(sequences(lengths),) for lengths in LENGTHS[:2]])
+
+
+@pytest.mark.skipif(not compiler.available(), reason="no C compiler")
+def test_native_code():
+    function = compared(network("NStepBiLSTM"), [(sequences(lengths),) for lengths in LENGTHS], backend="c")
+    assert function.stats()["captures"] == 1 and function.stats()["native"] > 0
+
+
+def test_states_that_are_given():
+    random = np.random.RandomState(0)
+    states = [chainer.Variable(random.randn(2, 4, 4).astype("f")) for _ in range(2)]
+    function = compared(network("NStepBiLSTM", given=True), [(sequences(lengths), *states) for lengths in LENGTHS])
+    assert function.stats()["captures"] == 1
+
+
+def test_sequences_of_one_row_need_one_more_program():
+    calls = [(sequences(lengths),) for lengths in (*LENGTHS[:2], (1, 4, 3, 2), (5, 1, 1, 2), (1, 1, 1, 1), (2, 1, 6, 1))]
+    assert compared(network("NStepLSTM"), calls).stats()["captures"] == 2
+
+
+def test_gradients_of_gradients():
+    model = L.NStepLSTM(1, 3, 4, 0.0)
+
+    def joined(xs):
+        return F.concat(model(None, None, xs)[-1], axis=0)
+
+    compiled = to_static(joined, strict=True)
+    for lengths in LENGTHS[:2]:
+        found = []
+        for run in (joined, compiled):
+            xs = list(map(chainer.Variable, sequences(lengths)))
+            model.cleargrads()
+            y = run(xs)
+            gradients = chainer.grad([F.sum(y * y)], xs, enable_double_backprop=True)
+            sum(F.sum(g * g) for g in gradients).backward()
+            found.append([x.grad for x in xs] + [p.grad for p in model.params()])
+        for x, y in zip(*found):
+            np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
+
+
+def tagger():
+    np.random.seed(0)
+    model = chainer.Chain(embed=L.EmbedID(9, 3), lstm=L.NStepBiLSTM(1, 3, 4, 0.0), out=L.Linear(8, 5))
+
+    def run(xs, ts):
+        ys = model.lstm(None, None, [model.embed(x) for x in xs])[-1]
+        y = model.out(F.concat(ys, axis=0))
+        return F.softmax_cross_entropy(y, F.concat(ts, axis=0)), y
+    return run, model
+
+
+def by_sections():
+    run, model = tagger()
+
+    def joined(xs, ts):
+        embedded = model.embed(F.concat(xs, axis=0))
+        sections = np.cumsum([len(x) for x in xs[:-1]])
+        ys = model.lstm(None, None, F.split_axis(embedded, sections, axis=0))[-1]
+        y = model.out(F.concat(ys, axis=0))
+        return F.softmax_cross_entropy(y, F.concat(ts, axis=0)), y
+    return joined, model
+
+
+def labelled(lengths):
+    random = np.random.RandomState(0)
+    return tuple([random.randint(0, n, k).astype("i") for k in lengths] for n in (9, 5))
+
+
+def test_a_tagger():
+    assert compared(tagger, [labelled(lengths) for lengths in LENGTHS]).stats()["captures"] == 1
+
+
+def test_pairs_of_sequences():
+    def make():
+        run, model = tagger()
+        return (lambda batch: run([x for x, t in batch], [t for x, t in batch])), model
+    calls = [(tuple(zip(*labelled(lengths))),) for lengths in LENGTHS]
+    assert compared(make, calls).stats()["captures"] == 1
+
+
+def padded():
+    model = chainer.Chain(query=L.Linear(3, 1))
+
+    def attend(xs):
+        rows = F.pad_sequence(xs, padding=-1)
+        scores = F.pad_sequence([F.reshape(model.query(x), (-1,)) for x in xs], padding=-100.0)
+        weights = F.softmax(scores, axis=1)
+        return F.sum(F.matmul(F.expand_dims(weights, 1), rows) ** 2), rows, weights
+    return attend, model
+
+
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="no C"))])
+def test_attention_over_padded_sequences(backend):
+    function = compared(lambda: (np.random.seed(0), padded())[1], [(sequences(lengths),) for lengths in LENGTHS], backend)
+    assert function.stats()["captures"] == 1
+
+
+def test_what_does_not_fit_raises_as_eagerly():
+    model = L.NStepLSTM(1, 3, 4, 0.0)
+    compiled = to_static(lambda xs, h: model(h, None, xs)[-1][0])
+    wrong = chainer.Variable(np.zeros((1, 3, 4), "f"))
+    for xs, h in ((sequences((3, 5, 2), width=2), None), (sequences((3, 5, 2, 4)), wrong)):
+        with pytest.raises(Exception) as eager:
+            model(h, None, xs)
+        with pytest.raises(type(eager.value)):
+            compiled(xs, h)
