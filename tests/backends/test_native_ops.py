@@ -25,6 +25,7 @@ MORE = {
                     sample((2, 4, 13, 15, 16), (48, 64, 3, 3), (48,), (2, 3, 13, 15, 16), size=(13, 15), pad=(1, 1), scale=True,
                            residual=True, relu=True),                                       # squares of two by two places
                     sample((1, 2, 20, 18, 16), (32, 32, 3, 3), (32,), size=(18, 20), pad=(0, 2), shift=True),
+                    sample((3, 2, 100, 90, 16), (32, 32, 3, 3), (3, 2, 100, 90, 16), size=(100, 90), pad=(1, 1), residual=True),
                     sample((2, 5, 12, 13), (16, 5, 5, 4), (16,), size=(4, 4), stride=(3, 3), pad=(2, 1), scale=True)),
     "sum": (sample((3, 17), axis=1), sample((17, 3), axis=0), sample((3, 5, 7), axis=(0, 2)), sample((2, 5000), axis=1),
             sample((1, 1), axis=0), sample((3, 5, 7), axis=1, keepdims=True), sample((0, 3), axis=0)),

@@ -127,8 +127,18 @@ def test_a_network_gives_what_it_gives_eagerly():
                     team.set_threads(count)
                     found.append(compiled(x).array)
                 np.testing.assert_array_equal(*found)
-                np.testing.assert_allclose(found[0], net(x).array, rtol=1e-4, atol=1e-5)
+                assert_same(found[0], net(x).array)
         finally:
             team.set_threads(threads)
-        x[0, 0, 3, 3] = np.nan
-        np.testing.assert_array_equal(np.isnan(compiled(x).array), np.isnan(net(x).array))
+        with np.errstate(all="ignore"):
+            weights = net.a.W.array, (1, 2, 1, 0)
+            for array, index, number in ((x, (0, 0, 3, 3), np.nan), (*weights, np.inf), (*weights, 3e38)):
+                kept, array[index] = array[index], number
+                assert_same(compiled(x).array, net(x).array)
+                array[index] = kept
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_allclose(found[np.isfinite(expected)], expected[np.isfinite(expected)], rtol=1e-4, atol=1e-5)

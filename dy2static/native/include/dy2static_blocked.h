@@ -31,7 +31,8 @@ enum {
     PIECE = DY_PIECE,                                   /* taps: a panel of 1152 is 147 KiB */
     NEAR = 96 * 1024,                                   /* elements of x that stay in the second cache */
     REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
-    SHARED_WORK = 1 << 20                               /* multiplications of a share */
+    SHARED_WORK = 1 << 20,                              /* multiplications of a share */
+    COPIED = 1 << 19                                    /* elements that are copied, with their padding, before they are read */
 };
 
 static __thread DY_T own_filters[PIECE * PANEL] __attribute__((aligned(64)));
@@ -309,6 +310,14 @@ typedef struct {
 static int64_t reach(const dy_blocks *w, const int axis) { return (w->kernel[axis] - 1) * w->dilate[axis]; }
 static int64_t extent(const dy_blocks *w, const int axis) { return (w->spots[axis] - 1) * w->stride[axis] + reach(w, axis) + 1; }
 
+static int is_padded(const dy_blocks *w)
+{
+    int padded = 0;
+    for (int axis = 0; axis < 2; axis++)
+        padded |= w->pad[axis] || extent(w, axis) > w->image[axis];
+    return padded;
+}
+
 /* Copies of the planes of x: with their padding, or of windows of one element only what these read. */
 typedef struct {
     const dy_blocks *w;
@@ -434,9 +443,7 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
     const int64_t deep = w->plain ? 1 : BLOCK, taps = w->in * w->kernel[0] * w->kernel[1], planes = w->batch * w->in / deep;
     const int single = w->kernel[0] == 1 && w->kernel[1] == 1;
     const int sparse = single && w->spots[1] < PLACES && (w->stride[0] > 1 || w->stride[1] > 1);      /* rows fill no tile */
-    int copied = sparse;
-    for (int axis = 0; axis < 2; axis++)
-        copied |= w->pad[axis] || extent(w, axis) > w->image[axis];
+    const int copied = sparse || is_padded(w);
     const int64_t table = (taps * 4 + 63) / 64 * 64, down = sparse ? w->stride[0] : 1, right = sparse ? w->stride[1] : 1;
     for (int axis = 0; axis < 2; axis++) {
         own.stride[axis] = sparse ? 1 : w->stride[axis];

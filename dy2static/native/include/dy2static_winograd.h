@@ -3,7 +3,8 @@
 
    Four by four neighbours of x and the filters are transformed, which takes sums of them only (and halves, which are exact); 16
    products of matrices follow, with the tiles of dy2static_blocked.h; their results are transformed back, which gives two by two
-   places.  A NaN in x would spread to its neighbours: then, and where there is not enough memory, the result does not count. */
+   places.  What is not finite spreads to its neighbours, and sums may overflow that a plain convolution does not make: where a
+   result is not finite, or there is not enough memory, all of it does not count. */
 #ifndef DY2STATIC_WINOGRAD_H
 #define DY2STATIC_WINOGRAD_H
 
@@ -76,15 +77,14 @@ static void transform_filters(const void *given, int64_t begin, int64_t end)
     }
 }
 
-/* B' d B for sixteen vectors of four rows; what is not finite leaves a NaN in `trace` */
-DY_INLINE void transform_square(const DY_T *x, const int64_t row, DY_T *to, const int64_t next, dy_vector *trace)
+/* B' d B for sixteen vectors of four rows */
+DY_INLINE void transform_square(const DY_T *x, const int64_t row, DY_T *to, const int64_t next)
 {
-    dy_vector half[4][4], seen = *trace;
+    dy_vector half[4][4];
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
         const dy_vector a = load(x + j * BLOCK), b = load(x + row + j * BLOCK);
         const dy_vector c = load(x + 2 * row + j * BLOCK), d = load(x + 3 * row + j * BLOCK);
-        seen += (a + b) * 0 + (c + d) * 0;
         half[0][j] = a - c;
         half[1][j] = b + c;
         half[2][j] = c - b;
@@ -97,12 +97,11 @@ DY_INLINE void transform_square(const DY_T *x, const int64_t row, DY_T *to, cons
         store(to + (4 * i + 2) * next, half[i][2] - half[i][1]);
         store(to + (4 * i + 3) * next, half[i][1] - half[i][3]);
     }
-    *trace = seen;
 }
 
-/* A' m A: two by two places, of which those that there are come to the result. */
+/* A' m A: two by two places, of which those that there are come to the result; what is not finite leaves a NaN in `trace`. */
 DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a, const int v, const int64_t rows, const int64_t columns,
-                              const int64_t row, DY_T *y)
+                              const int64_t row, DY_T *y, dy_vector *trace)
 {
     dy_vector half[2][4];
 #pragma GCC unroll 4
@@ -119,6 +118,7 @@ DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a
         for (int j = 0; j < 2; j++)
             if (i < rows && j < columns) {
                 DY_T *const to = y + i * row + j * BLOCK;
+                *trace += sum[j] * 0;
                 sum[j] = sum[j] * scale + shift;
                 if (a->adds)
                     sum[j] += load(to + a->residual);
@@ -147,11 +147,8 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
             const DY_T *const from = s->x + (n * blocks + c) * s->plane + 2 * i * s->row + 2 * j * BLOCK;
 #pragma GCC unroll 4
             for (int k = 0; k < BLOCK; k += WIDTH)
-                transform_square(from + k, s->row, v + (c * each + t - begin) * BLOCK + k, part, &trace);
+                transform_square(from + k, s->row, v + (c * each + t - begin) * BLOCK + k, part);
         }
-    for (int k = 0; k < WIDTH; k++)
-        if (trace[k] != trace[k])
-            __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
     const int64_t tiles = (end - begin + PLACES - 1) / PLACES;
     expected coming = some_expected(s->coming, begin, end, w->batch * s->down * s->right);
     for (int64_t panel = 0; panel * PANEL < w->out; panel++) {
@@ -172,9 +169,12 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
             DY_T *const to = s->y + (n * w->out + o) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
             for (int k = 0; k < channels / WIDTH; k++)
                 transform_back(m + (k / IN_BLOCK * each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH, PANEL * each, &a, k,
-                               w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH);
+                               w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH, &trace);
         }
     }
+    for (int k = 0; k < WIDTH; k++)
+        if (trace[k] != trace[k])
+            __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
 }
 
 /* As many as stay in the second cache, and for every thread the same number of shares. */
@@ -208,10 +208,21 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
     return failed;
 }
 
+/* Where x is copied, some images at a time: the copies are read while they are in the cache, and take little memory. */
 static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
                     DY_T *y)
 {
-    return (is_winograd(w) ? winograd : blocks_conv)(w, x, filters, scale, shift, residual, y);
+    dy_blocks some = *w;
+    const int64_t copied = w->in * extent(w, 0) * extent(w, 1), image = w->in * w->image[0] * w->image[1];
+    const int64_t result = w->out * w->spots[0] * w->spots[1];
+    const int64_t images = is_winograd(w) || is_padded(w) ? most(1, COPIED / copied) : w->batch;
+    int failed = 0;
+    for (int64_t n = 0; n < w->batch && !failed; n += images) {
+        some.batch = least(images, w->batch - n);
+        failed = (is_winograd(&some) ? winograd : blocks_conv)(&some, x + n * image, filters, scale, shift,
+                                                               residual ? residual + n * result : 0, y + n * result);
+    }
+    return failed;
 }
 
 #endif
