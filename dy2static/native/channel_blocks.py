@@ -16,7 +16,8 @@ _TEXT = f"""
 #define DY_T float
 #define DY_PIECE {PIECE}
 #include "dy2static_winograd.h"
-const dy_blocks_table table = {{any_conv, blocks_expect, blocks_max, blocks_of, blocks_back}};
+#include "dy2static_blocked_depthwise.h"
+const dy_blocks_table table = {{any_conv, blocks_depthwise, blocks_expect, blocks_max, blocks_of, blocks_back}};
 """
 
 

@@ -74,10 +74,12 @@ def _operands(scale: bool, shift: bool, residual: bool, more: Sequence[Any]) -> 
 
 
 def _conv_infer(x: Tensor, W: Tensor, *more: Tensor, size: Tuple[int, ...], stride: Tuple[int, ...], pad: Tuple[int, ...],
-                dilate: Tuple[int, ...], scale: bool, shift: bool, residual: bool, **limits: Any) -> Tensor:
+                dilate: Tuple[int, ...], groups: int, scale: bool, shift: bool, residual: bool, **limits: Any) -> Tensor:
     one_dtype(x, W, *more)
     image = _plain(x.shape) if x.ndim == 5 else x.shape
-    if W.ndim != 4 or image[1] != W.shape[1] or W.shape[0] % BLOCK or len(more) != scale + shift + residual:
+    if groups != 1 and (x.ndim != 5 or not groups == image[1] == W.shape[0]):
+        raise ValueError(f"{groups} groups of {show(W.shape)} filters for an image of shape {show(x.shape)}")
+    if W.ndim != 4 or image[1] != W.shape[1] * groups or W.shape[0] % BLOCK or len(more) != scale + shift + residual:
         raise ValueError(f"an image of shape {show(x.shape)} does not fit filters of shape {show(W.shape)}")
     check_windows(image[2:], W.shape[2:], size, stride, pad, dilate)
     y = Tensor(in_blocks((image[0], W.shape[0], *size)), x.dtype)
@@ -88,11 +90,11 @@ def _conv_infer(x: Tensor, W: Tensor, *more: Tensor, size: Tuple[int, ...], stri
 
 
 def convolve_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], size: Sizes, places: Tuple[Sizes, Sizes, Sizes],
-                    scale: bool, shift: bool, residual: bool, relu: bool, cap: Optional[float]) -> np.ndarray:
+                    groups: int, scale: bool, shift: bool, residual: bool, relu: bool, cap: Optional[float]) -> np.ndarray:
     """What `conv_blocks` gives; places: strides, padding and dilation."""
     factor, term, rest = _operands(scale, shift, residual, more)
     image = turn_from_blocks(x) if x.ndim == 5 else x
-    y = turn_to_blocks(convolve_images(image, W, *places, 1, size, out=np.empty((len(x), len(W), *size), x.dtype)))
+    y = turn_to_blocks(convolve_images(image, W, *places, groups, size, out=np.empty((len(x), len(W), *size), x.dtype)))
     each = (1, len(W) // BLOCK, 1, 1, BLOCK)
     if factor is not None:
         y *= factor.reshape(each)
@@ -107,20 +109,24 @@ def convolve_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], si
 
 #: ``conv`` in blocks, of an image in blocks or a plain one, and what may follow: ``scale`` and ``shift`` are numbers of each
 #: channel, ``residual`` is added; with ``relu`` the result is at least zero and,
-#: where there is a ``cap``, at most that.
+#: where there is a ``cap``, at most that.  There are as many ``groups`` as channels, or one.
 conv_blocks: OpDef = declare(
-    "conv_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "scale": False, "shift": False,
-                                 "residual": False, "relu": False, "cap": None},
+    "conv_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "groups": 1, "scale": False,
+                                 "shift": False, "residual": False, "relu": False, "cap": None},
     kind="contraction", canonical=canonical_windows, infer=_conv_infer, tolerance=1e-5,
     numpy="convolve_blocks({x}, {W}, [{more}], {size}, ({stride}, {pad}, {dilate}), "
-          "{scale}, {shift}, {residual}, {relu}, {cap})",
+          "{groups}, {scale}, {shift}, {residual}, {relu}, {cap})",
     calls=(convolve_blocks,),
     samples=(sample((2, 1, 5, 4, 16), (32, 16, 3, 3), size=(3, 2)),
              sample((1, 3, 9, 20), (48, 3, 3, 2), (48,), (48,), (1, 3, 5, 11, 16), size=(5, 11), stride=(2, 2), pad=(1, 1),
                     scale=True, shift=True, residual=True, relu=True),
              sample((2, 2, 7, 7, 16), (16, 32, 1, 1), (16,), size=(7, 7), shift=True, relu=True, cap=0.5),
              sample((2, 2, 7, 7, 16), (16, 32, 1, 1), (16,), size=(4, 4), stride=(2, 2), scale=True),
-             sample((1, 1, 8, 9, 16), (16, 16, 2, 3), size=(5, 5), pad=(1, 0), dilate=(4, 2))),
+             sample((1, 1, 8, 9, 16), (16, 16, 2, 3), size=(5, 5), pad=(1, 0), dilate=(4, 2)),
+             sample((2, 2, 9, 21, 16), (32, 1, 3, 3), (32,), (32,), (2, 2, 9, 21, 16), size=(9, 21), pad=(1, 1), groups=32,
+                    scale=True, shift=True, residual=True, relu=True, cap=0.5),
+             sample((1, 2, 6, 3, 16), (32, 1, 5, 5), (32,), size=(3, 2), stride=(2, 2), pad=(2, 2), groups=32, shift=True),
+             sample((1, 1, 9, 8, 16), (16, 1, 3, 2), size=(5, 12), pad=(0, 3), dilate=(2, 2), groups=16)),
 )
 
 

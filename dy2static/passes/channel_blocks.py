@@ -20,8 +20,11 @@ from ..ops.elementwise import sqrt
 _PLACES = 6
 #: Places are found by offsets of 32 bits.
 _MOST = 1 << 31
-#: What a multiplication takes less in blocks, and what it takes to turn one number to or from them, in nanoseconds.
-_GAIN, _TURN = 0.001, 0.5
+#: What a multiplication takes less in blocks, a number of a result whose filters take one channel each, and what it takes to turn
+#: one number to or from blocks, in nanoseconds.
+_GAIN, _EACH, _TURN = 0.001, 0.2, 0.5
+#: Taps of a filter of one channel.
+_MOST_TAPS = 128
 #: So many convolutions for each image that is turned: where every result is wanted as it was, nothing is gained.
 _CHAIN = 2
 
@@ -71,7 +74,7 @@ class _Blocks:
         self.sums: Dict[Value, _Sum] = {}
         self.blocked: Dict[Value, Value] = {}
         self.plain: Set[Value] = set()
-        self.work, self.convolutions, self.turned, self.turns = 0, 0, 0, 0
+        self.gained, self.convolutions, self.turned, self.turns = 0.0, 0, 0, 0
 
     def add(self, node: Node) -> None:
         """Add a node, in blocks if its operands are."""
@@ -85,7 +88,7 @@ class _Blocks:
         """The new graph if it is worth it, else the old one."""
         for value in self.graph.outputs:
             self._as_it_was(value)
-        pays = self.convolutions >= _CHAIN * self.turns and self.work * _GAIN > self.turned * _TURN
+        pays = self.convolutions >= _CHAIN * self.turns and self.gained > self.turned * _TURN
         return self.graph.with_(nodes=tuple(self.builder.nodes)) if pays else self.graph
 
     def _keep(self, node: Node) -> None:
@@ -120,12 +123,13 @@ class _Blocks:
         node = found.node
         outside, self.builder.loc = self.builder.loc, node.loc
         given = {name: getattr(found, name) for name in ("scale", "shift", "residual")}
-        attrs = {name: node.attrs[name] for name in ("size", "stride", "pad", "dilate")}
+        attrs = {name: node.attrs[name] for name in ("size", "stride", "pad", "dilate", "groups")}
         (value,) = self.builder.add(
             OPS["conv_blocks"], (found.x, node.inputs[1], *(v for v in given.values() if v is not None)),
             {**attrs, **{name: v is not None for name, v in given.items()}, "relu": found.relu, "cap": found.cap})
         self.builder.loc = outside
-        self.work += math.prod(node.inputs[1].shape) * math.prod(node.outputs[0].shape[2:]) * node.outputs[0].shape[0]
+        taps = math.prod(node.inputs[1].shape[1:])
+        self.gained += math.prod(node.outputs[0].shape) * (taps * _GAIN if node.attrs["groups"] == 1 else _EACH)
         self.convolutions += 1
         return value
 
@@ -173,21 +177,23 @@ def _regions(graph: Graph) -> List[Graph]:
 
 def _fits(node: Node) -> bool:
     """Whether a node is a convolution that the kernels for blocks are for."""
-    if node.op.name != "conv" or node.attrs["groups"] != 1 or len(node.attrs["size"]) != 2:
+    if node.op.name != "conv" or len(node.attrs["size"]) != 2:
         return False
-    (x, W), (y,) = node.inputs, node.outputs
+    (x, W), (y,), groups = node.inputs, node.outputs, node.attrs["groups"]
     values = (x, W, y)
     if not all(v.dtype == np.float32 and all(map(is_known, v.shape)) and 0 not in v.shape for v in values):
         return False
+    if groups != 1:
+        return groups == W.shape[0] == x.shape[1] and groups % BLOCK == 0 and math.prod(W.shape[2:]) <= _MOST_TAPS
     grown = math.prod(n + 2 * p + s for n, p, s in zip(x.shape[2:], node.attrs["pad"], node.attrs["stride"]))
     places = math.prod(y.shape[2:]) if W.shape[2:] == (1, 1) else y.shape[3]
     return W.shape[0] % BLOCK == 0 and places >= _PLACES and x.shape[1] * grown < _MOST
 
 
 def _conv(work: _Blocks, node: Node) -> bool:
-    if not _fits(node):
-        return False
     x = node.inputs[0]
+    if not _fits(node) or node.attrs["groups"] != 1 and not work.is_blocked(x):
+        return False
     work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) else x)
     return True
 

@@ -17,11 +17,11 @@ def names(graph):
     return [node.op.name for node in graph.nodes]
 
 
-def conv(x, W, stride=1, pad=None):
+def conv(x, W, stride=1, pad=None, groups=1):
     k = W.shape[2]
     pad = k // 2 if pad is None else pad
     size = tuple((n + 2 * pad - k) // stride + 1 for n in x.shape[2:])
-    return ops.conv(x, W, size=size, stride=(stride, stride), pad=(pad, pad))
+    return ops.conv(x, W, size=size, stride=(stride, stride), pad=(pad, pad), groups=groups)
 
 
 def normalised(x, seed):
@@ -47,6 +47,15 @@ def residual_blocks(x, stem, *weights):
     return ops.average_pool(h, kernel=h.shape[2:], size=(1, 1))
 
 
+def inverted_residuals(x, stem, *weights):
+    h = ops.clipped_relu(normalised(conv(x, stem, 2), 1), cap=6.0)
+    for k in range(0, len(weights), 3):
+        wide = ops.clipped_relu(normalised(conv(h, weights[k]), 2), cap=6.0)
+        each = ops.clipped_relu(normalised(conv(wide, weights[k + 1], groups=64), 3), cap=0.5)
+        h = normalised(conv(each, weights[k + 2]), 4) + h
+    return ops.average_pool(h, kernel=h.shape[2:], size=(1, 1))
+
+
 def pooled_and_joined(x, stem, *weights):
     h = ops.clipped_relu(conv(x, stem), cap=0.5)
     h = ops.max_pool(h, kernel=(3, 3), size=(10, 9), stride=(2, 2), pad=(1, 1))[0]
@@ -57,6 +66,7 @@ def pooled_and_joined(x, stem, *weights):
 
 @pytest.mark.parametrize("function, weights, left", [
     (residual_blocks, (POINT, WIDE, WIDE, POINT), {"sum", "div", "reshape"}),
+    (inverted_residuals, ((64, 32, 1, 1), (64, 1, 3, 3), (32, 64, 1, 1)) * 2, {"sum", "div", "reshape"}),
     (pooled_and_joined, (WIDE, POINT, (32, 64, 3, 3)), {"concat", "tanh", "mul", "from_blocks"})])
 def test_chains_are_computed_in_blocks(function, weights, left):
     graph = build(function, X, STEM, *weights, dtype="float32")
@@ -83,6 +93,7 @@ def chain(x, first, second):
 @pytest.mark.parametrize("function, shapes", [
     (lambda x, w: conv(x, w), ((2, 32, 16, 16), WIDE)),                                # as many images turned as convolutions
     (lambda x, v, w: (lambda h: (h, conv(h, w)))(conv(x, v)), ((2, 32, 16, 16), WIDE, WIDE)),          # every result is wanted
+    (lambda x, w: conv(ops.relu(conv(x, w, groups=32)), w, groups=32), ((2, 32, 16, 16), (32, 1, 3, 3))),   # no images in blocks
     (chain, ((2, 32, 16, 16), (20, 32, 3, 3), (20, 20, 3, 3))), (chain, ((2, 32, 4, 4), WIDE, WIDE)),     # no blocks, narrow images
 ])
 def test_what_would_not_pay_stays(function, shapes):
@@ -102,10 +113,11 @@ class Network(chainer.Chain):
             self.stem, self.norm = L.Convolution2D(3, 32, 3, 2, 1), L.BatchNormalization(32)
             self.a, self.b, self.c = (L.Convolution2D(32, 32, k, s, k // 2) for k, s in ((3, 1), (1, 1), (1, 2)))
             self.norms = chainer.ChainList(*(L.BatchNormalization(32) for _ in range(3)))
+            self.each = L.DepthwiseConvolution2D(32, 1, 5, 1, 2)
             self.last = L.Linear(None, 5)
 
     def forward(self, x):
-        h = F.max_pooling_2d(F.relu(self.norm(self.stem(x))), 3, 2)
+        h = F.max_pooling_2d(F.clipped_relu(self.each(F.relu(self.norm(self.stem(x)))), 6.), 3, 2)
         h = F.relu(self.norms[1](self.b(F.relu(self.norms[0](self.a(h))))) + h)
         h = F.relu(self.b(h) + h)                           # what is added is read by the same convolution
         return self.last(F.average_pooling_2d(self.norms[2](self.c(h)), (5, 5)))

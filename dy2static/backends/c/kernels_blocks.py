@@ -15,14 +15,15 @@ from .emitter import Emitter, Rule
 def _conv(emitter: Emitter, node: Node) -> None:
     (x, W, *more), attrs, (value,) = node.inputs, node.attrs, node.outputs
     plain = x.ndim == 4
-    windows = Windows(x.shape[0], W.shape[1], W.shape[0], x.shape[2:4], W.shape[2:], tuple(attrs["size"]), attrs["stride"],
+    windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], x.shape[2:4], W.shape[2:], tuple(attrs["size"]), attrs["stride"],
                       attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
     rest = iter(more)
     given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
     arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
     emitter.line("{")
     emitter.line(f"    static const dy_blocks windows = {windows.text()};")
-    emitter.line(f"    if (dy_blocks_conv({', '.join(arguments)})) goto bail;")
+    function = "dy_blocks_conv" if attrs["groups"] == 1 else "dy_blocks_depthwise"
+    emitter.line(f"    if ({function}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
 
 

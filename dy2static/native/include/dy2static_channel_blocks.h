@@ -1,7 +1,7 @@
 /* Arrays in blocks of channels for generated code: (batch, channels / 16, rows, columns, 16), of float32.
 
    dy_blocks_conv: a convolution, and what follows it element by element: `y = limit(scale * conv(x, filters) + shift + residual)`.
-   dy_blocks_max: maxima of windows, as `max_pool`.  dy_blocks_of, dy_blocks_back: from and to (batch, channels, rows, columns).
+   dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max: maxima of windows, as `max_pool`.  dy_blocks_of, dy_blocks_back: from and to (batch, channels, rows, columns).
    channel_blocks.py sets the table when the library is loaded. */
 #ifndef DY2STATIC_CHANNEL_BLOCKS_H
 #define DY2STATIC_CHANNEL_BLOCKS_H
@@ -19,6 +19,8 @@ typedef struct {
 typedef struct {
     int (*conv)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
                 const float *residual, float *y);       /* the last three operands may be null; nonzero: not enough memory */
+    int (*depthwise)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,
+                     const float *residual, float *y);
     void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
     void (*max)(const dy_blocks *, const float *x, float *y);
     void (*of)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
@@ -30,6 +32,7 @@ static const dy_blocks_table *dy_blocks_functions __attribute__((unused));
 void dy2static_set_channel_blocks(const void *table) { dy_blocks_functions = table; }
 
 #define dy_blocks_conv dy_blocks_functions->conv
+#define dy_blocks_depthwise dy_blocks_functions->depthwise
 #define dy_blocks_expect dy_blocks_functions->expect
 #define dy_blocks_max dy_blocks_functions->max
 #define dy_blocks_of dy_blocks_functions->of
