@@ -57,7 +57,7 @@ BLOCKS: Dict[str, Rule] = {
 
 def expect(emitter: Emitter, parts: Sequence[object]) -> None:
     """Tell the convolution at the head of these parts which filters the next one reads, if the caller has them in memory."""
-    convolutions = (part for part in parts if isinstance(part, Node) and part.op.name == "conv_blocks")
+    convolutions = (part for part in parts if isinstance(part, Node) and part.op.name == "conv_blocks" and part.attrs["groups"] == 1)
     first, second = next(convolutions, None), next(convolutions, None)
     if first is not None and first is parts[0] and second is not None:
         filters = second.inputs[1]
