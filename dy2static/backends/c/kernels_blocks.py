@@ -15,8 +15,8 @@ from .emitter import Emitter, Rule
 def _conv(emitter: Emitter, node: Node) -> None:
     (x, W, *more), attrs, (value,) = node.inputs, node.attrs, node.outputs
     plain = x.ndim == 4
-    windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], x.shape[2:4], W.shape[2:], tuple(attrs["size"]), attrs["stride"],
-                      attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
+    windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], x.shape[2:4], W.shape[2:], tuple(attrs["size"]),
+                      attrs["stride"], attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
     rest = iter(more)
     given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
     arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
@@ -57,7 +57,8 @@ BLOCKS: Dict[str, Rule] = {
 
 def expect(emitter: Emitter, parts: Sequence[object]) -> None:
     """Tell the convolution at the head of these parts which filters the next one reads, if the caller has them in memory."""
-    convolutions = (part for part in parts if isinstance(part, Node) and part.op.name == "conv_blocks" and part.attrs["groups"] == 1)
+    convolutions = (part for part in parts
+                    if isinstance(part, Node) and part.op.name == "conv_blocks" and part.attrs["groups"] == 1)
     first, second = next(convolutions, None), next(convolutions, None)
     if first is not None and first is parts[0] and second is not None:
         filters = second.inputs[1]
