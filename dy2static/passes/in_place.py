@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import AbstractSet, Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
-from ..ir.types import Tensor
+from ..ir.types import Scalar, Tensor
 from .cleanup.dce import eliminate_dead
 from .effects import must_run
 from .memory.aliases import aliased_operands
@@ -18,8 +18,9 @@ _NUMBERS = ("constant", "scalar_to_tensor")
 #: Ops that give their operand; what they mean, they mean for gradients.
 _PASSING = ("identity", "stop_gradient", "gradient_of")
 
-#: Kinds of ops whose results may be memory of anybody's.
+#: Kinds of ops whose results may be memory of anybody's, and those of them that are NumPy: new arrays, or views of operands.
 _UNKNOWN_MEMORY = ("effect", "opaque")
+_OF_NUMPY = ("numpy_call", "checked_call", "sized_call")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,12 @@ def part_updates(graph: Graph, targets: Mapping[int, Value], filling: Collection
         if not wrong:
             return search.parted()
         chosen = {k: target for k, target in chosen.items() if k not in wrong}
+
+
+def _is_of_anybody(node: Node) -> bool:
+    """Whether an array that a node gives may be in any memory."""
+    is_numpy = node.op.name in _OF_NUMPY and getattr(node.attrs["call"], "trusted", False)
+    return node.op.kind in _UNKNOWN_MEMORY and not is_numpy and any(not isinstance(v.type, Scalar) for v in node.outputs)
 
 
 def _seen_through(graph: Graph, places: Collection[int], saved: Tuple[Value, ...]) -> Graph:
@@ -179,7 +186,7 @@ class _Search:
             node = self.producers.get(value)
             if node is None:
                 found.add(value)
-            elif any(inner.op.kind in _UNKNOWN_MEMORY for inner in node.walk()):
+            elif any(map(_is_of_anybody, node.walk())):
                 return None
             else:
                 waiting += aliased_operands(node)

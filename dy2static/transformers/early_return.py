@@ -35,8 +35,10 @@ class EarlyReturn(Jumps):
                 return_value_0 = None
         return return_value_0
 
-    A function stays as it is if no ``return`` is in an ``if`` or loop; if one is in a ``try``, ``with`` or
-    ``match``, which act on it; if it is a generator; if it has dead code, or very many returns.
+    A ``with`` ends as it does when its block comes to its end, so a ``return`` in an ``if`` of it sets the flag, too.
+
+    A function stays as it is if no ``return`` is in an ``if`` or loop; if one is in a ``try``, a ``match``, or a ``with`` of
+    a loop; if a ``with`` ends with one; if it is a generator; if it has dead code, or very many returns.
     """
 
     changes = (gast.If, gast.While, gast.For)

@@ -57,6 +57,9 @@ class Jumps(Transformer):
         return block + (self.end(block[-1] if block else at) if last and not leaves(*block) else [])
 
     def _split(self, node: gast.AST, rest: List[gast.AST], last: bool) -> List[gast.AST]:
+        if isinstance(node, gast.With):
+            node.body = self.settled(node.body, False, node)
+            return [node] + self._guarded(node, rest, last)
         if not isinstance(node, gast.If):
             forever = is_forever(node)
             made = self.loop(node)
@@ -78,10 +81,10 @@ class Jumps(Transformer):
         return templates.statements("if test: body", at, test=test, body=body) if body else []
 
     def can_settle(self, block: List[gast.AST]) -> bool:
-        """Whether all jumps in a block are in ``if`` statements and loops, with no dead code, and not too many."""
-        return self._is_simple(block) and sum(1 for _ in jumps_in(block, self.kinds)) <= _MOST
+        """Whether all jumps in a block are in ``if`` statements, loops and ``with``, with no dead code, and not too many."""
+        return self._is_simple(block, False) and sum(1 for _ in jumps_in(block, self.kinds)) <= _MOST
 
-    def _is_simple(self, block: List[gast.AST]) -> bool:
+    def _is_simple(self, block: List[gast.AST], in_loop: bool) -> bool:
         for node in block:
             if not holds([node], self.kinds):
                 continue
@@ -89,9 +92,14 @@ class Jumps(Transformer):
                 return False
             if isinstance(node, self.kinds):
                 continue
-            if not isinstance(node, gast.If) and (gast.Return not in self.kinds or not isinstance(node, LOOPS)):
+            is_loop = isinstance(node, LOOPS)
+            if isinstance(node, gast.With):
+                # a plain `return` at its end is where it should be
+                if in_loop or gast.Return not in self.kinds or leaves(*node.body):
+                    return False
+            elif not isinstance(node, gast.If) and (gast.Return not in self.kinds or not is_loop):
                 return False
-            if not self._is_simple(node.body) or not self._is_simple(node.orelse):
+            if not all(self._is_simple(inner, in_loop or is_loop) for inner in (node.body, getattr(node, "orelse", []))):
                 return False
         return True
 

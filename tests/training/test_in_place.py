@@ -177,6 +177,18 @@ def test_dropped_gradients_need_no_arrays(backend):
     assert run.program().memory.results < 100
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("threshold", [1e-3, 1e3])
+def test_clipped_gradients_need_no_second_end(threshold, backend):
+    eager, _ = trained(None, chainer.optimizers.Adam, [chainer.optimizer_hooks.GradientClipping(threshold)])
+    ours, run = trained(backend, chainer.optimizers.Adam, [chainer.optimizer_hooks.GradientClipping(threshold)])
+    for a, b in zip(state(eager), state(ours)):
+        np.testing.assert_allclose(b, a, rtol=0 if backend == "numpy" else 1e-4, atol=0 if backend == "numpy" else 1e-6)
+    program = run.program()
+    assert len(program.recipe.outcome.ends) == 1
+    assert "write_arrays" not in program.entry
+
+
 def overflowing(a, b):
     a += 1
     a *= b

@@ -3,10 +3,10 @@ def f(x):
     with open('/dev/null'):
         if x:
             return 1
-    return 2
+        return 2
 # after
 def f(x):
     with open('/dev/null'):
         if x:
             return 1
-    return 2
+        return 2
