@@ -44,3 +44,74 @@ def test_views(name):
         assert len(found) == len(results[0])
         for actual, expected in zip(found, results[0]):
             np.testing.assert_allclose(actual, expected, rtol=3e-5, atol=3e-4)
+
+
+# Attention: two stacks of products, and what is done with rows between them -------------------------------------------
+
+MASK = np.triu(np.full((200, 200), -1e9), 1)
+PADDED = np.random.default_rng(0).random((2, 1, 1, 200)) > 0.3
+ROWS = np.random.default_rng(0).random((2, 1, 200, 1))
+
+
+def attention(between):
+    """``between``: what is done with the scores."""
+    return lambda q, k, v: F.matmul(F.softmax(between(F.matmul(q, k, transb=True)), axis=3), v)
+
+
+def after_all(q, k, v):
+    scores = F.matmul(q, k, transb=True)
+    return F.matmul(F.tanh(scores), v) + F.broadcast_to(F.sum(scores, axis=3, keepdims=True), (*v.shape[:2], 200, v.shape[3]))
+
+
+def read_twice(q, k, v):
+    weights = F.softmax(F.matmul(q, k, transb=True), axis=3)
+    return F.matmul(weights, v) + F.broadcast_to(F.sum(weights * weights, axis=3, keepdims=True), (*v.shape[:2], 200, v.shape[3]))
+
+
+def dropped(q, k, v):
+    return F.matmul(F.dropout(F.softmax(F.matmul(q, k, transb=True), axis=3), 0.3), v)
+
+
+ATTENTION = {
+    "plain": attention(lambda s: s * 0.25),
+    "causal": attention(lambda s: s * 0.25 + MASK),
+    "padded": attention(lambda s: F.where(np.broadcast_to(PADDED, s.shape), s, np.full(s.shape, -1e9))),
+    "rows": attention(lambda s: s * np.broadcast_to(ROWS, s.shape)),
+    "means": attention(lambda s: s - F.broadcast_to(F.mean(s, axis=3, keepdims=True), s.shape)),
+    "columns": attention(lambda s: s - F.broadcast_to(F.mean(s, axis=2, keepdims=True), s.shape)),
+    "turned": lambda q, k, v: F.matmul(F.softmax(F.matmul(F.transpose(q, (0, 1, 3, 2)), k, transa=True, transb=True), axis=3), v),
+    "itself": lambda q, k, v: F.matmul(F.softmax(F.matmul(q * 2, q * 2, transb=True), axis=3), q * 2),
+    "scores are read": after_all,
+    "weights are read": read_twice,
+    "dropout": dropped,
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(name):
+    """Blocks of rows, the last one shorter; in double precision, where nothing hides behind rounding."""
+    rng = np.random.default_rng(1)
+    arrays = [rng.standard_normal((2, 3, 200, size)) for size in (16, 16, 20)]
+    fast = to_static(ATTENTION[name], backend="c", strict=True)
+    for train in (False, True, True):
+        results = []
+        for function in (ATTENTION[name], fast):
+            np.random.seed(0)
+            xs = [chainer.Variable(x) for x in arrays]
+            with chainer.using_config("enable_backprop", train):
+                y = function(*xs)
+            if train:
+                F.sum(y * y).backward()
+            results.append([y.array, *(x.grad for x in xs if x.grad is not None)])
+        assert len(results[0]) == len(results[1])
+        for actual, expected in zip(*results):
+            np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())
+
+
+def test_scores_of_long_sequences_are_not_in_memory():
+    x = np.ones((16, 700, 4), "float32")
+    fast = to_static(lambda x: F.matmul(F.softmax(F.matmul(x * 2, x, transb=True), axis=2), x), backend="c", strict=True)
+    with chainer.no_backprop_mode():
+        fast(x)
+        fast(x)
+    assert 16 * 700 * 8 * 4 < fast.stats()["peak_bytes"] < 16 * 700 * 700 * 4 / 2

@@ -25,6 +25,7 @@ from .kernels_convolution import write as write_convolution
 from .kernels_dense import ALONE
 from .outline import IDENTIFIER, Parts
 from .render_c import render
+from .row_chains import chain_at, write_chain
 from .scalars import SCALARS, scalar_type
 from .signature import Signature
 
@@ -115,7 +116,7 @@ class _Walk:
         while index < len(fused.parts):
             self.out.memory.tick()
             expect(self.out, fused.parts[index:])
-            index += self._epilogue(fused, index) or self._part(fused.parts[index])
+            index += self._epilogue(fused, index) or self._chain(fused, index) or self._part(fused.parts[index])
 
     def _epilogue(self, fused: Run, index: int) -> int:
         """Write a convolution with what follows it, if anything can; gives how many parts that is.
@@ -133,6 +134,15 @@ class _Walk:
             self._tick([part, *(node for follower in found for node in nodes_of(follower.part))])
             return 1 + len(found)
         return 0
+
+    def _chain(self, fused: Run, index: int) -> int:
+        """Write two products with the loop nest between them, if that can go block by block; gives how many parts that is."""
+        chain = chain_at(self.out, fused, index)
+        if chain is None:
+            return 0
+        write_chain(self.out, chain)
+        self._tick([chain.first, *chain.group.nodes, chain.second])
+        return 3
 
     def _part(self, part: object) -> int:
         if isinstance(part, Node):

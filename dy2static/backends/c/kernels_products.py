@@ -47,12 +47,6 @@ def suffix(value: Value) -> str:
     return "f32" if value.dtype.itemsize == 4 else "f64"
 
 
-def operands(emitter: Emitter, node: Node) -> Tuple[Matrix, Matrix]:
-    """What a product reads."""
-    a, b = node.inputs
-    return _matrix(emitter, a, node.attrs["transa"]), _matrix(emitter, b, node.attrs["transb"])
-
-
 def common_size(node: Node) -> Size:
     """How many multiplications there are for each element."""
     return node.inputs[0].shape[-2 if node.attrs["transa"] else -1]
@@ -60,7 +54,7 @@ def common_size(node: Node) -> Size:
 
 def _matmul(emitter: Emitter, node: Node) -> None:
     (value,) = node.outputs
-    left, right = operands(emitter, node)
+    left, right = (matrix(emitter, v, node.attrs[turn]) for v, turn in zip(node.inputs, ("transa", "transb")))
     rows, columns = value.shape[-2:]
     inner, pointer = common_size(node), emitter.name(value)
     batch = math.prod(value.shape[:-2])
@@ -91,7 +85,7 @@ def _pretransposed(emitter: Emitter, node: Node) -> None:
     emitter.part([f"    dy_turn_{x.dtype.itemsize}({source}, {rows}, {columns}, {target});"])
 
 
-def _matrix(emitter: Emitter, value: Value, turned: bool) -> Matrix:
+def matrix(emitter: Emitter, value: Value, turned: bool) -> Matrix:
     """The operand of a product: a copy where neither its rows nor its columns stand side by side."""
     place = emitter.place(value)
     rows, columns = value.shape[-2:]

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -39,9 +40,12 @@ class NestText(NamedTuple):
     joined: List[str]
 
 
-def render(nest: LoopNest, emitter: Emitter) -> NestText:
-    """The C text of a nest."""
-    renderer = _Renderer(nest, emitter)
+def render(nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]] = MappingProxyType({})) -> NestText:
+    """The C text of a nest.
+
+    spans: where loops begin and end, by name, if only a part of the nest is wanted, by several threads at a time.
+    """
+    renderer = _Renderer(nest, emitter, spans)
     renderer.write()
     lines, renderer.lines = renderer.lines, []
     for total in nest.totals:
@@ -53,8 +57,8 @@ def render(nest: LoopNest, emitter: Emitter) -> NestText:
 class _Renderer:
     """Collects the lines of one nest."""
 
-    def __init__(self, nest: LoopNest, emitter: Emitter):
-        self.nest, self.emitter = nest, emitter
+    def __init__(self, nest: LoopNest, emitter: Emitter, spans: Mapping[str, Tuple[str, str]]):
+        self.nest, self.emitter, self.spans = nest, emitter, spans
         self.lines: List[str] = []
         self.before: List[str] = []
         self.depth = 0
@@ -86,6 +90,8 @@ class _Renderer:
     def _span(self, axis: Axis) -> Tuple[str, str]:
         """Where a loop begins and ends."""
         share = self.nest.share
+        if axis.name in self.spans:
+            return self.spans[axis.name]
         return ("begin", "end") if share is not None and share.name == axis.name else ("0", str(axis.size))
 
     def _open(self, axes: Sequence[Axis]) -> None:
@@ -102,7 +108,7 @@ class _Renderer:
     def _row_buffer(self, value: Value) -> str:
         """Memory for a row: threads have their own."""
         size = math.prod(axis.size for axis in self.nest.inner)
-        if self.nest.share is None:
+        if self.nest.share is None and not self.spans:
             return self.emitter.scratch(size, value.dtype)
         name = self.emitter.variable("row")
         self._line(f"{c_type(value.dtype)} {name}[{size}] __attribute__((aligned(64)));")

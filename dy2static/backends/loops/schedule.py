@@ -38,7 +38,7 @@ _DEAR = frozenset("exp log tanh sigmoid sin cos tan log1p expm1 power softplus s
 _BYTE, _OPERATION, _DEAR_OPERATION = 0.05, 0.03, 0.3
 
 #: Bytes of rows that a function may have on its own stack.
-_OWN_BYTES = 32768
+OWN_BYTES = 32768
 
 
 def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0) -> LoopNest:
@@ -119,7 +119,7 @@ class _Schedule:
         """The loop that threads share, if any."""
         group = self.group
         elements = math.prod(group.shape)
-        if not elements or not is_known(elements) or self._row_size() * sum(v.dtype.itemsize for v in self.kept) > _OWN_BYTES:
+        if not elements or not is_known(elements) or self._row_size() * sum(v.dtype.itemsize for v in self.kept) > OWN_BYTES:
             return None
         totals = [total_place(node, v) for node in group.nodes for v in node.outputs if v in group.totals]
         levels = []
