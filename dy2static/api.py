@@ -38,10 +38,11 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
         ``"fast"``, other ones, from a counter-based generator whose key each call draws from NumPy's global one.
     backend: what programs run on: ``"numpy"``, calls of NumPy; ``"c"``, native code where there is a C compiler;
         ``"auto"``, NumPy for the first ten calls of each program, then native code.  None: DY2STATIC_BACKEND, or "auto".
-    recompute: what the backward computes again, from what went in, instead of keeping it: ``"none"``; ``"cheap"``, what
-        elementwise ops can make of the rest; ``"sublinear"``, all but what parts the forward into segments (Chen et al.,
-        2016); or how many bytes may be kept, with as little computed again as need be.  As with `F.forget`, arrays
-        that went in must not be changed before the backward.  None: DY2STATIC_RECOMPUTE, or "none".
+    recompute: what the backward computes again instead of keeping it: ``"none"``; ``"auto"``, what elementwise ops make of
+        intermediate results, where that saves much; ``"cheap"``, what they make of the rest and of what went in; ``"sublinear"``,
+        all but what parts the forward into segments (Chen et al., 2016); or how many bytes may be kept, with as little computed
+        again as need be.  With the last three, as with `F.forget`, arrays that went in must not be changed before the backward.
+        None: DY2STATIC_RECOMPUTE, or "auto".
     dynamic: whether sizes that differ from call to call become free: with the third size of an axis, a program is made for
         all of them, where the function does not need their numbers (`cache_info` counts the captures).
     input_spec: an `InputSpec` for each positional argument but ``self``, in lists, tuples and dicts as the arguments are; what

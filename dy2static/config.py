@@ -51,7 +51,7 @@ def recompute(option: Any) -> Any:
     """What ``recompute`` may be, from an option or a text.  Raises ValueError."""
     if isinstance(option, str) and option.strip().isdigit():
         option = int(option)
-    if option in ("none", "cheap", "sublinear") or type(option) is int and option >= 0:
+    if option in ("auto", "none", "cheap", "sublinear") or type(option) is int and option >= 0:
         return option
     raise ValueError(option)
 
@@ -68,7 +68,7 @@ def _warn(message: str) -> None:
 #: What the option ``backend`` may be; `backends.registry` adds those that are registered later.
 BACKENDS = ["auto", "c", "numpy"]
 TEXT, SWITCH, COUNT, SECONDS = Kind("a text", str), number(0, 1), number(0), Kind("a number of seconds", _seconds)
-RECOMPUTES = Kind("none, cheap, sublinear or a number of bytes", recompute)
+RECOMPUTES = Kind("auto, none, cheap, sublinear or a number of bytes", recompute)
 
 
 class Flag:
@@ -114,8 +114,9 @@ BACKEND = Flag("DY2STATIC_BACKEND", "auto", words(BACKENDS),
 NATIVE_AFTER = Flag("DY2STATIC_NATIVE_AFTER", 10, COUNT, "with `auto`, the calls of a program after which it becomes native code")
 BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, SWITCH,
                   "with `auto`, calls go on with NumPy while the C compiler runs; 0: they wait for it")
-RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "none", RECOMPUTES,
-                 "what backwards compute again instead of keeping it: `none`, `cheap`, `sublinear`, or how many bytes may be kept")
+RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "auto", RECOMPUTES,
+                 "what backwards compute again instead of keeping it: `auto`, `none`, `cheap`, `sublinear`, or how many bytes may "
+                 "be kept")
 CC = Flag("DY2STATIC_CC", "", TEXT,
           "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
 CC_SECONDS = Flag("DY2STATIC_CC_SECONDS", 120, SECONDS,

@@ -55,7 +55,7 @@ class BackwardCompilation:
         target: Target = segment.target
         self._compilation = target.backend.start(
             self.graph, name="backward", escaping=set(self.graph.outputs[:len(self.joint.graph.outputs)]),
-            recomputes=self.plan.recompute != "none", clock=target.clock("backward"))
+            recomputes=self.plan.recompute not in ("none", "auto"), clock=target.clock("backward"))
 
     def ready(self) -> bool:
         """As `backends.base.Compilation.ready`."""
@@ -117,7 +117,7 @@ class _Joint:
         plan = self.plan
         wanted = (self.graph if following is None else following.graph).with_(outputs=self.graph.outputs + extras)
         graph = passes.run(passes.BACKWARD, wanted, passes.Setting(
-            recomputes=plan.recompute != "none", available=(*plan.held, *self.arriving), arriving=self.arriving,
+            recomputes=plan.recomputes, available=(*plan.held, *self.arriving), arriving=self.arriving,
             forward=plan.graph))
         return graph.with_(inputs=(*graph.inputs, *plan.extents.values()))
 

@@ -16,6 +16,7 @@ from ..options import Recompute
 from ..passes.differentiation.activity import active_values, has_gradient
 from ..passes.differentiation.cotangents import continue_graph
 from ..passes.effects import may_write
+from ..passes.memory.aliases import held_values
 from ..record.inputs import ArrayInput, VariableInput
 from ..record.outcome import Outcome
 from ..record.variables import EscapingVariable
@@ -32,7 +33,7 @@ class SegmentPlan:
     extents: per symbol in its sizes, the value that hands it on to the backward.
     held: the values its node keeps for backward, in order; those that are inputs of the graph are held by reference.
         For a backward, it is told which values the node that is differentiated holds already.
-    recompute: what is computed again in the backward instead of being held: see `passes.Saving`.
+    recompute: what is computed again in the backward instead of being held: see `passes.Saving`.  recomputes: whether anything is.
     fixed: values that nothing may be computed from again, because the call writes into their arrays.
     spent: where the function changed what a backward would read; None where it can be differentiated.
     namer: names what branches and loops give besides; it is the same one for all segments of a graph.
@@ -48,7 +49,7 @@ class SegmentPlan:
         self._of_all = (self.targets, given, gradients) if not any(node.regions for node in graph.nodes) else None
         self.graph = graph = gradients.forward
         self.connected = gradients.connected
-        self.recompute, self.fixed = recompute, fixed
+        self.recompute, self.fixed, self.recomputes = recompute, fixed, False
         self.spent: Optional[Location] = None
         parts = passes.partition_joint(gradients.graph, graph, held=held)
         if recompute != "none":
@@ -67,6 +68,7 @@ class SegmentPlan:
         saving = passes.Saving(self.graph, parts.saved, {*held, *self.graph.outputs}, self.fixed,
                                passes.deciding_values(joint))
         kept = saving.kept(self.recompute)
+        self.recomputes = kept is not None
         return parts if kept is None else passes.partition_joint(joint, self.graph, kept=kept, held=held)
 
     def gradients(self, targets: Sequence[int], given: List[int]) -> passes.Gradients:
@@ -138,6 +140,9 @@ class PlannedNodes:
         if isinstance(recompute, int):
             recompute //= max(len(parts), 1)
         fixed = _written(outcome, graph) if recompute != "none" else frozenset()
+        if recompute == "auto":
+            seen = held_values(graph, graph.outputs)
+            fixed = {*fixed, *seen, *(self.inside[v] for v in self.leaves if v in seen)}
         self.segments = [PlannedSegment(part, active, recompute, fixed, namer, outcome.spent) for part in parts]
         self.has_control = any(node.regions and not active.isdisjoint(node.outputs) for node in graph.nodes)
         if any(k is None and not isinstance(v.type, Tensor) for item in self.segments

@@ -154,6 +154,7 @@ class Cache:
                 index = self.programs.index(program)
                 self.replace(self._every[index], by.call)
                 self.programs[index] = by
+                program.retire()                        # its memory may wait for the garbage collector
 
     def forget(self, program: Program) -> None:
         """Remove one program."""
@@ -161,6 +162,7 @@ class Cache:
             if program in self.programs:
                 index = self.programs.index(program)
                 del self._stamps[self._every[index]], self.programs[index], self._every[index]
+                program.retire()
                 self.gone(program)
 
     def note(self, miss: Miss) -> None:
@@ -171,6 +173,8 @@ class Cache:
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            for program in self.programs:
+                program.retire()
             self.programs.clear()
             self._every.clear()
             self._stamps.clear()

@@ -98,6 +98,13 @@ class Program:
         return (waiting + sum([segment.nbytes for segment in self.segments]) + self.constant_bytes
                 + _BYTES_PER_NODE * self.counts.get("nodes", 0) + _BYTES_PER_GUARD * len(self.guards))
 
+    def retire(self) -> None:
+        """Give back the working memory that waits for calls: no more are to come.  Calls that do come make it anew."""
+        if self.pool is not None:
+            self.pool.retire()
+        for segment in self.segments:
+            segment.retire()
+
     @property
     def memory(self) -> Memory:
         """How many bytes one call and its backward need; see `Memory`."""

@@ -52,6 +52,11 @@ class ArenaPool:
         if len(self.free) < self.keep:
             self.free.append(arena)
 
+    def retire(self) -> None:
+        """Keep no arenas from now on: the program has been replaced.  Calls of it that still run, or come, make their own."""
+        self.keep = 0
+        self.free.clear()
+
 
 class ArenaLease:
     """One arena in use; goes back to its pool when the last holder lets go of the lease."""
@@ -127,6 +132,14 @@ class Segment:
         """Those of its backward programs made so far, of any order."""
         return [found for program in list(self.backward.values()) for found in (
             program.footprint, *(() if program.again is None else program.again.footprints))]
+
+    def retire(self) -> None:
+        """Keep no arenas for its backward programs, of any order; see `ArenaPool.retire`."""
+        for program in list(self.backward.values()):
+            if program.pool is not None:
+                program.pool.retire()
+            if program.again is not None:
+                program.again.retire()
 
     @property
     def nbytes(self) -> int:

@@ -11,7 +11,7 @@ import chainer.links as L
 import numpy as np
 import pytest
 
-from dy2static import not_to_static, to_static
+from dy2static import config, not_to_static, to_static
 from dy2static.backends.memory_planner import Buffer, arranged
 from dy2static.native import compiler
 from dy2static.runtime import workspace
@@ -279,3 +279,26 @@ def test_what_native_loops_save_lies_in_memory_of_earlier_calls():
     none = f(chainer.Variable(np.zeros(40) + 1e-9))
     none.backward()
     assert all(len(stack) == 0 for stack in stacks(none))
+
+
+def test_programs_that_are_replaced_give_their_memory_back():
+    """One that is evicted, and one that becomes native code, keep no arenas; a backward that is still to come has its own."""
+    def f(x):
+        return F.sum(F.sin(F.exp(F.tanh(x * 2) * 3)))
+    with config.NATIVE_AFTER.set(2), config.BACKGROUND.set(0):
+        function = to_static(f, strict=True, backend="auto", cache_limit=1)
+        first, late = (chainer.Variable(np.ones((8, 8), "f")) for _ in range(2))
+        loss = function(late)
+        numpy_program, = function.dispatcher.programs
+        function(first).backward()
+        assert numpy_program.pool.nbytes > 0
+        for _ in range(3):
+            function(first)
+        assert function.dispatcher.programs != [numpy_program] or not compiler.available()
+        function(chainer.Variable(np.ones((4, 8), "f")))
+        loss.backward()
+        first.cleargrad()
+        function(first).backward()
+        np.testing.assert_allclose(late.grad, first.grad, 1e-5)
+        del loss
+        assert numpy_program.pool.nbytes == 0 and all(segment.nbytes == 0 for segment in numpy_program.segments)

@@ -453,7 +453,7 @@ WRONG = {
     "DY2STATIC_THREADS=-1": "DY2STATIC_THREADS=-1 is ignored, since it is to be a whole number from 0 on; 0 holds",
     "DY2STATIC_ENABLED=yes": "DY2STATIC_ENABLED=yes is ignored, since it is to be a whole number from 0 to 1; 1 holds",
     "DY2STATIC_CC_SECONDS=0": "DY2STATIC_CC_SECONDS=0 is ignored, since it is to be a number of seconds; 120 holds",
-    "DY2STATIC_RECOMPUTE=some": "DY2STATIC_RECOMPUTE=some is ignored, since it is to be none, cheap, sublinear or a number of bytes",
+    "DY2STATIC_RECOMPUTE=some": "DY2STATIC_RECOMPUTE=some is ignored, since it is to be auto, none, cheap, sublinear or a number of bytes",
     "DY2STATIC_CODE_LEVEL=IfEls": "DY2STATIC_CODE_LEVEL is ignored: IfEls is no transformer",
     "DY2STATIC_PASS_LEVEL=cs": "DY2STATIC_PASS_LEVEL is ignored: cs is no pass and no pipeline",
     "DY2STATIC_CODELEVEL=all": "there is no setting DY2STATIC_CODELEVEL; is it DY2STATIC_CODE_LEVEL?",

@@ -12,9 +12,16 @@ from dy2static.errors import SignatureError
 from dy2static.ir.graph import Value
 from dy2static.ir.types import Tensor, python_scalar
 from dy2static.native import compiler
+from dy2static.passes.memory import rematerialize
 from dy2static.passes.memory.min_cut import Network
 
-MODES = ("cheap", "sublinear", 3000, 0)
+MODES = ("auto", "cheap", "sublinear", 3000, 0)
+
+
+@pytest.fixture(autouse=True)
+def every_byte_is_worth_it(monkeypatch):
+    """The default computes again in small programs, too."""
+    monkeypatch.setattr(rematerialize, "_WORTH", 1)
 
 
 class Net(chainer.Chain):
@@ -174,6 +181,52 @@ def test_nothing_warns_twice(backend):
     assert warned(recompute=0) == warned() != []
 
 
+def changed_inputs(x, w):
+    h = F.tanh(x * w + 1)
+    return F.sum(F.sigmoid(F.exp(h) * F.sin(h)) * w)
+
+
+def changed_result(x, w):
+    h = F.tanh(F.tanh(x) * 2)
+    g = F.exp(h) * 2
+    return F.sum(F.tanh(F.sigmoid(F.sin(g) * F.exp(-g)) * 2)), h, g.array.T
+
+
+def changed_leaf(x, w):
+    v = chainer.Variable(x.array * 2)
+    h = F.exp(F.sin(F.tanh(v * w)) * 2)
+    return F.sum(F.tanh(h)), v
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("function", [changed_inputs, changed_result, changed_leaf], ids=lambda f: f.__name__)
+def test_the_default_reads_nothing_that_others_may_change(function, backend):
+    """Whatever is written into the arrays that the caller has before the backward, gradients are those that were."""
+    def gradients(run):
+        x, w = (chainer.Variable(np.random.RandomState(k).uniform(-1, 1, (4, 4)).astype("f")) for k in range(2))
+        results = run(x, w)
+        loss, *others = results if isinstance(results, tuple) else (results,)
+        for item in (x, w, *others):
+            (item if isinstance(item, np.ndarray) else item.array)[...] = 0.25
+        loss.backward()
+        return [x.grad, w.grad]
+    compiled = to_static(function, strict=True, backend=backend)
+    for usual in (function, to_static(function, strict=True, backend=backend, recompute="none")):
+        for a, b in zip(gradients(usual), gradients(compiled)):
+            assert (a is None) == (b is None) and (a is None or np.allclose(a, b, 1e-5, 1e-6))
+    assert any(segment.plan.recomputes for segment in compiled.dispatcher.programs[0].segments)
+
+
+def test_the_default_leaves_small_programs_alone(monkeypatch):
+    def f(x):
+        return F.sum(F.exp(F.sigmoid(F.tanh(x))))
+    for worth, recomputes in ((1, True), (1 << 23, False)):
+        monkeypatch.setattr(rematerialize, "_WORTH", worth)
+        function = to_static(f, strict=True)
+        function(chainer.Variable(np.ones((64, 64), "f"))).backward()
+        assert plan_of(function).recomputes is recomputes
+
+
 def test_draws_are_kept_in_their_smallest_form():
     def f(x):
         return F.sum(F.dropout(F.tanh(x), 0.4) ** 2)
@@ -187,7 +240,7 @@ def test_draws_are_kept_in_their_smallest_form():
 def test_the_setting_and_wrong_ones():
     def f(x):
         return F.sum(F.tanh(F.tanh(x)))
-    for value, kept in (("none", 2), ("0", 0), ("cheap", 0)):
+    for value, kept in (("none", 2), ("0", 0), ("cheap", 0), ("auto", 1)):
         with config.RECOMPUTE.set(value):
             function = to_static(f, strict=True)
             function(chainer.Variable(np.ones((4, 4), "f")))

@@ -21,6 +21,9 @@ _UNKNOWN = 32
 _PURE = ("elementwise", "view", "creation", "reduction", "contraction", "movement")
 _CHEAP = ("elementwise", "view", "creation")
 
+#: Without being asked, so many bytes must be saved, and this part of them, before anything is computed again.
+_WORTH, _PART = 1 << 23, 0.125
+
 #: The most segments that a forward is divided into.
 _MOST_SEGMENTS = 32
 
@@ -44,6 +47,8 @@ class Saving:
         """The values to keep; None for all that are needed."""
         if mode == "none" or not self.needed:
             return None
+        if mode == "auto":
+            return self._own()
         if mode == "cheap":
             return self._cheap()
         if mode == "sublinear":
@@ -116,6 +121,15 @@ class Saving:
                 network.add("forward", (value, "in"), math.inf)
         behind = network.sink_side("forward", "backward")
         return self._closed({v for v in seen if (v, "out") in behind and (v, "in") not in behind}, again)
+
+    def _own(self) -> Optional[Set[Value]]:
+        """As `_cheap`, but from nothing that the caller has, and may change before the backward; None where that saves little."""
+        total = _bytes_of(self.needed)
+        if total < _WORTH:
+            return None
+        fixed = {*self.fixed, *self.there, *(v for v in self.forward.inputs if isinstance(v.type, Tensor))}
+        kept = replace(self, fixed=fixed, deciding={*self.deciding, *fixed})._cheap()      # nor are these themselves made again
+        return kept if total - _bytes_of(kept) >= max(_WORTH, _PART * total) else None
 
     # --- sublinear: what crosses from one segment to the next --------------------------------------------------------
 
