@@ -94,9 +94,9 @@ def array_assigned(x):
     return y
 
 
-def addgrad(x):
+def data_retained(x):
     y = x * 2
-    y.addgrad(x)  # <-
+    y.retain_data()  # <-
     return y
 
 

@@ -71,8 +71,9 @@ class Escaping:
         """Refuse results whose identity with each other depends on a decision."""
         if not chainer.config.enable_backprop and any(record.connected for record in self.variables):
             self.capture.abort("a part of a function without backprop is differentiated")
-        if any(record.connected and record.requires_grad for record in self.variables):
-            self.capture.array_writes.check_end()
+        leaving = [record.value for record in self.variables if record.connected and record.requires_grad]
+        if leaving:
+            self.capture.array_writes.check_end(self.capture.gradients.out_of_reach(leaving))
         seen: Dict[int, SymbolicVariable] = {}
         for variable, record in list(self._records.values()):
             if record.early:

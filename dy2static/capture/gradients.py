@@ -275,6 +275,11 @@ class Gradients:
         self.capture.abort("with respect to which Variable a gradient is taken depends on a decision on array values",
                            because=variable)
 
+    def out_of_reach(self, values: Collection[Value]) -> Set[Value]:
+        """What is made outside of branches and loops, and no gradient of these values goes through."""
+        nodes = self.capture.root.nodes
+        return {v for node in nodes for v in node.outputs}.difference(ancestors(nodes, values, self.stops)[1])
+
     # --- gradients as nodes --------------------------------------------------------------------------------------------------
 
     def _differentiate(self, seeds: Mapping[Value, SymbolicVariable], wanted: Collection[Value], reach: _Reach,

@@ -356,6 +356,15 @@ class SymbolicVariable(chainer.Variable):
     def _set_grad(self, g: Any, *, layout_check: bool = True) -> None:
         self.capture.grad_state.assign(self, "grad", g)
 
+    def copydata(self, var: chainer.Variable) -> None:
+        if self.array is None or var.array is None:
+            self.capture.abort("a Parameter that is not initialized is copied inside the compiled function")
+        self.capture.callee(np.copyto)(self.array, var.array)
+
+    def addgrad(self, var: chainer.Variable) -> None:
+        if var.grad is not None:
+            self.grad_var = var.grad_var if self.grad_var is None else var.grad_var + self.grad_var
+
     def unchain(self) -> None:
         self.capture.gradients.unchain(self)
 
@@ -391,8 +400,7 @@ class SymbolicVariable(chainer.Variable):
         heap.check_fresh()
         return heap.shadow(heap.real_of(self).name, heap.source(Attribute, own["source"], "name"))
 
-    addgrad, copydata, retain_data = map(_outside, ("addgrad()", "copydata()", "retain_data()"))
-    set_creator, set_creator_node = map(_outside, ("set_creator()", "set_creator_node()"))
+    retain_data, set_creator, set_creator_node = map(_outside, ("retain_data()", "set_creator()", "set_creator_node()"))
     to_gpu, to_chx, from_chx, debug_print = map(_outside, ("to_gpu()", "to_chx()", "from_chx()", "debug_print()"))
     xp = property(lambda self: np)
     grad = property(lambda self: self.capture.grad_state.array(self))

@@ -291,15 +291,17 @@ class ArrayWrites:
         self._relied.update(outputs)
         self._overwriting = self._overwriting or user_location()
 
-    def check_end(self) -> None:
+    def check_end(self, out_of_reach: Set[Value]) -> None:
         """Stop if the caller may yet differentiate what reads the arrays that were written.
 
+        out_of_reach: values through which no gradient goes that the caller can ask for.
         What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients.
         A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.
         """
-        if not (self._overwritten or self._relied or self._lost):
+        reading = {*self._overwritten, *self._relied, *self._lost} - out_of_reach
+        if not (reading or self._unknown):
             return
-        if self._unknown or not self._passed.issuperset({*self._overwritten, *self._relied, *self._lost}):
+        if self._unknown or not self._passed.issuperset(reading):
             whole = bool(self._relied) or self._overwrote_own
             self.capture.abort("an array is changed in place that a later backward reads", hint="compute a new array instead",
                                at=None if whole else self._overwriting, whole=whole)

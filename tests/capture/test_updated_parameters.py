@@ -276,6 +276,66 @@ def test_methods_that_are_replaced_between_steps(monkeypatch):
     np.testing.assert_array_equal(model.W.array, before)
 
 
+class Normalized(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.first, self.norm = L.Linear(6, 3), L.BatchNormalization(3)
+
+    def forward(self, x):
+        return self.norm(self.first(x))
+
+
+def with_a_target(model, other, optimizer, x):
+    """The target follows the model behind the update; its running statistics do, too."""
+    loss = F.sum((model(x) - other(x).array) * x[:, :3])
+    model.cleargrads()
+    loss.backward()
+    optimizer.update()
+    other.copyparams(model)
+    return loss
+
+
+def with_a_worker(model, other, optimizer, x):
+    """The gradients are those of a copy, twice; the second ones are added to what is there."""
+    other.copyparams(model)
+    model.cleargrads()
+    for part in (x[:3], x[1:]):
+        other.cleargrads()
+        F.sum(other(part) * part[:, :3]).backward()
+        model.addgrads(other)
+    optimizer.update()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("step", [with_a_target, with_a_worker], ids=lambda step: step.__name__)
+def test_parameters_and_gradients_of_another_link(step, backend):
+    def made():
+        np.random.seed(0)
+        model, other = Normalized(), Normalized()
+        return model, other, chainer.optimizers.MomentumSGD(0.01).setup(model)
+    eager, static, compiled = made(), made(), to_static(step, strict=True, backend=backend)
+    for i in range(5):
+        step(*eager, ROWS + i % 2)
+        compiled(*static, ROWS + i % 2)
+        for a, b in zip(eager[:2], static[:2]):
+            assert_alike([p.array for p in a.params()], [p.array for p in b.params()], exact=backend == "numpy")
+            assert_alike(gradients(a), gradients(b), exact=backend == "numpy")
+            assert_alike([a.norm.avg_mean, a.norm.avg_var], [b.norm.avg_mean, b.norm.avg_var], exact=backend == "numpy")
+
+
+def test_a_write_that_a_returned_variable_reads_stops_a_strict_capture():
+    model, other = L.Linear(6, 3), L.Linear(6, 3)
+
+    @to_static(strict=True)
+    def step(x):
+        y = F.sum(other(x * model.b.array.sum()) * model(x))
+        other.copyparams(model)
+        return y
+    with pytest.raises(CaptureError, match="changed in place"):
+        step(ROWS)
+
+
 def test_hooks_of_rules_act_once():
     model, optimizer = model_and_optimizer()
     seen = []
