@@ -7,9 +7,10 @@ from .table import named, read
 NODES = read("""
 views: AsStrided BroadcastTo Cast Contiguous Copy Diagonal Dropout ExpandDims Flip FlipLR FlipUD GetItem Identity Moveaxis
     Reshape Rollaxis SplitAxis Squeeze SumTo Swapaxes Transpose
-rereads: Add AddConstant BatchNormalization BilinearFunction Bias Concat Convolution2DFunction ConvolutionND Deconvolution2DFunction
-    DeconvolutionND Div EinSum EmbedIDFunction Exp LayerNormalization LinearFunction MatMul Mul MulConstant Neg PReLUFunction
-    PowVarConst Softmax Stack Sub Sum Tanh TensorDot LinearGradData
+rereads: Absolute Add AddConstant BatchNormalization BilinearFunction Bias Clip Concat Convolution2DFunction ConvolutionND Cos
+    Deconvolution2DFunction DeconvolutionND Div EinSum ELU EmbedIDFunction Exp LayerNormalization LeakyReLU LinearFunction
+    LogSoftmax MatMul Maximum Minimum Mul MulConstant Neg PReLUFunction PowVarConst ReLU Sigmoid Sin Softmax Softplus Square Stack
+    Sub Sum Tanh TensorDot LinearGradData
 """)
 
 #: Those that may give their operand or a view of it.

@@ -41,6 +41,10 @@ READING = {
     "power": (parameters(lambda x, p: x * p ** 2, (4, 6)), ROWS), "einsum": (parameters(
         lambda x, p: F.einsum("ij,jk->ik", x, p), (6, 2)), ROWS),
     "of results": (parameters(lambda x, p, q: x * F.tanh(p) * F.exp(q) * F.softmax(p), (4, 6), (4, 6)), ROWS),
+    "of bent results": (parameters(lambda x, p, q: x * F.relu(p) * F.softplus(q) + F.elu(p) * F.leaky_relu(q) - F.maximum(
+        p, q) * F.sin(p) + F.log_softmax(p) * F.clip(q, -0.5, 0.5), (4, 6), (4, 6)), ROWS),
+    "of smooth results": (parameters(lambda x, p, q: x * F.sigmoid(p) * F.cos(q) + F.square(p) * F.absolute(q) - F.minimum(p, q), (
+        4, 6), (4, 6)), ROWS),
     "joined": (parameters(lambda x, p, q: F.linear(x, F.concat([p, q], axis=0)), (2, 6), (1, 6)), ROWS),
 }
 
