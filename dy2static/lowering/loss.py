@@ -89,17 +89,18 @@ def softmax_cross_entropy(node: Any, x: Value, t: Value) -> Optional[Value]:
         terms = _cast(_cast(log_y, wide) * weights, x.dtype)
     valid = ops.not_equal(t, label)
     picks = ops.mask(t, valid)                                         # an ignored label reads column 0
-    column = ops.take_along(terms, ops.reshape(picks, shape=t.shape[:1] + (1,) + t.shape[1:]), axis=1)
+    picks = ops.reshape(picks, shape=t.shape[:1] + (1,) + t.shape[1:])
+    column = ops.take_along(terms, picks, axis=1)
     log_p = ops.mask(ops.reshape(column, shape=t.shape), valid)
-    more = () if weight is None else (weight,)
-    attrs = {"ignored": label, "cached": bool(node.cache_score), "weighted": bool(more)}
+    more = (valid,) if weight is None else (valid, weight)
+    attrs = {"cached": bool(node.cache_score), "weighted": weight is not None}
     if node.reduce == "no":
-        return ops.cross_entropy(-log_p, x, log_y, t, *more, mean=False, **attrs)
+        return ops.cross_entropy(-log_p, x, log_y, picks, *more, mean=False, **attrs)
     total = ops.sum(_cast(log_p, _wider(x.dtype)))                     # half precision is summed in single precision
     share = 1.0 / _count(node.normalize, valid, x.shape[0])
     factor = -share if node.normalize else _cast(-share, total.dtype)
     more += _coefficient(share, x.dtype, node.normalize),
-    return ops.cross_entropy(ops.scaled(total, factor, dtype=x.dtype), x, log_y, t, *more, **attrs)
+    return ops.cross_entropy(ops.scaled(total, factor, dtype=x.dtype), x, log_y, picks, *more, **attrs)
 
 
 def _soft_target_loss(node: Any, x: Value, log_y: Value, t: Value) -> Optional[Value]:

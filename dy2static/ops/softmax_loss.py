@@ -87,18 +87,17 @@ _ATTRS: Dict[str, Any] = {"ignored": -1, "cached": True, "weighted": False, "mea
 def _cross_entropy_vjp(g: Value, y: Value, loss: Value, x: Value, log_y: Value, t: Value, *more: Value, ignored: Any, cached: bool,
                        weighted: bool, mean: bool) -> Any:
     scores = exp(log_y if cached else log_softmax(x, axis=1))
-    valid = not_equal(t, ignored)
     row = x.shape[:1] + (1,) + x.shape[2:]
     if t.dtype.kind == "f":
-        gx = scores - mask(t, valid)
+        gx = scores - mask(t, not_equal(t, ignored))
     else:
-        labels = mask(t, valid)
-        gx = decrement_along(scores, reshape(labels, shape=row), axis=1)
+        gx = decrement_along(scores, t, axis=1)
         if weighted:
-            wide = np.promote_types(x.dtype, more[0].dtype)
-            shares = broadcast_to(reshape(take(more[0], labels, axis=0), shape=row), shape=x.shape)
+            wide = np.promote_types(x.dtype, more[1].dtype)
+            shares = reshape(take(more[1], t, axis=0), shape=row)
+            shares = broadcast_to(shares, shape=x.shape)
             gx = cast(cast(gx, dtype=wide) * cast(shares, dtype=wide), dtype=x.dtype)
-        gx = gx * broadcast_to(reshape(cast(valid, dtype=x.dtype), shape=row), shape=x.shape)
+        gx = gx * broadcast_to(reshape(cast(more[0], dtype=x.dtype), shape=row), shape=x.shape)
     if mean:
         gx = scaled(gx, cast(g, dtype=more[-1].dtype) * more[-1], dtype=x.dtype)
     else:
@@ -108,10 +107,10 @@ def _cross_entropy_vjp(g: Value, y: Value, loss: Value, x: Value, log_y: Value, 
 
 #: ``loss``, the cross entropy of ``softmax(x)`` and ``t``, with the gradient that Chainer computes for ``x``.
 #:
-#: log_y: ``log_softmax(x)``.  t: labels, or probabilities.
-#: more: if ``weighted``, the weight of each class; if ``mean``, the number by which the sum of the losses was multiplied, without
-#: its sign, in the dtype in which NumPy multiplies a loss by it.
-#: ignored: the label, or probability, that does not count.
+#: log_y: ``log_softmax(x)``.  t: probabilities, or one label for each row, with an axis of one for the classes.
+#: more: for labels, which of them count; if ``weighted``, the weight of each class; if ``mean``, the number by which the sum of the
+#: losses was multiplied, without its sign, in the dtype in which NumPy multiplies a loss by it.
+#: ignored: the probability that does not count.
 #: cached: whether the scores are those of the forward, not those of what ``x`` holds when the gradient is taken.
 cross_entropy = declare(
     "cross_entropy", "loss x log_y t *more", _ATTRS, kind="view", view=True,
