@@ -90,6 +90,7 @@ ROWS = {
     "1x1 of three axes": windows(2, 2, 3, 4, (3, 4, 5), (1, 1, 1)),
     "rows that fill tiles": windows(2, 2, 45, 13, (3, 64), (3, 3), pad=(1, 1)),
     "rows that fill tiles, strided": windows(1, 1, 3, 4, (5, 64), (3, 3), stride=(1, 2), pad=(1, 1)),
+    "groups of few filters": windows(2, 4, 3, 8, (17, 23), (3, 3), stride=(2, 1), pad=(1, 1)),
     "few filters": windows(3, 1, 30, 6, (30, 14), (3, 3), pad=(1, 1)),
     "sixteen filters": windows(2, 2, 3, 16, (25, 21), (5, 5), stride=(1, 1), pad=(2, 2)),
     "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
@@ -157,8 +158,9 @@ def test_random_convolutions_of_a_channel_each(call, seed):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("row", ["a channel each", "a channel each, wide rows", "a channel each, rows that shrink",
-                                 "a channel each, tiny", "a channel each, every second of odd rows", "a channel each, rows that grow"])
-def test_of_a_channel_each_only_neighbours_become_nan(call, row):
+                                 "a channel each, tiny", "a channel each, every second of odd rows", "a channel each, rows that grow",
+                                 "strided", "groups", "few filters", "stride and padding differ"])
+def test_only_neighbours_become_nan(call, row):
     made, row = arrays(ROWS[row], np.float32), ROWS[row]
     function, takes, gives = CALLS[call]
     args = [made[taken] for taken in takes.split()]

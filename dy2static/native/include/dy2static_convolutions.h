@@ -792,6 +792,16 @@ static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY
     return 0;
 }
 
+enum { FEW_FILTERS = 8 };                   /* of a group: turning the places of their gradients takes longer than multiplying */
+
+static int are_finite(const DY_T *numbers, const int64_t size)
+{
+    int are = 1;
+    for (int64_t k = 0; k < size; k++)
+        are &= __builtin_isfinite(numbers[k]);
+    return are;
+}
+
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
 {
     DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);
@@ -799,8 +809,12 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
-    if (w->out < 4)
-        return grad_weight_few(w, x, y, filters);
+    if (w->out <= FEW_FILTERS) {
+        if (grad_weight_few(w, x, y, filters))
+            return 1;
+        if (are_finite(filters, w->groups * w->out * taps))
+            return 0;                       /* if not: places between rows may be at fault, which count as zero times what is there */
+    }
     if (w->batch * useful >= 2 * COLUMNS)
         return grad_weight_turned(w, x, y, filters);
     /* So few places that the filters are most of the work: the places are the rows of panels, and the taps the columns. */
