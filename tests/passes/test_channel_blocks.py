@@ -9,7 +9,7 @@ from random_graphs import build
 from dy2static import ops, to_static
 from dy2static.ir.interpret import interpret
 from dy2static.ir.verify import verify
-from dy2static.native import compiler, team
+from dy2static.native import channel_blocks, compiler, team
 from dy2static.passes.channel_blocks import block_channels
 
 
@@ -121,6 +121,11 @@ class Network(chainer.Chain):
         h = F.relu(self.norms[1](self.b(F.relu(self.norms[0](self.a(h))))) + h)
         h = F.relu(self.b(h) + h)                           # what is added is read by the same convolution
         return self.last(F.average_pooling_2d(self.norms[2](self.c(h)), (5, 5)))
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+def test_the_kernels_are_built():
+    assert channel_blocks.address()
 
 
 @pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
