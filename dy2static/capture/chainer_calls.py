@@ -34,6 +34,7 @@ from ..symbolic.views import arrays_in
 from .label_counts import count_classes
 from .masks import without_mask
 from .self_contained import is_self_contained
+from .single_rows import with_numbers
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -66,7 +67,7 @@ class ChainerCalls:
             self.capture.abort("a function hook is registered inside the compiled function", hint="register it around the call")
         position, self.applied = self.applied, self.applied + 1
         if isinstance(node, (GetItem, ScatterAdd)):
-            node.slices = without_mask(self.capture, node.slices, values[0].shape)
+            node.slices = with_numbers(self.capture, without_mask(self.capture, node.slices, values[0].shape), values[0].shape)
         start = len(self.capture.builder.nodes)
         outputs = self._lower(node, values)
         if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):

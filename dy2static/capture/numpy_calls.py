@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..symbolic.layouts import Unordered
 from ..symbolic.sizes import infer_sized
 from ..symbolic.values import SymbolicArray
 from .protected_calls import DECIDABLE, attempted, raise_first
+from .single_rows import with_numbers
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -47,6 +49,8 @@ class NumPyCalls:
         """A call of NumPy on symbolic arrays; ``("method", name)`` and ``("attribute", name)`` are of the first operand."""
         self.capture.check()
         name = function[1] if type(function) is tuple else getattr(function, "__name__", "")
+        if function is operator.getitem and type(args[0]) is SymbolicArray:
+            args = args[0], with_numbers(self.capture, args[1], args[0].shape)
         if name in Unordered.NAMES:
             args, kwargs = self._unordered.ordered(name, args, kwargs)
         done = self.capture.array_writes.intercept(function, args, kwargs)
