@@ -12,6 +12,7 @@ from typing import (
     Container,
     ContextManager,
     Dict,
+    Iterable,
     List,
     Mapping,
     NoReturn,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .heap.heap import Heap
     from .heap.settings import ConfigEntries
     from .symbolic.host_objects import SymbolicObject
+    from .symbolic.kept_gradients import KeptGradient
     from .symbolic.known_texts import SymbolicText
     from .symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
     from .symbolic.variable_identity import Choices
@@ -190,7 +192,9 @@ class Decisions(Protocol):
 
 
 class Gradients(Protocol):
-    """Gradients that the function itself asks for."""
+    """Gradients that the function itself asks for.  taken: how often."""
+
+    taken: int
 
     def note(self, variable: SymbolicVariable) -> None:
         """Know a new Variable."""
@@ -224,6 +228,10 @@ class GradientState(Protocol):
     def assign(self, variable: SymbolicVariable, name: str, item: Any) -> None:
         """``variable.grad = item`` or ``variable.grad_var = item``."""
 
+    @property
+    def places(self) -> Iterable[KeptGradient]:
+        """The gradients of the user's Variables."""
+
     def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False) -> None:
         """Let a Variable keep this gradient."""
 
@@ -252,6 +260,10 @@ class IndexRanges(Protocol):
     """What is known of indices."""
 
     places: Dict[Value, Any]
+    least: Dict[Value, Any]
+
+    def is_place(self, value: Value, below: Any) -> None:
+        """A number counts the iterations of a loop."""
 
 
 class DecidingContents(Protocol):
@@ -281,6 +293,7 @@ class CaptureContext(Protocol):
 
     builder: takes new nodes; root: that of the whole graph.  known: what values hold that are static.  dimensions: of numbers
     that are sizes, which; sizes_of: of arrays.  failed: why the capture stops.  forks: how many blocks were captured anew.
+    rolls, rolled: whether iterations may become a loop of the graph, and whether that was tried.
     handling: the exception that is handled where the function is called.
     """
 
@@ -290,6 +303,8 @@ class CaptureContext(Protocol):
     dimensions: Dict[Value, Any]
     sizes_of: Dict[Value, Any]
     failed: Any
+    rolls: bool
+    rolled: bool
     forks: int
     handling: Optional[BaseException]
 
@@ -376,6 +391,12 @@ class CaptureContext(Protocol):
     @property
     def value_numbering(self) -> ValueNumbering:
         """Calls with the same result."""
+
+    def mark(self) -> Any:
+        """How far the capture has come, for `go_back`."""
+
+    def go_back(self, mark: Any) -> None:
+        """Forget what has been captured since, which stopped."""
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""

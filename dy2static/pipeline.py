@@ -73,7 +73,7 @@ def ours(outcome: Outcome) -> Iterator[None]:
         raise InternalError(f"the graph of {outcome.graph.name} cannot be compiled: {error!r}") from error
 
 
-#: So often a call is captured because contents decide something that were not known to.
+#: So often a call is captured because contents decide something that were not known to, or because a loop was tried.
 _MOST_ATTEMPTS = 6
 
 _UNKNOWN = "what a call gives that is not compiled, or an object of another library, enters a computation"
@@ -84,15 +84,20 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
           options: Options = ON_NUMPY) -> Outcome:
     """The symbolic run of one call; again, where contents of small arrays decided something in one that stopped.
 
+    A capture that tried to make a loop of the graph is repeated, too, with all iterations written out.
+
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
     """
-    known = frozenset(fixed or ())
+    known, rolls = frozenset(fixed or ()), True
     for _ in range(_MOST_ATTEMPTS):
         capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known)
-        capture.drops_gradients = options.grads == "drop"
+        capture.drops_gradients, capture.rolls = options.grads == "drop", rolls
         try:
             outcome = _run(capture, function, args, kwargs)
         except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known
+            if capture.rolled:
+                rolls, failed = False, error
+                continue
             is_final = fixed is None or getattr(error, "again", False) or getattr(error, "final", False)
             more = frozenset() if is_final else capture.deciding.paths()
             if not more:

@@ -43,6 +43,7 @@ from .index_ranges import IndexRanges
 from .inputs import LAYOUTS, Inputs
 from .made_parameters import MadeParameters
 from .materialise import Materialiser
+from .number_bounds import NumberBounds
 from .number_checks import NumberChecks
 from .numpy_calls import NumPyCalls
 from .operands import Operands
@@ -68,6 +69,7 @@ class Capture:
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.
     fixed: paths of small arrays whose contents, and of numbers whose values, are known, under guards.
     drops_gradients: whether Parameters that the call updates keep no gradient.
+    rolls: whether iterations that take gradients may become a loop of the graph; rolled: whether that was tried.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
@@ -76,7 +78,7 @@ class Capture:
         self.observed, self.start_config = observed, dict(start_config)
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
         self.handling = sys.exc_info()[1]
-        self.drops_gradients = False
+        self.drops_gradients, self.rolls, self.rolled = False, True, False
         self.builder = self.root = Builder(name)
         self.events: List[Event] = []
         self.failed: Optional[CaptureAborted] = None
@@ -106,7 +108,7 @@ class Capture:
         self.imports = Imports(self)
         self.index_ranges = IndexRanges(self)
         self.deciding = DecidingContents(self, fixed)
-        self.number_checks = NumberChecks(self)
+        self.number_checks, self.number_bounds = NumberChecks(self), NumberBounds(self)
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -137,7 +139,7 @@ class Capture:
         return Outcome(self.root.build(outputs), tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
-                       self.trains, self.differentiates, self.array_writes.spent)
+                       self.trains, self.differentiates, self.array_writes.overwritten.spent)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""
@@ -178,6 +180,20 @@ class Capture:
         self.unknown.start_again()
         self.array_writes.start_again()
         self.rebound_arrays.start_again()
+
+    def mark(self) -> Tuple:
+        """How far the capture has come, for `go_back`."""
+        return (len(self.events), len(self.escaping.variables), self.grad_state.stored_count(),
+                self.array_writes.overwritten.state())
+
+    def go_back(self, mark: Tuple) -> None:
+        """Forget what has been captured since, which stopped; `Snapshot` puts back what it did to objects."""
+        events, escaping, stored, overwritten = mark
+        self.failed = None
+        del self.events[events:]
+        self.escaping.forget_from(escaping)
+        self.grad_state.forget_stored(stored)
+        self.array_writes.overwritten.go_back(overwritten)
 
     def check(self) -> None:
         """Stop again if user code swallowed that the capture was stopped."""

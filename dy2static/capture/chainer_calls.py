@@ -79,7 +79,7 @@ class ChainerCalls:
         made = tuple(self.capture.builder.nodes[start:])
         self.capture.array_writes.applied(node, made, given, outputs, connected)
         if relied and connected:
-            self.capture.array_writes.relied(outputs)
+            self.capture.array_writes.overwritten.relied(outputs)
         results = tuple([self.result(v, values, any(requires), connected) for v in outputs])
         for variable in results:
             variable.__dict__["siblings"] = results
@@ -205,7 +205,8 @@ class ChainerCalls:
         """Whether the nodes from ``start`` can be guarded not to fail, where that spares storing what was written."""
         made = self.capture.builder.nodes[start:]
         spares = any(node.op.may_raise for node in made) and (
-            self.capture.effects.is_protected() or self.capture.heap.has_changed_containers())
+            self.capture.effects.is_protected() or self.capture.heap.has_changed_containers() or
+            self.capture.staging.in_loop and self.capture.grad_state.is_ahead)
         return spares and self.capture.index_ranges.cover(made)
 
     def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import random
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Tuple
 
 from ..heap.global_state_guard import random_states, set_random_states
 from ..ir.dims import Dim
@@ -16,12 +16,21 @@ from ..runtime.host_calls import flatten
 from ..symbolic import abstract_eval
 from ..symbolic.host_objects import BoundHostMethod
 from ..symbolic.sizes import Size, fitted_types, tried_with
+from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
     from .capture import Capture
 
 _STATEFUL = named("state", numpy_facts.RANDOM, python_facts.RANDOM)
 _CHOOSING = named("items", python_facts.RANDOM)
+
+
+#: What the whole numbers that a draw gives are not below, and below.
+_INDICES: Dict[str, Callable[[Tuple], Tuple[Any, Any]]] = {
+    "permutation": lambda args: (0, args[0]),
+    "choice": lambda args: (0, args[0]),
+    "randint": lambda args: (0, args[0]) if len(args) == 1 else args[:2],
+}
 
 
 class Draws:
@@ -55,7 +64,10 @@ class Draws:
         if found is None:
             self.capture.abort(f"the shape of what `random.{name}` gives depends on the contents of an array")
         structure = tried[0][1][0][0]
-        return self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
+        drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
+        if type(drawn) is SymbolicArray and name in _INDICES:
+            self.capture.index_ranges.drawn(drawn.now(), *_INDICES[name](args))
+        return drawn
 
     def _with_sizes(self, item: Any) -> Any:
         """The item with sizes for numbers that are such."""

@@ -49,6 +49,12 @@ class Escaping:
         self._records[id(variable)] = variable, record
         self.variables.append(record)
 
+    def forget_from(self, count: int) -> None:
+        """Forget all but the first ones."""
+        gone = self.variables[count:]
+        del self.variables[count:]
+        self._records = {key: pair for key, pair in self._records.items() if not any(pair[1] is record for record in gone)}
+
     def is_known(self, variable: SymbolicVariable) -> bool:
         """Whether the user can get hold of a Variable made here already."""
         return id(variable) in self._records
@@ -73,7 +79,7 @@ class Escaping:
             self.capture.abort("a part of a function without backprop is differentiated")
         leaving = [record.value for record in self.variables if record.connected and record.requires_grad]
         if leaving:
-            self.capture.array_writes.check_end(self.capture.gradients.out_of_reach(leaving))
+            self.capture.array_writes.overwritten.check_end(self.capture.gradients.out_of_reach(leaving))
         seen: Dict[int, SymbolicVariable] = {}
         for variable, record in list(self._records.values()):
             if record.early:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Callable, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Set, Tuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from ..ir.dims import Dim
 from ..record.guards import ExpressionMatch
 from ..runtime.functions import negative_power, real_power
 from ..symbolic.known_texts import SymbolicText
+from ..symbolic.least_numbers import Least, compared
 from ..symbolic.sizes import without_sizes
 from ..symbolic.values import SymbolicScalar, is_symbolic
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Characters of an expression over numbers, which is written out wherever it is used; longer ones are fixed.
 LONGEST_EXPRESSION = 400
+
+_COMPARING = ("==", "!=", "<", "<=", ">", ">=")
 
 
 def _of_hints(function: Callable, operands: Tuple) -> Any:
@@ -58,6 +61,11 @@ class Expressions:
         if symbol in ("**", "<<", ">>") and type(operands[1]) is SymbolicScalar and operands[1].text is not None:
             operands = (operands[0], operands[1].fix())
         if any(type(x) is SymbolicScalar and x.text is None for x in operands):
+            least = self._least(operands[0])
+            if least is not None and type(operands[-1]) is int and symbol in _COMPARING:
+                known = compared(least, symbol, operands[1])
+                if known is not None:
+                    return known
             found = self.capture.numpy.call(function, operands, {})
             sizes = [self.size_of(x) for x in operands] if symbol in ("+", "-", "*", "//", "%") else [None]
             if None not in sizes and (symbol in "+-*" or type(sizes[1]) is int and sizes[1] > 0):
@@ -65,12 +73,23 @@ class Expressions:
             below = self.capture.index_ranges.places.get(getattr(operands[0], "value", None))
             if below is not None and symbol == "+" and type(operands[1]) is int and operands[1] >= 0:
                 self.capture.index_ranges.places[found.value] = below + operands[1]
+            multiple = self.capture.index_ranges.multiples.get(getattr(operands[0], "value", None))
+            if multiple is not None and len(operands) == 2 and type(operands[1]) is int:
+                made = multiple.computed(symbol, operands[1])
+                if made is not None:
+                    self.capture.index_ranges.multiples[found.value] = made
+            if least is not None and symbol in ("+", "-") and len(operands) == 2 and type(operands[1]) is int:
+                self.capture.index_ranges.least[found.value] = least.moved(operands[1] if symbol == "+" else -operands[1])
             return found
         result = _of_hints(function, operands)
         texts = [self.text_of(x) for x in operands]
         if symbol == "abs":
             return self.make(f"abs({texts[0]})", result)
         return self.make(f"({f' {symbol} '.join(texts)})" if len(texts) == 2 else f"({symbol}{texts[0]})", result)
+
+    def _least(self, number: Any) -> Optional[Least]:
+        """What a number of a loop is certain not to be below."""
+        return self.capture.index_ranges.least.get(number.truth) if type(number) is SymbolicScalar and number.text is None else None
 
     def size_of(self, number: Any) -> Any:
         """The number as an int or a size; None if it is neither."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type
 
 import numpy as np
 
@@ -13,29 +13,12 @@ from ..record.paths import Attribute, InstanceDict, Source
 from ..record.writes import SetItem, StoreGradient, Write
 from ..runtime.host_calls import Call, Hole, StateCall, as_it_is, nothing
 from ..runtime.stores import array_of, write_array
+from ..symbolic.kept_gradients import BEFORE, LOST, KeptGradient
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicVariable
 from ..symbolic.writes import Memory
 
 if TYPE_CHECKING:
     from .capture import Capture
-
-#: Which of several gradients there are depends on a decision of the run.
-_LOST = object()
-#: The loss scale that a Variable had before the call.
-_BEFORE = object()
-
-
-class _Kept:
-    """The gradient of one Variable now.
-
-    before: as last written back.  cleared, loss_scale: what else `cleargrad` and `backward` leave behind.
-    """
-
-    def __init__(self, variable: SymbolicVariable, gradient: Any):
-        self.variable, self.gradient, self.before = variable, gradient, gradient
-        self.cleared = False
-        self.loss_scale = self.stored_scale = _BEFORE
-
 
 class _Stored:
     """The memory of a gradient that was stored, the Variable in the graph, and what that holds."""
@@ -49,7 +32,7 @@ class KeptGradients:
 
     def __init__(self, capture: Capture):
         self.capture = capture
-        self._kept: Dict[int, _Kept] = {}
+        self._kept: Dict[int, KeptGradient] = {}
         self._stored: Dict[int, _Stored] = {}
 
     def real(self, variable: SymbolicVariable) -> Any:
@@ -59,14 +42,14 @@ class KeptGradients:
     def get(self, variable: SymbolicVariable) -> Optional[SymbolicVariable]:
         """``variable.grad_var``."""
         kept = self._of(variable)
-        if kept.gradient is _LOST:
+        if kept.gradient is LOST:
             self.capture.abort("the gradient of a Variable depends on a decision on array values", because=variable)
         return kept.gradient
 
     def array(self, variable: SymbolicVariable) -> Optional[SymbolicArray]:
         """``variable.grad``."""
         kept, source = self._of(variable), variable.__dict__.get("source")
-        if source is not None and not kept.cleared:
+        if source is not None and not kept.was_cleared:
             if not self.real(variable)._grad_valid:
                 self.capture.abort("the gradient of a Parameter is read before it is cleared or computed")
             heap = self.capture.heap
@@ -98,7 +81,7 @@ class KeptGradients:
     def loss_scale(self, variable: SymbolicVariable) -> Any:
         """The loss scale that `backward` left at a Variable."""
         kept, source = self._of(variable), variable.__dict__.get("source")
-        if kept.loss_scale is not _BEFORE:
+        if kept.loss_scale is not BEFORE:
             return kept.loss_scale
         heap = self.capture.heap
         return None if source is None else heap.shadow(self.real(variable)._loss_scale,
@@ -106,36 +89,54 @@ class KeptGradients:
 
     def set_loss_scale(self, variable: SymbolicVariable, scale: Any) -> None:
         """Let a Variable, whose gradient has just been set, keep the scale of the loss."""
-        self._kept[id(variable)].loss_scale = scale
+        kept = self._kept[id(variable)]
+        is_same = kept.loss_scale is scale or type(scale) is float and kept.loss_scale == scale
+        if "source" in variable.__dict__ and self.capture.staging.depth and not is_same:
+            self.capture.abort("the scale of a loss changes in a loop on array values")
+        kept.loss_scale = scale
 
     def set(self, variable: SymbolicVariable, gradient: Optional[SymbolicVariable], cleared: bool = False) -> None:
         """Let a Variable keep this gradient."""
         own, capture = variable.__dict__, self.capture
         if "made" in own:
             own["made"].clear(gradient is None and cleared)
-        kept = self._kept.get(id(variable))
+        is_outer = (0 if "source" in own else own["depth"]) < capture.staging.depth
+        kept = self._of(variable) if is_outer and "source" in own else self._kept.get(id(variable))
         if kept is None:
             # what it had before need not be known, nor is it read
-            kept = self._kept[id(variable)] = _Kept(variable, None)
-            kept.before = _LOST if "source" in own else None
+            kept = self._kept[id(variable)] = KeptGradient(variable, None)
+            kept.before = LOST if "source" in own else None
         if gradient is None and kept.gradient is None and "source" not in own:
             return
         if "origins" in own or "choice" in own:
             capture.abort("the gradient of a Variable is set that depends on a decision on array values", because=variable)
-        if (0 if "source" in own else own["depth"]) != capture.staging.depth:
+        if is_outer and ("source" not in own or not capture.staging.in_loop):
             capture.abort("a gradient is written to a Variable under a decision on array values")
+        if is_outer and cleared and not kept.was_cleared:
+            capture.abort("a gradient is cleared in a loop on array values, and was not before it")
         kept.gradient = gradient
         kept.cleared |= cleared
+        kept.was_cleared |= cleared
+
+    @property
+    def places(self) -> Iterable[KeptGradient]:
+        """The gradients of the user's Variables."""
+        return [kept for kept in self._kept.values() if "source" in kept.variable.__dict__]
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the user's Variables do not have all of these gradients yet."""
+        return any(kept.gradient is not kept.before or kept.cleared for kept in self.places)
 
     def keeps(self, variable: SymbolicVariable) -> bool:
         """Whether a Variable made here has, or may have, a gradient."""
         kept = self._kept.get(id(variable))
-        return kept is not None and kept.gradient is not None and kept.gradient is not _LOST
+        return kept is not None and kept.gradient is not None and kept.gradient is not LOST
 
     def join(self, made: SymbolicVariable, sides: Sequence[SymbolicVariable], known: bool = True) -> None:
         """Note that a Variable is one of several, by a decision; not ``known``: or of others."""
         if not known or any("source" in v.__dict__ or self._lost(v) or self.keeps(v) for v in sides):
-            self._kept[id(made)] = _Kept(made, _LOST)
+            self._kept[id(made)] = KeptGradient(made, LOST)
 
     def changes(self) -> List[Tuple[Source, Type[Write], Any, Any]]:
         """The gradients and loss scales of the user's Variables that are new since the last call."""
@@ -158,7 +159,7 @@ class KeptGradients:
         """Clear the gradients of the Parameters whose arrays the call has written."""
         for kept in self._kept.values():
             variable = kept.variable
-            if isinstance(variable, SymbolicParameter) and "source" in variable.__dict__ and kept.gradient is not _LOST and \
+            if isinstance(variable, SymbolicParameter) and "source" in variable.__dict__ and kept.gradient is not LOST and \
                     self.capture.array_writes.is_written(variable._data[0]):
                 kept.gradient, kept.cleared = None, True
 
@@ -168,11 +169,19 @@ class KeptGradients:
         """The gradients are stored now: from here on their arrays belong to Variables that the user can look at."""
         for kept in self._kept.values():
             gradient = kept.gradient
-            if "source" not in kept.variable.__dict__ or gradient is None or gradient is _LOST or "source" in gradient.__dict__:
+            if "source" not in kept.variable.__dict__ or gradient is None or gradient is LOST or "source" in gradient.__dict__:
                 continue
             memory = self.capture.array_writes.memory_of(gradient._data[0])
             if memory.source is None and id(memory) not in self._stored:
                 self._stored[id(memory)] = _Stored(memory, self.capture.escaping.early(gradient), memory.contents)
+
+    def stored_count(self) -> int:
+        """How many gradients are stored in the middle of the graph."""
+        return len(self._stored)
+
+    def forget_stored(self, count: int) -> None:
+        """Forget all but the first ones."""
+        self._stored = dict(list(self._stored.items())[:count])
 
     def write_again(self) -> None:
         """Write into the arrays of stored gradients what was written since, and let the graph hold these arrays themselves."""
@@ -188,9 +197,9 @@ class KeptGradients:
 
     def _lost(self, variable: SymbolicVariable) -> bool:
         kept = self._kept.get(id(variable))
-        return kept is not None and kept.gradient is _LOST
+        return kept is not None and kept.gradient is LOST
 
-    def _of(self, variable: SymbolicVariable) -> _Kept:
+    def _of(self, variable: SymbolicVariable) -> KeptGradient:
         own, heap = variable.__dict__, self.capture.heap
         if "made" in own and own["made"].has_gradient:
             self.capture.abort("the gradient of a Parameter is read before it is cleared or computed")
@@ -203,5 +212,5 @@ class KeptGradients:
             gradient = None
             if "source" in own:
                 gradient = heap.shadow(self.real(variable).grad_var, heap.source(Attribute, own["source"], "grad_var"))
-            kept = self._kept[id(variable)] = _Kept(variable, gradient)
+            kept = self._kept[id(variable)] = KeptGradient(variable, gradient)
         return kept

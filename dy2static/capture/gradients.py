@@ -42,13 +42,14 @@ class _Reach(NamedTuple):
 class Gradients:
     """Of one `Capture`: the Variables it knows, and gradients between them.
 
-    variables: by value.  stops: the values of those without a creator.
+    variables: by value.  stops: the values of those without a creator.  taken: how often gradients were taken.
     """
 
     def __init__(self, capture: Capture):
         self.capture = capture
         self.variables: Dict[Value, SymbolicVariable] = {}
         self.stops: Set[Value] = set()
+        self.taken = 0
 
     def note(self, variable: SymbolicVariable) -> None:
         """Know a new Variable."""
@@ -217,7 +218,7 @@ class Gradients:
         """What gradients of the outputs go through; inputs: with respect to these only."""
         nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
         found, values = ancestors(nodes, [v.value for v in outputs], self.stops, set(self.capture.root.inputs))
-        again = self.capture.array_writes.read_again(values)
+        again = self.capture.array_writes.overwritten.read_again(found, values)
         if again:
             found, values = self._read_again(found, values, again)
         made = {v for node in found for v in node.outputs}
@@ -286,6 +287,7 @@ class Gradients:
                        double: bool, name: str) -> Dict[Value, SymbolicVariable]:
         """The gradients of the wanted values that there are."""
         capture, builder = self.capture, self.capture.builder
+        self.taken += 1
         capture.event("staged", name)
         given = {v: seed.value for v, seed in seeds.items() if v in reach.values}
         at, start = builder.loc, len(builder.nodes)

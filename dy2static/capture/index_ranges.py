@@ -6,7 +6,8 @@ program.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Sequence, Tuple
+import operator
+from typing import TYPE_CHECKING, Any, Container, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ..ir.graph import Node, Value
 from ..ir.template import AT
 from ..record.guards import IndicesInRange
 from ..runtime.guard_tests import outside
+from ..runtime.host_calls import Hole
+from ..symbolic.least_numbers import Least
+from ..symbolic.values import SymbolicScalar
 from .value_enumeration import producer
 
 if TYPE_CHECKING:
@@ -22,16 +26,35 @@ if TYPE_CHECKING:
 
 #: Nodes whose elements are those of their first operand, or zero.
 _FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "identity", "stop_gradient", "broadcast_to", "unstack", "split",
-                         "mask", "copy"))
+                         "mask", "copy", "take", "getitem_at"))
 
-#: Larger arrays of indices are not looked at in every call.
-_MOST = 1 << 14
+#: The calls of NumPy of which that is so, where they are nodes of their own.
+_CALLS_FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "copy", "take"))
+
+#: Larger arrays of indices are not looked at in every call; in a loop, each trip uses a part of them.
+_MOST, _MOST_IN_LOOP = 1 << 14, 1 << 22
+
+
+class Multiple(NamedTuple):
+    """A number is ``place * scale + more``."""
+
+    place: Value
+    scale: int
+    more: int
+
+    def computed(self, symbol: str, other: int) -> Optional[Multiple]:
+        """What an operator makes of it."""
+        if symbol == "*":
+            return Multiple(self.place, self.scale * other, self.more * other)
+        return self._replace(more=self.more + (other if symbol == "+" else -other)) if symbol in "+-" else None
 
 
 class IndexRanges:
     """What is known of the arrays of indices among the inputs of one capture.
 
-    places: of numbers that count the iterations of a loop, and what is added to them, what they are below.
+    places: of numbers that count the iterations of a loop, and what is added to them, what they are below.  least: of numbers
+    that a loop counts up, what they are not below.  multiples: of numbers that are computed from a place, how.  below: of arrays
+    of whole numbers that are drawn, what they are below; they are not negative.
     """
 
     def __init__(self, capture: Capture):
@@ -39,6 +62,9 @@ class IndexRanges:
         self.arrays: Dict[Value, Tuple[Any, np.ndarray]] = {}
         self.guarded: Dict[Tuple[Any, int, int], bool] = {}
         self.places: Dict[Value, Any] = {}
+        self.least: Dict[Value, Least] = {}
+        self.multiples: Dict[Value, Multiple] = {}
+        self.below: Dict[Value, int] = {}
 
     def may_raise(self, node: Node) -> bool:
         """Whether a node may fail on what its operands hold."""
@@ -48,9 +74,55 @@ class IndexRanges:
         index = [entry for entry in node.attrs["index"] if entry is not None]
         return less(x.shape[index.index(AT)], self.places[place]) is not False
 
+    def is_place(self, value: Value, below: Any) -> None:
+        """A number counts the iterations of a loop."""
+        self.places[value], self.multiples[value] = below, Multiple(value, 1, 0)
+
+    def drawn(self, value: Value, least: Any, below: Any) -> None:
+        """An array of whole numbers is drawn from these bounds, if they are known."""
+        if type(least) is type(below) is int and least >= 0:
+            self.below[value] = below
+
+    def _below(self, value: Value) -> Any:
+        """What a number, or all elements of an array, are below, and not negative; None where that is not known."""
+        if value in self.places:
+            return self.places[value]
+        found = self._source(value, self.below)
+        return None if found is None else self.below[found]
+
+    def is_inside(self, function: Any, args: Sequence[Any], operands: Sequence[Value]) -> bool:
+        """Whether a call takes a part of an array by numbers that are certain to be in range."""
+        if function is not operator.getitem or type(args[0]) is not Hole:
+            return False
+        shape, axis = operands[args[0].index].shape, 0
+        for entry in args[1] if type(args[1]) is tuple else args[1:]:
+            if type(entry) is Hole:
+                below = self._below(operands[entry.index])
+                if below is None or axis == len(shape) or less(shape[axis], below) is not False:
+                    return False
+            elif entry is not None and type(entry) not in (int, slice) or type(entry) is slice and _has_holes(entry):
+                return False
+            axis += entry is not None
+        return True
+
+    def rows_at(self, array: Any, key: Any) -> Any:
+        """``array[i:i + n]`` in a loop over every n-th ``i``; NotImplemented for everything else."""
+        if type(key) is not slice or key.step not in (None, 1) or not all(type(x) is SymbolicScalar for x in (key.start, key.stop)):
+            return NotImplemented
+        start, stop = [None if x.text is not None else self.multiples.get(x.truth) for x in (key.start, key.stop)]
+        if start is None or stop is None or start.place is not stop.place or \
+                not start.scale == stop.scale == stop.more - start.more:
+            return NotImplemented
+        count, size, end = self.places[start.place], start.scale, start.scale * self.places[start.place] + start.more
+        shape = array.type.shape
+        if not shape or not all(type(n) is int for n in (*shape, count)) or size <= 0 or not 0 <= start.more <= end <= shape[0]:
+            return NotImplemented
+        rows = array[start.more:end].reshape(count, size, *shape[1:])
+        return rows[SymbolicScalar(self.capture, "py_int", value=start.place)]
+
     def entered(self, value: Value, source: Any, array: np.ndarray) -> None:
         """An input of the graph."""
-        if array.dtype.kind in "iu" and 0 < array.size <= _MOST:
+        if array.dtype.kind in "iu" and 0 < array.size <= _MOST_IN_LOOP:
             self.arrays[value] = source, array
 
     def cover(self, nodes: Sequence[Node]) -> bool:
@@ -65,6 +137,8 @@ class IndexRanges:
         if found is None or not isinstance(size, int):
             return False
         source, array = found
+        if array.size > _MOST and not self.capture.staging.in_loop:
+            return False
         key = source, -size, size
         if key not in self.guarded:
             self.guarded[key] = not outside(array, -size, size)
@@ -74,9 +148,24 @@ class IndexRanges:
 
     def _origin(self, value: Value) -> Any:
         """The array of the caller's that all elements are from; None if there is none."""
-        while value not in self.arrays:
+        found = self._source(value, self.arrays)
+        return None if found is None else self.arrays[found]
+
+    def _source(self, value: Value, among: Container[Value]) -> Optional[Value]:
+        """The one of these that all elements are from; None if there is none."""
+        while value not in among:
             node = producer(self.capture.builder, value)
-            if node is None or node.op.name not in _FROM_FIRST:
+            if node is None or node.op.name not in _FROM_FIRST and not _is_call_from_first(node):
                 return None
             value = node.inputs[0]
-        return self.arrays[value]
+        return value
+
+
+def _has_holes(bounds: slice) -> bool:
+    return any(type(bound) is Hole for bound in (bounds.start, bounds.stop, bounds.step))
+
+
+def _is_call_from_first(node: Node) -> bool:
+    call = node.attrs.get("call")
+    return node.op.name in ("numpy_call", "checked_call") and call.name in _CALLS_FROM_FIRST and \
+        type(call.args[0]) is Hole and call.args[0].index == 0

@@ -50,6 +50,9 @@ class NumPyCalls:
         self.capture.check()
         name = function[1] if type(function) is tuple else getattr(function, "__name__", "")
         if function is operator.getitem and type(args[0]) is SymbolicArray:
+            rows = self.capture.index_ranges.rows_at(*args) if self.capture.staging.in_loop else NotImplemented
+            if rows is not NotImplemented:
+                return rows
             args = args[0], with_numbers(self.capture, args[1], args[0].shape)
         if name in Unordered.NAMES:
             args, kwargs = self._unordered.ordered(name, args, kwargs)
@@ -115,7 +118,9 @@ class NumPyCalls:
             self._abort_typing(_shown(asked, name), error)
         if any(isinstance(t, Dynamic) for t in found):
             capture.abort(f"{_shown(asked, name)} gives objects")
-        may_fail = _may_fail(function, name, [v.type for v in operands], extents)
+        bounds = None if kwargs else capture.number_bounds.of_call(name, template[0], operands)
+        may_fail = bounds is None and _may_fail(function, name, [v.type for v in operands], extents) and \
+            not capture.index_ranges.is_inside(function, template[0], operands)
         if may_fail and capture.effects.is_protected():
             if function in DECIDABLE:
                 raise_first(function, *args)
@@ -127,6 +132,7 @@ class NumPyCalls:
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)
+        capture.number_bounds.note(outputs[0], bounds)
         if held is not None:                            # made of nothing but what is static: Python may decide on it
             capture.known.update(zip(outputs, call(*held)))
         results = [capture.wrap(v) for v in outputs]

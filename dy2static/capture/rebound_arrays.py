@@ -38,7 +38,7 @@ class ReboundArrays:
         self._check_leaf(variable)
         capture.heap.check_fresh()
         known = self._rebound.setdefault(id(variable), _Rebound(variable))
-        capture.array_writes.rebound(variable._data[0])
+        capture.array_writes.overwritten.rebound(variable._data[0])
         known.given = item
         own["_data"] = [capture.chainer.new_variable(item, variable.requires_grad)]
         capture.gradients.know_again(variable)

@@ -51,17 +51,24 @@ def _computes(iterator: Any) -> bool:
     return iterator.reads if type(iterator) is Elements else type(iterator).__name__ not in _HOLDING
 
 
-def check_unnamed(iterator: Any, capture: CaptureContext) -> None:
-    """Stop if a name of the user's stands for an iterator that the run will leave somewhere, and the capture at its end."""
+def is_named(iterator: Any) -> bool:
+    """Whether a name of the user's stands for an iterator."""
     found = [iterator]
     if type(iterator) in (zip, enumerate):
         found += [part for part in iterator.__reduce__()[1] if hasattr(part, "__next__")]
     frame = sys._getframe(1)
     while frame is not None:
         if is_user_file(frame.f_code.co_filename) and any(held is item for held in frame.f_locals.values() for item in found):
-            capture.abort("an iterator that has a name is gone over in a `for` that ends where array values say so",
-                          hint="make it in the `for` statement, or go over a list")
+            return True
         frame = frame.f_back
+    return False
+
+
+def check_unnamed(iterator: Any, capture: CaptureContext) -> None:
+    """Stop if a name of the user's stands for an iterator that the run will leave somewhere, and the capture at its end."""
+    if is_named(iterator):
+        capture.abort("an iterator that has a name is gone over in a `for` that ends where array values say so",
+                      hint="make it in the `for` statement, or go over a list")
 
 
 #: So many iterations of a ``for`` over a range are written out; with more it becomes a loop of the graph.

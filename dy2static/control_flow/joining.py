@@ -87,7 +87,8 @@ class Joins:
         for place in {**then.writes, **orelse.writes}:
             a, b = (branch.writes.get(place, _SAME) for branch in branches)
             a, b = (before.read(place) if side is _SAME else side for side in (a, b))
-            places[place] = self._merge(a, b, branches, str(place[1]))
+            merge = self._merge_gradients if before.holds_gradient(place) else self._merge
+            places[place] = merge(a, b, branches, str(place[1]))
         outputs = self._emit(predicate, branches)
         for place, merged in places.items():
             before.write(place, merged(outputs))
@@ -148,6 +149,21 @@ class Joins:
             return self._merge_grown(a, b, branches)
         self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
+
+    def _merge_gradients(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
+        """The gradient that a Variable keeps: an array, of which nobody asks which one it is."""
+        alike = [x for x in (a, b) if isinstance(x, SymbolicVariable) and not x.connected and "choice" not in x.__dict__]
+        if len(alike) < 2 or a.value.type != b.value.type or a.requires_grad is not b.requires_grad:
+            self.capture.abort("the gradient of a Variable depends on a decision on array values")
+        is_own = all(self.capture.array_writes.is_own(x._data[0]) for x in (a, b))
+        index = self.output(branches, *[branch.value_of(x) for x, branch in zip((a, b), branches)])
+
+        def merged(outputs: Sequence[Value]) -> SymbolicVariable:
+            made = SymbolicVariable(self.capture, SymbolicArray(self.capture, outputs[index]), a.requires_grad)
+            if is_own:
+                self.capture.array_writes.filled(made._data[0])
+            return made
+        return merged
 
     def _merge_containers(self, a: Any, b: Any, branches: List[Branch], name: str) -> Optional[Callable]:
         """A container with joined parts; None where it could be seen that it is another object.

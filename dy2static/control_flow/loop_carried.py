@@ -8,13 +8,14 @@ from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..symbolic.kinds import describe, number_kind
+from ..symbolic.least_numbers import Least
 from ..symbolic.lists import Contents, GrownSlot, ListSlot, is_list
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice, is_uncertain
 from .loop_carried_trees import compound_of, is_like, rebuilt
 
-#: In place of the flags of a place: what is in it before a loop stays in it.
-STAYS = "stays"
+#: In place of the flags of a place: what is in it before a loop stays in it; it is a number that becomes no less.
+STAYS, COUNTS = "stays", "counts"
 
 
 def slot_of(capture: CaptureContext, initial: Any, name: str, flags: Any, after: Any = None) -> Any:
@@ -27,6 +28,8 @@ def slot_of(capture: CaptureContext, initial: Any, name: str, flags: Any, after:
         return ListSlot(capture, initial, "a list", flags, after)
     if is_list(initial) and is_list(after):
         return GrownSlot(capture, initial, name, flags, after)
+    if flags == COUNTS:
+        return CounterSlot(capture, initial, name)
     return VariableSlot(capture, initial, name, *flags) if isinstance(initial, SymbolicVariable) else \
         Slot(capture, initial, name)
 
@@ -173,6 +176,57 @@ class VariableSlot(Slot):
             found.append(number if isinstance(number, Value) else
                          self.capture.builder.add(OPS["py_constant"], (), {"value": number}, name="number")[0])
         return found
+
+
+class GradientSlot(Slot):
+    """The place of a gradient that a Variable keeps: its array, which no decision tells from another.
+
+    is_own: whether the array is nobody else's, so that it may be written in place.
+    """
+
+    def __init__(self, capture: CaptureContext, initial: Any, after: Any):
+        if not isinstance(initial, SymbolicVariable):
+            capture.abort("a Variable has no gradient before a loop on array values, and gets one in it")
+        super().__init__(capture, initial, "a gradient")
+        self.requires_grad = initial.requires_grad
+        self.is_own = all(isinstance(x, SymbolicVariable) and capture.array_writes.is_own(x._data[0]) for x in (initial, after))
+
+    def wrap(self, values: Iterator[Value], *_: Any) -> SymbolicVariable:
+        """The gradient in the place."""
+        made = SymbolicVariable(self.capture, SymbolicArray(self.capture, next(values)), self.requires_grad)
+        if self.is_own:
+            self.capture.array_writes.filled(made._data[0])
+        return made
+
+    def values_of(self, item: Any) -> List[Value]:
+        """Its array now."""
+        own = getattr(item, "__dict__", {})
+        if not isinstance(item, SymbolicVariable) or item.connected or item.requires_grad is not self.requires_grad or \
+                item.value.type != self.inside[0].type or "origins" in own or "choice" in own:
+            self.capture.abort("a gradient becomes one of another kind in a loop on array values")
+        return [item.value]
+
+
+class CounterSlot(Slot):
+    """The place of a whole number that no iteration makes less."""
+
+    def wrap(self, values: Iterator[Value], *after: Any) -> Any:
+        """The number; at the start of an iteration, it is not below what it is before the loop."""
+        made = super().wrap(values)
+        if not after:
+            self.capture.index_ranges.least[made.truth] = Least(self.initial, self.inside[0], 0)
+        return made
+
+    def holds_for(self, item: Any) -> bool:
+        """Whether what an iteration leaves is not less."""
+        found = self.capture.index_ranges.least.get(item.truth) if type(item) is SymbolicScalar and item.text is None else None
+        return found is not None and found.base is self.inside[0] and found.more >= 0
+
+
+def may_count(initial: Any, after: Any) -> bool:
+    """Whether a number may be one that no iteration makes less, as far as this call tells."""
+    hints = [x.hint if type(x) is SymbolicScalar and x.text is not None else x for x in (initial, after)]
+    return all(type(x) is int for x in hints) and hints[0] <= hints[1]
 
 
 class MaybeSlot:

@@ -10,7 +10,7 @@ from ..symbolic.kinds import number_kind
 from ..symbolic.lists import Contents, GrownSlot, ListSlot, flags_of, is_list
 from ..symbolic.rollback import Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
-from .loop_carried import STAYS, CompoundSlot, MaybeSlot, Slot, Unchanged, VariableSlot, stays
+from .loop_carried import COUNTS, STAYS, CompoundSlot, CounterSlot, MaybeSlot, Slot, Unchanged, VariableSlot, may_count, stays
 from .loop_carried_trees import changed, compound_of, containers_in, is_like, is_plain
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Trial:
         for key, item in self.inside.items():
             if isinstance(key, tuple):
                 before.write(key, item)
+        self._note_written(before)
         self.found: Dict[Any, Any] = {}
         for key in self._compounds:
             staging.replaced.note(present(slots[key].initial), present(self.inside[key]))
@@ -63,7 +64,15 @@ class Trial:
         for key, item in found.items():
             if key not in self.slots or self._is_more(item, self.slots[key]):
                 self.found[key] = item
+        self._note_written(before)
         return found
+
+    def _note_written(self, before: Snapshot) -> None:
+        """What reads the carried memories, before the loop or in an iteration, does so before another iteration writes them."""
+        for key in self.slots:
+            memory = before.memory(key) if isinstance(key, tuple) else None
+            if memory is not None:
+                self.capture.array_writes.carried(memory)
 
     def _check_containers(self, found: Dict[Any, Any]) -> None:
         """Stop where it shows that a container that is replaced was another object eagerly."""
@@ -78,6 +87,8 @@ class Trial:
     def _is_more(self, item: Any, slot: Any) -> bool:
         """Whether a Variable has more about it than the slot was made for."""
         item, slot = present(item), present(slot)
+        if isinstance(slot, CounterSlot):
+            return not slot.holds_for(item)
         if isinstance(slot, Unchanged):
             return not stays(item, slot.initial)
         if isinstance(slot, CompoundSlot):
@@ -113,6 +124,10 @@ class Trial:
             parts = slot.parts if isinstance(slot, CompoundSlot) else [None] * len(new)
             return [self._flags(part, initial, y, before, depth + 1) if _is_carried(y, before) else STAYS
                     for part, y in zip(parts, new)]
+        if slot is None and may_count(initial, item):
+            return COUNTS
+        if isinstance(slot, CounterSlot) and slot.holds_for(item):
+            return COUNTS
         if is_like(initial, item):
             old, new = compound_of(initial).parts, compound_of(item).parts
             parts = slot.parts if isinstance(slot, CompoundSlot) else [Unchanged(self.capture, x, "") for x in old]

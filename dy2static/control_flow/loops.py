@@ -20,7 +20,7 @@ from ..symbolic.sizes import without_sizes
 from ..symbolic.values import Maybe
 from .for_rest import Replayed, Rest, check_unnamed
 from .joining import Branch
-from .loop_carried import MaybeSlot, Slot, slot_of
+from .loop_carried import GradientSlot, MaybeSlot, Slot, slot_of
 from .loop_trials import Trial, present
 from .raising import is_of_user_code
 
@@ -51,6 +51,12 @@ class Loops:
         test, step = functools.partial(_has_more, sequence, stop), functools.partial(_step, sequence, body)
         return dy.while_(test, step, (0, *state), names=("the place in a list", *names))[1:]
 
+    def counted(self, sequence: Any, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+        """``for`` over a sequence of known length that is not empty, as a loop of the graph in any case."""
+        test, step = functools.partial(_has_more, sequence, None), functools.partial(_step, sequence, body)
+        state = tuple(map(without_sizes, state))
+        return self._carried(None, test, step, (0, *state), ("the place in a sequence", *names))[1:]
+
     def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
         """``while`` whose test of the present state is symbolic.
 
@@ -77,21 +83,22 @@ class Loops:
     def _note_place(self, place: Value, sequence: Any) -> None:
         """In the body of a ``for``, the place is below the length."""
         length = self.capture.expressions.size_of(known_length(sequence))
-        if isinstance(length, Dim):
-            self.capture.index_ranges.places[place] = length
+        if isinstance(length, (int, Dim)):
+            self.capture.index_ranges.is_place(place, length)
 
     def attempted(self, loop: Callable[[], Tuple], roots: Tuple) -> Optional[Tuple]:
         """What a loop leaves; None, and nothing changed, where it cannot be captured."""
         capture = self.capture
         before, kept, replaced = Snapshot(capture, roots), len(capture.builder.nodes), len(self.staging.replaced)
+        mark = capture.mark()
         try:
             return loop()
         except CaptureAborted as stop:
             if stop.final:
                 raise
-        capture.failed = None
         del capture.builder.nodes[kept:]
         self.staging.replaced.forget_from(replaced)
+        capture.go_back(mark)
         before.restore()
         return None
 
@@ -100,9 +107,11 @@ class Loops:
         # a place in a sequence is never taken for the number that it is at first
         slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else {}
         replaced, is_exposed = len(self.staging.replaced), False
+        overwritten = self.capture.array_writes.overwritten.state()
         for _ in range(_MOST_TRIALS):
             exposures = self.capture.deciding.exposures
             self.staging.replaced.forget_from(replaced)
+            self.capture.array_writes.overwritten.go_back(overwritten)
             trial = Trial(self.staging, before, state, slots, names)
             if _is_for(test):
                 self._note_place(trial.inside[0].value, test.args[0])       # type: ignore[attr-defined]
@@ -162,6 +171,8 @@ class Loops:
     def _slot(self, key: Any, flags: Tuple[bool, bool, Dict], before: Snapshot, state: Tuple, names: Sequence[str],
               item: Any) -> "Slot":
         initial = before.read(key) if isinstance(key, tuple) else state[key]
+        if isinstance(key, tuple) and before.holds_gradient(key):
+            return GradientSlot(self.capture, initial, item)
         if type(initial) is Undefined:
             builder = Branch(before, (), (), {})
             initial = Maybe(self.staging.joins.filler(item.value if type(item) is Maybe else item, builder), False, initial.name)

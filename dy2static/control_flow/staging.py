@@ -27,6 +27,7 @@ from .joining import Decided, Joins
 from .loop_carried_trees import Replaced
 from .loops import Loops
 from .path_splitting import Path
+from .trips import Trips
 
 
 class Staging:
@@ -228,6 +229,10 @@ def _for(capture: CaptureContext, iterable: Any, body: Callable, state: Tuple, n
     return staging_of(capture).loops.for_(iterable if parts is None else parts, body, state, names, stop)
 
 
+def _trips(capture: CaptureContext, iterator: Iterator, body: Callable, names: Sequence[str]) -> Any:
+    return NotImplemented if capture is None else Trips(staging_of(capture), iterator, body, names)
+
+
 def _in(capture: CaptureContext, item: Any, container: Any) -> Any:
     """Membership that the run decides: in an array, or of and among numbers."""
     if capture is None:
@@ -251,7 +256,7 @@ HANDLERS: Dict[str, Callable[..., Any]] = {
     "all_of": _handler("all_of"), "any_of": _handler("any_of"),
     "and_": _handler("and_", asks_lists=False), "or_": _handler("or_", asks_lists=False),
     "while_": _handler("loops.while_"), "for_rest": _handler("loops.for_rest", asks_lists=False),
-    "list_": _list, "list_of": _list_of, "for_": _for, "in_": _in, "item": item,
+    "list_": _list, "list_of": _list_of, "for_": _for, "trips": _trips, "in_": _in, "item": item,
     "leave": lambda capture, maybe: staging_of(capture).settle(maybe) if type(maybe) is Maybe else NotImplemented,
     "bound": lambda capture, maybe: maybe.value if type(maybe) is Maybe else NotImplemented,
     "read": lambda capture, maybe: staging_of(capture).read(maybe) if type(maybe) is Maybe else NotImplemented,

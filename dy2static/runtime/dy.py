@@ -114,8 +114,13 @@ def for_(iterable: Any, body: Callable[..., Tuple], state: Tuple, *, names: Sequ
             return result
     iterator = iter(iterable)
     del iterable
+    trips = NotImplemented if stage.capture is None or stop is not None else _staged("trips", iterator, body, names)
     try:
         while True:
+            if trips is not NotImplemented:
+                rest = trips.rest(state)
+                if rest is not None:
+                    return rest
             try:
                 item = next(iterator)
             except StopIteration:
@@ -131,7 +136,7 @@ def for_(iterable: Any, body: Callable[..., Tuple], state: Tuple, *, names: Sequ
             if done:
                 return state
     finally:
-        del iterator  # an exception keeps this frame: a generator must be closed before anyone handles it
+        del iterator, trips  # an exception keeps this frame: a generator must be closed before anyone handles it
 
 
 def after(start: Optional[range]) -> range:

@@ -16,20 +16,26 @@ if TYPE_CHECKING:
 class Elements:
     """An iterator over the elements of an array, each as it is when it is asked for.
 
+    array, count, place: the array, how many there are, and the number of the next one.
     reads: whether one was read after the array was written: then it belongs to the region of the graph in which it was asked for.
     """
 
     def __init__(self, array: SymbolicArray, count: int, read: Callable[[int], Any]):
-        self._array, self._read, self.reads = array, read, False
+        self.array, self._read, self.reads, self.count = array, read, False, count
         self._items: List[Any] = [read(i) for i in range(count)]
         self._contents = None if array.memory is None else array.memory.contents
-        self._place = 0
+        self.place = 0
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether these are what the array has along its first axis."""
+        return getattr(self._read, "__self__", None) is self.array
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        place, self._place = self._place, self._place + 1
+        place, self.place = self.place, self.place + 1
         if place >= len(self._items):
             raise StopIteration
         if not self._is_written():
@@ -38,7 +44,7 @@ class Elements:
         return self._read(place)
 
     def _is_written(self) -> bool:
-        memory = self._array.memory
+        memory = self.array.memory
         before = memory.initial if memory is not None and self._contents is None else self._contents
         return memory is not None and memory.contents is not before
 

@@ -1,12 +1,14 @@
 """What ``zip``, ``enumerate`` and ``reversed`` make of sequences of which only the run knows how long they are."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 from ..capture_context import Calls, CaptureContext
 from ..runtime import dy
+from .elements import Elements
 from .lists import StagedList, symbolic_items
 from .sequences import Backwards, Numbered, Parts, Together, sequence_of
+from .values import SymbolicVariable
 
 
 class ListParts(Parts):
@@ -82,6 +84,75 @@ def _enumerate(calls: Calls, items: Any, start: Any = 0) -> Any:
 def _reversed(calls: Calls, items: Any) -> Any:
     parts = parts_of(calls.capture, items, is_fixed=True)
     return calls.native(reversed)(items) if parts is None else Backwards(calls.capture, parts)
+
+
+# What a `for` has not gone over yet --------------------------------------------------------------------------------------
+
+
+class LeftItems(Parts):
+    """The items that an iterator over Python values has not given yet, by their places; the iterator stays where it is.
+
+    length: a whole number.
+    """
+
+    def __init__(self, capture: CaptureContext, length: int):
+        self.capture, self.length = capture, length
+
+
+class LeftNumbers(LeftItems):
+    """Those of a range."""
+
+    def __init__(self, capture: CaptureContext, numbers: range):
+        super().__init__(capture, len(numbers))
+        self.numbers = numbers
+
+    def __getitem__(self, place: Any) -> Any:
+        scaled = place if self.numbers.step == 1 else place * self.numbers.step
+        return scaled + self.numbers.start if self.numbers.start else scaled
+
+
+class LeftRows(LeftItems):
+    """Those of an array or a Variable."""
+
+    def __init__(self, capture: CaptureContext, array: Any, start: int, count: int):
+        super().__init__(capture, count - start)
+        self.array, self.start = array, start
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.array[place + self.start if self.start else place]
+
+
+class LeftTogether(LeftItems):
+    """Those of a ``zip``."""
+
+    def __init__(self, capture: CaptureContext, parts: Sequence[LeftItems]):
+        super().__init__(capture, min(part.length for part in parts))
+        self.parts = parts
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple([part[place] for part in self.parts])
+
+
+def left_items(capture: CaptureContext, iterator: Any) -> Optional[LeftItems]:
+    """What an iterator has not given yet; None for iterators of other kinds."""
+    if type(iterator) is Elements and iterator.is_of_rows:
+        return LeftRows(capture, iterator.array, iterator.place, iterator.count)
+    name = type(iterator).__name__
+    if name == "range_iterator":
+        _, (numbers,), place = iterator.__reduce__()
+        return LeftNumbers(capture, numbers[place or 0:])
+    if name == "iterator":
+        _, (sequence, *_), place = (*iterator.__reduce__(), None, 0)[:3]
+        return LeftRows(capture, sequence, place, len(sequence)) if isinstance(sequence, SymbolicVariable) else None
+    if type(iterator) is enumerate:
+        inner, count = iterator.__reduce__()[1]
+        items = left_items(capture, inner)
+        return None if items is None else LeftTogether(capture, (LeftNumbers(capture, range(count, count + items.length)), items))
+    if type(iterator) is zip:
+        parts = [left_items(capture, part) for part in iterator.__reduce__()[1]]
+        known = [part for part in parts if part is not None]
+        return LeftTogether(capture, known) if known and len(known) == len(parts) else None
+    return None
 
 
 #: The classes of builtin iterators that such sequences have a form of, and what calls them.

@@ -14,6 +14,7 @@ from ..heap.object_shadows import ShadowBase
 from ..heap.own_collections import OwnItems
 from ..heap.ownership import is_library_class
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet, Unread
+from .kept_gradients import KeptGradient
 from .kinds import ABSENT
 from .lists import Contents, Items, StagedList
 from .sequences import Parts
@@ -59,6 +60,7 @@ class Snapshot:
         self.own_items = [(items, items.before) for items in capture.heap.containers if type(items) is OwnItems]
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
+        self.gradients = {id(kept): (kept, kept.gradient, kept.before, kept.stored_scale) for kept in capture.grad_state.places}
         self._reach([*roots, *capture.heap.containers, *[cell.shadow for cell, _ in self.cells]])
 
     def holds(self, item: Any) -> bool:
@@ -117,6 +119,9 @@ class Snapshot:
                 items.before = items.original
         for items, before in self.own_items:
             items.before = before
+        for kept in self.capture.grad_state.places:
+            if id(kept) in self.gradients:
+                _, _, kept.before, kept.stored_scale = self.gradients[id(kept)]
         for memory in self.capture.array_writes.memories:
             memory.stored = self.memories[id(memory)][2] if id(memory) in self.memories else memory.initial
 
@@ -155,6 +160,15 @@ class Snapshot:
             return now[place[1]]
         return now.get(place[1], ABSENT) if isinstance(item, dict) else now
 
+    def memory(self, place: Place) -> Optional[Memory]:
+        """The memory of arrays that a place is; None for others."""
+        item = self._bases()[place[0]][0]
+        return item if isinstance(item, Memory) else None
+
+    def holds_gradient(self, place: Place) -> bool:
+        """Whether a place is the gradient of a Variable."""
+        return isinstance(self._bases()[place[0]][0], KeptGradient)
+
     def take_lists_whole(self, sides: List[Dict[Place, Any]]) -> None:
         """Where one side changes the length of a list, let no side write single items of it."""
         whole = {place[0] for writes in sides for place in writes if place[1] == WHOLE}
@@ -178,6 +192,8 @@ class Snapshot:
         for cell in self.capture.functions.shadow_cells():
             found.setdefault(id(cell.shadow), (cell.shadow, cell.initial))
         found.update({key: (memory, contents) for key, (memory, contents, _) in self.memories.items()})
+        for gradient in self.capture.grad_state.places:
+            found[id(gradient)] = gradient, self.gradients[id(gradient)][1] if id(gradient) in self.gradients else gradient.initial
         for memory in self.capture.array_writes.memories:
             if memory.serial <= self.serial:
                 found.setdefault(id(memory), (memory, memory.initial))
@@ -307,6 +323,8 @@ def contents_of(item: Any) -> Any:
         return set(item)
     if isinstance(item, Memory):
         return item.contents
+    if isinstance(item, KeptGradient):
+        return item.gradient
     try:
         return item.cell_contents
     except ValueError:
@@ -325,6 +343,8 @@ def _assign(item: Any, contents: Any) -> None:
         set.update(item, contents)
     elif isinstance(item, Memory):
         item.contents = contents
+    elif isinstance(item, KeptGradient):
+        item.gradient = contents
     elif contents is not ABSENT:
         item.cell_contents = contents
     elif contents_of(item) is not ABSENT:

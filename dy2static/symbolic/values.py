@@ -138,9 +138,7 @@ class SymbolicArray:
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        if len(self.shape) == 1:
-            return Elements(self, operator.index(self.shape[0]), self.__getitem__)
-        return iter([self[i] for i in range(self.shape[0])])
+        return Elements(self, operator.index(self.shape[0]), self.__getitem__)
 
     def __getitem__(self, key: Any) -> Any:
         return self.capture.numpy.call(operator.getitem, (self, key), {})

@@ -5,7 +5,7 @@ A write makes a new value for the whole memory; the array and its views are comp
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
 import chainer
 import numpy as np
@@ -30,6 +30,7 @@ from .applications import Application
 from .layouts import Layouts
 from .lists import Contents, StagedList
 from .overlaps import Overlaps
+from .overwritten import Overwritten
 from .values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from .views import Made, Views, arrays_in
 
@@ -91,17 +92,8 @@ class ArrayWrites:
         """Nothing is written any more; the arrays of the user's stay known."""
         self.serial = 0
         self.memories: List[Memory] = []
-        self._relied: Set[Value] = set()                # results that were computed from Variables after a write into these
-        self._overwritten: Dict[Value, Application] = {}    # results whose backward would read what was written since
-        self._lost: Set[Value] = set()                  # results whose backward would read another array by now
-        self._passed: Set[Value] = set()                # what gradients inside the function went through
-        self._overwriting: Optional[Location] = None    # the line that wrote it
-        self._overwrote_own = False                     # whether an array was written that is not the caller's
-        self._unknown = False                           # whether there are others, inside of regions
-        self._depth = 0                                 # the deepest region with such a write
+        self.overwritten = Overwritten(self.capture)
         self.returned = ""                              # a host call that gave arrays: they may be those of others
-        self.spent: Optional[Location] = None           # where arrays were written that nothing can be differentiated without
-        self._readers: Dict[int, List[Application]] = {}
         self.harmless = False                           # whether what is handed to the host now is not kept
         self.views = Views(self.views.user_arrays)
         self.layouts = Layouts(self.capture)
@@ -140,7 +132,7 @@ class ArrayWrites:
         application = Application(name, self.capture.builder, made, operands, outputs)
         for array in given:
             array.shared = array.shared or "retained"
-            self._readers.setdefault(id(array), []).append(application)
+            self.overwritten.read(array, application)
 
     def gave(self, node: chainer.FunctionNode, given: Sequence[SymbolicArray], may_view: bool, array: SymbolicArray,
              connected: bool) -> None:
@@ -252,60 +244,14 @@ class ArrayWrites:
         group += perhaps
         if made is None or any(array.shared == "kept" for array in group):
             self.capture.abort(_SHARED, hint="compute a new array instead", whole=made is None)
-        builders, builder = [], self.capture.builder
-        while builder is not None:
-            builders.append(builder)
-            builder = builder.outer
-        for array in group:
-            for application in self._readers.pop(id(array), ()):
-                array.shared = None
-                self._overwritten.update(dict.fromkeys(application.outputs, application))
-                self._overwriting = self._overwriting or user_location()
-                self._overwrote_own = self._overwrote_own or made.source is None
-                self._unknown = self._unknown or application.builder not in builders
-                self._depth = max(self._depth, self.capture.staging.depth)
+        self.overwritten.write(group, made.source is None)
         for array in perhaps:
             array.memory, array.steps = Unsure(array), ()
 
-    def rebound(self, array: SymbolicArray) -> None:
-        """A Variable gets another array than this: a backward of what has read it would read that one."""
-        for application in self._readers.get(id(array), ()):
-            self._lost.update(application.outputs)
-            self._overwriting = self._overwriting or user_location()
-            self._unknown = self._unknown or application.builder is not self.capture.builder
-
-    def read_again(self, through: Set[Value]) -> List[Application]:
-        """The applications whose operands were written since, among those that a backward goes through.
-
-        Stops where it is not known what their backward reads.
-        """
-        found = {id(application): application for value, application in self._overwritten.items() if value in through}
-        if self._unknown or self.capture.staging.depth < self._depth or not self._lost.isdisjoint(through) \
-                or not all(a.reads_again for a in found.values()):
-            self.capture.abort("an array is changed in place that a backward reads", hint="compute a new array instead", whole=True)
-        self._passed |= through
-        return list(found.values())
-
-    def relied(self, outputs: Sequence[Value]) -> None:
-        """Note results that were computed from a Variable of the user's whose array was written before."""
-        self._relied.update(outputs)
-        self._overwriting = self._overwriting or user_location()
-
-    def check_end(self, out_of_reach: Set[Value]) -> None:
-        """Stop if the caller may yet differentiate what reads the arrays that were written.
-
-        out_of_reach: values through which no gradient goes that the caller can ask for.
-        What the function has differentiated itself counts as spent: its nodes say so when they are asked for gradients.
-        A part that reads an array of the caller's has it by reference, and its backward reads what is written behind the part.
-        """
-        reading = {*self._overwritten, *self._relied, *self._lost} - out_of_reach
-        if not (reading or self._unknown):
-            return
-        if self._unknown or not self._passed.issuperset(reading):
-            whole = bool(self._relied) or self._overwrote_own
-            self.capture.abort("an array is changed in place that a later backward reads", hint="compute a new array instead",
-                               at=None if whole else self._overwriting, whole=whole)
-        self.spent = self._overwriting
+    def carried(self, memory: Memory) -> None:
+        """Iterations of a loop write into this memory, before or after what has read it so far."""
+        self.views.learn()
+        self._check(memory)
 
     def memory_of(self, array: SymbolicArray) -> Memory:
         """What an array shares with its views."""
@@ -322,6 +268,14 @@ class ArrayWrites:
                 if view.memory is None:
                     self.views.attach(view, root.memory)
         return array.memory
+
+    def is_own(self, array: SymbolicArray) -> bool:
+        """Whether an array is made here, may be written in place, and shares its memory with no other."""
+        self.views.learn()
+        root, steps = self.views.root(array)
+        made = self.views.made.get(id(root))
+        return not steps and made is not None and made.source is None and not self.views.perhaps(root) and \
+            len(self.views.group(root)) == 1 and root.shared != "kept"
 
     # --- what the user sees -----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,8 @@ class Passing:
     """What passes through one ``if`` or loop: ``names``, of which ``undefined`` have no value before it.
 
     given: how many of the names, the first ones, it gives back.
-    shared: names that do not pass through it, but stay with the function around: a handler could read them at any time.
+    shared: names that do not pass through it, but stay with the function around: a handler, or an inner function, could read
+        them at any time.  declared: those that may have no other place there where they get a value.
     stop: the ``if name: break`` at the end of a ``for``.
     """
 
@@ -30,8 +31,9 @@ class Passing:
         missing: Set[str],
         reads: Set[str],
         possible: Set[str],
+        declared: Set[str],
     ):
-        self.written, self.shared, self.stop = written, sorted(shared), stop
+        self.written, self.shared, self.stop, self.declared = written, sorted(shared), stop, declared
         self.needed, self.kept, self.missing = needed, kept, missing
         self.introduce = reads | (missing & possible)
         self.names: List[str] = []
@@ -40,7 +42,7 @@ class Passing:
 
     def settle(self, introduced: Set[str]) -> None:
         """Fix names and their order; what the start of the function introduces passes every writer."""
-        self.undefined = self.missing - introduced
+        self.undefined, self.declared = self.missing - introduced, self.declared - introduced
         kept = self.kept | introduced.intersection(self.written)
         first = [name for name in self.written if name in kept]
         self.given = len(first)
@@ -101,7 +103,8 @@ class _Planner:
         stop = stop_of(node) if isinstance(node, gast.For) else None
         parts = node.body + node.orelse if is_if else _parts_of_loop(node, stop)
         order = _written_in_order(parts)
-        if self._must_stay(parts) or set(order) - scope.locals or scope.captured.intersection(order):
+        captured = scope.captured.intersection(order)
+        if self._must_stay(parts) or set(order) - scope.locals or captured and not isinstance(node, gast.For):
             return None
         if isinstance(node, gast.While) and written(node.test):
             return None
@@ -109,6 +112,9 @@ class _Planner:
         shared = self._shared(node, live.on_raise.intersection(order))
         if shared - certain or shared & (self.unsure | scope.deleted | _caught(parts)):
             return None                                 # the error of a read without a value would be another one
+        if captured & (self.unsure | self.unsure_inside | scope.deleted | _caught(parts)):
+            return None
+        shared |= captured                              # an inner function sees what every iteration leaves
         order = [name for name in order if name not in shared]
         names = set(order)
         # a name read without a value anywhere must stay a local of the function: also if what a block writes is
@@ -125,7 +131,7 @@ class _Planner:
             return None
         if (names | shared) & self.unsure_inside or self._reads_unsure_inside(parts):
             return None
-        return Passing(order, shared, stop, needed, kept if is_if else needed, missing, reads, set(possible))
+        return Passing(order, shared, stop, needed, kept if is_if else needed, missing, reads, set(possible), captured - certain)
 
     def _shared(self, node: gast.AST, exposed: Set[str]) -> Set[str]:
         """The names of ``exposed``, which a handler may read, that have to stay with the function around."""

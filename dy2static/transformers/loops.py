@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, List, Set
 
 import gast
 
 from dy2static.pyast import templates
-from dy2static.transformers.base import count_as_truth
+from dy2static.pyast.kinds import bits_of
+from dy2static.transformers.base import count_as_truth, has_docstring
 from dy2static.transformers.block_functions import BlockFunctions, loads
 from dy2static.transformers.blocks import Passing
 from dy2static.transformers.super_calls import SuperCalls
@@ -44,6 +45,28 @@ class Loops(BlockFunctions):
     requires = (SuperCalls, UnboundNames)
     changes = (gast.While, gast.For)
 
+    def transform(self, tree: gast.FunctionDef) -> gast.FunctionDef:
+        # of the functions around, names that are only written in blocks from now on
+        self.declared: List[Set[str]] = [set()]
+        return self._declare(super().transform(tree))
+
+    def visit_FunctionDef(self, node: gast.FunctionDef) -> Any:
+        self.declared.append(set())
+        return self._declare(super().visit_FunctionDef(node))
+
+    def _declare(self, function: gast.FunctionDef) -> gast.FunctionDef:
+        """Let names be known to be the function's own, without a value."""
+        made = [
+            statement
+            for name in sorted(self.declared.pop())
+            for statement in templates.statements("target: None", function, target=name)
+        ]
+        first = 1 if has_docstring(function) else 0
+        function.body[first:first] = made
+        for node in (function, *self.at) if made else ():
+            node.holds = getattr(node, "holds", -1) | bits_of((gast.AnnAssign,))
+        return function
+
     def visit_While(self, node: gast.While) -> Any:
         count_as_truth(node.test)
         passing = getattr(node, "passing", None)
@@ -68,6 +91,7 @@ class Loops(BlockFunctions):
         if passing is None:
             return self.generic_visit(node)
         (body,) = self.fresh("body")
+        self.declared[-1] |= passing.declared
         self.generic_visit(node)
         stop = {}
         if passing.stop is not None:

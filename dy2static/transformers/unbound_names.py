@@ -36,8 +36,9 @@ class UnboundNames(Transformer):
     An ``if`` or loop stays as it is
 
     - if a block leaves it: return, break or continue of a loop around, yield;
-    - if a block has del, global, nonlocal, or writes a name that is global, nonlocal or captured by an inner
-      function (or a generator expression), for which a variable is more than its value now;
+    - if a block has del, global, nonlocal, or writes a name that is global or nonlocal;
+    - if it is no ``for`` and writes a name that is captured by an inner function (or a generator expression), for which a
+      variable is more than its value now (in a ``for`` such a name is ``nonlocal`` in the function of the block);
     - if a block writes a name that may have no value, does more that may fail, and a handler around (or what
       follows a ``with``) could then read the name (others are ``nonlocal`` in the function of the block);
     - in a class body, and if a block has a call with ``stacklevel=``;

@@ -9,8 +9,13 @@ def f(n):
     return [g() for g in fs]
 # after
 def f(n):
+    i: None
+    k: None
     fs = _dy.list_([])
-    for i in _dy.call(range)(n):
+
+    def body_0(item_0):
+        nonlocal i, k
+        i = item_0
         k = i
 
         def then_0():
@@ -21,4 +26,6 @@ def f(n):
         def else_0():
             return ()
         _dy.cond(_dy.any_of(i, lambda : n), then_0, else_0, (), names=())
+        return ()
+    _dy.for_(_dy.call(range)(n), body_0, (), names=())
     return [_dy.call(g)() for g in fs]

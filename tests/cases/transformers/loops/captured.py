@@ -12,16 +12,22 @@ def f(n):
     return [g() for g in fs]
 # after
 def f(n):
+    i: None
     fs = []
-    for i in range(n):
+
+    def body_0(item_0):
+        nonlocal i
+        i = item_0
         fs.append(lambda : i)
+        return ()
+    _dy.for_(range(n), body_0, (), names=())
     m = 0
     while m < n:
         m += 1
         fs.append(lambda : m)
 
-    def body_0(j):
+    def body_1(j):
         fs.append(lambda j=j: (j, n))
         return ()
-    _dy.for_(range(n), body_0, (), names=())
+    _dy.for_(range(n), body_1, (), names=())
     return [g() for g in fs]

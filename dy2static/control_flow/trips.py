@@ -1,0 +1,49 @@
+"""The iterations of a ``for`` over Python values: those that take gradients, and are many, become a loop of the graph.
+
+Such an iteration is a step of training, or a part of one.  The first ones are written out, since they leave things of another
+kind than they found: parameters have no gradients before, and optimizers no states.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Iterator, Optional, Sequence, Tuple
+
+from ..symbolic.iterators import LeftItems, left_items
+from .for_rest import is_named
+
+if TYPE_CHECKING:
+    from .staging import Staging
+
+#: With fewer iterations left, they are written out.
+_FEW = 6
+
+#: After so many iterations that could not be the first of a loop, the others are written out, too.
+_MOST_TRIED = 3
+
+
+class Trips:
+    """The iterations of one ``for`` statement."""
+
+    def __init__(self, staging: Staging, iterator: Iterator, body: Callable, names: Sequence[str]):
+        self.staging, self.iterator, self.body, self.names = staging, iterator, body, names
+        self.taken = staging.capture.gradients.taken
+        self.tried = 0
+
+    def rest(self, state: Tuple) -> Optional[Tuple]:
+        """The local names after all iterations that are left, as a loop of the graph; None: write out the next one."""
+        capture = self.staging.capture
+        if self.taken == capture.gradients.taken or self.tried == _MOST_TRIED or not capture.rolls:
+            return None
+        self.tried += 1
+        items = left_items(capture, self.iterator)
+        if items is None or items.length < _FEW or is_named(self.iterator):
+            self.tried = _MOST_TRIED
+            return None
+        loops, capture.rolled = self.staging.loops, True
+        found = loops.attempted(lambda: loops.counted(items, self.body, state, self.names), (state, self.body))
+        if found is not None:
+            self._finish(items)
+        return found
+
+    def _finish(self, items: LeftItems) -> None:
+        for _ in range(items.length):
+            next(self.iterator)

@@ -1,0 +1,36 @@
+"""What numbers that loops count are certain not to be below."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+from ..ir.graph import Value
+from .values import SymbolicScalar
+
+
+class Least(NamedTuple):
+    """A number is ``more`` above ``base``, which is not below ``start``: a whole number, or an expression over the caller's."""
+
+    start: Any
+    base: Value
+    more: int
+
+    def moved(self, by: int) -> Least:
+        """Of the number with this added."""
+        return self._replace(more=self.more + by)
+
+    def is_at_least(self, bound: int) -> bool:
+        """Whether the number is certain not to be below; under a guard where the caller's numbers decide it."""
+        least = bound - self.more
+        if type(self.start) is not SymbolicScalar:
+            return bool(self.start >= least)
+        holds = bool(self.start.hint >= least)
+        if holds:
+            self.start.capture.expressions.guard(f"{self.start.text} >= {least}", True)
+        return holds
+
+
+def compared(least: Least, symbol: str, bound: int) -> Optional[bool]:
+    """``number symbol bound``, where that is certain."""
+    if symbol in ("==", "!=", "<=", ">"):
+        return (symbol in ("!=", ">")) if least.is_at_least(bound + 1) else None
+    return (symbol == ">=") if symbol in (">=", "<") and least.is_at_least(bound) else None
