@@ -185,8 +185,8 @@ class GradientSlot(Slot):
     """
 
     def __init__(self, capture: CaptureContext, initial: Any, after: Any):
-        if not isinstance(initial, SymbolicVariable):
-            capture.abort("a Variable has no gradient before a loop on array values, and gets one in it")
+        if not isinstance(initial, SymbolicVariable) or "source" in initial.__dict__:
+            capture.abort("a Variable gets its first gradient of a call in a loop on array values")
         super().__init__(capture, initial, "a gradient")
         self.requires_grad = initial.requires_grad
         self.is_own = all(isinstance(x, SymbolicVariable) and capture.array_writes.is_own(x._data[0]) for x in (initial, after))

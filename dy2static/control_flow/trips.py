@@ -38,12 +38,21 @@ class Trips:
         if items is None or items.length < _FEW or is_named(self.iterator):
             self.tried = _MOST_TRIED
             return None
-        loops, capture.rolled = self.staging.loops, True
-        found = loops.attempted(lambda: loops.counted(items, self.body, state, self.names), (state, self.body))
-        if found is not None:
-            self._finish(items)
+        capture.rolled = True
+        found = self._rolled(items, state)
+        if found is None and items.is_stepped:          # the last part of an array may be shorter
+            items.length -= 1
+            found = self._rolled(items, state)
         return found
 
-    def _finish(self, items: LeftItems) -> None:
+    def _rolled(self, items: LeftItems, state: Tuple) -> Optional[Tuple]:
+        """The local names after all iterations, these as a loop of the graph and others behind it; None where that cannot be."""
+        loops = self.staging.loops
+        found = loops.attempted(lambda: loops.counted(items, self.body, state, self.names), (state, self.body))
+        if found is None:
+            return None
         for _ in range(items.length):
             next(self.iterator)
+        for item in self.iterator:
+            found = self.body(item, *found)
+        return found

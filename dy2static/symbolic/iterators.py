@@ -92,8 +92,10 @@ def _reversed(calls: Calls, items: Any) -> Any:
 class LeftItems(Parts):
     """The items that an iterator over Python values has not given yet, by their places; the iterator stays where it is.
 
-    length: a whole number.
+    length: a whole number.  is_stepped: whether there are numbers among them that are further apart than one.
     """
+
+    is_stepped = False
 
     def __init__(self, capture: CaptureContext, length: int):
         self.capture, self.length = capture, length
@@ -104,7 +106,7 @@ class LeftNumbers(LeftItems):
 
     def __init__(self, capture: CaptureContext, numbers: range):
         super().__init__(capture, len(numbers))
-        self.numbers = numbers
+        self.numbers, self.is_stepped = numbers, numbers.step != 1
 
     def __getitem__(self, place: Any) -> Any:
         scaled = place if self.numbers.step == 1 else place * self.numbers.step
@@ -127,7 +129,7 @@ class LeftTogether(LeftItems):
 
     def __init__(self, capture: CaptureContext, parts: Sequence[LeftItems]):
         super().__init__(capture, min(part.length for part in parts))
-        self.parts = parts
+        self.parts, self.is_stepped = parts, any(part.is_stepped for part in parts)
 
     def __getitem__(self, place: Any) -> Any:
         return tuple([part[place] for part in self.parts])
