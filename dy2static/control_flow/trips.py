@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .staging import Staging
 
 #: With fewer iterations left, they are written out.
-_FEW = 6
+FEW = 6
 
 #: After so many iterations that could not be the first of a loop, the others are written out, too.
 _MOST_TRIED = 3
@@ -35,7 +35,7 @@ class Trips:
             return None
         self.tried += 1
         items = left_items(capture, self.iterator)
-        if items is None or items.length < _FEW or is_named(self.iterator):
+        if items is None or items.length < FEW or is_named(self.iterator):
             self.tried = _MOST_TRIED
             return None
         capture.rolled = True
