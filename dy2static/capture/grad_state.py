@@ -20,6 +20,7 @@ from ..symbolic.writes import Memory
 if TYPE_CHECKING:
     from .capture import Capture
 
+
 class _Stored:
     """The memory of a gradient that was stored, the Variable in the graph, and what that holds."""
 
@@ -100,7 +101,8 @@ class KeptGradients:
         own, capture = variable.__dict__, self.capture
         if "made" in own:
             own["made"].clear(gradient is None and cleared)
-        is_outer = (0 if "source" in own else own["depth"]) < capture.staging.depth
+        depth = 0 if "source" in own else own["depth"]
+        is_outer = depth < capture.staging.depth
         kept = self._of(variable) if is_outer and "source" in own else self._kept.get(id(variable))
         if kept is None:
             # what it had before need not be known, nor is it read
@@ -110,7 +112,7 @@ class KeptGradients:
             return
         if "origins" in own or "choice" in own:
             capture.abort("the gradient of a Variable is set that depends on a decision on array values", because=variable)
-        if is_outer and ("source" not in own or not capture.staging.in_loop):
+        if depth != capture.staging.depth and ("source" not in own or not capture.staging.in_loop):
             capture.abort("a gradient is written to a Variable under a decision on array values")
         if is_outer and cleared and not kept.was_cleared:
             capture.abort("a gradient is cleared in a loop on array values, and was not before it")
