@@ -50,11 +50,12 @@ def _joined(parts: Sequence[Any], places: Sequence[int]) -> Any:
 
 
 def _lstm_rows(x: Any, ws: Sequence, bs: Sequence) -> Any:
-    return F.linear(x, _joined(ws, _LSTM), _joined(bs, _LSTM) + _joined(bs[4:], _LSTM))
+    return F.linear(x, _joined(ws, _LSTM), _joined(bs, _LSTM))
 
 
 def _lstm_weights(ws: Sequence, bs: Sequence) -> Tuple:
-    return _joined(ws[4:], _LSTM),
+    # both biases are added where Chainer adds them: their gradients are arrays of their own
+    return _joined(ws[4:], _LSTM), _joined(bs[4:], _LSTM)
 
 
 def _lstm_step(x: Any, state: Tuple, weights: Tuple) -> Tuple:
@@ -81,7 +82,7 @@ def _gru_step(x: Any, state: Tuple, weights: Tuple) -> Tuple:
 
 
 def _rnn(function: Callable, activation: Callable) -> _Cell:
-    return _Cell(function, lambda x, ws, bs: F.linear(x, ws[0], bs[0] + bs[1]), lambda ws, bs: (ws[1],),
+    return _Cell(function, lambda x, ws, bs: F.linear(x, ws[0], bs[0]), lambda ws, bs: (ws[1], bs[1]),
                  lambda x, state, weights: (activation(x + F.linear(state[0], *weights)),))
 
 

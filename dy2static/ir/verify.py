@@ -13,8 +13,8 @@ def verify(graph: Graph) -> Graph:
     """Give the graph back if it keeps the rules.  Raises `VerifyError` at the first node that does not.
 
     Values are defined once and before their use, names are unique, outputs have the types the op's rule gives for
-    the operands, attributes are canonical, a token is taken once, and regions keep the same rules by themselves:
-    they see their own inputs only.  Linear in nodes and edges.
+    the operands, attributes are canonical and no values of the graph, a token is taken once, and regions keep the same
+    rules by themselves: they see their own inputs only.  Linear in nodes and edges.
     """
     defined: Set[Value] = set()
     names: Set[str] = set()
@@ -51,6 +51,9 @@ def verify(graph: Graph) -> Graph:
 def _check_types(node: Node) -> None:
     if len(node.regions) != len(node.op.regions):
         raise VerifyError(f"{node.op.name} has {len(node.regions)} regions, not {len(node.op.regions)}", node.loc)
+    for name, attr in node.attrs.items():
+        if isinstance(attr, Value):
+            raise VerifyError(f"{node.op.name}: the attribute {name} is a value of the graph, which only inputs may be", node.loc)
     try:
         attrs, types = infer(node.op, tuple(v.type for v in node.inputs), node.attrs, node.regions)
     except (TypeError, ValueError, IndexError) as error:

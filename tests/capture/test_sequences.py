@@ -42,8 +42,14 @@ def compared(make, calls, backend="numpy", **options):
             assert [type(x) for x in one] == [type(x) for x in other]
             for x, y in zip(one, other):
                 np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
+        assert not sharing(before[1]) and not sharing(after[1]), "hooks change gradients in place"
         assert before[2] == after[2], "draws"
     return compiled
+
+
+def sharing(arrays):
+    """The pairs of arrays of which one is changed with the other."""
+    return [(i, j) for i, a in enumerate(arrays) for j, b in enumerate(arrays[:i]) if np.shares_memory(a, b)]
 
 
 def network(name, layers=1, given=False):

@@ -150,6 +150,7 @@ BROKEN = {
     "takes 2 operands": Graph((x,), (y,), (node(ops.add, [x], [y]),)),
     "no attribute": Graph((x,), (y,), (node(ops.tanh, [x], [y], slope=1),)),
     "not canonical": Graph((x,), (y,), (node(ops.concat, [x], [y], axis=-1),)),
+    "is a value of the graph": Graph((x, z), (y,), (node(ops.concat, [x], [y], axis=z),)),
     "has 0 regions": Graph((x,), (y,), (node(ops.while_, [x], [y]),)),
     "taken twice": Graph((token,), (t1,), (node(ops.identity, [token], [t1]), node(ops.identity, [token], [t2]))),
     "the test of a loop gives one": Graph((x,), (y,), (
