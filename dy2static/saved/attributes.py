@@ -123,7 +123,9 @@ KINDS: Dict[str, Test] = {
 #: Of ops for which an attribute of this name is something else.
 _OF_OPS: Dict[Tuple[str, str], Test] = {
     ("constant", "value"): _is_a(np.ndarray),
-    **{("select", name): lambda value: False for name in ("begin", "end")},     # backends make it: no file has one
+    # backends make these: no file has one
+    **{("select", name): lambda value: False for name in ("begin", "end")},
+    **{("conv_blocks", name): lambda value: False for name in ("scale", "shift", "residual", "relu")},
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
     **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")}}
 

@@ -114,6 +114,9 @@ class Stub:
         self.signature, self.counts = str(key), {"nodes": nodes}
         self.call = lambda args, kwargs: key if args == (key,) else MISS
 
+    def retire(self):
+        pass
+
 
 class Calls:
     """Calls of signatures, with the cache and the account of a function; gives for each how it ran."""
