@@ -1,10 +1,11 @@
-"""Stacked recurrent networks over lists of sequences (`L.NStepLSTM` and its kin), where only the run knows the lengths.
+"""Stacked recurrent networks (`L.NStepLSTM` and similar links) over lists of sequences whose lengths are known only at run time.
 
 Chainer sorts the sequences, and takes their rows apart moment by moment.  Here one loop over the moments computes all sequences in
 the order in which they are given; the state of one that has ended stays what it is.  Rows are projected before the loop, at once.
 """
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import chainer
@@ -110,7 +111,7 @@ def _n_step(calls: Calls, function: Callable, link: Any, hs: Any, xs: Any, **kwa
     sequences = _sequences(xs)
     if sequences is not None and not kwargs and not chainer.is_debug():
         cell = _CELLS.get(getattr(link.rnn, "__func__", None))
-        if cell is not None:
+        if cell is not None and _stands(cell.function):
             network = _Network(calls, link, cell, sequences)
             states = [calls.callee(link.init_hx)(sequences) if h is None else h for h in hs]
             if network.fits(states):
@@ -118,6 +119,11 @@ def _n_step(calls: Calls, function: Callable, link: Any, hs: Any, xs: Any, **kwa
                 calls.capture.event("staged", cell.function.__name__)
                 return network.results(states)
     return calls.capture.functions.staged(function)(link, hs, xs, **kwargs)
+
+
+def _stands(function: Callable) -> bool:
+    """Whether the name by which links call a function of Chainer's has not been given to another one."""
+    return vars(sys.modules[function.__module__]).get(function.__name__) is function
 
 
 def _sequences(xs: Any) -> Optional[List[Any]]:

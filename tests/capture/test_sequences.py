@@ -1,4 +1,6 @@
 """Lists of sequences of fresh lengths in every call: one program with free sizes, also for the networks that go through them."""
+import sys
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -184,3 +186,16 @@ def test_what_does_not_fit_raises_as_eagerly():
             model(h, None, xs)
         with pytest.raises(type(eager.value)):
             compiled(xs, h)
+
+
+def test_a_function_of_chainers_that_is_replaced(monkeypatch):
+    """Between two calls: the links call what the name stands for then."""
+    module = sys.modules["chainer.functions.rnn.n_step_lstm"]
+    original = module.n_step_lstm
+    model = L.NStepLSTM(1, 3, 4, 0.0)
+    static = to_static(lambda xs: F.concat(model(None, None, xs)[2], axis=0))
+    for lengths in LENGTHS[:2]:
+        static(sequences(lengths))
+    monkeypatch.setattr(module, "n_step_lstm", lambda *args: (*original(*args)[:2], [y * 2 for y in original(*args)[2]]))
+    expected = F.concat(model(None, None, sequences(LENGTHS[2]))[2], axis=0)
+    np.testing.assert_allclose(static(sequences(LENGTHS[2])).array, expected.array, rtol=1e-5)
