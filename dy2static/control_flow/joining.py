@@ -151,7 +151,7 @@ class Joins:
                            hint="let both branches give the same kind of value")
 
     def _merge_gradients(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
-        """The gradient that a Variable keeps: an array, of which nobody asks which one it is."""
+        """The gradient that a Variable keeps: an array whose identity does not matter."""
         alike = [x for x in (a, b) if isinstance(x, SymbolicVariable) and not x.connected and "choice" not in x.__dict__]
         if len(alike) < 2 or a.value.type != b.value.type or a.requires_grad is not b.requires_grad:
             self.capture.abort("the gradient of a Variable depends on a decision on array values")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Which of several gradients there are depends on a decision of the run.
+#: A decision of the run determines which of several gradients exist.
 LOST = object()
 #: The loss scale that a Variable had before the call.
 BEFORE = object()
