@@ -30,7 +30,7 @@ _START = os.path.join(OURS, "pipeline.py")
 def is_user_file(file: str) -> bool:
     """Whether a file is neither ours nor a library's."""
     if file.startswith("<"):
-        return file.startswith("<ipython") or file.startswith("<doctest")
+        return file.startswith(("<ipython", "<doctest", "<lazy_"))
     if file.startswith(OURS) or file.startswith(_LIBRARIES):
         return False
     return not file.startswith(_STDLIB) or "site-packages" in file

@@ -31,7 +31,7 @@ ROWS = (
     ("pipeline", "call_specs", "parts"),
     ("dispatch",),
     ("static_function",),
-    ("saved", "static_graph", "training"),
+    ("lazy", "saved", "static_graph", "training"),
     ("api", "cli"),
     ("paddle",),
     ("__init__", "__main__"),

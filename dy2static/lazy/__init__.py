@@ -1,0 +1,11 @@
+"""Lazy arrays: NumPy code builds an expression, which is compiled as a whole and computed when somebody looks.
+
+`array` makes one.  Operators, ufuncs, functions of NumPy's and methods give further ones.  Printing, iteration, ``float``,
+``numpy.asarray`` and whatever else needs values computes them, and so do `evaluate` and ``y.evaluate()``.
+"""
+from __future__ import annotations
+
+from .arrays import LazyArray
+from .making import array, evaluate
+
+__all__ = ["LazyArray", "array", "evaluate"]

@@ -1,0 +1,170 @@
+"""Calls of NumPy's functions and methods with arrays somewhere in their arguments: a form that is compared, and the operands."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+import numpy as np
+
+from .nodes import Node
+
+
+class Unsupported(Exception):
+    """An argument that no expression holds."""
+
+
+class Hole(NamedTuple):
+    """The place of an operand in the arguments of a call."""
+
+
+class Group(NamedTuple):
+    """A list, tuple, slice or dict in the arguments of a call; of a dict, the values under ``names``."""
+
+    kind: type
+    items: Tuple[Any, ...]
+    names: Tuple[Any, ...] = ()
+
+
+class Constant(NamedTuple):
+    """What the arguments of a call say without arrays.  The type tells 1 from True."""
+
+    kind: type
+    value: Any
+
+
+class Call:
+    """A function or method with everything that is said in a call of it but for the operands.
+
+    target: the function, or the name of the method.  There is one object for each form, so that forms are compared by identity.
+    """
+
+    __slots__ = ("target", "args", "kwargs", "is_method", "arity")
+
+    def __init__(self, target: Any, args: Group, kwargs: Group, is_method: bool, arity: int):
+        self.target, self.args, self.kwargs, self.is_method, self.arity = target, args, kwargs, is_method, arity
+
+
+_HOLE = Hole()
+_CONSTANTS = frozenset({int, bool, str, bytes, type(None), type(Ellipsis)})
+_known: Dict[Any, Call] = {}
+
+#: So many forms are kept; then they are forgotten, and what is built later is compiled again.
+_MOST = 4096
+
+
+def call_of(target: Any, args: Tuple, kwargs: Dict[str, Any], node_of: Callable[[Any], Any],
+            is_method: bool = False) -> Tuple[Call, Tuple[Node, ...]]:
+    """The form of a call and its operands.
+
+    node_of: gives the node of an array, and None for what is none.
+    Raises `Unsupported` where an argument can be in no expression.
+    """
+    operands: List[Any] = []
+    form = (target, _form(args, node_of, operands), _form(kwargs, node_of, operands), is_method)
+    found = _known.get(form)
+    if found is None:
+        if len(_known) >= _MOST:
+            _known.clear()
+        found = _known.setdefault(form, Call(*form, len(operands)))
+    return found, tuple(operands)
+
+
+def _form(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
+    kind = type(item)
+    if kind in _CONSTANTS:
+        return Constant(kind, item)
+    if kind in (float, complex) or isinstance(item, np.generic):
+        operands.append(item)
+        return _HOLE
+    if kind in (tuple, list):
+        return Group(kind, tuple([_form(part, node_of, operands) for part in item]))
+    if kind is dict:
+        return Group(dict, tuple([_form(part, node_of, operands) for part in item.values()]), tuple(item))
+    if kind is slice:
+        return Group(slice, tuple([_form(part, node_of, operands) for part in (item.start, item.stop, item.step)]))
+    node = node_of(item)
+    if node is not None:
+        operands.append(node)
+        return _HOLE
+    if isinstance(item, (np.dtype, type, np.ufunc)):
+        return Constant(kind, item)
+    raise Unsupported(f"{kind.__name__} as an argument")
+
+
+class Writer:
+    """Writes calls as Python.  names: what the text names, which its globals have to hold."""
+
+    def __init__(self) -> None:
+        self.names: Dict[str, Any] = {"np": np}
+
+    def arity(self, op: Any) -> int:
+        """How many operands an operation has."""
+        if type(op) is str:
+            return op.count("{}")
+        found: int = op.arity if type(op) is Call else op.nin
+        return found
+
+    def operation(self, op: Any, operands: List[str]) -> str:
+        """The text of an operation: of an operator, a ufunc or a call."""
+        if type(op) is str:
+            return op.format(*operands)
+        return self.call(op, operands) if type(op) is Call else f"{self.path(op)}({', '.join(operands)})"
+
+    def call(self, call: Call, operands: List[str]) -> str:
+        """The text of a call with these operands."""
+        rest = iter(operands)
+        args = [self._text(item, rest) for item in call.args.items]
+        if call.is_method and call.target == "__getitem__":
+            return f"{args[0]}[{self._index(call.args.items[1], args[1])}]"
+        first = f"{args.pop(0)}.{call.target}" if call.is_method else self.path(call.target)
+        named = [f"{name}={self._text(item, rest)}" for name, item in zip(call.kwargs.names, call.kwargs.items)]
+        return f"{first}({', '.join(args + named)})"
+
+    def path(self, function: Any) -> str:
+        """How a function, dtype or class is spelled."""
+        name = getattr(function, "__name__", "")
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, np.ufunc):
+            return f"{self.path(owner)}.{name}"
+        for module, place in ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft")):
+            if name.isidentifier() and vars(module).get(name) is function:
+                return f"{place}.{name}"
+        return self._named(name, function)
+
+    def _named(self, name: str, value: Any) -> str:
+        name = name if name.isidentifier() else "value"
+        while self.names.setdefault(name, value) is not value:
+            name += "_"
+        return name
+
+    def _text(self, item: Any, rest: Any) -> str:
+        if type(item) is Hole:
+            text: str = next(rest)
+            return text
+        if type(item) is Constant:
+            if item.kind in _CONSTANTS:
+                return "..." if item.value is Ellipsis else repr(item.value)
+            return self.path(item.value)
+        parts = [self._text(part, rest) for part in item.items]
+        if item.kind is dict:
+            return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(item.names, parts)) + "}"
+        if item.kind is slice:
+            return f"slice({', '.join(parts)})"
+        if item.kind is list:
+            return f"[{', '.join(parts)}]"
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def _index(self, item: Any, text: str) -> str:
+        """The text of an index: slices with colons."""
+        if type(item) is Group and item.kind is slice and all(type(part) is Constant for part in item.items):
+            start, stop, step = ["" if part.value is None else repr(part.value) for part in item.items]
+            return f"{start}:{stop}" + (f":{step}" if step else "")
+        if type(item) is Group and item.kind is tuple and item.items and all(type(part) is not Hole for part in item.items):
+            parts = [self._index(part, self._text(part, iter(()))) if _is_plain(part) else "" for part in item.items]
+            if all(parts):
+                return ", ".join(parts) + ("," if len(parts) == 1 else "")
+        return text
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether there is no operand in a part of a call."""
+    return type(item) is Constant or type(item) is Group and all(map(_is_plain, item.items))

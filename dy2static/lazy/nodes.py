@@ -1,0 +1,56 @@
+"""One value of a lazy expression: what computes it, from which other values, and what it is once that has been computed."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Tuple
+
+import numpy as np
+
+#: Held while an expression is read or results are stored; computing happens outside of it.
+lock = threading.RLock()
+
+#: Python's numbers, which enter expressions as they are.
+NUMBERS = frozenset({int, float, complex, bool})
+
+
+class Node:
+    """A value that never changes.  Writes to a lazy array give it another node.
+
+    op: what computes it: the text of an operator with holes, a ufunc, or a `Call`; None of a value that is there.
+    args: its operands: nodes and numbers.  code, last: the code object that built it, and the instruction there.
+    depth: how many operations lead to it, at most; 0 of a value that is there.
+    result: an array or a NumPy scalar; None before it has been computed.
+    """
+
+    __slots__ = ("op", "args", "code", "last", "depth", "result", "type")
+
+    op: Any
+    args: Tuple[Any, ...]
+    code: Any
+    last: int
+    depth: int
+    result: Any
+    type: Any
+
+
+def leaf(result: Any) -> Node:
+    """The node of an array or NumPy scalar that is there, and that nobody changes."""
+    node = Node()
+    node.op, node.args, node.code, node.last, node.depth, node.result, node.type = None, (), None, 0, 0, result, None
+    return node
+
+
+def call_node(op: Any, args: Tuple[Any, ...], frame: Any) -> Node:
+    """The node of an operation that is called in a frame."""
+    node = Node()
+    node.op, node.args, node.code, node.last = op, args, frame.f_code, frame.f_lasti
+    node.result = node.type = None
+    node.depth = 1 + max([arg.depth for arg in args if type(arg) is Node], default=0)
+    return node
+
+
+def settle(node: Node, result: Any) -> None:
+    """Give a node its result, if it has none yet, and let go of what it was computed from.  The lock is held."""
+    if node.result is None:
+        node.result = result if isinstance(result, (np.ndarray, np.generic)) else np.asarray(result)[()]
+        node.op, node.args, node.depth, node.type = None, (), 0, None

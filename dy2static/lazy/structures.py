@@ -1,0 +1,208 @@
+"""The structure of an expression, and the compiled function of each structure."""
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import warnings
+from collections import OrderedDict
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+from ..errors import CaptureError, FallbackWarning
+from ..heap.locations import caller_depth
+from ..ir.types import Scalar
+from ..options import Options
+from ..pyast.loader import compile_text
+from ..static_function import StaticFunction
+from .calls import Writer
+from .nodes import Node, call_node, leaf
+
+#: So many structures are kept; those that were used longest ago go first.
+MOST_STRUCTURES = 512
+
+#: So many types of results are kept for a structure.
+_MOST_TYPES = 256
+
+_numbers = itertools.count(1)
+
+
+class Plan:
+    """What is to be computed for some nodes, read off once, while the lock of `nodes` is held.
+
+    key: in the order of numbers, types of leaves, and operations with the numbers of their operands; at last those of the results.
+    leaves: arrays and numbers.  nodes: by number; None for a number of Python's.  results: the nodes that get a result: those that
+    were asked for, and unless ``only``, those that somebody else holds, so that nothing is computed twice.
+    """
+
+    __slots__ = ("key", "leaves", "nodes", "results", "_seen", "_uses")
+
+    def __init__(self, wanted: Sequence[Node], only: bool = False):
+        self.leaves: List[Any] = []
+        self.nodes: List[Any] = []
+        self._seen: Dict[Node, int] = {}
+        self._uses: List[int] = []
+        key: List[Any] = []
+        for node in wanted:
+            if node not in self._seen:
+                self._read(node, key)
+        self.results = list(wanted) if only else self._results(wanted)
+        key.append(tuple([self._seen[node] for node in self.results]))
+        self.key = tuple(key)
+
+    def _read(self, node: Node, key: List[Any]) -> int:
+        """Number a node behind its operands."""
+        result = node.result
+        if result is not None:
+            key.append(result.dtype)
+            key.append(result.ndim if type(result) is np.ndarray else -1)
+            self.leaves.append(result)
+        else:
+            line = [node.op]
+            for arg in node.args:
+                if type(arg) is Node:
+                    number = self._seen.get(arg)
+                    if number is None:
+                        number = self._read(arg, key)
+                    self._uses[number] += 1
+                else:
+                    key.append(type(arg))
+                    self.leaves.append(arg)
+                    number = len(self.nodes)
+                    self.nodes.append(None)
+                    self._uses.append(0)
+                line.append(number)
+            key += line
+        number = self._seen[node] = len(self.nodes)
+        self.nodes.append(node)
+        self._uses.append(0)
+        return number
+
+    def _results(self, wanted: Sequence[Node]) -> List[Node]:
+        asked = set(map(id, wanted))
+        return [node for node, uses, count in zip(self.nodes, self._uses, _references(self.nodes))
+                if (count > uses + _ALONE or id(node) in asked) and node is not None and node.result is None]
+
+
+def _references(nodes: List[Any]) -> List[int]:
+    """How many references there are to each node."""
+    return [sys.getrefcount(node) for node in nodes]
+
+
+#: What `_references` counts for a node of a plan that nothing else refers to, besides uses as an operand.
+_ALONE = sys.maxsize
+
+
+def _alone() -> int:
+    inner = call_node("-{}", (leaf(np.ones(1)),), sys._getframe())
+    outer = call_node("-{}", (inner,), sys._getframe())
+    del inner
+    plan = Plan([outer])
+    return _references(plan.nodes)[1] - 1               # its use as an operand
+
+
+_ALONE = _alone()
+
+
+class Structure:
+    """The function of one structure.
+
+    source: its text.  function: it as Python.  lines: the number of the node that each line computes.
+    """
+
+    def __init__(self, key: Tuple[Any, ...]):
+        writer = Writer()
+        self.name = f"lazy_{next(_numbers)}"
+        self.file = f"<{self.name}>"
+        self.lines: Dict[int, int] = {}
+        self.source = self._source(key, writer)
+        self.function = compile_text(self.source, self.file, writer.names)[self.name]
+        self._compiled: Dict[Any, StaticFunction] = {}
+        self._types: Dict[Any, Any] = {}
+        self._lock = threading.Lock()
+        self._is_told = False
+
+    def _source(self, key: Tuple[Any, ...], writer: Writer) -> str:
+        """The function that a key says, a line for each operation."""
+        names: List[str] = []
+        arguments, body = [], []
+        entries = iter(key[:-1])
+        for entry in entries:
+            number = len(names)
+            if isinstance(entry, (np.dtype, type)):
+                if isinstance(entry, np.dtype):
+                    next(entries)                       # the number of axes
+                names.append(f"{'x' if isinstance(entry, np.dtype) else 'c'}{number}")
+                arguments.append(names[-1])
+            else:
+                operands = [names[next(entries)] for _ in range(writer.arity(entry))]
+                self.lines[len(body) + 2] = number
+                names.append(f"t{number}")
+                body.append(f"    {names[-1]} = {writer.operation(entry, operands)}")
+        given = ", ".join([names[number] for number in key[-1]])
+        comma = "," if len(key[-1]) == 1 else ""
+        return "\n".join([f"def {self.name}({', '.join(arguments)}):", *body, f"    return {given}{comma}"]) + "\n"
+
+    def compiled(self, backend: Any) -> StaticFunction:
+        """The compiled function for a backend; None: the default."""
+        found = self._compiled.get(backend)
+        if found is None:
+            with self._lock:
+                found = self._compiled.setdefault(backend, StaticFunction(self.function, Options(strict=True, backend=backend)))
+        return found
+
+    def type_of_result(self, leaves: Sequence[Any], backend: Any) -> Any:
+        """Shape and dtype of the only result, as the graph has it; None where the values decide."""
+        facts = tuple([each.shape if isinstance(each, (np.ndarray, np.generic)) else each for each in leaves])
+        if facts not in self._types:
+            if len(self._types) >= _MOST_TYPES:
+                self._types.clear()
+            self._types[facts] = self._type_for(leaves, backend)
+        return self._types[facts]
+
+    def _type_for(self, leaves: Sequence[Any], backend: Any) -> Any:
+        try:
+            outputs = self.compiled(backend).program(*leaves).graph.outputs
+        except CaptureError:                            # the evaluation says why, if need be
+            return None
+        found = outputs[0].type if len(outputs) == 1 else None
+        shape = () if isinstance(found, Scalar) else getattr(found, "shape", None)
+        return (shape, np.dtype(found.dtype)) if shape is not None and all([type(size) is int for size in shape]) else None
+
+    def run(self, leaves: Sequence[Any], backend: Any) -> Tuple[Any, ...]:
+        """The results for these leaves.  What cannot be compiled is computed by NumPy, with one warning."""
+        try:
+            results: Tuple[Any, ...] = (self._compiled.get(backend) or self.compiled(backend))(*leaves)
+            return results
+        except CaptureError as error:
+            failed = error
+        results = self.function(*leaves)                # which may fail itself: then there is nothing to be told
+        if not self._is_told:
+            self._is_told = True
+            warnings.warn(f"a lazy expression is computed by NumPy: {failed.args[0]}", FallbackWarning,
+                          stacklevel=caller_depth())
+        return results
+
+
+class Structures:
+    """The structures that were used last, at most ``limit``.  The lock of `nodes` is held."""
+
+    def __init__(self, limit: int):
+        self.limit, self.made = limit, 0
+        self.known: "OrderedDict[Tuple[Any, ...], Structure]" = OrderedDict()
+
+    def of(self, key: Tuple[Any, ...]) -> Structure:
+        """The structure of a key."""
+        found = self.known.get(key)
+        if found is not None:
+            self.known.move_to_end(key)
+            return found
+        if len(self.known) >= self.limit:
+            self.known.popitem(last=False)
+        self.made += 1
+        found = self.known[key] = Structure(key)
+        return found
+
+
+structures = Structures(MOST_STRUCTURES)
