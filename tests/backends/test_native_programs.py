@@ -221,6 +221,36 @@ def test_an_index_that_is_out_of_bounds():
     assert str(found.value) == str(wanted.value)
 
 
+def test_many_steps_are_calls_of_few_functions():
+    """Where the steps of a loop are written out, equal look-ups are one function, and no variable holds one of hundreds of arrays."""
+    def steps(w, chosen, targets):
+        h, loss = F.tanh(w[0]), 0
+        for k in range(40):
+            h = F.tanh(F.embed_id(chosen[k], w) + h)
+            loss += F.sum(F.select_item(h, targets[k]))
+        return loss, h
+
+    compiled, w = to_static(steps, backend="c"), variable(7, 5)
+    chosen, targets = np.random.RandomState(1).randint(0, 5, (2, 40, 3)).astype("i")
+    results = []
+    for function in (steps, compiled):
+        w.cleargrad()
+        loss, h = function(w, chosen, targets)
+        loss.backward()
+        results.append((loss.array, h.array, w.grad))
+    for eager, native in zip(*results):
+        np.testing.assert_allclose(native, eager, 2e-5, 1e-5)
+    text = compiled.program(w, chosen, targets).native_code
+    assert text.count("if ((uint64_t)") < 8 and "= (float *)p[" not in text and text.count("#define out_") > 40
+    outside = targets.copy()
+    outside[30, 1] = 5
+    with pytest.raises(IndexError) as eager:
+        steps(w, chosen, outside)
+    with pytest.raises(IndexError) as native:
+        compiled(w, chosen, outside)
+    assert str(native.value) == str(eager.value)
+
+
 @pytest.mark.parametrize("change", [lambda a: a[::2], lambda a: np.asfortranarray(a[:2])], ids=["strided", "fortran"])
 def test_other_layouts(change):
     compiled = to_static(products, strict=True, backend="c")

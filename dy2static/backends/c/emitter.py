@@ -33,6 +33,9 @@ class Emitter(Protocol):
     def shared(self, share: Share) -> ContextManager[None]:
         """Lines that are written inside run from ``begin`` to ``end`` and are a function for threads."""
 
+    def alone(self) -> ContextManager[None]:
+        """Lines that are written inside only fill memory, or bail out, and are a function of their own, as in `part`."""
+
     def part(self, lines: Sequence[str], share: Any = None) -> None:
         """Call a function of its own, made of lines that only fill memory; with a share, from ``begin`` to ``end``."""
 

@@ -62,6 +62,16 @@ class FunctionEmitter(FlowEmitter):
         return self.parts.body(lines, self.names.types, self.names.taken)
 
     @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lines that threads share are in functions already."""
+        with self.text.apart() as lines:
+            yield
+        if any("dy_share(" in line for line in lines):
+            self.lines(lines)
+        else:
+            self.part(lines)
+
+    @contextlib.contextmanager
     def shared(self, share: Share) -> Iterator[None]:
         """Lines written inside that would bail out say so, and it is done afterwards."""
         with self.text.apart() as lines:

@@ -30,7 +30,7 @@ def _take_along(emitter: Emitter, node: Node) -> None:
     (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
     source, chosen, target = emitter.pointer(x), emitter.pointer(indices), emitter.name(value)
     outer, count, inner = _around(indices.shape, axis)
-    with loops(emitter, "a", (outer, count, inner)) as names:
+    with emitter.alone(), loops(emitter, "a", (outer, count, inner)) as names:
         here = along(names, (outer, count, inner))
         checked_index(emitter, "to", f"{chosen}[{here}]", x.shape[axis])
         emitter.line(f"{target}[{here}] = {source}[{along((names[0], 'to', names[2]), (outer, x.shape[axis], inner))}];")
@@ -40,7 +40,7 @@ def _add_along(emitter: Emitter, node: Node) -> None:
     (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
     source, chosen, target = emitter.pointer(x), emitter.pointer(indices), zeros(emitter, value)
     outer, count, inner = _around(indices.shape, axis)
-    with loops(emitter, "a", (outer, count, inner)) as names:
+    with emitter.alone(), loops(emitter, "a", (outer, count, inner)) as names:
         here = along(names, (outer, count, inner))
         checked_index(emitter, "to", f"{chosen}[{here}]", value.shape[axis])
         there = along((names[0], "to", names[2]), (outer, value.shape[axis], inner))

@@ -81,11 +81,11 @@ class Part:
             return
         front = [size for size, _ in self.front]
         if apart:
-            with loops(emitter, "a", (*front, *self.together), turn) as names:
+            with emitter.alone(), loops(emitter, "a", (*front, *self.together), turn) as names:
                 self._write_one(emitter, statement, pointers, names)
             return
         count = math.prod(self.together)
-        with loops(emitter, "a", front, turn * count if is_known(count) else 0) as first:
+        with emitter.alone(), loops(emitter, "a", front, turn * count if is_known(count) else 0) as first:
             with loops(emitter, "c", self.together) as middle:
                 self._write_one(emitter, statement, pointers, (*first, *middle))
 

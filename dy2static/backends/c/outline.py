@@ -28,7 +28,8 @@ class Parts:
         """
         function, arguments = self._function(lines, types, own, share is not None)
         if share is None:
-            return f"{function}({', '.join(arguments)});"
+            call = f"{function}({', '.join(arguments)})"
+            return f"if ({call}) goto bail;" if _bails(lines) else f"{call};"
         return f"dy_share({function}, &(struct {function}){{{', '.join(arguments)}}}, {share.count}, {share.step});"
 
     def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> Tuple[str, str]:
@@ -74,7 +75,14 @@ def _from_first(text: str, name: str) -> Tuple[str, int]:
 
 
 def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
-    return f"static __attribute__((noinline)) void {function}({', '.join(declared) or 'void'})\n{{\n{text}\n}}\n"
+    bails = _bails([text])
+    type, end = ("int", "    return 0;\nbail:\n    return 1;\n") if bails else ("void", "")
+    return f"static __attribute__((noinline)) {type} {function}({', '.join(declared) or 'void'})\n{{\n{text}\n{end}}}\n"
+
+
+def _bails(lines: Sequence[str]) -> bool:
+    """Whether lines may give up the call."""
+    return any("goto bail;" in line for line in lines)
 
 
 def _shared(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:

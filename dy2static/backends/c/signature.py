@@ -15,6 +15,9 @@ from .function import SWEEP, FunctionEmitter
 from .lists import is_list, nbytes
 from .scalars import enters_as_array, scalar_type
 
+#: A function with more pointers than these has none of them in variables: so many that live so long take the compiler seconds.
+_MOST_POINTERS = 64
+
 
 class _Arguments:
     """The next element of each array of arguments."""
@@ -42,6 +45,7 @@ class Signature:
         self.graph, self.out = graph, out
         self.arguments = _Arguments()
         self.head: List[str] = []
+        self.pointers: List[Tuple[str, str, str]] = []      # name, C type, where it is found
         self.copied: List[Tuple[Value, str]] = []           # outputs that are made elsewhere, and where they go
         self.restored = ""                                  # the state of the generator as it was
 
@@ -92,7 +96,7 @@ class Signature:
 
     def _declared(self, hint: str, type: str, source: str) -> str:
         name = self.out.variable(hint, type)
-        self.head.append(f"{type}const {name} = ({type}){source};")
+        self.pointers.append((name, type, source))
         return name
 
     # What leaves
@@ -142,19 +146,23 @@ class Signature:
         """The text of the function, and how many bytes of scratch memory it takes."""
         out = self.out
         size, offsets = out.memory.arranged()
-        head = [f"static int {function}(char **p, int64_t *n, double *d)", "{"]
-        head += [f"    {line}" for line in (*self.head, *self._declarations(offsets))]
+        pointers = [*self.pointers, *((b.name, f"{b.type} *", f"(scratch + {at})") for b, at in zip(out.memory.buffers, offsets))]
+        are_many = len(pointers) > _MOST_POINTERS
+        head = [f"static int {function}(char **restrict p, int64_t *n, double *d)", "{"]
+        head += [f"    char *const scratch = p[{self.scratch}];"] if out.memory.buffers else []
+        head += [f"#define {name} (({type}){source})" if are_many else f"    {type}const {name} = ({type}){source};"
+                 for name, type, source in pointers]
+        head += [f"    {line}" for line in (*self.head, *self._declarations())]
         sweep = f"dy_lists_sweep(&{out.storages}, (dy_list *const[]){{{', '.join(f'&{x}' for x in out.lists)}}}, {len(out.lists)});"
         lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in out.text.lines]
         tail = [f"    {line}" if line != "bail:" else line for line in self._ends(any("goto bail" in line for line in lines))]
-        return "\n".join([*head, *lines, *tail, "}"]) + "\n", size
+        ends = [f"#undef {name}" for name, _, _ in pointers] if are_many else []
+        return "\n".join([*head, *lines, *tail, "}", *ends]) + "\n", size
 
-    def _declarations(self, offsets: Collection[int]) -> List[str]:
+    def _declarations(self) -> List[str]:
         """Variables of the whole function."""
         out = self.out
-        found = [f"char *const scratch = p[{self.scratch}];"] if out.memory.buffers else []
-        found += [f"{b.type} *const {b.name} = ({b.type} *)(scratch + {at});" for b, at in zip(out.memory.buffers, offsets)]
-        found += [f"dy_stack {name} = {{0}};" for name in out.stacks]
+        found = [f"dy_stack {name} = {{0}};" for name in out.stacks]
         found += [f"int64_t {name_of(symbol)} = 0;" for symbol in out.sizes.made]
         found += [f"dy_list {name} = {{0}};" for name in out.lists]
         found += [f"dy_storages {out.storages} = {{0}};"] if out.lists else []
