@@ -191,10 +191,22 @@ class Decisions(Protocol):
         """Nodes made inside go into a region."""
 
 
+class Crossings(Protocol):
+    """Gradients that may lead through earlier iterations of a loop."""
+
+    def check_loop(self, pairs: Sequence[Tuple[Value, Value]], body: Sequence[Node], initial: Mapping[Value, Value],
+                   after: Mapping[Value, Value]) -> None:
+        """Stop unless the second Variable of each pair is new in every iteration, and the first is not computed from it."""
+
+
 class Gradients(Protocol):
-    """Gradients that the function itself asks for.  taken: how often."""
+    """Gradients that the function itself asks for.  taken: how often.  crossings: whether they stay in an iteration."""
 
     taken: int
+
+    @property
+    def crossings(self) -> Crossings:
+        """Gradients that may lead through earlier iterations."""
 
     def note(self, variable: SymbolicVariable) -> None:
         """Know a new Variable."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, Iterable, List, Mapping
 import numpy as np
 
 from ..errors import CaptureError
-from ..ir.building import Builder
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..lowering import host, opaque
@@ -20,11 +19,10 @@ from ..runtime.opaque import VANISHING
 from ..symbolic.applications import Application, changed_operands, read_again
 from ..symbolic.values import SymbolicArray, SymbolicVariable
 from .gradient_arrays import separate_arrays
+from .gradient_crossings import Crossings, alternatives, chain
 
 if TYPE_CHECKING:
     from .capture import Capture
-
-_CROSSES = "a gradient inside a loop on array values leads through earlier iterations"
 
 
 class _Reach(NamedTuple):
@@ -50,6 +48,7 @@ class Gradients:
         self.variables: Dict[Value, SymbolicVariable] = {}
         self.stops: Set[Value] = set()
         self.taken = 0
+        self.crossings = Crossings(self)
 
     def note(self, variable: SymbolicVariable) -> None:
         """Know a new Variable."""
@@ -114,7 +113,7 @@ class Gradients:
             self._check_seed(variable, seed)
             self.capture.grad_state.set(variable, None)
         if not variable.connected:
-            self._check_leaf(variable)
+            self.check_leaf(variable)
             self.capture.grad_state.set(variable, seed, cleared=True)
             self.capture.grad_state.set_loss_scale(variable, loss_scale)
             return
@@ -137,7 +136,7 @@ class Gradients:
         for leaf in leaves:
             gradient = found.get(leaf.value)
             if gradient is not None and gradient is not kept.get(leaf.value):
-                self._check_leaf(leaf)
+                self.check_leaf(leaf)
                 self.capture.grad_state.set(leaf, gradient)
                 self.capture.grad_state.set_loss_scale(leaf, loss_scale)
 
@@ -145,7 +144,7 @@ class Gradients:
         """`Variable.unchain`: it is a leaf from now on, also for what was computed from it before."""
         self._check((variable,))
         if not variable.connected:
-            self._check_leaf(variable)
+            self.check_leaf(variable)
             return
         self._cut(variable)
 
@@ -153,7 +152,7 @@ class Gradients:
         """`Variable.unchain_backward`."""
         self._check((variable,))
         if not variable.connected:
-            self._check_leaf(variable)
+            self.check_leaf(variable)
             return
         nodes, values = ancestors(self.capture.builder.nodes, [variable.value], self.stops)
         if self.capture.staging.depth or any(node.regions for node in nodes):
@@ -161,7 +160,7 @@ class Gradients:
         reached = [v for v in map(self.variables.get, values) if v is not None]
         for other in reached:
             if not other.connected:
-                self._check_leaf(other)
+                self.check_leaf(other)
         for other in reached:
             for sibling in other.__dict__.get("siblings", (other,)):
                 if sibling.connected:
@@ -172,7 +171,7 @@ class Gradients:
         self._check((variable,))
         if variable.connected or "siblings" in variable.__dict__ and not variable.requires_grad:
             self.capture.abort("the creator of a Variable is used inside the compiled function")
-        self._check_leaf(variable)
+        self.check_leaf(variable)
 
     # --- checks ------------------------------------------------------------------------------------------------------------
 
@@ -192,7 +191,7 @@ class Gradients:
         """Stop at inputs that require no gradient: eagerly they may get one, since results of them have creators, too."""
         idle = [v for v in inputs if not v.requires_grad]
         if idle:
-            nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
+            nodes = [node for part in chain(self.capture.builder) for node in part.nodes]
             values = ancestors(nodes, [v.value for v in outputs], ())[1]
             if any(v.value in values for v in idle):
                 self.capture.abort("the gradient with respect to a Variable that requires none is asked inside the compiled "
@@ -203,7 +202,7 @@ class Gradients:
         if seed.value.type != variable.value.type or variable.dtype.kind != "f":
             self.capture.abort(f"a gradient {seed.value.type} is given for a Variable {variable.value.type}")
 
-    def _check_leaf(self, variable: SymbolicVariable) -> None:
+    def check_leaf(self, variable: SymbolicVariable) -> None:
         """Guard that a Variable of the user's has no creator: a gradient would go on there."""
         source = variable.__dict__.get("source")
         if source is not None:
@@ -216,7 +215,7 @@ class Gradients:
 
     def _reach(self, outputs: Sequence[SymbolicVariable], inputs: Optional[Sequence[SymbolicVariable]]) -> _Reach:
         """What gradients of the outputs go through; inputs: with respect to these only."""
-        nodes = [node for part in _chain(self.capture.builder) for node in part.nodes]
+        nodes = [node for part in chain(self.capture.builder) for node in part.nodes]
         found, values = ancestors(nodes, [v.value for v in outputs], self.stops, set(self.capture.root.inputs))
         again = self.capture.array_writes.overwritten.read_again(found, values)
         if again:
@@ -225,9 +224,9 @@ class Gradients:
         entering = {v for v in values if v not in made and v in self.variables}
         if inputs is None:
             if any(self.variables[v].connected for v in entering):
-                self.capture.abort(_CROSSES)
+                self.crossings.abort()
         else:
-            self._check_crossing(entering, made, inputs, values)
+            self.crossings.check(entering, made, inputs, values)
             self._check_identity(nodes, values, outputs, inputs)
         return _Reach(found, values, self.stops | entering)
 
@@ -246,27 +245,16 @@ class Gradients:
             values = values - {value} | {variable.value}
         return read_again(self.capture, nodes, applications), values
 
-    def _check_crossing(self, entering: Set[Value], made: Set[Value], inputs: Sequence[SymbolicVariable],
-                        values: Set[Value]) -> None:
-        """Stop where a way to one of the inputs may lead through earlier iterations of a loop, or out of the call."""
-        outer = [v for v in inputs if v.requires_grad and v.value not in made and v.value in values]
-        for value in entering:
-            variable = self.variables[value]
-            if variable.requires_grad and any(v is not variable for v in outer):
-                if variable.connected:
-                    self.capture.abort(_CROSSES)
-                self._check_leaf(variable)
-
     def _check_identity(self, nodes: Sequence[Node], values: Set[Value], outputs: Sequence[SymbolicVariable],
                         inputs: Sequence[SymbolicVariable]) -> None:
         """Stop where a decision says which of the Variables that the outputs depend on is one of the inputs."""
         targets = {id(v): v for v in inputs}
         produced = {v for node in nodes for v in node.outputs}
         for variable in [self.variables[v] for v in values if v in self.variables and v not in produced]:
-            if any(id(other) in targets for other in _alternatives(variable)):
+            if any(id(other) in targets for other in alternatives(variable)):
                 self._abort_identity(variable)
         for variable in inputs:
-            others = _alternatives(variable)
+            others = alternatives(variable)
             if others:
                 past = ancestors(nodes, [v.value for v in outputs], {*self.stops, variable.value})[1]
                 if any(other.value in past for other in others):
@@ -292,7 +280,7 @@ class Gradients:
         given = {v: seed.value for v, seed in seeds.items() if v in reach.values}
         at, start = builder.loc, len(builder.nodes)
         try:
-            found, nodes = inner_autodiff(_chain(builder), reach.nodes, given, wanted, reach.stops)
+            found, nodes = inner_autodiff(chain(builder), reach.nodes, given, wanted, reach.stops)
         except CaptureError as error:
             capture.abort(str(error.args[0]))
         finally:
@@ -363,7 +351,7 @@ class Gradients:
 
     def _let_write(self, gradients: Sequence[SymbolicVariable]) -> None:
         """Let the arrays of gradients be written in place that are nobody else's."""
-        made_by = {v: node for part in _chain(self.capture.builder) for node in part.nodes for v in node.outputs}
+        made_by = {v: node for part in chain(self.capture.builder) for node in part.nodes for v in node.outputs}
         for array in separate_arrays([g._data[0] for g in gradients], made_by):
             self.capture.array_writes.filled(array)
 
@@ -398,16 +386,3 @@ def _told(node: Node, double: bool) -> Node:
     """The node, and those inside, with word of whether functions that stay whole are differentiated for another gradient."""
     node = with_regions(node, lambda region: region.with_(nodes=tuple([_told(inner, double) for inner in region.nodes])))
     return replace(node, attrs={**node.attrs, "again": double}) if node.op is opaque.tape_vjp else node
-
-
-def _chain(builder: Builder) -> List[Builder]:
-    """The builders around this one, the outermost first, and itself."""
-    return [builder] if builder.outer is None else [*_chain(builder.outer), builder]
-
-
-def _alternatives(variable: SymbolicVariable) -> List[SymbolicVariable]:
-    """The Variables one of which this one may be, by decisions of the run."""
-    own = variable.__dict__
-    among = own["choice"].among.values() if "choice" in own else ()
-    found: Tuple[Any, ...] = (*(own.get("origins") or {}).values(), *among)
-    return [other for other in found if other is not None and other is not variable]

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 _SAME = object()
 
 class Trial:
-    """One capture of a loop's test and body with a guess at what the loop carries."""
+    """One capture of a loop's test and body with a guess at what the loop carries.
+
+    unrelated: pairs of carried values; the Variable of the first must not have been computed from that of the second.
+    """
 
     def __init__(self, staging: Staging, before: Snapshot, state: Tuple, slots: Dict[Any, Slot], names: Sequence[str]):
         self.staging, self.capture = staging, staging.capture
@@ -31,6 +34,7 @@ class Trial:
                 before.write(key, item)
         self._note_written(before)
         self.found: Dict[Any, Any] = {}
+        self.unrelated: List[Tuple[Value, Value]] = []
         for key in self._compounds:
             staging.replaced.note(present(slots[key].initial), present(self.inside[key]))
         self.containers = [each for key in self._compounds for each in self._carried(key, self.inside[key])]
@@ -38,6 +42,10 @@ class Trial:
     @property
     def _compounds(self) -> List[Any]:
         return [key for key, slot in self.slots.items() if isinstance(present(slot), (CompoundSlot, GrownSlot))]
+
+    def carries(self, value: Value) -> bool:
+        """Whether a value is what some place holds at the start of an iteration."""
+        return any(value in slot.inside for slot in self.slots.values())
 
     def _carried(self, key: Any, item: Any) -> List[Tuple[Any, List[Any]]]:
         """The containers of a place that are new in every iteration."""

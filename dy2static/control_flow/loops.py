@@ -38,6 +38,15 @@ class Loops:
 
     def __init__(self, staging: Staging):
         self.staging, self.capture = staging, staging.capture
+        self.trials: List[Trial] = []                   # of the loops that are captured now, the innermost last
+
+    def are_unrelated(self, value: Value, target: Value) -> bool:
+        """Whether one loop carries both values, and neither was computed from the other: the loop looks, when it is complete."""
+        for trial in self.trials:
+            if trial.carries(value) and trial.carries(target):
+                trial.unrelated.append((value, target))
+                return True
+        return False
 
     def for_rest(self, done: Any, iterator: Iterator, body: Callable, state: Tuple, names: Sequence[str],
                  stop: Callable) -> Tuple:
@@ -116,7 +125,7 @@ class Loops:
             if _is_for(test):
                 self._note_place(trial.inside[0].value, test.args[0])       # type: ignore[attr-defined]
             start = Snapshot(self.capture, (trial.state, test, body))
-            with self.staging.region() as test_nodes:
+            with self.staging.region() as test_nodes, self._on_trial(trial):
                 (decision,), _ = self.staging.blocks.run_block(functools.partial(self._test, test), trial.state, start)
                 if not self.capture.decides(decision):
                     self.capture.abort("the test of a loop stops depending on array values inside the loop")
@@ -124,7 +133,7 @@ class Loops:
             if trial.changed_by_test(before) or any(map(has_effect, test_nodes)):
                 before.restore()
                 return self._tested_in_body(again, test, body, state, names)
-            with self.staging.region() as body_nodes, self._iteration():
+            with self.staging.region() as body_nodes, self._iteration(), self._on_trial(trial):
                 results, _ = self.staging.blocks.run_block(functools.partial(self._body, body), trial.state, start)
                 after = trial.after(results, before)
             # what a call in the body may write into was taken for what it was before the loop
@@ -162,6 +171,14 @@ class Loops:
         finally:
             self.staging.in_loop -= 1
 
+    @contextlib.contextmanager
+    def _on_trial(self, trial: Trial) -> Iterator[None]:
+        self.trials.append(trial)
+        try:
+            yield
+        finally:
+            self.trials.pop()
+
     def _tested_in_body(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
         """A loop whose test has effects, once before the loop, where it was captured, and once after each iteration."""
         tested = functools.partial(_and_tested, self.staging.truth, test, body)
@@ -190,6 +207,8 @@ class Loops:
         initial = [v for slot in slots for v in slot.values_of(slot.initial)]
         own = [v for slot in slots for v in slot.inside]
         nodes, outputs = [*body, *closing], results
+        if trial.unrelated:
+            capture.gradients.crossings.check_loop(trial.unrelated, nodes, dict(zip(own, initial)), dict(zip(own, outputs)))
         free = free_values([*test[0], *nodes], [*test[1], *outputs])
         invariants = [v for v in free if v not in own]
         regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
