@@ -5,6 +5,7 @@
 """
 from __future__ import annotations
 
+from . import operators  # noqa: F401 - gives lazy arrays their operators
 from .arrays import LazyArray
 from .making import array, evaluate
 

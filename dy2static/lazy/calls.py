@@ -1,7 +1,7 @@
 """Calls of NumPy's functions and methods with arrays somewhere in their arguments: a form that is compared, and the operands."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -39,8 +39,27 @@ class Call:
 
     __slots__ = ("target", "args", "kwargs", "is_method", "arity")
 
+
     def __init__(self, target: Any, args: Group, kwargs: Group, is_method: bool, arity: int):
         self.target, self.args, self.kwargs, self.is_method, self.arity = target, args, kwargs, is_method, arity
+
+    def on(self, operands: Sequence[Any]) -> Any:
+        """What the call gives for these operands, which are values.  Raises what NumPy raises."""
+        rest = iter(operands)
+        args, kwargs = _filled(self.args, rest), _filled(self.kwargs, rest)
+        return getattr(args[0], self.target)(*args[1:], **kwargs) if self.is_method else self.target(*args, **kwargs)
+
+
+def _filled(item: Any, rest: Iterator[Any]) -> Any:
+    """A part of a form with operands in its holes."""
+    if type(item) is Hole:
+        return next(rest)
+    if type(item) is Constant:
+        return item.value
+    parts = [_filled(part, rest) for part in item.items]
+    if item.kind is dict:
+        return dict(zip(item.names, parts))
+    return slice(*parts) if item.kind is slice else item.kind(parts)
 
 
 _HOLE = Hole()
@@ -72,6 +91,8 @@ def _form(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
     kind = type(item)
     if kind in _CONSTANTS:
         return Constant(kind, item)
+    if kind is Index:
+        return _index_form(item.index, node_of, operands)
     if kind in (float, complex) or isinstance(item, np.generic):
         operands.append(item)
         return _HOLE
@@ -90,6 +111,23 @@ def _form(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
     raise Unsupported(f"{kind.__name__} as an argument")
 
 
+class Index(NamedTuple):
+    """An index as an argument.  Its whole numbers are operands: they may vary from call to call."""
+
+    index: Any
+
+
+def _index_form(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
+    if type(item) is int:
+        operands.append(item)
+        return _HOLE
+    if type(item) is tuple:
+        return Group(tuple, tuple([_index_form(part, node_of, operands) for part in item]))
+    if type(item) is slice:
+        return Group(slice, tuple([_index_form(part, node_of, operands) for part in (item.start, item.stop, item.step)]))
+    return _form(item, node_of, operands)
+
+
 class Writer:
     """Writes calls as Python.  names: what the text names, which its globals have to hold."""
 
@@ -100,11 +138,17 @@ class Writer:
         """How many operands an operation has."""
         if type(op) is str:
             return op.count("{}")
-        found: int = op.arity if type(op) is Call else op.nin
+        found: int = op.nin if isinstance(op, np.ufunc) else op.arity
         return found
 
+    def statement(self, name: str, op: Any, operands: List[str]) -> str:
+        """The text that gives ``name`` the result of an operation."""
+        write = getattr(op, "statement", None)
+        text: str = f"{name} = {self.operation(op, operands)}" if write is None else write(self, name, operands)
+        return text
+
     def operation(self, op: Any, operands: List[str]) -> str:
-        """The text of an operation: of an operator, a ufunc or a call."""
+        """The text of an operator, a ufunc or a call."""
         if type(op) is str:
             return op.format(*operands)
         return self.call(op, operands) if type(op) is Call else f"{self.path(op)}({', '.join(operands)})"
@@ -112,9 +156,10 @@ class Writer:
     def call(self, call: Call, operands: List[str]) -> str:
         """The text of a call with these operands."""
         rest = iter(operands)
-        args = [self._text(item, rest) for item in call.args.items]
         if call.is_method and call.target == "__getitem__":
-            return f"{args[0]}[{self._index(call.args.items[1], args[1])}]"
+            array, index = next(rest), call.args.items[1]
+            return f"{array}[{self.index(index, rest)}]"
+        args = [self._text(item, rest) for item in call.args.items]
         first = f"{args.pop(0)}.{call.target}" if call.is_method else self.path(call.target)
         named = [f"{name}={self._text(item, rest)}" for name, item in zip(call.kwargs.names, call.kwargs.items)]
         return f"{first}({', '.join(args + named)})"
@@ -153,18 +198,16 @@ class Writer:
             return f"[{', '.join(parts)}]"
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
-    def _index(self, item: Any, text: str) -> str:
+    def index(self, item: Any, rest: Any) -> str:
         """The text of an index: slices with colons."""
-        if type(item) is Group and item.kind is slice and all(type(part) is Constant for part in item.items):
-            start, stop, step = ["" if part.value is None else repr(part.value) for part in item.items]
+        if type(item) is Group and item.kind is slice:
+            start, stop, step = ["" if _is_none(part) else self._text(part, rest) for part in item.items]
             return f"{start}:{stop}" + (f":{step}" if step else "")
-        if type(item) is Group and item.kind is tuple and item.items and all(type(part) is not Hole for part in item.items):
-            parts = [self._index(part, self._text(part, iter(()))) if _is_plain(part) else "" for part in item.items]
-            if all(parts):
-                return ", ".join(parts) + ("," if len(parts) == 1 else "")
-        return text
+        if type(item) is Group and item.kind is tuple and item.items:
+            parts = [self.index(part, rest) for part in item.items]
+            return ", ".join(parts) + ("," if len(parts) == 1 else "")
+        return self._text(item, rest)
 
 
-def _is_plain(item: Any) -> bool:
-    """Whether there is no operand in a part of a call."""
-    return type(item) is Constant or type(item) is Group and all(map(_is_plain, item.items))
+def _is_none(item: Any) -> bool:
+    return type(item) is Constant and item.value is None

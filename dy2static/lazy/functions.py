@@ -30,3 +30,14 @@ FUNCTIONS = frozenset(
 #: Methods that enter expressions.
 METHODS = ("all any argmax argmin argpartition argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten max "
            "mean min prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var").split()
+
+#: Functions that write into their first argument.
+CHANGING = frozenset([getattr(np, name) for name, marks in facts.FUNCTIONS.items() if "writes" in marks and hasattr(np, name)])
+
+#: Functions whose result may see the memory of their first argument; of these, those that may also copy, and those whose result
+#: cannot be written to.
+MAYBE_VIEWS = frozenset({np.reshape, np.ravel})
+READ_ONLY_VIEWS = frozenset({np.broadcast_to, np.diagonal})
+VIEWS = MAYBE_VIEWS | READ_ONLY_VIEWS | frozenset([getattr(np, name) for name in (
+    "transpose swapaxes moveaxis rollaxis squeeze expand_dims flip fliplr flipud rot90 matrix_transpose permute_dims").split()
+    if hasattr(np, name)])

@@ -14,7 +14,8 @@ def _seen(x: Any) -> int:
 
 
 #: What `_seen` counts for an array that only the call itself holds; 0 where Python lends references.
-ALONE = _seen(np.empty(1)) if sys.version_info < (3, 14) else 0
+#: No more than a plain call has without a debugger.
+ALONE = min(_seen(np.empty(1)), 2 if sys.version_info >= (3, 11) else 3) if sys.version_info < (3, 14) else 0
 
 
 def is_frozen(x: np.ndarray) -> bool:

@@ -139,7 +139,7 @@ class Structure:
                 operands = [names[next(entries)] for _ in range(writer.arity(entry))]
                 self.lines[len(body) + 2] = number
                 names.append(f"t{number}")
-                body.append(f"    {names[-1]} = {writer.operation(entry, operands)}")
+                body.append("    " + writer.statement(names[-1], entry, operands))
         given = ", ".join([names[number] for number in key[-1]])
         comma = "," if len(key[-1]) == 1 else ""
         return "\n".join([f"def {self.name}({', '.join(arguments)}):", *body, f"    return {given}{comma}"]) + "\n"

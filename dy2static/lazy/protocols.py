@@ -1,0 +1,214 @@
+"""NumPy's protocols: calls of its ufuncs and functions on lazy arrays."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from .arrays import LazyArray, array_of, array_of_node
+from .calls import Unsupported, call_of
+from .evaluation import result_of
+from .functions import CHANGING, FUNCTIONS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
+from .nodes import NUMBERS, Node, call_node, leaf
+from .ownership import owned
+from .views import is_scalar, view_of, write
+from .writes import Out, write_of
+
+_frame = sys._getframe
+
+
+def operand(item: Any) -> Any:
+    """What stands for a value in an expression: a node or a number; None of what cannot."""
+    if type(item) is LazyArray:
+        return item._now
+    if type(item) in NUMBERS or isinstance(item, np.generic):
+        return item
+    if type(item) is np.ndarray:
+        return leaf(owned(item, None, sys.maxsize))
+    if isinstance(item, np.ma.MaskedArray):
+        return None
+    if isinstance(item, (np.ndarray, list, tuple)):
+        return leaf(np.array(item))
+    return None
+
+
+def node_of(item: Any) -> Optional[Node]:
+    """The node of an array; None of what is none."""
+    if type(item) is LazyArray:
+        return item._now
+    return leaf(owned(item, None, sys.maxsize)) if type(item) is np.ndarray else None
+
+
+def array_ufunc(self: LazyArray, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """``LazyArray.__array_ufunc__``."""
+    frame = _frame(1)
+    if method != "__call__":
+        return called(getattr(ufunc, method), inputs, kwargs, frame, method != "at", method == "at")
+    if kwargs or ufunc.nout > 1:
+        return called(ufunc, inputs, kwargs, frame, ufunc.nout == 1)
+    args = []
+    for item in inputs:
+        kind = type(item)
+        if kind is LazyArray:
+            args.append(item._node if item._view is None else item._now)
+        elif kind in NUMBERS:
+            args.append(item)
+        else:
+            made = operand(item)
+            if made is None:
+                return NotImplemented
+            args.append(made)
+    return array_of_node(call_node(ufunc, tuple(args), frame))
+
+
+def array_function(self: LazyArray, function: Callable[..., Any], kinds: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
+    """``LazyArray.__array_function__``."""
+    return called(function, args, kwargs, _frame(1), function in FUNCTIONS, function in CHANGING)
+
+
+def called(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_lazy: bool, is_changing: bool = False) -> Any:
+    """The lazy result of a call of a function of NumPy's; what enters no expression is called at once.
+
+    is_changing: whether the function writes into its first argument.
+    """
+    out = _only(kwargs.get("out"))
+    if is_lazy and out is None:
+        return _lazily(function, args, kwargs, frame)
+    if is_lazy and type(out) is LazyArray and not is_scalar(out):
+        try:
+            call, operands = call_of(function, args, {**_without_out(kwargs), "out": out}, node_of)
+        except Unsupported:
+            return _at_once(function, args, kwargs, frame, is_changing)
+        write(out, call_node(write_of(Out, call), operands, frame), frame)
+        return out
+    return _at_once(function, args, kwargs, frame, is_changing)
+
+
+def _only(out: Any) -> Any:
+    """What is given as ``out``, if it is one array."""
+    return out[0] if type(out) is tuple and len(out) == 1 else out
+
+
+def _without_out(kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if name != "out"}
+
+
+def _lazily(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> Any:
+    try:
+        call, operands = call_of(function, args, kwargs, node_of)
+    except Unsupported:
+        return _at_once(function, args, kwargs, frame, False)
+    if function in VIEWS and args and type(args[0]) is LazyArray:
+        return _view(args[0], call, operands, frame, function in MAYBE_VIEWS, function in READ_ONLY_VIEWS)
+    return array_of_node(call_node(call, operands, frame))
+
+
+def _view(base: LazyArray, call: Any, operands: Tuple[Any, ...], frame: Any, unsure: bool, frozen: bool) -> LazyArray:
+    rest = operands[1:]
+
+    def see(there: Any) -> Any:
+        return call.on([there, *[result_of(each) if type(each) is Node else each for each in rest]])
+    return view_of(base, call, rest, see, frame, unsure, frozen)
+
+
+def method_called(name: str, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> Any:
+    """The lazy result of a method of the first of ``args``; one whose arguments enter no expression is called at once."""
+    if kwargs.get("out") is not None:
+        return called(getattr(np, name), args, kwargs, frame, True)
+    try:
+        call, operands = call_of(name, args, kwargs, node_of, is_method=True)
+    except Unsupported:
+        first, *rest = args
+        return _at_once(getattr(np.ndarray, name), (first, *rest), kwargs, frame, False)
+    if name in _VIEW_METHODS:
+        return _view(args[0], call, operands, frame, name in _MAYBE_VIEW_METHODS, name == "diagonal")
+    return array_of_node(call_node(call, operands, frame))
+
+
+_VIEW_METHODS = frozenset({"transpose", "swapaxes", "squeeze", "diagonal", "reshape", "ravel"})
+_MAYBE_VIEW_METHODS = frozenset({"reshape", "ravel"})
+
+
+# --- what is called at once -------------------------------------------------------------------------------------------------------
+
+def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_changing: bool) -> Any:
+    """Call a function on values.  Lazy arrays that it writes to get new versions."""
+    outs = kwargs.get("out")
+    several = outs if type(outs) is tuple else (outs,)
+    changed: List[Tuple[LazyArray, np.ndarray]] = []
+
+    def copied(item: Any) -> Any:
+        if type(item) is LazyArray:
+            changed.append((item, np.array(item.evaluate())))
+            return changed[-1][1]
+        return item
+    if outs is not None:
+        made = tuple([copied(each) for each in several])
+        kwargs = {**kwargs, "out": made if type(outs) is tuple else made[0]}
+    if is_changing and args:
+        args = (copied(args[0]), *args[1:])
+    given = values(args)
+    found = function(*given, **values(kwargs))
+    if any([found is each for each in several if each is not None]):
+        return found                                    # an array of the caller's that was to be written
+    for array, copy in changed:
+        write(array, leaf(copy), frame)
+    bases = [item for item in args if type(item) is LazyArray]
+    return _wrapped(found, changed, bases, lambda array: function(*[array if part is bases[0] else values(part) for part in args],
+                                                                  **values(kwargs)))
+
+
+def values(item: Any) -> Any:
+    """Arguments with the values of lazy arrays in their places."""
+    kind = type(item)
+    if kind is LazyArray:
+        return item.evaluate()
+    if kind in (tuple, list):
+        return kind([values(part) for part in item])
+    if kind is dict:
+        return {name: values(part) for name, part in item.items()}
+    if kind is slice:
+        return slice(values(item.start), values(item.stop), values(item.step))
+    return item
+
+
+def _wrapped(found: Any, changed: List[Tuple[LazyArray, np.ndarray]], bases: List[LazyArray], see: Callable[[Any], Any]) -> Any:
+    """What a call gave, with lazy arrays in place of arrays; those that see memory of the first operand go on seeing it."""
+    for array, copy in changed:
+        if found is copy:
+            return array
+    if type(found) is np.ndarray or isinstance(found, np.generic) and not isinstance(found, np.bool_):
+        base = bases[0] if bases else None
+        if base is not None and isinstance(found, np.ndarray) and np.may_share_memory(found, base.evaluate()):
+            return view_of(base, None, (), see, None, frozen=False)
+        return array_of(found)
+    if type(found) in (tuple, list) or isinstance(found, tuple) and hasattr(found, "_make"):
+        parts = [_wrapped(part, changed, bases, lambda array, place=place: see(array)[place]) for place, part in enumerate(found)]
+        return found._make(parts) if hasattr(found, "_make") else type(found)(parts)
+    return found
+
+
+def other_attribute(self: LazyArray, name: str) -> Any:
+    """``LazyArray.__getattr__``: attributes and methods of arrays that have no lazy form are those of the value."""
+    if name.startswith("__") or not hasattr(np.ndarray, name):
+        raise AttributeError(f"'LazyArray' object has no attribute {name!r}")
+    if name in _CHANGING_METHODS:
+        return lambda *args, **kwargs: _at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
+    found = getattr(self.evaluate(), name)
+    if not callable(found):
+        return found
+    return lambda *args, **kwargs: _wrapped(found(*values(args), **values(kwargs)), [], [], values)
+
+
+_CHANGING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "byteswap"})
+
+
+def install() -> None:
+    """Give lazy arrays the protocols."""
+    LazyArray.__array_ufunc__ = array_ufunc             # type: ignore[attr-defined]
+    LazyArray.__array_function__ = array_function       # type: ignore[attr-defined]
+    LazyArray.__getattr__ = other_attribute             # type: ignore[attr-defined]
+
+
+install()

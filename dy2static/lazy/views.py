@@ -1,0 +1,123 @@
+"""Views: lazy arrays that see the memory of another one, and writes that both see."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .arrays import LazyArray, array_of_node
+from .calls import Call
+from .evaluation import result_of
+from .nodes import Node, call_node, leaf
+from .writes import Out, Overlay, write_of
+
+
+class View:
+    """How a lazy array sees another one.
+
+    base: the other one.  op, rest: the operation that gives the view, and its operands but for the base; op is None where the view
+    is made of values only.  see: gives the view of an array that is there.  seen: the node of ``base`` that it was made of last.
+    unsure: whether NumPy gives a view is not known yet; it may be a copy or a scalar.  frozen: whether it cannot be written to.
+    """
+
+    __slots__ = ("base", "op", "rest", "see", "seen", "unsure", "frozen")
+
+    def __init__(self, base: LazyArray, op: Any, rest: Tuple[Any, ...], see: Callable[[Any], Any], unsure: bool,
+                 frozen: bool = False):
+        self.base, self.op, self.rest, self.see, self.unsure, self.frozen = base, op, rest, see, unsure, frozen
+        self.seen = base._now
+
+    def of(self, node: Node, frame: Any) -> Node:
+        """The node of the view of a node."""
+        if node.result is not None or self.op is None:
+            return leaf(self.see(result_of(node)))
+        return call_node(self.op, (node, *self.rest), frame)
+
+    def refreshed(self, array: LazyArray) -> Node:
+        """The node of the view, after what was written to its base."""
+        node = self.base._now
+        if node is not self.seen:
+            if self.is_view():
+                array._node, self.seen = self.of(node, sys._getframe(2)), node
+            else:
+                array._view = None
+        return array._node
+
+    def is_view(self) -> bool:
+        """Whether NumPy gives a view of the base, as it was when this was made last."""
+        if self.unsure:
+            there = result_of(self.seen)
+            given = self.see(there)
+            if not (isinstance(given, np.ndarray) and isinstance(there, np.ndarray) and np.may_share_memory(given, there)):
+                return False
+            self.unsure = False
+        return True
+
+
+def view_of(base: LazyArray, op: Any, rest: Sequence[Any], see: Callable[[Any], Any], frame: Any, unsure: bool = False,
+            frozen: bool = False) -> LazyArray:
+    """The lazy array that sees another one by an operation."""
+    view = View(base, op, tuple(rest), see, unsure, frozen)
+    made = array_of_node(view.of(view.seen, frame))
+    result = made._node.result
+    if result is None or isinstance(result, np.ndarray):
+        made._view = view
+    return made
+
+
+def write(array: LazyArray, node: Node, frame: Any) -> None:
+    """Give a lazy array a new version, and all that it is a view of.
+
+    Raises ValueError for a view that NumPy makes read-only.
+    """
+    view = array._view
+    if view is None:
+        array._node = node
+        return
+    if view.frozen:
+        raise ValueError("assignment destination is read-only")
+    old = view.base._now
+    if not view.is_view():
+        array._node, array._view = node, None
+        return
+    write(view.base, _overlaid(view, old, node, frame), frame)
+    array._node, view.seen = node, view.base._now
+
+
+def _overlaid(view: View, old: Node, node: Node, frame: Any) -> Node:
+    if view.op is not None:
+        return call_node(write_of(Overlay, view.op), (old, *view.rest, node), frame)
+    changed = result_of(old).copy()
+    view.see(changed)[...] = result_of(node)
+    return leaf(changed)
+
+
+def is_scalar(array: LazyArray) -> bool:
+    """Whether a lazy array is a NumPy scalar, which nobody can change."""
+    node = array._now
+    return not _has_axes(node) and not isinstance(result_of(node), np.ndarray)
+
+
+def _has_axes(node: Node) -> bool:
+    """Whether an operation surely gives an array of one or more axes."""
+    if node.result is not None:
+        return node.result.ndim > 0
+    if type(node.op) is Call:
+        return False
+    op = node.op
+    if op == "{} @ {}" or op is np.matmul:
+        return False
+    operands = node.args if type(op) is str or isinstance(op, np.ufunc) else node.args[-1:] if type(op) is Out else node.args[:1]
+    return any([type(arg) is Node and _has_axes(arg) for arg in operands])
+
+
+def is_alone(array: LazyArray) -> bool:
+    """Whether nobody but a lazy array can see the memory of its value, so that it may be written to."""
+    result: Optional[np.ndarray] = array._node.result
+    return (array._view is None and sys.getrefcount(array._node) <= _ALONE_NODE and sys.getrefcount(result) <= _ALONE_RESULT
+            and isinstance(result, np.ndarray) and result.base is None and result.flags.owndata and result.flags.writeable)
+
+
+#: What is counted for a node that one lazy array holds, and for the result of a node, with the name that `is_alone` has for it.
+_ALONE_NODE, _ALONE_RESULT = 2, 3

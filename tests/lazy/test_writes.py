@@ -1,0 +1,90 @@
+"""Writes to lazy arrays: what their views, other names and earlier expressions see of them."""
+import numpy as np
+import pytest
+from ownership_machine import run
+
+from dy2static import lazy
+from dy2static.lazy.structures import Structure
+
+
+def test_random_sessions_see_what_numpy_shows(monkeypatch):
+    monkeypatch.setattr(Structure, "run", lambda self, leaves, backend: self.function(*leaves))     # whose memory it is, not how
+    run(examples=12, steps=25)
+
+
+def place_of(array):
+    return array._node.result.__array_interface__["data"][0]
+
+
+def test_a_store_needs_no_copy_while_nobody_else_looks():
+    y = lazy.array(np.zeros(4))
+    place = place_of(y)
+    y[0], y[1:3] = 1, 2
+    assert place_of(y) == place and y.tolist() == [1, 2, 2, 0]
+    seen, later = np.asarray(y), y + 1
+    y[0] = 9
+    assert place_of(y) != place
+    assert (seen.tolist(), later.tolist(), y.tolist()) == ([1, 2, 2, 0], [2, 3, 3, 1], [9, 2, 2, 0])
+
+
+def test_writes_to_what_has_not_been_computed_stay_lazy():
+    x = np.arange(6.0).reshape(2, 3)
+    y = lazy.array(x) * 2
+    part, turned, scalar, name = y[1], y.T, y[0, 1], y
+    y += 1
+    part[:2] = -1
+    np.subtract(y, 1, out=y)
+    turned *= 10
+    assert not y.is_evaluated and name is y
+    x = x * 2 + 1
+    x[1, :2] = -1
+    x = (x - 1) * 10
+    assert (y.tolist(), part.tolist(), turned.tolist(), float(scalar)) == (x.tolist(), x[1].tolist(), x.T.tolist(), 2)
+
+
+def test_a_scalar_is_another_object_after_it():
+    s = total = lazy.array(np.arange(4.0)).sum()
+    s += 1
+    assert (float(s), float(total)) == (7, 6)
+
+
+def test_casting_is_that_of_numpy():
+    y = lazy.array(np.arange(3)) * 2
+    y += 1.5
+    with pytest.raises(TypeError, match="Cannot cast"):
+        y.evaluate()
+
+
+def test_read_only_views_are():
+    y = lazy.array(np.arange(4.0).reshape(2, 2)) + 0
+    for view in (np.broadcast_to(y, (2, 2, 2)), np.diagonal(y)):
+        with pytest.raises(ValueError, match="read-only"):
+            view += 1
+
+
+def test_functions_that_write():
+    y = lazy.array(np.arange(4.0)) + 0
+    part = y[1:]
+    np.copyto(y, 7)
+    y.sort()
+    np.put(y, [0], 3)
+    np.add.at(y, [1, 1], 1)
+    assert (y.tolist(), part.tolist()) == ([3, 9, 7, 7], [9, 7, 7])
+
+
+def test_several_outputs():
+    y, z = lazy.array(np.array([1.5, -2.5])), lazy.array(np.zeros(2))
+    assert np.modf(y, out=(z, y))[1] is y
+    assert (y.tolist(), z.tolist()) == ([1, -2], [0.5, -0.5])
+
+
+def test_a_foreign_array_as_out_is_written_at_once():
+    out = np.zeros(2)
+    assert np.add(lazy.array(np.ones(2)), 1, out=out) is out and out.tolist() == [2, 2]
+
+
+def test_a_loop_of_stores_is_compiled_once():
+    made = lazy.array(np.zeros(300)) + 0
+    for place in range(300):
+        made[place] = place
+    assert made.sum() == 300 * 299 / 2
