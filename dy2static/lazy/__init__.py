@@ -1,12 +1,16 @@
 """Lazy arrays: NumPy code builds an expression, which is compiled as a whole and computed when somebody looks.
 
 `array` makes one.  Operators, ufuncs, functions of NumPy's and methods give further ones.  Printing, iteration, ``float``,
-``numpy.asarray`` and whatever else needs values computes them, and so do `evaluate` and ``y.evaluate()``.
+``numpy.asarray`` and whatever else needs values computes them, and so do `evaluate` and ``y.evaluate()``.  `numpy` is their
+namespace by the Python array API standard.
 """
 from __future__ import annotations
 
-from . import operators  # noqa: F401 - gives lazy arrays their operators
+from . import (
+    numpy,
+    operators,  # noqa: F401 - gives lazy arrays their operators
+)
 from .arrays import LazyArray
 from .making import array, evaluate
 
-__all__ = ["LazyArray", "array", "evaluate"]
+__all__ = ["LazyArray", "array", "evaluate", "numpy"]
