@@ -121,6 +121,11 @@ CC = Flag("DY2STATIC_CC", "", TEXT,
           "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
 CC_SECONDS = Flag("DY2STATIC_CC_SECONDS", 120, SECONDS,
                   "how many seconds the C compiler may take for one text; then it is ended, and programs run on NumPy")
+MARCH = Flag("DY2STATIC_MARCH", "native", TEXT,
+             "the CPU that native programs are made for, as the C compiler names it in `-march=`: `x86-64-v2`, `x86-64-v3`, "
+             "`armv8-a`; `native`: the one they are made on")
+STRICT_BUILD = Flag("DY2STATIC_STRICT_BUILD", 0, SWITCH,
+                    "1: a text that the C compiler refuses is an error; 0: its program runs on NumPy, with one warning")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,
                  "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
 CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, COUNT, "how many MiB of compiled libraries are kept; those used least recently go")

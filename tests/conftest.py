@@ -17,6 +17,7 @@ import shared_results
 
 config.VERIFY.value = 1
 config.BACKEND.value = "numpy"              # values are compared bit by bit; the tests of native code ask for it
+config.STRICT_BUILD.value = 1               # a header that does not compile is no reason to test NumPy
 config.BACKGROUND.value = 0                 # which call is the first of native code must not depend on the machine
 
 # times on a shared machine say nothing, and a run must be repeatable

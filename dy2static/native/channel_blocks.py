@@ -12,7 +12,7 @@ _FLAGS = ("-ffp-contract=fast", "-O2")
 #: So many taps are summed at a time; with more, sums that are not complete are written to the result.
 PIECE = 1152
 
-_TEXT = f"""
+TEXT = f"""
 #define DY_T float
 #define DY_PIECE {PIECE}
 #include "dy2static_winograd.h"
@@ -51,7 +51,7 @@ class Windows(NamedTuple):
 
 def start() -> compiler.Build:
     """The library, which may be on its way.  Raises `compiler.NoCompiler`."""
-    return compiler.start(_TEXT, _FLAGS)
+    return compiler.start(TEXT, _FLAGS)
 
 
 @functools.lru_cache(maxsize=None)

@@ -25,13 +25,16 @@ INCLUDE = Path(__file__).parent / "include"
 # No contraction: a * b + c is rounded twice, as NumPy does it; what wants fma says so.  Nothing lets the compiler
 # suppose that there are no NaNs or that sums may be reordered: `#pragma omp simd reduction` says where they may.
 # Headers of the compiler cost more than all flags together (immintrin.h 190 ms): texts use builtins.
-FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-fno-strict-aliasing",
+FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-fno-strict-aliasing",
          "-fopenmp-simd", "-fPIC", "-shared", "-w",
          # what is Python's is found when the library is loaded; only Apple's linker has to be told
          *(("-Wl,-undefined,dynamic_lookup",) if sys.platform == "darwin" else ()))
 _MOST = max(2, os.cpu_count() or 1)     # compilers at a time, besides those that are waited for
 _GLANCE = 0.002             # between two looks at a compiler that is waited for
 
+#: What a CPU has that runs code for each level of x86-64, in the words of /proc/cpuinfo.
+_LEVELS = {"x86-64": "sse2", "x86-64-v2": "ssse3 sse4_2 popcnt", "x86-64-v3": "avx2 fma bmi2 f16c movbe",
+           "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl"}
 _CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags",
                "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features")
 _built: Dict[str, "Build"] = {}
@@ -51,6 +54,15 @@ class BuildFailed(BackendError):
     """The compiler refused a text, or what it made cannot be loaded."""
 
     code = "D2S403"
+
+
+class Refused(BuildFailed):
+    """The compiler refused a text."""
+
+    @classmethod
+    def stands(cls, reason: BackendError) -> bool:
+        """Whether this is to be an error: a refused text, under ``DY2STATIC_STRICT_BUILD``."""
+        return bool(config.STRICT_BUILD.value) and isinstance(reason, cls)
 
 
 class Compiler(NamedTuple):
@@ -75,6 +87,10 @@ def compiler() -> Compiler:
     if found is None:
         raise NoCompiler(f"there is no C compiler ({wanted or 'cc, gcc or clang'})",
                          hint="install one, or name it in DY2STATIC_CC")
+    missing = lacking()
+    if missing:
+        raise NoCompiler(f"DY2STATIC_MARCH={_march()} is more than this CPU has: {missing} is missing",
+                         hint="name a lower level, or none")
     if found in _hung:
         raise NoCompiler(_took_too_long(found), hint=_MORE_TIME)
     return found
@@ -104,7 +120,7 @@ def build(source: str, flags: Tuple[str, ...] = ()) -> library.Library:
 
 def start(source: str, flags: Tuple[str, ...] = ()) -> "Build":
     """`build` without waiting.  Raises `NoCompiler`."""
-    flags = FLAGS + flags
+    flags = _all_flags(flags)
     name = shipped.name_of(_parts(source, flags)) if shipped.are_wanted() else ""
     try:
         maker = compiler()
@@ -234,7 +250,7 @@ class Build:
         self._over()
         if status:
             draft.discard()
-            self._failed = BuildFailed(f"{shlex.join(self._maker.command)} refused the text:\n{words}")
+            self._failed = Refused(f"{shlex.join(self._maker.command)} refused the text:\n{words}")
         else:
             _worked.add(self._maker)
             self._path = draft.publish()
@@ -281,7 +297,7 @@ def built() -> Tuple[library.Library, ...]:
 
 def is_kept(source: str, flags: Tuple[str, ...] = ()) -> bool:
     """Whether `build` would find the library in this process or on disk.  Raises `NoCompiler`."""
-    key = key_of(source, compiler(), FLAGS + flags)
+    key = key_of(source, compiler(), _all_flags(flags))
     known = _built.get(key)
     return known is not None and known.made is not None or store.has(key)
 
@@ -296,9 +312,29 @@ def _parts(source: str, flags: Tuple[str, ...]) -> Tuple[str, ...]:
     return source, _headers(), " ".join(flags), cpu_identity()
 
 
-@functools.lru_cache(maxsize=None)
+def _all_flags(flags: Tuple[str, ...]) -> Tuple[str, ...]:
+    return (*FLAGS, f"-march={_march()}", *flags)
+
+
+def _march() -> str:
+    return str(config.MARCH.value).strip() or "native"
+
+
+def lacking() -> str:
+    """What this CPU lacks of the level of x86-64 in ``DY2STATIC_MARCH``; empty for other names, and where nobody tells."""
+    has = cpu_fields().get("flags", "").split()
+    return ", ".join([flag for flag in _LEVELS.get(_march(), "").split() if has and flag not in has])
+
+
 def cpu_identity() -> str:
-    """The model and the instruction sets of the CPU, which ``-march=native`` means."""
+    """The CPU that libraries are for: that of ``DY2STATIC_MARCH``, or the model and the instruction sets of this one."""
+    kind = f"{platform.system()} {platform.machine()}"
+    return f"{kind} {sorted(cpu_fields().items())}" if _march() == "native" else f"{kind} {_march()}"
+
+
+@functools.lru_cache(maxsize=None)
+def cpu_fields() -> Dict[str, str]:
+    """What /proc/cpuinfo says of the CPU, as far as it decides what ``-march=native`` means."""
     fields = {}
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -310,7 +346,7 @@ def cpu_identity() -> str:
                     fields[name.strip()] = value.strip()
     except OSError:
         fields["processor"] = platform.processor()
-    return f"{platform.system()} {platform.machine()} {sorted(fields.items())}"
+    return fields
 
 
 @functools.lru_cache(maxsize=None)

@@ -53,7 +53,7 @@ class Windows(NamedTuple):
 
 def start(name: str) -> compiler.Build:
     """The library of one type, "f32" or "f64", which may be on its way.  Raises `compiler.NoCompiler`."""
-    return compiler.start(_TEXT.format(type=_TYPES[name]), _FLAGS)
+    return compiler.start(text(name), _FLAGS)
 
 
 @functools.lru_cache(maxsize=None)
@@ -63,6 +63,11 @@ def address(name: str) -> int:
     Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
     """
     return start(name).library().address("table")
+
+
+def text(name: str) -> str:
+    """The C text for one type."""
+    return _TEXT.format(type=_TYPES[name])
 
 
 for _name in _TYPES:

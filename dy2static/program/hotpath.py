@@ -12,7 +12,7 @@ from chainer.optimizers import adam, momentum_sgd, sgd
 from chainer.variable import Parameter, Variable, VariableNode
 
 from ..errors import BackendError
-from ..native import hotpath
+from ..native import compiler, hotpath
 from ..runtime import array_writes, backprop, definitions, guard_tests, node, stores, updating
 from ..runtime.node import CompiledFunction, HiddenLeaves
 
@@ -64,7 +64,11 @@ def start() -> None:
     try:
         found = hotpath.functions(_objects(), {name: space[key] for space, key, name in _PLACES})
         _unused.pop()
-    except (BackendError, IndexError):                  # what lacks is announced by the programs; another thread was faster
+    except IndexError:                                  # another thread was faster
+        return
+    except BackendError as reason:                      # what lacks is announced by the programs
+        if compiler.Refused.stands(reason):
+            raise
         return
     for space, key, name in _PLACES:
         _replaced.append((space, key, space[key]))

@@ -128,7 +128,7 @@ def test_what_is_on_disk_is_there_at_once():
 def test_a_compiler_that_fails(value):
     """The same as when it is waited for: said once, and NumPy goes on."""
     compiled = to_static(loss_of, strict=True, backend="auto")
-    with config.CC.set(value), pytest.warns(FallbackWarning, match="programs run on NumPy") as caught:
+    with config.CC.set(value), config.STRICT_BUILD.set(0), pytest.warns(FallbackWarning, match="programs run on NumPy") as caught:
         until(lambda: [check(step(compiled)), not is_warming(compiled)][-1])
     assert len(caught) == 1 and not is_native(compiled) and not compiler._running
     check(step(compiled))

@@ -89,6 +89,8 @@ class _Compilation:
             if not self._bundle.is_empty:
                 step()
         except BackendError as reason:
+            if compiler.Refused.stands(reason):
+                raise
             announce("build", f"programs run on NumPy: {reason}")
             self._bundle.clear()
 
