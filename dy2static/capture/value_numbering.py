@@ -3,14 +3,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-import numpy as np
-
 from ..ir.building import Builder
 from ..ir.graph import Value
 from ..ir.types import Scalar
-from ..runtime.host_calls import Hole
-
-_PLAIN = (bool, int, float, str, type(None), type(Ellipsis), type, np.dtype)
+from ..runtime.host_calls import frozen
 
 
 class ValueNumbering:
@@ -28,7 +24,7 @@ class ValueNumbering:
     def key(self, function: Any, template: Any, operands: Sequence[Value]) -> Any:
         """What tells the call from others; None if nothing simple does."""
         try:
-            return function, self._frozen(template, operands)
+            return function, frozen(template, lambda index: self.first(operands[index]))
         except TypeError:
             return None
 
@@ -50,20 +46,6 @@ class ValueNumbering:
     def first(self, value: Value) -> Value:
         """The first value that is the same as this one."""
         return self._first.get(value, value)
-
-    def _frozen(self, item: Any, operands: Sequence[Value]) -> Any:
-        kind = type(item)
-        if kind is Hole:
-            return Hole, self.first(operands[item.index])
-        if kind in (tuple, list):
-            return kind, tuple([self._frozen(part, operands) for part in item])
-        if kind is dict:
-            return kind, tuple([(name, self._frozen(part, operands)) for name, part in item.items()])
-        if kind is slice:
-            return kind, tuple([self._frozen(part, operands) for part in (item.start, item.stop, item.step)])
-        if not isinstance(item, _PLAIN):
-            raise TypeError(f"{item!r} is no plain value")
-        return kind, repr(item) if kind is float else item
 
 
 def is_in(builder: Optional[Builder], inner: Builder) -> bool:

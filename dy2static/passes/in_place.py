@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import collections
 from dataclasses import dataclass
-from typing import AbstractSet, Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (AbstractSet, Any, Collection, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set,
+                    Tuple)
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Scalar, Tensor
@@ -100,6 +101,8 @@ class _Search:
         self.filled = set(targets.values())
         self.nodes = self._changing()
         self.groups = self._grouped()
+        self._memories: Dict[Value, Optional[FrozenSet[Value]]] = {}
+        self._inside: Dict[FrozenSet[Value], bool] = {}
 
     # What belongs to updates
 
@@ -159,15 +162,15 @@ class _Search:
 
     def in_conflict(self, filling: Iterable[int], apart: AbstractSet[Value]) -> Set[int]:
         """The chosen outputs of updates that would read, or let others read, memory that has been changed."""
-        read_later = set().union(*[self._memory(self.graph.outputs[k]) or () for k in filling])
+        read_later = set().union(*{self._memory(self.graph.outputs[k]) or frozenset() for k in filling})
         found: Set[int] = set()
         for nodes in self.groups:
             places = {self.made[v] for node in nodes for v in node.outputs if v in self.made}
             mine = {self.targets[k] for k in places}
             is_wrong = not mine.isdisjoint(read_later)
             for value in self._read(nodes):
-                memory = {value} if value in mine else self._memory(value)
-                is_wrong |= memory is None or value not in mine and not memory.isdisjoint(self.filled) or not memory <= apart
+                memory = frozenset((value,)) if value in mine else self._memory(value)
+                is_wrong |= memory is None or not self._is_safe(memory, value in mine, apart)
             found |= places if is_wrong else set()
         return found
 
@@ -175,22 +178,24 @@ class _Search:
         made = {v for node in nodes for v in node.outputs}
         return [v for node in nodes for v in node.inputs if v not in made and self._number(v) is None]
 
-    def _memory(self, value: Value) -> Optional[Set[Value]]:
+    def _is_safe(self, memory: FrozenSet[Value], mine: bool, apart: AbstractSet[Value]) -> bool:
+        """Whether nothing changes what is read there before it is read."""
+        if mine:
+            return memory <= apart
+        if memory not in self._inside:
+            self._inside[memory] = memory.isdisjoint(self.filled) and memory <= apart
+        return self._inside[memory]
+
+    def _memory(self, value: Value) -> Optional[FrozenSet[Value]]:
         """The inputs whose memory a value may be in; None where that may be anybody's."""
-        found, waiting, seen = set(), [value], set()
-        while waiting:
-            value = waiting.pop()
-            if value in seen or not isinstance(value.type, Tensor) and self.producers.get(value) is None:
-                continue
-            seen.add(value)
-            node = self.producers.get(value)
-            if node is None:
-                found.add(value)
-            elif any(map(_is_of_anybody, node.walk())):
-                return None
-            else:
-                waiting += aliased_operands(node)
-        return found
+        if not self._memories:
+            self._memories.update((v, frozenset((v,) if isinstance(v.type, Tensor) else ())) for v in self.graph.inputs)
+            for node in self.graph.nodes:
+                held = {self._memories[v] for v in aliased_operands(node)}
+                anybody = None in held or any(map(_is_of_anybody, node.walk()))
+                memory = None if anybody else held.pop() if len(held) == 1 else frozenset().union(*held)
+                self._memories.update(dict.fromkeys(node.outputs, memory))
+        return self._memories[value]
 
     def _number(self, value: Value) -> Optional[Node]:
         """The node that repeats one number for all elements."""

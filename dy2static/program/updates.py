@@ -1,9 +1,8 @@
 """Numbers that a call reads and writes: other threads may have changed them by the time the call writes what it does."""
 from __future__ import annotations
 
-import functools
 import re
-from typing import Any, Dict, FrozenSet, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from ..capture.handlers import HARMLESS
 from ..ir.graph import Graph
@@ -19,6 +18,7 @@ from ..record.writes import Write
 MOST_TRIES = 4
 
 _MANY = 3                   # items that one question is asked for
+_WORD = re.compile(r"\w+")
 
 
 def updates(entry: Any, end: End) -> List[str]:
@@ -37,13 +37,14 @@ def updates(entry: Any, end: End) -> List[str]:
     if not written:
         return []
     begins_again, reads_again = not _has_effects(outcome.graph), not _changes_state(outcome.graph)
+    deciding, computed = _deciding(outcome), _by_word(entry.computed)
     checks, reads = [], []
     for source in dict.fromkeys(written):
         text, before = source.text(entry), entry.path(source)
-        if begins_again and (source not in entry.numbers or _decides(before, outcome)):
+        if begins_again and (source not in entry.numbers or before in deciding):
             checks.append(f"if tries and {text} is not {before}: return call(args, kwargs, tries - 1)")
         if source in entry.numbers and reads_again:
-            again = [f"{name} = {expression}" for expression, name in entry.computed.items() if _mentions(expression, before)]
+            again = [f"{name} = {expression}" for expression, name in computed.get(before, ())]
             reads += [f"now = {text}", f"if now is not {before}:", f"    {'; '.join([f'{before} = now', *again])}"]
     return _unless_all_same(list(dict.fromkeys(written)), checks + reads, entry)
 
@@ -63,20 +64,20 @@ def _place(write: Write, places: Dict[Any, Source]) -> Optional[Source]:
     return None if write.reads is None else places.get((write.reads, write.container, write.key))
 
 
-def _decides(name: str, outcome: Outcome) -> bool:
-    """Whether a number enters the graph, or a guard looks at what is computed from it."""
+def _deciding(outcome: Outcome) -> Set[str]:
+    """The numbers that enter the graph, or of which a guard looks at what is computed from them."""
     texts = [item.expression for item in outcome.inputs if isinstance(item, NumberInput)]
     texts += [guard.text for guard in outcome.guards if isinstance(guard, ExpressionMatch)]
-    return any(_mentions(text, name) for text in texts)
+    return {word for text in texts for word in _WORD.findall(text)}
 
 
-def _mentions(text: str, name: str) -> bool:
-    return name in _words(text)
-
-
-@functools.lru_cache(maxsize=4096)
-def _words(text: str) -> FrozenSet[str]:
-    return frozenset(re.findall(r"\w+", text))
+def _by_word(computed: Mapping[str, str]) -> Dict[str, List[Tuple[str, str]]]:
+    """The expressions, and the names of what they give, by each word in them."""
+    found: Dict[str, List[Tuple[str, str]]] = {}
+    for expression, name in computed.items():
+        for word in dict.fromkeys(_WORD.findall(expression)):
+            found.setdefault(word, []).append((expression, name))
+    return found
 
 
 def _has_effects(graph: Graph) -> bool:

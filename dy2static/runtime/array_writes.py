@@ -14,7 +14,7 @@ def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool
     """
     if any([not array.flags.writeable or overlaps_itself(array) for array in written]):
         return True
-    places = sorted([(*_bounds(array), is_written) for arrays, is_written in ((written, True), (others, False))
+    places = sorted([(*bounds(array), is_written) for arrays, is_written in ((written, True), (others, False))
                      for array in arrays if array.size])
     end = written_end = 0                               # of all arrays so far, and of those that are written
     for low, high, is_written in places:
@@ -25,7 +25,7 @@ def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool
     return False
 
 
-def _bounds(array: np.ndarray) -> Tuple[int, int]:
+def bounds(array: np.ndarray) -> Tuple[int, int]:
     """Where the memory of an array that is not empty begins and ends."""
     low = high = array.__array_interface__["data"][0]
     for length, stride in zip(array.shape, array.strides):

@@ -46,6 +46,28 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
     return template
 
 
+_PLAIN = (bool, int, float, str, type(None), type(Ellipsis), type, np.dtype)
+
+
+def frozen(template: Any, operand: Callable[[int], Any] = lambda index: index) -> Any:
+    """A key that tells a template from others.  Raises TypeError where nothing simple does.
+
+    operand: what stands in it for the operand of an index.
+    """
+    kind = type(template)
+    if kind is Hole:
+        return Hole, operand(template.index)
+    if kind in (tuple, list):
+        return kind, tuple([frozen(part, operand) for part in template])
+    if kind is dict:
+        return kind, tuple([(name, frozen(part, operand)) for name, part in template.items()])
+    if kind is slice:
+        return kind, tuple([frozen(part, operand) for part in (template.start, template.stop, template.step)])
+    if not isinstance(template, _PLAIN):
+        raise TypeError(f"{template!r} is no plain value")
+    return kind, repr(template) if kind is float else template
+
+
 class Call:
     """A call with holes: ``function(*args, **kwargs)``; its results are flattened by ``flatten``.
 

@@ -5,7 +5,7 @@ import functools
 import operator
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
-from ..runtime.host_calls import LEAF, fill, flatten
+from ..runtime.host_calls import LEAF, Attribute, Method, fill, flatten, frozen
 from .values import SymbolicArray, SymbolicScalar
 
 #: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
@@ -170,6 +170,38 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     The structures are alike.  Raises ValueError where something depends on contents in other ways, and whatever the
     function raises.
     """
+    key = _key(function, template, types)
+    if key is None:
+        return _learned(function, template, types)
+    if key not in _LEARNED:
+        if len(_LEARNED) >= _MOST_LEARNED:
+            _LEARNED.clear()
+        _LEARNED[key] = _learned(function, template, types)
+    return _LEARNED[key]
+
+
+def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Any:
+    """What tells a call of an operation from others that may give something else; None for other functions."""
+    if isinstance(function, (Method, Attribute)):
+        called: Any = type(function), function.name
+    elif isinstance(function, np.ufunc) or getattr(function, "__module__", None) == "_operator":
+        called = function
+    else:
+        return None
+    if not all(type(t) in (int, Tensor, Scalar) for t in types):
+        return None
+    try:
+        return called, frozen(template), tuple(types)
+    except TypeError:
+        return None
+
+
+#: What calls of operations gave, by `_key`; steps of training make the same few for each parameter.
+_LEARNED: Dict[Any, List[Tuple[Any, Tuple[Any, ...]]]] = {}
+_MOST_LEARNED = 4096
+
+
+def _learned(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> List[Tuple[Any, Tuple[Any, ...]]]:
     name = getattr(function, "__name__", "")
     if name in _BY_CONTENTS or "scimath" in (getattr(function, "__module__", None) or ""):
         raise ValueError(DEPENDS)

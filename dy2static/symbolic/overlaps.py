@@ -1,15 +1,15 @@
 """Arrays of the caller's that share memory with each other: what is written into one is seen in the others."""
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Sequence, Tuple
+import bisect
+from typing import TYPE_CHECKING, Any, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.dims import Dim
 from ..record.guards import NoOverlap, SameMemory
 from ..record.paths import Source
-from ..runtime.array_writes import common_places, overlaid, overlaps_itself, relation
+from ..runtime.array_writes import bounds, common_places, overlaid, overlaps_itself, relation
 from .views import Made
 
 if TYPE_CHECKING:
@@ -17,6 +17,32 @@ if TYPE_CHECKING:
 
 #: Arrays with more elements are not compared element by element.
 _MOST = 1 << 22
+
+
+class _Stretches:
+    """Arrays by stretches of memory: those of different stretches lie apart.  Nothing here takes time for each pair of arrays."""
+
+    def __init__(self) -> None:
+        self._lows: List[int] = []
+        self._highs: List[int] = []
+        self._members: List[List[Tuple[int, Made]]] = []    # in the order in which they came, with their numbers in that order
+
+    def add(self, number: int, made: Made) -> None:
+        """Know an array, which is the ``number``-th."""
+        low, high = bounds(made.real)
+        first = bisect.bisect_right(self._highs, low)
+        last = bisect.bisect_left(self._lows, high, first)
+        members = sorted([member for each in self._members[first:last] for member in each] + [(number, made)],
+                         key=lambda member: member[0])
+        self._lows[first:last] = [min([low, *self._lows[first:last]])]
+        self._highs[first:last] = [max([high, *self._highs[first:last]])]
+        self._members[first:last] = [members]
+
+    def around(self, made: Made) -> List[Tuple[int, Made]]:
+        """The arrays of the stretch in which an array lies, which may not be known."""
+        low, high = bounds(made.real)
+        first = bisect.bisect_right(self._highs, low)
+        return self._members[first] if first < len(self._lows) and self._lows[first] < high else []
 
 
 class Overlaps:
@@ -27,7 +53,7 @@ class Overlaps:
 
     def __init__(self, writes: ArrayWrites):
         self._writes, self._abort = writes, writes.capture.abort
-        self._found: Dict[Tuple[int, int], bool] = {}
+        self._stretches, self._placed = _Stretches(), 0
 
     def check_writable(self, made: Made) -> None:
         """Stop before an array of the caller's is written that no program can write."""
@@ -35,14 +61,13 @@ class Overlaps:
             self._abort("an array is written that is read-only")
         if overlaps_itself(made.real):
             self._abort("an array is written of which two elements are one place in memory")
-        for other in self._writes.views.user_arrays:
-            if self._is_near(made, other):
-                self._check_elements(made, other)
+        for other in self._near(made):
+            self._check_elements(made, other)
 
     def neighbours(self, made: Made) -> Iterator[Made]:
         """The arrays met so far that share an element with an array."""
-        for other in self._writes.views.user_arrays:
-            if self._is_near(made, other) and self._share(made, other):
+        for other in self._near(made):
+            if self._share(made, other):
                 yield other
 
     def spread(self, memory: Memory) -> None:
@@ -64,16 +89,17 @@ class Overlaps:
         """What keeps a program to calls whose arrays share memory as those of this one."""
         arrays = self._writes.views.user_arrays
         written = [made for made in arrays if made.source in self._writes.written]
-        if not any(self._is_near(*pair) for pair in itertools.product(written, arrays)):
-            others = [made for made in arrays if made.source not in self._writes.written]
-            yield NoOverlap(_sources(written), _sources(others))
-            return
-        for i, made in enumerate(written):
-            apart = [other for other in arrays if other is not made and not self._is_near(made, other)]
-            yield NoOverlap((made.source,), _sources(apart))
-            for other in arrays:
-                if self._is_near(made, other) and other not in written[:i]:
-                    yield SameMemory(made.source, other.source, relation(made.real, other.real))
+        alone = [made for made in written if not self._near(made)]
+        others = _without(arrays, alone)
+        if alone:
+            yield NoOverlap(_sources(alone), _sources(others))
+        earlier: List[Made] = []
+        for made in _without(written, alone):
+            near = self._near(made)
+            yield NoOverlap((made.source,), _sources(_without(others, [made, *near])))
+            for other in _without(near, earlier):
+                yield SameMemory(made.source, other.source, relation(made.real, other.real))
+            earlier.append(made)
 
     def _overlay(self, memory: Memory, other: Memory) -> None:
         made = self._writes.views.made
@@ -81,12 +107,17 @@ class Overlaps:
         contents = (memory.contents, other.contents)
         memory.contents = self._writes.capture.numpy.call(overlaid, (*contents, apart, strides, other_strides), {})
 
-    def _is_near(self, made: Made, other: Made) -> bool:
-        """Whether two arrays may share memory."""
-        key = id(made.array), id(other.array)
-        if key not in self._found:
-            self._found[key] = made is not other and np.may_share_memory(made.real, other.real)
-        return self._found[key]
+    def _near(self, made: Made) -> List[Made]:
+        """The other arrays met so far that may share memory with an array, in the order in which they were met."""
+        arrays = self._writes.views.user_arrays
+        for number in range(self._placed, len(arrays)):
+            if arrays[number].real.size:
+                self._stretches.add(number, arrays[number])
+        self._placed = len(arrays)
+        if not made.real.size:
+            return []
+        return [other for _, other in self._stretches.around(made)
+                if other is not made and np.may_share_memory(made.real, other.real)]
 
     def _check_elements(self, made: Made, other: Made) -> None:
         """Stop where a part of an element of one array is an element, or part of one, of the other."""
@@ -101,6 +132,12 @@ class Overlaps:
         """Whether an element of one array is an element of another one, either of which is written."""
         one, two = (made, other) if not overlaps_itself(other.real) else (other, made)
         return len(common_places(one.real.shape, two.real.shape, *relation(one.real, two.real))[0]) > 0
+
+
+def _without(arrays: Sequence[Made], others: Sequence[Made]) -> List[Made]:
+    """The arrays that are none of the others."""
+    left_out = {id(made) for made in others}
+    return [made for made in arrays if id(made) not in left_out]
 
 
 def _sources(arrays: Sequence[Made]) -> Tuple[Source, ...]:

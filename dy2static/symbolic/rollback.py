@@ -61,6 +61,7 @@ class Snapshot:
         self.serial = capture.array_writes.serial
         self.memories = {id(m): (m, m.contents, m.stored) for m in capture.array_writes.memories}
         self.gradients = {id(kept): (kept, kept.gradient, kept.before, kept.stored_scale) for kept in capture.grad_state.places}
+        self._found: Dict[int, Any] = {}
         self._reach([*roots, *capture.heap.containers, *[cell.shadow for cell, _ in self.cells]])
 
     def holds(self, item: Any) -> bool:
@@ -135,7 +136,7 @@ class Snapshot:
 
     def write(self, place: Place, value: Any) -> None:
         """Change one place, as both branches together do."""
-        item, key = self._bases()[place[0]][0], place[1]
+        item, key = self._item(place), place[1]
         if key == WHOLE:
             _assign(item, value.items)
         elif isinstance(item, list):
@@ -150,7 +151,7 @@ class Snapshot:
 
     def read(self, place: Place) -> Any:
         """What is in a place now; what was written before anybody read it is read from the real object."""
-        item = self._bases()[place[0]][0]
+        item = self._item(place)
         if isinstance(item, ShadowDict):
             return item.get(place[1], ABSENT)
         now = contents_of(item)
@@ -162,12 +163,12 @@ class Snapshot:
 
     def memory(self, place: Place) -> Optional[Memory]:
         """The memory of arrays that a place is; None for others."""
-        item = self._bases()[place[0]][0]
+        item = self._item(place)
         return item if isinstance(item, Memory) else None
 
     def holds_gradient(self, place: Place) -> bool:
         """Whether a place is the gradient of a Variable."""
-        return isinstance(self._bases()[place[0]][0], KeptGradient)
+        return isinstance(self._item(place), KeptGradient)
 
     def take_lists_whole(self, sides: List[Dict[Place, Any]]) -> None:
         """Where one side changes the length of a list, let no side write single items of it."""
@@ -176,10 +177,16 @@ class Snapshot:
             for key in whole:
                 places = [place for place in writes if place[0] == key and place[1] != WHOLE]
                 if places:
-                    items = contents_of(self._bases()[key][0])
+                    items = contents_of(self._item(places[0]))
                     for place in places:
                         items[place[1]] = writes.pop(place)
                     writes[key, WHOLE] = Contents(items)
+
+    def _item(self, place: Place) -> Any:
+        """The container of a place: it was there before the block, or is of the caller's and was only read since."""
+        if place[0] not in self._found:
+            self._found = {key: item for key, (item, _) in self._bases().items()}
+        return self._found[place[0]]
 
     def _bases(self) -> Dict[int, Tuple[Any, Any]]:
         """Every container with its contents at the time of the snapshot, what was only read since included."""

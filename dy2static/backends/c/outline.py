@@ -1,14 +1,15 @@
 """Loop nests as C functions of their own: equal ones are compiled once, and none makes a large function slow to compile."""
 from __future__ import annotations
 
+import collections
 import re
 from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..loops.parallelize import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-#: An element, or the elements from one on, of the array of some name: that many behind the first.
-_OFFSET = r"(?<![\w.])({}(?:\)?\[| \+ ))([1-9]\d*)(?=[],)]| \+ )"
+#: An element, or the elements from one on, of an array: that many behind the first.
+_OFFSET = re.compile(r"(?<![\w.])(([A-Za-z_]\w*)(?:\)?\[| \+ ))([1-9]\d*)(?=[],)]| \+ )")
 _MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
 
 
@@ -40,12 +41,10 @@ class Parts:
     def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
                   shared: bool) -> Tuple[str, List[str]]:
         text = "\n".join(lines)
-        names = list(dict.fromkeys(found.group() for found in IDENTIFIER.finditer(text)))
+        names = collections.Counter(IDENTIFIER.findall(text))
         parameters = [name for name in names if name in types]
-        arguments = []
-        for name in parameters:
-            text, first = _from_first(text, name) if types[name].endswith("*") else (text, 0)
-            arguments.append(f"{name} + {first}" if first else name)
+        text, first = _from_first(text, {name: names[name] for name in parameters if types[name].endswith("*")})
+        arguments = [f"{name} + {first[name]}" if name in first else name for name in parameters]
         numbers: Dict[str, str] = {}
 
         def anonymous(found: "re.Match[str]") -> str:
@@ -61,17 +60,19 @@ class Parts:
         return self._known[key], arguments
 
 
-def _from_first(text: str, name: str) -> Tuple[str, int]:
-    """The text with a pointer to the first element that it reads of an array, and which that is.
+def _from_first(text: str, arrays: Mapping[str, int]) -> Tuple[str, Dict[str, int]]:
+    """The text with pointers to the first elements that it reads of arrays, and which these are where they are not at the front.
 
-    So the parts of an array that the steps of an unrolled loop read are arguments of one function.
+    arrays: how often each is named.  So the parts of an array that the steps of an unrolled loop read are arguments of one function.
     """
-    spot = re.compile(_OFFSET.format(name))
-    found = [int(match.group(2)) for match in spot.finditer(text)]
-    if not found or len(found) < len(re.findall(rf"(?<![\w.]){name}(?!\w)", text)):
-        return text, 0
-    first = min(found)
-    return spot.sub(lambda match: f"{match.group(1)}{int(match.group(2)) - first}", text), first
+    found: Dict[str, List[int]] = {}
+    for _, name, offset in _OFFSET.findall(text):
+        if name in arrays:
+            found.setdefault(name, []).append(int(offset))
+    first = {name: min(offsets) for name, offsets in found.items() if len(offsets) == arrays[name]}
+    if not first:
+        return text, first
+    return _OFFSET.sub(lambda match: f"{match[1]}{int(match[3]) - first.get(match[2], 0)}", text), first
 
 
 def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
