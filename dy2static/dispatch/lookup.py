@@ -36,9 +36,21 @@ class Lookup:
             values = [g for g in guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float, str, bytes)]
             if len(values) == len([g for g in guards if not isinstance(g, ExpressionMatch)]):
                 self.varying.note(values)
+            else:
+                written = _written(program)
+                if any(g in written for g in guards):   # the steps of an optimizer, in the call after the first: all will count
+                    self.varying.note([*written, *[g for g in values if type(g.expected) in (int, float)]])
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
 
     def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""
         return [(program, list(program.diagnose(args, kwargs))) for program in list(self.cache.programs)]
+
+
+def _written(program: Program) -> List[EqualsMatch]:
+    """The guards of numbers that the program itself replaces by others."""
+    outcome = program.recipe.outcome
+    places = {(write.reads, write.container, write.key) for end in outcome.ends for write in end.writes if write.reads is not None}
+    return [g for g in program.guards if isinstance(g, EqualsMatch) and type(g.expected) in (int, float)
+            and (type(g.source), g.source.parent, g.source.key) in places]

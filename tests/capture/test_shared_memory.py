@@ -161,3 +161,25 @@ def test_the_line_that_writes_is_a_cut(program, backend):
     with pytest.warns(match="runs as Python, between compiled parts"):
         compiled(variable(4), floats(4))
     assert compiled.stats()["cuts"] == 1
+
+
+def test_arrays_apart_are_not_compared_in_pairs(monkeypatch):
+    """Of 60 arrays, two of which share memory with a third one."""
+    compared = []
+    may_share = np.may_share_memory
+    monkeypatch.setattr("dy2static.symbolic.overlaps.np.may_share_memory", lambda a, b: compared.append(1) or may_share(a, b))
+
+    def f(x, arrays):
+        for array in arrays:
+            array *= 2.0
+        return x + arrays[0]
+
+    def made():
+        base = floats(8)
+        return [np.full(4, i, np.float32) for i in range(57)] + [base, base[:4], base[4:]]
+    compiled, arrays, expected = to_static(f, strict=True), made(), made()
+    x = chainer.Variable(floats(4))
+    for _ in range(2):
+        assert np.array_equal(compiled(x, arrays).array, f(x, expected).array)
+        assert all(np.array_equal(a, b) for a, b in zip(arrays, expected))
+    assert len(compared) < 60
