@@ -157,16 +157,16 @@ static PyObject *creator_of(PyObject *variable)
     return !of_node || !own ? 0 : found ? found : NONE;
 }
 
-/* Whether objects all differ. */
-static int are_distinct(PyObject *const *values, const int32_t *which, int32_t count)
+/* Whether objects all differ.  which: their numbers; 0 for all in a row. */
+static int are_distinct(PyObject *const *values, const int32_t *which, intptr_t count)
 {
     size_t size = 16;
     while (size < 2 * (size_t)count)
         size *= 2;
     PyObject **seen = calloc(size, sizeof(*seen));
     int distinct = seen ? HOLDS : UNKNOWN;
-    for (int32_t i = 0; i < count && distinct == HOLDS; i++) {
-        PyObject *object = values[which[i]];
+    for (intptr_t i = 0; i < count && distinct == HOLDS; i++) {
+        PyObject *object = values[which ? which[i] : i];
         size_t at = ((uintptr_t)object >> 4) * 0x9E3779B97F4A7C15u >> 20 & (size - 1);
         while (seen[at] && seen[at] != object)
             at = (at + 1) & (size - 1);
@@ -306,4 +306,11 @@ PyObject *hot_check(PyObject *self, PyObject *const *args, intptr_t count)
     drop(found);
     PyErr_Clear();
     return told == MISSED ? given(table[4]) : dy_bail_out(self, args, count);
+}
+
+/* distinct(object, ...) */
+PyObject *hot_distinct(PyObject *self, PyObject *const *args, intptr_t count)
+{
+    const int told = are_distinct(args, 0, count);
+    return told == UNKNOWN ? dy_bail_out(self, args, count) : truth(told);
 }

@@ -369,7 +369,7 @@ static int store_plainly(PyObject *variable, PyObject *marks, PyObject *gradient
         || (gradient != NONE && gradient->type != k_Variable))
         return 0;
     PyObject *array = gradient == NONE ? NONE : array_of(gradient), *own = array ? PyObject_GenericGetDict(variable, 0) : 0;
-    const int plain = own && entry(own, s__has_chainerx_array) == FALSE
+    const int plain = own && peek(variable, s__has_chainerx_array) == FALSE
         && (gradient == NONE || peek(gradient, s__layout) == NONE);
     const int stored = plain && !PyDict_SetItem(own, s__grad_var, gradient) && !PyDict_SetItem(own, s__grad, array)
         && (PyTuple_GetItem(marks, 0) != TRUE || !PyDict_SetItem(own, s__grad_valid, TRUE))

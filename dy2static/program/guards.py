@@ -12,7 +12,7 @@ import numpy as np
 from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
-from ..record.guards import Guard
+from ..record.guards import ExpressionMatch, Guard
 from ..record.outcome import Outcome
 from ..record.paths import Argument, Constant, Keyword, Source
 from ..record.text import commas
@@ -21,6 +21,7 @@ from ..runtime.guard_tests import MadeLater, exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
 from .guard_table import Table, divided
+from .numbers import checked_together
 
 _serial = itertools.count()
 _FEW = 6                    # guards that are as fast in Python
@@ -36,7 +37,7 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": is_empty, "exact": exact,
-            "settings_differ": settings_differ, "outside": outside, "check": guard_tests.check, "unchanged": definitions.unchanged,
+            "settings_differ": settings_differ, "outside": outside, "check": guard_tests.check, "distinct": guard_tests.distinct, "unchanged": definitions.unchanged,
             "overlap": array_writes.overlap, "get_cache_token": abc.get_cache_token,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
@@ -149,6 +150,7 @@ class Guards:
         self._calling_conditions()
         is_native = not diagnose and guard_tests.fits is not _fits_in_python
         self._waiting = [] if is_native else None
+        expressions: List[str] = []
         for index, guard in enumerate(self._in_table() if is_native else self.outcome.guards):
             if not guard.before_arrays:
                 self._ask_for_arrays()
@@ -157,9 +159,13 @@ class Guards:
             condition = guard.fails(self)
             if condition is None:
                 continue
+            if isinstance(guard, ExpressionMatch) and not diagnose:
+                expressions.append(condition)
+                continue
             soft = diagnose and guard.is_soft
             self.lines.append(f"if {condition}: {f'failed.append({index})' if soft else self.fail()}")
         self._ask_for_arrays()
+        self.lines += checked_together(expressions, self.fail(), self.outcome)
         return self.lines
 
     def _ask_for_arrays(self) -> None:

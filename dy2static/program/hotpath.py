@@ -28,6 +28,7 @@ _PLACES: Tuple[Tuple[Dict, Any, str], ...] = (
     (vars(node), "connect", "connect"), (vars(node), "store_gradients", "store_gradients"),
     (vars(stores), "write_arrays", "write_arrays"), (vars(stores), "same_items", "same_items"),
     (vars(array_writes), "overlap", "overlap"), (vars(guard_tests), "check", "check"),
+    (vars(guard_tests), "distinct", "distinct"),
     (vars(backprop), "prepared", "prepared"), (vars(backprop), "finished", "finished"),
     (vars(updating), "cleared", "cleared"), (vars(guard_tests), "fits", "fits"), (vars(definitions), "unchanged", "unchanged"),
     (updating.RULES, optimizers.SGD, "updated_by_sgd"), (updating.RULES, optimizers.MomentumSGD, "updated_by_momentum_sgd"),

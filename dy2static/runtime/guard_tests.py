@@ -19,6 +19,11 @@ def fits(expected: Sequence[Tuple[bytes, np.dtype]], *arrays: Any) -> bool:
                 for (shape, dtype), x in zip(expected, arrays)])
 
 
+def distinct(*objects: Any) -> bool:
+    """Whether all these are different objects.  The native function of this name gives the same answers."""
+    return len(set(map(id, objects))) == len(objects)
+
+
 class MadeLater:
     """A function that is made when it is first called.  make: makes it."""
 

@@ -170,7 +170,9 @@ class _Partition:
         for node in reversed(graph.nodes):
             if node.op.view and not self.leaving.isdisjoint(node.outputs):
                 self.leaving.add(node.inputs[0])
-        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node) and not self._may_leak(node)}
+        self.native = {node for node in graph.nodes if supported(node) and not _has_effect(node)}
+        while leaks := {node for node in self.native if self._may_leak(node)}:
+            self.native -= leaks                               # what these read may then be seen by others
         self._leave_lists(is_inner)
         self.sizes = {symbol: node for node in graph.nodes for inner in node.walk() for symbol, _, _ in made_symbols(inner)}
         self.level: Dict[Node, int] = {}
@@ -205,8 +207,35 @@ class _Partition:
         return [*self.readers.get(value, ()), *([self.producer[value]] if value in self.producer else ())]
 
     def _may_leak(self, node: Node) -> bool:
-        """Control flow whose result may be an array that was there before, as a whole, and leaves."""
-        return bool(node.regions) and any(v in self.leaving and self._passes_on(node, k) for k, v in enumerate(node.outputs))
+        """Control flow whose result may be an array that was there before, as a whole, and leaves: a copy would be told apart."""
+        if not node.regions:
+            return False
+        passed = [k for k, v in enumerate(node.outputs) if v in self.leaving and self._passes_on(node, k)]
+        return bool(passed) and not (node.op.name == "if_" and self._are_own(node, passed))
+
+    def _are_own(self, node: Node, passed: Sequence[int]) -> bool:
+        """Whether what a decision passes on to these outputs is made and read in native code only, and each array is passed on once."""
+        outer = [dict(zip(region.inputs, node.inputs[1:])) for region in node.regions]
+        found = [[operand[region.outputs[k]] for k in passed if region.outputs[k] in operand]
+                 for region, operand in zip(node.regions, outer)]
+        made = [{v for inner in region.nodes if not inner.regions and not inner.op.view for v in inner.outputs}
+                for region in node.regions]
+        if not all(region.outputs[k] in operand or region.outputs[k] in own
+                   for region, operand, own in zip(node.regions, outer, made) for k in passed):
+            return False
+        return all(len(set(values)) == len(values) for values in found) and all(
+            value not in self.leaving and self._is_native_alone(value) for values in found for value in values)
+
+    def _is_native_alone(self, value: Value) -> bool:
+        """Whether native code makes a new array, and nothing else reads it, or a view of it."""
+        node = self.producer.get(value)
+        return node in self.native and not node.regions and not _stays_outside(node) and not node.op.view and all(
+            reader in self.native and (not _stays_outside(reader) or all(map(self._is_read_natively, reader.outputs)))
+            for reader in self.readers.get(value, ()))
+
+    def _is_read_natively(self, view: Value) -> bool:
+        return view not in self.wanted and all(reader in self.native and not _stays_outside(reader)
+                                               for reader in self.readers.get(view, ()))
 
     def _passes_on(self, node: Node, k: int) -> bool:
         if not isinstance(node.outputs[k].type, Tensor):

@@ -72,6 +72,11 @@ def power(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     return None if values is None else ops.power(*values)
 
 
+def ravel(type_: Tensor, x: Any, order: str = "C") -> Optional[Value]:
+    """All elements in the order of C, as one axis: a view, as NumPy's is where it can be."""
+    return ops.reshape(x, shape=type_.shape) if is_array(x) and order == "C" else None
+
+
 def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     """Products of vectors and matrices of floats."""
     if not (is_array(a) and is_array(b)) or a.dtype != b.dtype or a.dtype.kind != "f" or not {a.ndim, b.ndim} <= {1, 2}:

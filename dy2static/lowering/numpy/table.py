@@ -89,6 +89,7 @@ ROWS: Tuple[Row, ...] = (
     _row(exact.getitem, operator.getitem),
     _asked(on_request.item_at, operator.getitem, takes_numbers=True),
     _row(exact.reshape, np.reshape, _method("reshape")),
+    _asked(on_request.ravel, np.ravel, _method("ravel")),
     _row(exact.transpose, np.transpose, _method("transpose"), ("attribute", "T")),
     _row(exact.broadcast_to, np.broadcast_to),
     _row(exact.joined(ops.concat), np.concatenate),

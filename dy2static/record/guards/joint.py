@@ -59,8 +59,7 @@ class DistinctObjects(JointGuard):
         return "objects that were different are now one"
 
     def fails(self, writer: GuardWriter) -> str:
-        ids = ", ".join([f"id({writer.path(source)})" for source in self.sources])
-        return f"len({{{ids}}}) != {len(self.sources)}"
+        return f"not distinct({', '.join([writer.path(source) for source in self.sources])})"
 
     def row(self, table: TableWriter) -> bool:
         places = _places(self.sources, table)
