@@ -53,14 +53,15 @@ extern double PyLong_AsDouble(PyObject *);
 
 #define OBJECTS(X) X(Variable) X(VariableNode) X(Parameter) X(CompiledFunction) X(Hyperparameter) X(variable_entries) \
     X(node_entries) X(function_entries) X(ones) X(link_params) X(link_namedparams) X(chain_params) X(chain_namedparams) \
-    X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule) X(store_gradient) X(object_getattribute)
+    X(list_params) X(list_namedparams) X(SGDRule) X(MomentumSGDRule) X(AdamRule) X(store_gradient) X(object_getattribute) \
+    X(getweakrefcount)
 #define NAMES(X) X(_variable) X(_requires_grad) X(dtype) X(shape) X(_data) X(_node) X(_creator_node) X(_rank) X(segment) \
     X(held) X(lease) X(rank) X(inputs) X(outputs) X(_output_count) X(lazy_grad_sum) X(_n_local_function_hooks) X(_layout) \
     X(_grad_var) X(_grad) X(_grad_valid) X(_loss_scale) X(_has_chainerx_array) X(_old_style_grad_generator) X(backward) \
     X(is_plain) X(takes) X(depends) X(copy) X(params) X(namedparams) X(_params) X(_children) X(cleargrad) X(update) \
     X(update_rule) X(enabled) X(hyperparam) X(t) X(_state) X(_use_fp32_update) X(_fp32_param) X(_hookable) X(_parent) \
     X(_pre_update_hooks) X(_post_update_hooks) X(lr) X(momentum) X(alpha) X(beta1) X(beta2) X(eps) X(eta) \
-    X(weight_decay_rate) X(amsgrad) X(adabound) X(m) X(v) X(__dict__) X(_device) X(__getattribute__)
+    X(weight_decay_rate) X(amsgrad) X(adabound) X(m) X(v) X(__dict__) X(_device) X(__getattribute__) X(name)
 
 #define DECLARE(name) static PyObject *k_##name;
 OBJECTS(DECLARE)
@@ -313,8 +314,101 @@ PyObject *hot_same_items(PyObject *self, PyObject *const *args, intptr_t count)
 
 /* ---- Variables */
 
+/* Variables that nobody can see any more, the oldest first: new ones are made of them.  So a step with a gradient for each of many
+   parameters makes no objects that the garbage collector would look at. */
+#define MOST_RETIRED 4096
+static PyObject *retired[MOST_RETIRED];
+static unsigned oldest, newest;     /* of all that there ever were */
+
+static int has_weak_references(PyObject *object, long expected)
+{
+    PyObject *const call[] = {object};
+    PyObject *number = PyObject_VectorcallDict(k_getweakrefcount, call, 1, 0);
+    const int found = number && PyLong_AsLong(number) == expected;
+    drop(number);
+    PyErr_Clear();
+    return found;
+}
+
+/* The attributes of an object that alone holds them, so many; 0 for others. */
+static PyObject *sole_dict(PyObject *object, PyObject *like)
+{
+    PyObject *own = PyObject_GenericGetDict(object, 0);
+    if (!own) {
+        PyErr_Clear();
+        return 0;
+    }
+    Py_DecRef(own);
+    return own->references == 1 && PyDict_Size(own) == PyDict_Size(like) ? own : 0;
+}
+
+/* Whether only the caller can reach a Variable, and it is as `new_variable` leaves it. */
+static int is_sole(PyObject *variable)
+{
+    PyObject *own = variable->references == 1 ? sole_dict(variable, k_variable_entries) : 0;
+    PyObject *data = own ? entry(own, s__data) : 0, *node = own ? entry(own, s__node) : 0;
+    if (!is(data, &PyList_Type) || data->references != 1 || PyList_Size(data) != 1 || !is(node, k_VariableNode)
+        || node->references != 1 || !entry(own, s__requires_grad) || entry(own, s__loss_scale) != NONE
+        || entry(own, s__grad_var) != NONE || entry(own, s__grad) != NONE || entry(own, s__device) != NONE
+        || entry(own, s__layout) != NONE || entry(own, s__grad_valid) != TRUE)
+        return 0;
+    PyObject *entries = sole_dict(node, k_node_entries), *reference = entries ? entry(entries, s__variable) : 0;
+    return reference && reference->references == 1 && entry(entries, s_name) == NONE && entry(entries, s__layout) == NONE
+        && entry(entries, s__requires_grad) && entry(entries, s_dtype) && entry(entries, s_shape)
+        && has_weak_references(variable, 1) && has_weak_references(node, 0) && referent(reference) == variable;
+}
+
+/* Let go of a Variable, which may be used again. */
+static void retire(PyObject *variable)
+{
+    if (newest - oldest < MOST_RETIRED && is_sole(variable)) {
+        PyList_SetItem(entry(sole_dict(variable, k_variable_entries), s__data), 0, given(NONE));
+        if (newest - oldest < MOST_RETIRED && is_sole(variable)) {     /* the array may have been of any class */
+            retired[newest++ % MOST_RETIRED] = variable;
+            return;
+        }
+    }
+    Py_DecRef(variable);
+}
+
+/* The gradient of a Variable with these attributes, which is about to be replaced; 0 if others may have it. */
+static PyObject *leaving(PyObject *own)
+{
+    PyObject *gradient = own ? entry(own, s__grad_var) : 0;
+    return is(gradient, k_Variable) && gradient->references == 1 ? given(gradient) : 0;
+}
+
+static int has_shape(PyObject *shape, const dy_ndarray *array)
+{
+    int same = is(shape, &PyTuple_Type) && PyTuple_Size(shape) == array->dimensions;
+    for (int32_t i = 0; same && i < array->dimensions; i++)
+        same = PyLong_AsLong(PyTuple_GetItem(shape, i)) == array->shape[i];
+    return same;
+}
+
+/* A retired Variable as a new one. */
+static PyObject *used_again(PyObject *array, PyObject *requires_grad)
+{
+    PyObject *variable = retired[oldest++ % MOST_RETIRED], *dtype = (PyObject *)((dy_ndarray *)array)->dtype;
+    PyObject *own = sole_dict(variable, k_variable_entries), *node = own ? entry(own, s__node) : 0;
+    PyObject *entries = node ? sole_dict(node, k_node_entries) : 0, *shape = 0;
+    int failed = !entries || PyList_SetItem(entry(own, s__data), 0, given(array))
+        || (entry(own, s__requires_grad) != requires_grad && PyDict_SetItem(own, s__requires_grad, requires_grad))
+        || (entry(entries, s__requires_grad) != requires_grad && PyDict_SetItem(entries, s__requires_grad, requires_grad))
+        || (entry(entries, s_dtype) != dtype && PyDict_SetItem(entries, s_dtype, dtype));
+    if (!failed && !has_shape(entry(entries, s_shape), (dy_ndarray *)array))
+        failed = !(shape = PyObject_GetAttr(array, s_shape)) || PyDict_SetItem(entries, s_shape, shape);
+    drop(shape);
+    if (!failed)
+        return variable;
+    Py_DecRef(variable);
+    return 0;
+}
+
 static PyObject *new_variable(PyObject *array, PyObject *requires_grad)
 {
+    if (newest != oldest)
+        return used_again(array, requires_grad);
     PyObject *variable = PyType_GenericAlloc(k_Variable, 0), *node = PyType_GenericAlloc(k_VariableNode, 0);
     PyObject *own = PyDict_Copy(k_variable_entries), *entries = PyDict_Copy(k_node_entries);
     PyObject *reference = variable ? PyWeakref_NewRef(variable, 0) : 0, *shape = PyObject_GetAttr(array, s_shape);
@@ -371,10 +465,13 @@ static int store_plainly(PyObject *variable, PyObject *marks, PyObject *gradient
     PyObject *array = gradient == NONE ? NONE : array_of(gradient), *own = array ? PyObject_GenericGetDict(variable, 0) : 0;
     const int plain = own && peek(variable, s__has_chainerx_array) == FALSE
         && (gradient == NONE || peek(gradient, s__layout) == NONE);
+    PyObject *before = plain ? leaving(own) : 0;
     const int stored = plain && !PyDict_SetItem(own, s__grad_var, gradient) && !PyDict_SetItem(own, s__grad, array)
         && (PyTuple_GetItem(marks, 0) != TRUE || !PyDict_SetItem(own, s__grad_valid, TRUE))
         && (PyTuple_GetItem(marks, 1) != TRUE || !PyDict_SetItem(own, s__loss_scale, NONE));
     drop(own);
+    if (before)
+        retire(before);
     return stored;
 }
 
@@ -681,8 +778,12 @@ PyObject *hot_cleared(PyObject *self, PyObject *const *args, intptr_t count)
     for (intptr_t i = 0; i < PyList_Size(found) && !failed; i++) {
         PyObject *x = PyList_GetItem(found, i);
         if (x->type == k_Parameter && array_of(x) && is_false(peek(x, s__has_chainerx_array))) {
+            PyObject *own = PyObject_GenericGetDict(x, 0), *before = leaving(own);
+            drop(own);
             failed = PyObject_SetAttr(x, s__grad_var, NONE) || PyObject_SetAttr(x, s__grad, NONE)
                 || PyObject_SetAttr(x, s__grad_valid, TRUE);
+            if (before)
+                retire(before);
         } else {
             PyObject *const call[] = {x};
             PyObject *done = PyObject_VectorcallMethod(s_cleargrad, call, 1, 0);

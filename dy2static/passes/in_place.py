@@ -3,8 +3,21 @@ from __future__ import annotations
 
 import collections
 from dataclasses import dataclass
-from typing import (AbstractSet, Any, Collection, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set,
-                    Tuple)
+from typing import (
+    AbstractSet,
+    Any,
+    Collection,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Scalar, Tensor

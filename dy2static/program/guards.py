@@ -37,8 +37,8 @@ class Guards:
         self.outcome = outcome
         self.namespace: Dict[str, Any] = {
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": is_empty, "exact": exact,
-            "settings_differ": settings_differ, "outside": outside, "check": guard_tests.check, "distinct": guard_tests.distinct, "unchanged": definitions.unchanged,
-            "overlap": array_writes.overlap, "get_cache_token": abc.get_cache_token,
+            "settings_differ": settings_differ, "outside": outside, "check": guard_tests.check, "distinct": guard_tests.distinct,
+            "unchanged": definitions.unchanged, "overlap": array_writes.overlap, "get_cache_token": abc.get_cache_token,
             "global_config": chainer.global_config, "local_config": chainer.config._local,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)

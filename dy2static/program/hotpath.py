@@ -98,4 +98,5 @@ def _objects() -> Tuple[Any, ...]:
         {**leaf._node.__dict__, "_variable": None, "dtype": None, "shape": None},
         dict.fromkeys(made._node._creator_node.__dict__), backprop.ONES,
         Link.params, Link.namedparams, Chain.params, Chain.namedparams, ChainList.params, ChainList.namedparams,
-        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule, node.store_gradient, vars(object)["__getattribute__"])
+        sgd.SGDRule, momentum_sgd.MomentumSGDRule, adam.AdamRule, node.store_gradient, vars(object)["__getattribute__"],
+        weakref.getweakrefcount)

@@ -21,7 +21,7 @@ def computed_together(computed: Mapping[str, str], outcome: Outcome) -> List[str
 
 
 def checked_together(conditions: Sequence[str], then: str, outcome: Outcome) -> List[str]:
-    """Lines with a statement behind each of these conditions; where whole numbers are equal, one is asked for all that are alike."""
+    """Lines with a statement behind each of these conditions; where whole numbers are equal, one stands for all that are alike."""
     lines: List[str] = []
     for group in _alike([(condition, "") for condition in conditions], outcome):
         each = [f"if {text}: {then}" for _, _, text in group]

@@ -177,7 +177,7 @@ GUARDS = (
     (guards.ContentsMatch(ARRAY, b"\x05"), "x1.tobytes() != contents",
      "argument 1 with the same contents, which decide sizes or what is done"),
     (guards.ExpressionMatch("n1 > 2", True), "not n1 > 2", "n1 > 2 == True"),
-    (guards.DistinctObjects((SELF, LIST)), "len({id(x0), id(x0_xs)}) != 2", "objects that were different are now one"),
+    (guards.DistinctObjects((SELF, LIST)), "not distinct(x0, x0_xs)", "objects that were different are now one"),
     (guards.NoOverlap((ARRAY,), ()), "overlap((x1,), ())",
      "an array that is written shares memory with another one, or is read-only"),
     (guards.SameMemory(ARRAY, ARRAY, (4, (4,), (4,))), "relation(x1, x1) != (4, (4,), (4,))",

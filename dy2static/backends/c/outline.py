@@ -63,7 +63,8 @@ class Parts:
 def _from_first(text: str, arrays: Mapping[str, int]) -> Tuple[str, Dict[str, int]]:
     """The text with pointers to the first elements that it reads of arrays, and which these are where they are not at the front.
 
-    arrays: how often each is named.  So the parts of an array that the steps of an unrolled loop read are arguments of one function.
+    arrays: how often each is named.  So the parts of an array that the steps of an unrolled loop read are arguments of one
+    function.
     """
     found: Dict[str, List[int]] = {}
     for _, name, offset in _OFFSET.findall(text):

@@ -214,7 +214,7 @@ class _Partition:
         return bool(passed) and not (node.op.name == "if_" and self._are_own(node, passed))
 
     def _are_own(self, node: Node, passed: Sequence[int]) -> bool:
-        """Whether what a decision passes on to these outputs is made and read in native code only, and each array is passed on once."""
+        """Whether native code alone makes and reads what a decision passes on to these outputs, each array once."""
         outer = [dict(zip(region.inputs, node.inputs[1:])) for region in node.regions]
         found = [[operand[region.outputs[k]] for k in passed if region.outputs[k] in operand]
                  for region, operand in zip(node.regions, outer)]
