@@ -159,6 +159,21 @@ class Effects(Protocol):
         """The outermost decision starts here."""
 
 
+class Reports(Protocol):
+    """What is reported with ``chainer.report``.  made: all reports, in order."""
+
+    made: List[Any]
+
+    def in_iteration(self, begin: Sequence[Any]) -> ContextManager[List[Any]]:
+        """The reports that an iteration of a loop makes, like those of the iteration before."""
+
+    def values_of(self, reports: Sequence[Any]) -> Tuple:
+        """What some reports store."""
+
+    def repeat(self, reports: Sequence[Any], values: Sequence[Any]) -> None:
+        """Report what a loop leaves."""
+
+
 class Operands(Protocol):
     """What calls get that the program makes."""
 
@@ -363,6 +378,10 @@ class CaptureContext(Protocol):
     @property
     def effects(self) -> Effects:
         """Writes."""
+
+    @property
+    def reports(self) -> Reports:
+        """What is reported."""
 
     @property
     def operands(self) -> Operands:

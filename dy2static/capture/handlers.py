@@ -48,6 +48,8 @@ def _report(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> None:
                             hint="enter it around the call")
     calls.capture.reports.note()
     plain = calls.capture.reports.is_plain(*args, **kwargs)
+    if plain and calls.capture.reports.is_held(*args, **kwargs):
+        return None
     return calls.capture.host.call(function, args, kwargs, (), None, plainly=plain)
 
 

@@ -4,13 +4,15 @@ That holds where the current reporter is Chainer's own, which is guarded: it kee
 """
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Set, Tuple
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
 
 from ..heap.object_shadows import ShadowBase, origin_of
 from ..ir.graph import Node, Value
+from ..ir.op import OPS
 from ..lowering import host
 from ..passes.effects import must_run
 from ..record.builds import FromVariable
@@ -21,7 +23,7 @@ from ..record.variables import EscapingVariable
 from ..runtime.host_calls import Report, StateCall
 from ..runtime.node import make_variable
 from ..runtime.reports import reports_plainly
-from ..symbolic.values import SymbolicScalar, SymbolicVariable
+from ..symbolic.values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -29,10 +31,33 @@ if TYPE_CHECKING:
 _PLAIN = (bool, int, float, str, type(None))
 
 
+class Reported(NamedTuple):
+    """One report that is certain to do no more than store its values."""
+
+    observer: Any
+    values: Dict[str, Any]
+
+    @property
+    def form(self) -> Tuple:
+        """What reports have in common that may follow each other as one."""
+        kinds = [(item.requires_grad, item.dtype, item.shape) if isinstance(item, SymbolicVariable) else None
+                 for item in self.values.values()]
+        return id(self.observer), tuple(self.values), tuple(kinds)
+
+
+@dataclass
+class _Held:
+    """The reports of an iteration.  depth: of its decisions.  is_seen: whether something in it may look at them, or fail."""
+
+    depth: int
+    made: List[Reported] = field(default_factory=list)
+    is_seen: bool = False
+
+
 class Reports:
     """The reports of one capture that are certain to do no more than store their values.
 
-    observers: the paths of the objects that report.
+    observers: the paths of the objects that report.  made: all reports, in order.
     """
 
     def __init__(self, capture: Capture):
@@ -40,6 +65,54 @@ class Reports:
         self.observers: Dict[Source, None] = {}
         self.any = False
         self.observation: Any = None
+        self.made: List[Reported] = []
+        self._held: Optional[_Held] = None
+
+    # --- in iterations of a loop, of which the last one's are left over -------------------------------------------------------
+
+    def is_held(self, values: Dict[str, Any], observer: Any = None) -> bool:
+        """Whether a report happens behind the loop that is captured."""
+        self.made.append(Reported(observer, dict(values)))
+        if self._held is None or self._held.depth != self.capture.staging.depth or chainer.config.keep_graph_on_report:
+            return False
+        self._held.made.append(self.made[-1])
+        return True
+
+    @contextlib.contextmanager
+    def in_iteration(self, begin: Sequence[Reported]) -> Iterator[List[Reported]]:
+        """The reports that an iteration makes inside of the block; stops where they cannot happen behind the loop.
+
+        begin: those of the iteration before.
+        """
+        outer, self._held = self._held, _Held(self.capture.staging.depth)
+        try:
+            yield self._held.made
+            if [report.form for report in self._held.made] != [report.form for report in begin] or self._held.is_seen:
+                self.capture.abort("values are reported in a loop whose iterations differ in it, or may fail")
+        finally:
+            self._held = outer
+
+    def values_of(self, reports: Sequence[Reported]) -> Tuple:
+        """What some reports store, Variables as arrays."""
+        return tuple([self._array(item) if isinstance(item, SymbolicVariable) else item
+                      for report in reports for item in report.values.values()])
+
+    def _array(self, variable: SymbolicVariable) -> SymbolicArray:
+        return SymbolicArray(self.capture, OPS["stop_gradient"](variable._data[0].now()))
+
+    def repeat(self, reports: Sequence[Reported], values: Sequence[Any]) -> None:
+        """Report what a loop leaves, by reports like its own."""
+        rest = iter(values)
+        for report in reports:
+            found = {name: self._like(item, next(rest)) for name, item in report.values.items()}
+            self.capture.callee(chainer.report)(found, report.observer)
+
+    def _like(self, item: Any, value: Any) -> Any:
+        if not isinstance(item, SymbolicVariable):
+            return value
+        return SymbolicVariable(self.capture, value, item.requires_grad)
+
+    # --- what is relied on ------------------------------------------------------------------------------------------------------
 
     def note(self) -> None:
         """Something is reported: what takes it must not be read in the function itself."""
@@ -71,6 +144,8 @@ class Reports:
 
     def mark(self) -> None:
         """What follows in the graph may look, or fail: what is reported before stays before it."""
+        if self._held is not None:
+            self._held.is_seen = True
         if self.any and self.capture.builder is self.capture.root:
             self.capture.builder.add(host.host_call, (), {"call": _MARK, "types": ()}, name="reported")
 

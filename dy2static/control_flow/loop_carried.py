@@ -159,7 +159,8 @@ class VariableSlot(Slot):
         made = SymbolicVariable(self.capture, array, self.requires_grad, self.connected or self.is_open and self.requires_grad)
         if self.is_open:
             made.__dict__["choice"] = array.choice = Choice(next(values), self.among)
-        origins = self.capture.staging.choices.origins((self.initial, *after), self.depth)
+        choices = self.capture.staging.choices
+        origins = choices.origins(after if choices.has_run else (self.initial, *after), self.depth)
         made.__dict__["origins"] = origins if after else {**origins, id(made): made}
         made.__dict__["uncertain"] = is_uncertain((self.initial, made, *after))
         self.capture.grad_state.join(made, (self.initial, *after), known=bool(after))

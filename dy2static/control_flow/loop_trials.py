@@ -152,8 +152,15 @@ class Trial:
             among.update(self.staging.choices.of(item, self.staging.depth).among)
         return any(x.requires_grad for x in sides), any(x.connected for x in sides), among
 
-    def finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot) -> Tuple:
-        """The local names after the loop; writes what it left in objects."""
+    def finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot, has_run: bool) -> Tuple:
+        """The local names after the loop; writes what it left in objects.  has_run: whether there are iterations in any case."""
+        choices, self.staging.choices.has_run = self.staging.choices, has_run
+        try:
+            return self._finish(values, after, before)
+        finally:
+            choices.has_run = False
+
+    def _finish(self, values: Sequence[Value], after: Dict[Any, Any], before: Snapshot) -> Tuple:
         state, rest = list(self.initial), iter(values)
         alike: Dict[Tuple[int, int], SymbolicVariable] = {}
         compounds = set(self._compounds)

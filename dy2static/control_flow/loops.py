@@ -64,7 +64,7 @@ class Loops:
         """``for`` over a sequence of known length that is not empty, as a loop of the graph in any case."""
         test, step = functools.partial(_has_more, sequence, None), functools.partial(_step, sequence, body)
         state = tuple(map(without_sizes, state))
-        return self._carried(None, test, step, (0, *state), ("the place in a sequence", *names))[1:]
+        return self._carried(None, test, step, (0, *state), ("the place in a sequence", *names), has_run=True)[1:]
 
     def while_(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str] = ()) -> Tuple:
         """``while`` whose test of the present state is symbolic.
@@ -111,7 +111,8 @@ class Loops:
         before.restore()
         return None
 
-    def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str]) -> Tuple:
+    def _carried(self, again: Any, test: Callable, body: Callable, state: Tuple, names: Sequence[str],
+                 has_run: bool = False) -> Tuple:
         before = Snapshot(self.capture, (state, test, body))
         # a place in a sequence is never taken for the number that it is at first
         slots: Dict[Any, Slot] = {0: self._slot(0, (False, False, {}), before, state, names, state[0])} if _is_for(test) else {}
@@ -139,7 +140,7 @@ class Loops:
             # what a call in the body may write into was taken for what it was before the loop
             is_first, is_exposed = not is_exposed, is_exposed or exposures != self.capture.deciding.exposures
             if not trial.found_more and not (is_first and is_exposed):
-                return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes)
+                return self._emit_loop(trial, after, before, (test_nodes, [predicate]), body_nodes, has_run)
             before.restore()
             wanted = trial.wanted(after, before)
             if any((key[0], WHOLE) in wanted for key in wanted if isinstance(key, tuple) and key[1] != WHOLE):
@@ -199,7 +200,8 @@ class Loops:
         name = str(key[1]) if isinstance(key, tuple) else name_at(names, key)
         return slot_of(self.capture, initial, name, flags, item)
 
-    def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node]) -> Tuple:
+    def _emit_loop(self, trial: "Trial", after: Dict[Any, Any], before: Snapshot, test: Tuple, body: List[Node],
+                   has_run: bool) -> Tuple:
         capture, slots = self.capture, list(trial.slots.values())
         with self.staging.region() as closing:
             results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
@@ -215,7 +217,7 @@ class Loops:
                         for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
         capture.event("staged", "while")
         made = capture.builder.add(OPS["while_"], (*initial, *invariants), {"carried": len(own)}, regions, name="loop")
-        return trial.finish(made, after, before)
+        return trial.finish(made, after, before, has_run)
 
 
 def _is_for(test: Callable) -> bool:

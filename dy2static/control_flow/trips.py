@@ -5,7 +5,7 @@ kind than they found: parameters have no gradients before, and optimizers no sta
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterator, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Tuple
 
 from ..symbolic.iterators import LeftItems, left_items
 from .for_rest import is_named
@@ -26,11 +26,13 @@ class Trips:
     def __init__(self, staging: Staging, iterator: Iterator, body: Callable, names: Sequence[str]):
         self.staging, self.iterator, self.body, self.names = staging, iterator, body, names
         self.taken = staging.capture.gradients.taken
-        self.tried = 0
+        self.tried = self.reported = 0
 
     def rest(self, state: Tuple) -> Optional[Tuple]:
         """The local names after all iterations that are left, as a loop of the graph; None: write out the next one."""
         capture = self.staging.capture
+        reports = capture.reports.made[self.reported:]
+        self.reported = len(capture.reports.made)
         if self.taken == capture.gradients.taken or self.tried == _MOST_TRIED or not capture.rolls:
             return None
         self.tried += 1
@@ -39,16 +41,19 @@ class Trips:
             self.tried = _MOST_TRIED
             return None
         capture.rolled = True
-        found = self._rolled(items, state)
+        found = self._rolled(items, state, reports)
         if found is None and items.is_stepped:          # the last part of an array may be shorter
             items.length -= 1
-            found = self._rolled(items, state)
+            found = self._rolled(items, state, reports)
         return found
 
-    def _rolled(self, items: LeftItems, state: Tuple) -> Optional[Tuple]:
-        """The local names after all iterations, these as a loop of the graph and others behind it; None where that cannot be."""
+    def _rolled(self, items: LeftItems, state: Tuple, reports: Sequence[Any]) -> Optional[Tuple]:
+        """The local names after all iterations, these as a loop of the graph and others behind it; None where that cannot be.
+
+        reports: of the iteration before.  Each iteration reports over what the one before has reported, so that the last is enough.
+        """
         loops = self.staging.loops
-        found = loops.attempted(lambda: loops.counted(items, self.body, state, self.names), (state, self.body))
+        found = loops.attempted(lambda: self._counted(items, state, reports), (state, self.body))
         if found is None:
             return None
         for _ in range(items.length):
@@ -56,3 +61,16 @@ class Trips:
         for item in self.iterator:
             found = self.body(item, *found)
         return found
+
+    def _counted(self, items: LeftItems, state: Tuple, reports: Sequence[Any]) -> Tuple:
+        loops, known = self.staging.loops, self.staging.capture.reports
+        if not reports:
+            return loops.counted(items, self.body, state, self.names)
+
+        def body(item: Any, _: Tuple, *state: Any) -> Tuple:
+            with known.in_iteration(reports) as made:
+                after = self.body(item, *state)
+            return (known.values_of(made), *after)
+        values, *found = loops.counted(items, body, (known.values_of(reports), *state), ("what is reported", *self.names))
+        known.repeat(reports, values)
+        return tuple(found)

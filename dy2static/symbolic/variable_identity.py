@@ -28,9 +28,13 @@ class Choice(NamedTuple):
 
 
 class Choices:
-    """The numbers of the Variables of one capture."""
+    """The numbers of the Variables of one capture.
+
+    has_run: whether what a loop leaves is what its last iteration left, since it has iterations in any case.
+    """
 
     def __init__(self) -> None:
+        self.has_run = False
         self._numbers: Dict[int, Tuple[int, SymbolicVariable]] = {}
 
     def of(self, variable: SymbolicVariable, depth: int) -> Choice:

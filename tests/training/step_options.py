@@ -193,6 +193,24 @@ class Interrupt:
             raise self.error("in a hook")
 
 
+class InterruptRule(Interrupt):
+    """A hook for each parameter that raises in the middle of the fifth update that gets so far."""
+
+    name, call_for_each_param = "interrupt-rule", True
+
+    def __call__(self, rule, param):
+        self.calls += 1
+        param.array[...] *= 0.99
+        if self.calls == 32:
+            raise self.error("in a hook for a parameter")
+
+
+def _faults(world: World) -> None:
+    """Hooks of all kinds, two of which raise, each once: steps 4 and 5 fail, and step 6 for a label."""
+    for hook in (hooks.WeightDecay(0.01), hooks.GradientClipping(0.3), Interrupt(), InterruptRule("pre", ZeroDivisionError), Count()):
+        world.optimizer.add_hook(hook)
+
+
 def _rules(world: World) -> None:
     """Hyperparameters, hooks and rules of single parameters."""
     model, rules = world.model, world.model.l1.W.update_rule
@@ -263,5 +281,6 @@ OPTIONS: Dict[str, Option] = {
     "uninitialised": Option(form="uninitialised"), "accumulated": Option(step=forms.accumulated), "two-losses": Option(step=forms.two_losses),
     "two-updates": Option(step=forms.two_updates), "retain_grad": Option(step=forms.kept), "reading": Option(step=forms.reading),
     "interrupt": hooked(Interrupt), "interrupt-post": hooked(lambda: Interrupt("post", ZeroDivisionError)),
-    "bad-label": Option(labels={5: 99}),
+    "interrupt-rule": hooked(InterruptRule), "bad-label": Option(labels={5: 99}),
+    "faults": Option(_faults, between=_schedule, labels={6: 99}),
 }

@@ -94,9 +94,49 @@ def learner_inside(compile):
     return step, [inner]
 
 
-KINDS = (optimizers.NesterovAG, optimizers.AdaDelta, optimizers.SMORMS3)
+def observed(compile, model, between=lambda: None):
+    """What a reporter has of an epoch: names in order, kinds of values, values."""
+    optimizer, reporter = optimizers.Adam().setup(model), chainer.Reporter()
+    reporter.add_observer("main", model)
+
+    @compile
+    def epoch(xs, ts):
+        for x, t in zip(xs, ts):
+            optimizer.update(model, x, t)
+            between()
+            chainer.report({"step": optimizer.t, "loss": float(model.loss.array)})
+
+    def call(xs, ts):
+        found = {}
+        with reporter.scope(found):
+            epoch(xs, ts)
+        return repr([(name, type(v).__name__, getattr(v, "requires_grad", None), getattr(v, "creator", None), getattr(v, "array", v))
+                     for name, v in found.items()])
+    call.stats = lambda: epoch.stats()
+    return call, [optimizer]
+
+
+def classifier(compile):
+    """The link reports loss and accuracy, and keeps them; the step reports numbers."""
+    return observed(compile, chainer.links.Classifier(MLP()))
+
+
+def scaled(compile):
+    """Dynamic loss scaling, with a batch whose gradients are not finite."""
+    model, optimizer = trained(lambda: optimizers.MomentumSGD(0.05))
+    optimizer.loss_scaling(1)
+
+    @compile
+    def epoch(xs, ts):
+        for i in range(len(xs)):
+            optimizer.update(lambda: F.softmax_cross_entropy(model(xs[i]), ts[i]))
+    return epoch, [optimizer]
+
+
+KINDS = (optimizers.NesterovAG, optimizers.AdaDelta, optimizers.SMORMS3, optimizers.RMSpropGraves, optimizers.AdaGrad, optimizers.AdamW,
+         optimizers.AMSGrad)
 PROGRAMS = {"adam": by_rows, "clipped": lambda compile: by_rows(compile, optimizers.SGD, CLIPPED), "numbers": by_numbers,
-            "slices": by_slices, "shuffled": shuffled, "learner": learner_inside,
+            "slices": by_slices, "shuffled": shuffled, "learner": learner_inside, "classifier": classifier,
             **{kind.__name__: lambda compile, kind=kind: by_rows(compile, kind) for kind in KINDS}}
 
 
@@ -170,6 +210,11 @@ def test_a_bad_label_in_the_middle():
     assert got[2][0] is IndexError and loops_in(compiled)
 
 
+def shown(compile):
+    """What is printed in an iteration could look at what was reported before."""
+    return observed(compile, chainer.links.Classifier(MLP()), lambda: print(end=""))
+
+
 def written_later(compile):
     """A capture that stops because of the loop is tried again with all iterations written out."""
     model, optimizer = trained(optimizers.SGD)
@@ -188,10 +233,12 @@ def written_later(compile):
     return step, [optimizer]
 
 
-def test_written_out_where_no_loop_will_do():
-    calls = [batches(8, seed)() for seed in range(4)]
-    compiled, got = ran(written_later, lambda f: to_static(f, backend="numpy"), calls)
-    same(ran(written_later, lambda f: f, calls)[1], got, "numpy")
+@pytest.mark.parametrize("make", [written_later, shown, scaled, lambda compile: by_rows(compile, optimizers.MSVAG)],
+                         ids=["written_later", "shown", "scaled", "MSVAG"])
+def test_steps_that_do_not_fit(make):
+    calls = [batches(8, seed)() for seed in range(3)]
+    _, got = ran(make, lambda f: to_static(f, backend="numpy"), calls)
+    same(ran(make, lambda f: f, calls)[1], got, "numpy")
 
 
 def test_few_steps_are_written_out():
