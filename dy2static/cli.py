@@ -1,4 +1,4 @@
-"""The command line: ``python -m dy2static doctor | install-hook | remove-hook | pipelines``."""
+"""The command line: ``python -m dy2static doctor | install-hook | remove-hook | pipelines | build-kernels``."""
 from __future__ import annotations
 
 import argparse
@@ -6,6 +6,8 @@ from typing import Optional, Sequence
 
 from dy2static.backends.pipelines import pipelines
 from dy2static.compat import doctor, hook
+from dy2static.errors import BackendError
+from dy2static.native import hotpath, kernels, store
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -38,9 +40,20 @@ def _pipelines() -> int:
     return 0
 
 
+def _build_kernels() -> int:
+    try:
+        compiled, count = kernels.build_all(hotpath.start)
+    except BackendError as reason:
+        print(f"programs run on NumPy: {reason}")
+        return 1
+    print(f"compiled {compiled} of {count} libraries of kernels into {store.directory()}")
+    return 0
+
+
 COMMANDS = {
     "doctor": (_doctor, "say which versions run here and what order of imports Chainer needs"),
     "install-hook": (_install_hook, "make `import chainer` work here without dy2static before it"),
     "remove-hook": (_remove_hook, "undo install-hook"),
     "pipelines": (_pipelines, "say which passes graphs go through, and when"),
+    "build-kernels": (_build_kernels, "compile the kernels of native code ahead of the first program that needs them"),
 }

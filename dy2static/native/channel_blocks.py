@@ -1,13 +1,11 @@
 """Convolutions and what goes with them for arrays in blocks of channels, for generated code."""
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple, Optional, Sequence, Tuple
 
-from . import compiler, library
+from .kernels import serve
 
 HEADER = "dy2static_channel_blocks.h"
-_FLAGS = ("-ffp-contract=fast", "-O2")
 
 #: So many taps are summed at a time; with more, sums that are not complete are written to the result.
 PIECE = 1152
@@ -17,6 +15,7 @@ TEXT = f"""
 #define DY_PIECE {PIECE}
 #include "dy2static_winograd.h"
 #include "dy2static_blocked_depthwise.h"
+#include "dy2static_blocked_layers.h"
 const dy_blocks_table table = {{any_conv, blocks_depthwise, blocks_expect, blocks_max, blocks_of, blocks_back}};
 """
 
@@ -49,16 +48,5 @@ class Windows(NamedTuple):
         return "{" + ", ".join([*map(str, self[:3]), *map(axes, self[3:9]), str(int(self.plain)), str(int(self.relu)), cap]) + "}"
 
 
-def start() -> compiler.Build:
-    """The library, which may be on its way.  Raises `compiler.NoCompiler`."""
-    return compiler.start(TEXT, _FLAGS)
-
-
-@functools.lru_cache(maxsize=None)
-def address() -> int:
-    """Where the table of functions is.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
-    return start().library().address("table")
-
-
-library.ADDRESSES["dy2static_set_channel_blocks"] = address
-library.CALLED[f'#include "{HEADER}"'] = start
+#: Where the table of functions is.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
+address = serve("dy2static_set_channel_blocks", f'#include "{HEADER}"', lambda: TEXT)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple, Sequence, Tuple
 
-from . import compiler, library
+from .kernels import serve
 
 HEADER = "dy2static_windows.h"
 POOLS = "dy2static_pools.h"
 AXES = 3                            # how many the C functions have
-_FLAGS = ("-ffp-contract=fast", "-O2")
 _TYPES = {"f32": "float", "f64": "double"}
 
 _TEXT = """
@@ -51,25 +50,10 @@ class Windows(NamedTuple):
         return "{" + ", ".join(parts) + "}"
 
 
-def start(name: str) -> compiler.Build:
-    """The library of one type, "f32" or "f64", which may be on its way.  Raises `compiler.NoCompiler`."""
-    return compiler.start(text(name), _FLAGS)
-
-
-@functools.lru_cache(maxsize=None)
-def address(name: str) -> int:
-    """Where the table of functions for one type, "f32" or "f64", is.
-
-    Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
-    """
-    return start(name).library().address("table")
-
-
 def text(name: str) -> str:
     """The C text for one type."""
     return _TEXT.format(type=_TYPES[name])
 
 
 for _name in _TYPES:
-    library.ADDRESSES[f"dy2static_set_convolutions_{_name}"] = functools.partial(address, _name)
-    library.CALLED[f"#define DY_WINDOWS_{_name.upper()}"] = functools.partial(start, _name)
+    serve(f"dy2static_set_convolutions_{_name}", f"#define DY_WINDOWS_{_name.upper()}", functools.partial(text, _name))

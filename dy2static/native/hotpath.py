@@ -21,6 +21,11 @@ def is_kept() -> bool:
     return compiler.is_kept(_SOURCE, _FLAGS)
 
 
+def start() -> compiler.Build:
+    """The library, which may be on its way.  Raises `compiler.NoCompiler`."""
+    return compiler.start(_SOURCE, _FLAGS)
+
+
 def functions(objects: Tuple[Any, ...], fallbacks: Dict[str, Callable]) -> Dict[str, Callable]:
     """The functions of these names; each calls its Python fallback for cases that it does not know.
 
@@ -28,7 +33,7 @@ def functions(objects: Tuple[Any, ...], fallbacks: Dict[str, Callable]) -> Dict[
     Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
     """
     library.require_support()
-    built = compiler.build(_SOURCE, _FLAGS)
+    built = start().library()
     if not library.bind(built, "hot_start", _unknown)(objects, {"text"}):
         raise library.NotSupported("this Python keeps parts of tuples, sets or classes elsewhere")
     return {name: library.bind(built, f"hot_{name}", fallback) for name, fallback in fallbacks.items()}

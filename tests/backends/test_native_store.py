@@ -8,9 +8,9 @@ import warnings
 
 import pytest
 
-from dy2static import config
+from dy2static import cli, config
 from dy2static.errors import FallbackWarning
-from dy2static.native import announce, compiler, library, store
+from dy2static.native import announce, compiler, hotpath, kernels, library, store
 
 TEXT = "int answer(void) { return %d; }"
 
@@ -285,3 +285,20 @@ def test_a_child_process_can_build(folder):
         os._exit(0 if answer(60) == 60 and answer(61) == 61 else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert answer(61) == 61
+
+
+def test_kernels_are_compiled_ahead_of_time(folder, monkeypatch, capsys):
+    monkeypatch.setattr(library, "CALLED", {})
+    monkeypatch.setattr(library, "ADDRESSES", dict(library.ADDRESSES))
+    address = kernels.serve("set_table", "#define TABLE", lambda: "const int table[2] = {3, 4};")
+    monkeypatch.setattr(hotpath, "start", lambda: compiler.start(TEXT % 80))
+    for compiled in (2, 0):
+        compiler._built.clear()                             # as in a new process
+        assert cli.main(["build-kernels"]) == 0
+        assert capsys.readouterr().out == f"compiled {compiled} of 2 libraries of kernels into {folder}\n"
+    caller = compiler.build("static const int *found;\n#define TABLE\nvoid set_table(const int *table) { found = table; }\n"
+                            "int answer(void) { return found[1]; }")
+    assert caller.handle.answer() == 4 and address() > 0
+    compiler._built.clear()
+    monkeypatch.setattr(hotpath, "start", lambda: compiler.start("int answer(void) { return nothing; }"))
+    assert cli.main(["build-kernels"]) == 1 and "refused the text" in capsys.readouterr().out

@@ -1,0 +1,255 @@
+/* Tiles of convolutions in blocks of channels, their filters turned in memory, and the memory of a thread: for dy2static_blocked.h.
+
+   Before the include: DY_T, which is float, and DY_PIECE. */
+#ifndef DY2STATIC_BLOCKED_TILES_H
+#define DY2STATIC_BLOCKED_TILES_H
+
+#include <pthread.h>
+#include <stdlib.h>
+#include "dy2static_tiles.h"
+
+enum {
+    BLOCK = 16,                                         /* channels */
+    PANEL = 2 * WIDTH > BLOCK ? 2 * WIDTH : BLOCK,      /* channels of a tile */
+    VECTORS = PANEL / WIDTH,
+    IN_BLOCK = BLOCK / WIDTH,                           /* vectors */
+#if DY_BYTES == 64
+    PLACES = 14,                                        /* 28 of 32 registers hold the tile */
+#elif defined(__aarch64__)
+    PLACES = 6,
+#else
+    PLACES = VECTORS == 2 ? 6 : 2,
+#endif
+    PIECE = DY_PIECE,                                   /* taps: a panel of 1152 is 147 KiB */
+    NEAR = 96 * 1024,                                   /* elements of x that stay in the second cache */
+    REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
+    SHARED_WORK = 1 << 20,                              /* multiplications of a share */
+    COPIED = 1 << 19                                    /* elements that are copied, with their padding, before they are read */
+};
+
+static __thread DY_T own_filters[PIECE * PANEL] __attribute__((aligned(64)));
+
+static inline int64_t least(const int64_t a, const int64_t b) { return a < b ? a : b; }
+static inline int64_t most(const int64_t a, const int64_t b) { return a > b ? a : b; }
+
+/* Memory of a thread: what is for one convolution, and what is for one share; it grows to what is needed. */
+static pthread_key_t room_key, share_key;
+static int has_rooms;
+static __attribute__((constructor)) void make_rooms(void)
+{
+    has_rooms = !pthread_key_create(&room_key, free) && !pthread_key_create(&share_key, free);
+}
+
+static void *room(const pthread_key_t key, const int64_t bytes)
+{
+    int64_t *held = has_rooms ? pthread_getspecific(key) : 0;
+    if (!has_rooms || (held && *held >= bytes))
+        return has_rooms ? (char *)held + 64 : 0;
+    free(held);
+    pthread_setspecific(key, 0);
+    const int64_t size = (bytes + 64 + 4095) / 4096 * 4096;
+    held = aligned_alloc(64, size);
+    if (!held || pthread_setspecific(key, held)) {
+        free(held);
+        return 0;
+    }
+    *held = size - 64;
+    return (char *)held + 64;
+}
+
+/* Sixteen rows of sixteen numbers to columns ------------------------------------------------------------------------- */
+
+#if DY_BYTES == 64 && (defined(__clang__) || __GNUC__ >= 12)
+#define MIX __builtin_shufflevector
+DY_INLINE void turn_square(const DY_T *from, const int64_t ld, DY_T *to, const int64_t width)
+{
+    dy_vector a[16], b[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        a[i] = load(from + i * ld);
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {                   /* pairs of rows */
+        b[i] = MIX(a[i], a[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        b[i + 1] = MIX(a[i], a[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {                   /* four rows: a[i + j] has the columns j, 4 + j, 8 + j, 12 + j of them */
+        a[i] = MIX(b[i], b[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        a[i + 1] = MIX(b[i], b[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+        a[i + 2] = MIX(b[i + 1], b[i + 3], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        a[i + 3] = MIX(b[i + 1], b[i + 3], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 16; i += 8)
+#pragma GCC unroll 4
+        for (int j = i; j < i + 4; j++) {               /* eight rows: b[j] has the columns j and 8 + j, b[4 + j] the others */
+            b[j] = MIX(a[j], a[4 + j], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+            b[4 + j] = MIX(a[j], a[4 + j], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+        }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        store(to + j * width, MIX(b[j], b[8 + j], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27));
+        store(to + (8 + j) * width, MIX(b[j], b[8 + j], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+        store(to + (4 + j) * width, MIX(b[4 + j], b[12 + j], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27));
+        store(to + (12 + j) * width, MIX(b[4 + j], b[12 + j], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+    }
+}
+#undef MIX
+#else
+DY_INLINE void turn_square(const DY_T *from, const int64_t ld, DY_T *to, const int64_t width)
+{
+    for (int i = 0; i < 16; i += 4)
+#pragma GCC unroll 4
+        for (int j = 0; j < 16; j += 4)
+            transpose(from + i * ld + j, ld, to + j * width + i, width);
+}
+#endif
+
+/* to[k][o] = from[o][k] for `channels`, a multiple of 16, and `taps` */
+static __attribute__((noinline)) void turn(DY_T *to, const int64_t width, const DY_T *from, const int64_t ld, const int64_t channels,
+                                           const int64_t taps)
+{
+    int64_t k = 0;
+    for (; k + 16 <= taps; k += 16)
+        for (int64_t o = 0; o < channels; o += 16)
+            turn_square(from + o * ld + k, ld, to + k * width + o, width);
+    for (; k < taps; k++)
+        for (int64_t o = 0; o < channels; o++)
+            to[k * width + o] = from[o * ld + k];
+}
+
+/* Tiles -------------------------------------------------------------------------------------------------------------- */
+
+/* What comes with a tile.  next: from one block of the result to the next.  adds, residual: whether there is one, and how far from
+   the result.  first, last: whether the sums begin, and end here.
+   ahead, apart: sixteen rows of filters that are needed soon; soon: what the next tile reads of x. */
+typedef struct {
+    const DY_T *scale, *shift;
+    int64_t next, adds, residual, first, last, relu;
+    DY_T cap;
+    const DY_T *ahead, *soon;
+    int64_t apart;
+} around;
+
+typedef uint32_t dy_bits __attribute__((vector_size(DY_BYTES)));
+
+DY_INLINE dy_vector choose(const dy_bits where, const dy_vector a, const dy_vector b)
+{
+    return (dy_vector)(((dy_bits)a & where) | ((dy_bits)b & ~where));
+}
+
+/* Zero, -0 too, stands for what is below it; a NaN stays. */
+DY_INLINE dy_vector limited(const dy_vector value, const DY_T cap)
+{
+    const dy_vector above = (dy_vector)((dy_bits)value & ~(dy_bits)(value <= 0));
+    if (cap == __builtin_inff())
+        return above;
+    const dy_vector caps = (dy_vector){0} + cap;
+    return choose((dy_bits)(above > caps), caps, above);
+}
+
+DY_INLINE dy_vector scale_of(const around *a, const int v) { return a->scale ? load(a->scale + v * WIDTH) : (dy_vector){0} + 1; }
+DY_INLINE dy_vector shift_of(const around *a, const int v) { return a->shift ? load(a->shift + v * WIDTH) : (dy_vector){0}; }
+
+/* Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels. */
+DY_INLINE void block_tile(const int places, const int vectors, const int64_t step, const int64_t taps, const DY_T *x,
+                          const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
+{
+    dy_vector sum[PLACES][VECTORS];
+    const DY_T *const ahead = a->ahead, *const soon = a->soon;
+    const int64_t apart = a->apart;
+    if (a->first)
+#pragma GCC unroll 14
+        for (int p = 0; p < places; p++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[p][v] = (dy_vector){0};
+    else
+#pragma GCC unroll 14
+        for (int p = 0; p < places; p++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[p][v] = load(y + v / IN_BLOCK * a->next + p * BLOCK + v % IN_BLOCK * WIDTH);
+    for (int64_t k = 0; k < taps; k++, filters += PANEL) {
+        const DY_T *const from = x + where[k];
+        dy_vector right[VECTORS];
+        __builtin_prefetch(ahead + (k & 15) * apart + (k & -16), 0, 2);
+        __builtin_prefetch(soon + where[k] + (k & 15) * step, 0, 2);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            right[v] = load(filters + v * WIDTH);
+#pragma GCC unroll 14
+        for (int p = 0; p < places; p++) {
+            const DY_T left = from[p * step];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[p][v] += left * right[v];
+        }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        DY_T *const to = y + v / IN_BLOCK * a->next + v % IN_BLOCK * WIDTH;
+        if (a->last) {
+            const dy_vector scale = scale_of(a, v), shift = shift_of(a, v);
+#pragma GCC unroll 14
+            for (int p = 0; p < places; p++)
+                sum[p][v] = sum[p][v] * scale + shift;
+            if (a->adds)
+#pragma GCC unroll 14
+                for (int p = 0; p < places; p++)
+                    sum[p][v] += load(to + a->residual + p * BLOCK);
+            if (a->relu)
+#pragma GCC unroll 14
+                for (int p = 0; p < places; p++)
+                    sum[p][v] = limited(sum[p][v], a->cap);
+        }
+#pragma GCC unroll 14
+        for (int p = 0; p < places; p++)
+            store(to + p * BLOCK, sum[p][v]);
+    }
+}
+
+typedef void block_tiles(int64_t step, int64_t taps, const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a);
+
+/* Functions by what is constant in them: places, channels, and how far apart the places are (0: not constant). */
+#define TILE(P, V, S)                                                                                                   \
+    static void tile_##P##_##V##_##S(int64_t step, int64_t taps, const DY_T *x, const int32_t *where,                   \
+                                     const DY_T *filters, DY_T *y, const around *a)                                     \
+    {                                                                                                                   \
+        block_tile(P, V, S ? S : step, taps, x, where, filters, y, a);                                                  \
+    }
+#if DY_BYTES == 64
+#define EACH_TILE(V, S)                                                                                                 \
+    TILE(1, V, S) TILE(2, V, S) TILE(3, V, S) TILE(4, V, S) TILE(5, V, S) TILE(6, V, S) TILE(7, V, S) TILE(8, V, S)     \
+    TILE(9, V, S) TILE(10, V, S) TILE(11, V, S) TILE(12, V, S) TILE(13, V, S) TILE(14, V, S)                            \
+    static block_tiles *const tiles_##V##_##S[] = {                                                                     \
+        0, tile_1_##V##_##S, tile_2_##V##_##S, tile_3_##V##_##S, tile_4_##V##_##S, tile_5_##V##_##S, tile_6_##V##_##S,  \
+        tile_7_##V##_##S, tile_8_##V##_##S, tile_9_##V##_##S, tile_10_##V##_##S, tile_11_##V##_##S, tile_12_##V##_##S,  \
+        tile_13_##V##_##S, tile_14_##V##_##S};
+EACH_TILE(1, 0) EACH_TILE(1, 16) EACH_TILE(2, 0) EACH_TILE(2, 16) EACH_TILE(2, 32)
+#else
+#define EACH_TILE(V, S)                                                                                                 \
+    TILE(1, V, S) TILE(2, V, S) TILE(3, V, S) TILE(4, V, S) TILE(5, V, S) TILE(6, V, S)                                 \
+    static block_tiles *const tiles_##V##_##S[] = {0, tile_1_##V##_##S, tile_2_##V##_##S, tile_3_##V##_##S,             \
+                                                   tile_4_##V##_##S, tile_5_##V##_##S, tile_6_##V##_##S};
+#if DY_BYTES == 32
+EACH_TILE(2, 0) EACH_TILE(2, 16) EACH_TILE(2, 32)
+#else
+EACH_TILE(4, 0) EACH_TILE(4, 16) EACH_TILE(4, 32)
+#endif
+#endif
+
+static block_tiles *const *tiles_of(const int64_t channels, const int64_t step)
+{
+#if DY_BYTES == 64
+    if (channels == BLOCK)
+        return step == 16 ? tiles_1_16 : tiles_1_0;
+#endif
+#if DY_BYTES >= 32
+    return step == 16 ? tiles_2_16 : step == 32 ? tiles_2_32 : tiles_2_0;
+#else
+    return step == 16 ? tiles_4_16 : step == 32 ? tiles_4_32 : tiles_4_0;
+#endif
+}
+
+#endif
