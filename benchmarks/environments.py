@@ -41,6 +41,7 @@ BASE = COLUMNS[0]
 PEERS = {
     "torch": ("torch==2.13.0", "numpy", "onnx", "onnxscript", "onnxruntime", "openvino"),
     "jax": ("jax", "jaxlib"),
+    "arrays": ("numexpr", "numba", "mlx"),
     "tensorflow": ("tensorflow-cpu",),
     "paddle": ("paddlepaddle", "setuptools"),
 }

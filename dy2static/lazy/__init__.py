@@ -2,7 +2,7 @@
 
 `array` makes one.  Operators, ufuncs, functions of NumPy's and methods give further ones.  Printing, iteration, ``float``,
 ``numpy.asarray`` and whatever else needs values computes them, and so do `evaluate` and ``y.evaluate()``.  `numpy` is their
-namespace by the Python array API standard.
+namespace by the Python array API standard.  `stats` counts what has been compiled.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from . import (
     operators,  # noqa: F401 - gives lazy arrays their operators
 )
 from .arrays import LazyArray
+from .counts import stats
 from .making import array, evaluate
 
-__all__ = ["LazyArray", "array", "evaluate", "numpy"]
+__all__ = ["LazyArray", "array", "evaluate", "numpy", "stats"]

@@ -5,14 +5,12 @@ from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 
-from .evaluation import evaluate_nodes, result_of
+from .depth import MOST_DEPTH, keep_shallow
+from .evaluation import result_of
 from .nodes import Node, leaf
 from .shapes import type_of
 
 _new = object.__new__
-
-#: An expression this deep is computed before more is built upon it.
-MOST_DEPTH = 128
 
 
 class LazyArray:
@@ -164,7 +162,7 @@ class LazyArray:
 def array_of_node(node: Node) -> LazyArray:
     """The lazy array of a node; a deep one is computed."""
     if node.depth > MOST_DEPTH:
-        evaluate_nodes((node,))
+        keep_shallow(node)
     made: LazyArray = _new(LazyArray)
     made._node, made._view = node, None
     return made

@@ -6,9 +6,10 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .arrays import MOST_DEPTH, LazyArray, array_of_node
+from .arrays import LazyArray, array_of_node
 from .calls import Index, Unsupported, call_of
-from .evaluation import evaluate_nodes, result_of
+from .depth import MOST_DEPTH, keep_shallow
+from .evaluation import result_of
 from .functions import METHODS
 from .nodes import NUMBERS, Node, call_node, leaf
 from .protocols import method_called, node_of, operand, values
@@ -37,7 +38,7 @@ def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
         node.op, node.args, node.code, node.last, node.depth = text, (left, other), frame.f_code, frame.f_lasti, depth + 1
         node.result = node.type = None
         if depth >= MOST_DEPTH:
-            evaluate_nodes((node,))
+            keep_shallow(node)
         made = _new(LazyArray)
         made._node, made._view = node, None
         return made
@@ -65,7 +66,7 @@ def _in_place(text: str, sign: str) -> Callable[[LazyArray, Any], Any]:
             return array_of_node(call_node(text, (self._now, given), frame))
         node = call_node(op, (self._now, given), frame)
         if node.depth > MOST_DEPTH:
-            evaluate_nodes((node,))
+            keep_shallow(node)
         write(self, node, frame)
         return self
     return method
@@ -174,7 +175,7 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         return
     node = call_node(write_of(Stored, call), (*operands, given), frame)
     if node.depth > MOST_DEPTH:
-        evaluate_nodes((node,))
+        keep_shallow(node)
     write(self, node, frame)
 
 

@@ -139,7 +139,7 @@ def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_
     changed: List[Tuple[LazyArray, np.ndarray]] = []
 
     def copied(item: Any) -> Any:
-        if type(item) is LazyArray:
+        if type(item) is LazyArray and not is_scalar(item):     # scalars cannot be written to, as NumPy says
             changed.append((item, np.array(item.evaluate())))
             return changed[-1][1]
         return item

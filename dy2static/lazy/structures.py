@@ -152,6 +152,10 @@ class Structure:
                 found = self._compiled.setdefault(backend, StaticFunction(self.function, Options(strict=True, backend=backend)))
         return found
 
+    def captures(self) -> int:
+        """How many programs have been made for it so far."""
+        return sum([static.cache_info().captures for static in list(self._compiled.values())])
+
     def type_of_result(self, leaves: Sequence[Any], backend: Any) -> Any:
         """Shape and dtype of the only result, as the graph has it; None where the values decide."""
         facts = tuple([each.shape if isinstance(each, (np.ndarray, np.generic)) else each for each in leaves])

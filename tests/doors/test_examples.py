@@ -58,6 +58,32 @@ def test_read_rows():
     assert "captures=1, fallbacks=0" in out
 
 
+def test_lazy_logistic():
+    out = run("examples/lazy/logistic.py", "--epochs", "5")
+    accuracy, = re.findall(r"accuracy on other data ([\d.]+)", out)
+    apart, = re.findall(r"largest difference to NumPy ([\d.e+-]+)", out)
+    structures, captures = map(int, re.findall(r"structures (\d+), captures (\d+)", out)[0])
+    assert float(accuracy) > 0.95 and float(apart) < 1e-9 and structures <= 3 and captures <= 3
+
+
+def test_lazy_kmeans():
+    out = run("examples/lazy/kmeans.py", "--steps", "8")
+    assert float(re.findall(r"their cluster ([\d.]+)", out)[0]) > 0.7
+    assert "points that NumPy puts into another cluster 0," in out
+
+
+def test_lazy_filters_and_life():
+    out = run("examples/lazy/filters.py")
+    assert "computed before anybody looks: False" in out and "that NumPy finds otherwise 0" in out
+    assert "alive 13, dtype int8, as NumPy: True" in run("examples/lazy/life.py")
+
+
+def test_lazy_four_programs():
+    out = run("examples/lazy/four_programs.py")
+    assert "1. [1.         2.         2.41421356 2.73205081]" in out and "the part is there: True" in out
+    assert "3. minibatches 100, structures 1, captures 1" in out
+
+
 def test_cnn():
     out = run("examples/digits/cnn.py", "--quick")
     (loss, accuracy), = re.findall(r"largest difference in any epoch: loss ([\d.e+-]+), accuracy ([\d.e+-]+)", out)

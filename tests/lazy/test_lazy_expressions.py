@@ -100,6 +100,16 @@ def test_an_endless_loop_does_not_grow():
     np.testing.assert_allclose(y, 2)
 
 
+def test_what_was_built_before_a_look_does_not_count_for_the_bound():
+    w, x, made = lazy.array(np.ones(3)), lazy.array(np.full(3, 0.5)), lazy.stats()
+    for _ in range(60):
+        loss = ((w * x - 1) * (w * x - 1)).sum() * 0.25
+        w = w - 0.1 * (w * x - 1) * x * 4
+        float(loss)                                     # the step before is computed, the new one waits
+    assert lazy.stats()["structures"] == made["structures"] + 2     # the first, and all others
+    np.testing.assert_allclose(w, 2 - 0.9 ** 60)
+
+
 def test_errors_name_the_line_that_built_the_operation():
     x = lazy.array(np.ones((2, 3)))
     z = x + x[:, 0]                                     # this one

@@ -88,3 +88,9 @@ def test_a_loop_of_stores_is_compiled_once():
     for place in range(300):
         made[place] = place
     assert made.sum() == 300 * 299 / 2
+
+
+def test_a_scalar_is_no_place_to_write_to():
+    x = lazy.array(np.ones(3))
+    with pytest.raises(TypeError, match="must be of ArrayType"):
+        np.add(x, x, out=x.sum())
