@@ -138,9 +138,10 @@ def of_values(wanted, got, is_exact):
 
 def problem_of(leaves, lines, backend):
     """What a program does otherwise with lazy arrays, up to the line that fails in NumPy; None if nothing."""
-    config.BACKEND.value = backend
     eager = Outcome(leaves, lines, lambda x: x)
-    return difference(eager, Outcome(leaves, lines[:eager.ran], lazy.array), backend == "numpy")
+    with config.BACKEND.set(backend):
+        other = Outcome(leaves, lines[:eager.ran], lazy.array)
+    return difference(eager, other, backend == "numpy")
 
 
 def shortened(leaves, lines, backend):
