@@ -12,6 +12,8 @@ from . import (
 )
 from .arrays import LazyArray
 from .counts import stats
+from .evaluation import backend, strict
+from .inspection import explain
 from .making import array, evaluate
 
-__all__ = ["LazyArray", "array", "evaluate", "numpy", "stats"]
+__all__ = ["LazyArray", "array", "backend", "evaluate", "explain", "numpy", "stats", "strict"]

@@ -1,21 +1,60 @@
 """Evaluation of nodes: by the compiled function of their structure."""
 from __future__ import annotations
 
-from typing import Any, List, Sequence
+import contextlib
+import contextvars
+import warnings
+from typing import Any, Iterator, List, Sequence, Set
 
+from ..errors import CaptureError, FallbackWarning
+from ..heap.locations import caller_depth
+from ..options import Options
 from . import nodes
 from .nodes import Node, settle
 from .sites import show_builder
 from .structures import Plan, structures
 
+#: The backend of evaluations; None is that of `to_static`.
+chosen_backend: "contextvars.ContextVar[Any]" = contextvars.ContextVar("backend", default=None)
 
-class Setting:
-    """What evaluations go by.  backend: the name of one; None is that of `to_static`."""
+_is_strict: "contextvars.ContextVar[bool]" = contextvars.ContextVar("strict", default=False)
 
-    backend: Any = None
+_told: Set[str] = set()
 
 
-setting = Setting()
+@contextlib.contextmanager
+def backend(name: str) -> Iterator[None]:
+    """In the block, expressions are computed on a backend: ``"numpy"``, ``"c"``, or ``"auto"``, NumPy at first and then C.
+
+    It counts where an expression is computed, not where it was built.  Raises `SignatureError` for what is no backend.
+    """
+    before = chosen_backend.set(Options(backend=name).backend)
+    try:
+        yield
+    finally:
+        chosen_backend.reset(before)
+
+
+@contextlib.contextmanager
+def strict() -> Iterator[None]:
+    """In the block, what no expression holds or no program computes raises `CaptureError`.
+
+    Elsewhere NumPy computes it, with one warning.
+    """
+    before = _is_strict.set(True)
+    try:
+        yield
+    finally:
+        _is_strict.reset(before)
+
+
+def tell(what: str, reason: str) -> None:
+    """Say once that something is computed by NumPy.  Raises `CaptureError` under `strict`."""
+    if _is_strict.get():
+        raise CaptureError(f"{what}: {reason}", hint="outside of lazy.strict() NumPy computes it")
+    if what not in _told:
+        _told.add(what)
+        warnings.warn(f"{what}: {reason}", FallbackWarning, stacklevel=caller_depth())
 
 
 def evaluate_nodes(wanted: Sequence[Node]) -> None:
@@ -30,7 +69,7 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
         plan = Plan(pending)
         structure = structures.of(plan.key)
     try:
-        results = structure.run(plan.leaves, setting.backend)
+        results = structure.run(plan.leaves, chosen_backend.get(), tell)
     except Exception as error:
         raise show_builder(error, structure, plan.nodes) from error.__cause__
     with nodes.lock:

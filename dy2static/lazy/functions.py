@@ -27,6 +27,11 @@ FUNCTIONS = frozenset(
     [getattr(module, name) for module, names in ((np, _lazy(facts.FUNCTIONS)), (np.linalg, _lazy(facts.LINALG)))
      for name in names if callable(getattr(module, name, None))])
 
+#: Functions that look at values and give no array: nothing is said of these.
+LOOKS = frozenset([getattr(np, name) for name in "allclose array_equal array_equiv array2string array_repr array_str "
+                   "result_type can_cast iscomplexobj isrealobj may_share_memory shares_memory save savez savetxt common_type "
+                   "min_scalar_type".split()])
+
 #: Methods that enter expressions.
 METHODS = ("all any argmax argmin argpartition argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten max "
            "mean min prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var").split()

@@ -8,8 +8,8 @@ import numpy as np
 
 from .arrays import LazyArray, array_of, array_of_node
 from .calls import Unsupported, call_of
-from .evaluation import result_of
-from .functions import CHANGING, FUNCTIONS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
+from .evaluation import result_of, tell
+from .functions import CHANGING, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
 from .nodes import NUMBERS, Node, call_node, leaf
 from .ownership import owned
 from .views import is_scalar, view_of, write
@@ -64,7 +64,12 @@ def array_ufunc(self: LazyArray, ufunc: np.ufunc, method: str, *inputs: Any, **k
 
 def array_function(self: LazyArray, function: Callable[..., Any], kinds: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     """``LazyArray.__array_function__``."""
+    if function in _OF_TYPES and len(args) == 1 and not kwargs and type(args[0]) is LazyArray:
+        return getattr(args[0], function.__name__)
     return called(function, args, kwargs, _frame(1), function in FUNCTIONS, function in CHANGING)
+
+
+_OF_TYPES = frozenset({np.shape, np.ndim, np.size})
 
 
 def called(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_lazy: bool, is_changing: bool = False) -> Any:
@@ -148,6 +153,9 @@ def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_
         kwargs = {**kwargs, "out": made if type(outs) is tuple else made[0]}
     if is_changing and args:
         args = (copied(args[0]), *args[1:])
+    if function not in LOOKS and outs is None and not is_changing and is_pending((args, kwargs)):
+        name = getattr(function, "__name__", str(function))
+        tell(f"{name} of a lazy array is computed at once", "no expression holds it")
     given = values(args)
     found = function(*given, **values(kwargs))
     if any([found is each for each in several if each is not None]):
@@ -157,6 +165,15 @@ def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_
     bases = [item for item in args if type(item) is LazyArray]
     return _wrapped(found, changed, bases, lambda array: function(*[array if part is bases[0] else values(part) for part in args],
                                                                   **values(kwargs)))
+
+
+def is_pending(item: Any) -> bool:
+    """Whether there are lazy arrays among arguments that have not been computed."""
+    if type(item) is LazyArray:
+        return not item.is_evaluated
+    if type(item) in (tuple, list):
+        return any(map(is_pending, item))
+    return type(item) is dict and any(map(is_pending, item.values()))
 
 
 def values(item: Any) -> Any:

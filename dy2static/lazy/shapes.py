@@ -6,7 +6,7 @@ from typing import Any, Tuple
 import numpy as np
 
 from . import nodes
-from .evaluation import result_of, setting
+from .evaluation import chosen_backend, result_of
 from .nodes import Node
 from .structures import Plan, structures
 
@@ -35,4 +35,4 @@ def _of_graph(node: Node) -> Any:
             return node.result.shape, node.result.dtype
         plan = Plan((node,), only=True)
         structure = structures.of(plan.key)
-    return structure.type_of_result(plan.leaves, setting.backend)
+    return structure.type_of_result(plan.leaves, chosen_backend.get())

@@ -4,14 +4,12 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-import warnings
 from collections import OrderedDict
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ..errors import CaptureError, FallbackWarning
-from ..heap.locations import caller_depth
+from ..errors import CaptureError
 from ..ir.types import Scalar
 from ..options import Options
 from ..pyast.loader import compile_text
@@ -121,7 +119,6 @@ class Structure:
         self._compiled: Dict[Any, StaticFunction] = {}
         self._types: Dict[Any, Any] = {}
         self._lock = threading.Lock()
-        self._is_told = False
 
     def _source(self, key: Tuple[Any, ...], writer: Writer) -> str:
         """The function that a key says, a line for each operation."""
@@ -174,18 +171,15 @@ class Structure:
         shape = () if isinstance(found, Scalar) else getattr(found, "shape", None)
         return (shape, np.dtype(found.dtype)) if shape is not None and all([type(size) is int for size in shape]) else None
 
-    def run(self, leaves: Sequence[Any], backend: Any) -> Tuple[Any, ...]:
-        """The results for these leaves.  What cannot be compiled is computed by NumPy, with one warning."""
+    def run(self, leaves: Sequence[Any], backend: Any, tell: Callable[[str, str], None]) -> Tuple[Any, ...]:
+        """The results for these leaves.  What cannot be compiled is computed by NumPy, which ``tell`` is told."""
         try:
             results: Tuple[Any, ...] = (self._compiled.get(backend) or self.compiled(backend))(*leaves)
             return results
         except CaptureError as error:
             failed = error
         results = self.function(*leaves)                # which may fail itself: then there is nothing to be told
-        if not self._is_told:
-            self._is_told = True
-            warnings.warn(f"a lazy expression is computed by NumPy: {failed.args[0]}", FallbackWarning,
-                          stacklevel=caller_depth())
+        tell("a lazy expression is computed by NumPy", failed.args[0])
         return results
 
 
