@@ -13,9 +13,11 @@ from chainer.utils.cache import cached_property
 from ..library_facts import python as python_facts
 from ..library_facts.python import LOGGING_CALLS
 from ..library_facts.table import named
+from ..runtime.array_gradients import array_gradients
 from ..runtime.frames import warn
 from ..symbolic.list_functions import FUNCTIONS
 from ..symbolic.patches import REPLACEMENTS
+from .array_gradients import array_gradients as gradients_of_arrays
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
 from .function_copies import copied_function
@@ -91,6 +93,7 @@ HANDLERS: Dict[Any, Callable] = {
     warnings.warn: warned,
     copy.copy: copied_function,
     chainer.grad: lambda calls, function, *args, **kwargs: calls.capture.gradients.grad(*args, **kwargs),
+    array_gradients: gradients_of_arrays,
     chainer.backward: _refuse("chainer.backward is called inside the compiled function"),
     chainer.report: _report,
     chainer._get_link_hooks: lambda calls, function: calls.capture.heap.link_hooks(),

@@ -12,8 +12,10 @@ from . import (
 )
 from .arrays import LazyArray
 from .counts import stats
+from .differentiation import grad, hessian_vector_product, jvp, value_and_grad, vjp
 from .evaluation import backend, strict
 from .inspection import explain
 from .making import array, evaluate
 
-__all__ = ["LazyArray", "array", "backend", "evaluate", "explain", "numpy", "stats", "strict"]
+__all__ = ["LazyArray", "array", "backend", "evaluate", "explain", "grad", "hessian_vector_product", "jvp", "numpy", "stats",
+           "strict", "value_and_grad", "vjp"]

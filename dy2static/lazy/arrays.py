@@ -7,7 +7,7 @@ import numpy as np
 
 from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
-from .nodes import Node, leaf
+from .nodes import TRACED, Node, leaf
 from .shapes import type_of
 
 _new = object.__new__
@@ -161,7 +161,7 @@ class LazyArray:
 
 def array_of_node(node: Node) -> LazyArray:
     """The lazy array of a node; a deep one is computed."""
-    if node.depth > MOST_DEPTH:
+    if MOST_DEPTH < node.depth < TRACED:
         keep_shallow(node)
     made: LazyArray = _new(LazyArray)
     made._node, made._view = node, None

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 import numpy as np
 
-from .nodes import Node
+from .nodes import Node, leaf
 
 
 class Unsupported(Exception):
@@ -93,8 +93,11 @@ def _form(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
         return Constant(kind, item)
     if kind is Index:
         return _index_form(item.index, node_of, operands)
-    if kind in (float, complex) or isinstance(item, np.generic):
+    if kind in (float, complex):
         operands.append(item)
+        return _HOLE
+    if isinstance(item, np.generic):
+        operands.append(leaf(item))
         return _HOLE
     if kind in (tuple, list):
         return Group(kind, tuple([_form(part, node_of, operands) for part in item]))

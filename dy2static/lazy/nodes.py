@@ -9,6 +9,15 @@ import numpy as np
 #: Held while an expression is read or results are stored; computing happens outside of it.
 lock = threading.RLock()
 
+#: The depth of what gradients are taken by and of all that is built of it: such nodes keep how they are computed.
+TRACED = 1 << 20
+
+#: The operation of a node that was computed, and no longer says how.
+COMPUTED = "computed"
+
+#: The operation of what stands for an array by which gradients are taken.
+FRESH = "({}).copy()"
+
 #: Python's numbers, which enter expressions as they are.
 NUMBERS = frozenset({int, float, complex, bool})
 
@@ -19,10 +28,11 @@ class Node:
     op: what computes it: the text of an operator with holes, a ufunc, or a `Call`; None of a value that is there.
     args: its operands: nodes and numbers.  code, last: the code object that built it, and the instruction there.
     depth: how many operations lead to it, at most; 0 of a value that is there.
-    result: an array or a NumPy scalar; None before it has been computed.
+    result: an array or a NumPy scalar; None before it has been computed.  type: shape and dtype, once somebody asked.
+    origin: of a `FRESH` node, which of the arrays that gradients are taken by it stands for.
     """
 
-    __slots__ = ("op", "args", "code", "last", "depth", "result", "type")
+    __slots__ = ("op", "args", "code", "last", "depth", "result", "type", "origin", "__weakref__")
 
     op: Any
     args: Tuple[Any, ...]
@@ -31,12 +41,16 @@ class Node:
     depth: int
     result: Any
     type: Any
+    origin: Any
 
 
-def leaf(result: Any) -> Node:
-    """The node of an array or NumPy scalar that is there, and that nobody changes."""
+def leaf(result: Any, op: Any = None) -> Node:
+    """The node of an array or NumPy scalar that is there, and that nobody changes.
+
+    op: `COMPUTED` of what was made of other nodes.
+    """
     node = Node()
-    node.op, node.args, node.code, node.last, node.depth, node.result, node.type = None, (), None, 0, 0, result, None
+    node.op, node.args, node.code, node.last, node.depth, node.result, node.type = op, (), None, 0, 0, result, None
     return node
 
 
@@ -53,4 +67,5 @@ def settle(node: Node, result: Any) -> None:
     """Give a node its result, if it has none yet, and let go of what it was computed from.  The lock is held."""
     if node.result is None:
         node.result = result if isinstance(result, (np.ndarray, np.generic)) else np.asarray(result)[()]
-        node.op, node.args, node.depth, node.type = None, (), 0, None
+        if node.depth < TRACED:
+            node.op, node.args, node.depth, node.type = COMPUTED, (), 0, None

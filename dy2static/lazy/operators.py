@@ -11,7 +11,7 @@ from .calls import Index, Unsupported, call_of
 from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .functions import METHODS
-from .nodes import NUMBERS, Node, call_node, leaf
+from .nodes import COMPUTED, NUMBERS, TRACED, Node, call_node, leaf
 from .protocols import method_called, node_of, operand, values
 from .views import is_alone, is_scalar, view_of, write
 from .writes import InPlace, Stored, write_of
@@ -37,7 +37,7 @@ def _binary(text: str) -> Callable[[LazyArray, Any], Any]:
         frame = _frame(1)
         node.op, node.args, node.code, node.last, node.depth = text, (left, other), frame.f_code, frame.f_lasti, depth + 1
         node.result = node.type = None
-        if depth >= MOST_DEPTH:
+        if MOST_DEPTH <= depth < TRACED:
             keep_shallow(node)
         made = _new(LazyArray)
         made._node, made._view = node, None
@@ -65,7 +65,7 @@ def _in_place(text: str, sign: str) -> Callable[[LazyArray, Any], Any]:
         if is_scalar(self):                             # as NumPy's: the name gets another object
             return array_of_node(call_node(text, (self._now, given), frame))
         node = call_node(op, (self._now, given), frame)
-        if node.depth > MOST_DEPTH:
+        if MOST_DEPTH < node.depth < TRACED:
             keep_shallow(node)
         write(self, node, frame)
         return self
@@ -109,6 +109,11 @@ def is_basic(index: Any) -> bool:
     return type(index) in _BASIC
 
 
+def _is_constant(node: Node) -> bool:
+    """Whether a node has been computed, and no gradient goes on from it."""
+    return node.result is not None and node.depth < TRACED
+
+
 def _is_there(index: Any) -> bool:
     """Whether all arrays in an index have been computed."""
     if type(index) is tuple:
@@ -130,7 +135,7 @@ def _getitem(self: LazyArray, index: Any) -> Any:
     try:
         call, operands = call_of("__getitem__", (self, Index(index)), {}, node_of, is_method=True)
     except Unsupported:
-        return array_of_node(leaf(result_of(self._now)[values(index)]))
+        return array_of_node(leaf(result_of(self._now)[values(index)], COMPUTED))
     return array_of_node(call_node(call, operands, frame))
 
 
@@ -154,7 +159,7 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
     if is_scalar(self):
         raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
-    there = self._view is None and self._node.result is not None and (type(given) is not Node or given.result is not None)
+    there = self._view is None and _is_constant(self._node) and (type(given) is not Node or _is_constant(given))
     if there and _is_there(index):
         index = values(index)
         result = given.result if type(given) is Node else given
@@ -164,17 +169,17 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         else:
             changed = self._node.result.copy(order="K")
             changed[index] = result
-            self._node = leaf(changed)
+            self._node = leaf(changed, COMPUTED)
         return
     try:
         call, operands = call_of("__getitem__", (self, Index(index)), {}, node_of, is_method=True)
     except Unsupported:
         changed = np.array(result_of(self._now))
         changed[values(index)] = values(value)
-        write(self, leaf(changed), frame)
+        write(self, leaf(changed, COMPUTED), frame)
         return
     node = call_node(write_of(Stored, call), (*operands, given), frame)
-    if node.depth > MOST_DEPTH:
+    if MOST_DEPTH < node.depth < TRACED:
         keep_shallow(node)
     write(self, node, frame)
 

@@ -6,11 +6,12 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .arrays import LazyArray, array_of, array_of_node
+from ..errors import CaptureError
+from .arrays import LazyArray, array_of_node
 from .calls import Unsupported, call_of
 from .evaluation import result_of, tell
 from .functions import CHANGING, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
-from .nodes import NUMBERS, Node, call_node, leaf
+from .nodes import COMPUTED, NUMBERS, TRACED, Node, call_node, leaf
 from .ownership import owned
 from .views import is_scalar, view_of, write
 from .writes import Out, write_of
@@ -22,8 +23,10 @@ def operand(item: Any) -> Any:
     """What stands for a value in an expression: a node or a number; None of what cannot."""
     if type(item) is LazyArray:
         return item._now
-    if type(item) in NUMBERS or isinstance(item, np.generic):
+    if type(item) in NUMBERS:
         return item
+    if isinstance(item, np.generic):
+        return leaf(item)
     if type(item) is np.ndarray:
         return leaf(owned(item, None, sys.maxsize))
     if isinstance(item, np.ma.MaskedArray):
@@ -153,7 +156,7 @@ def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_
         kwargs = {**kwargs, "out": made if type(outs) is tuple else made[0]}
     if is_changing and args:
         args = (copied(args[0]), *args[1:])
-    if function not in LOOKS and outs is None and not is_changing and is_pending((args, kwargs)):
+    if function not in LOOKS and outs is None and not is_changing and any_of((args, kwargs), lambda array: not array.is_evaluated):
         name = getattr(function, "__name__", str(function))
         tell(f"{name} of a lazy array is computed at once", "no expression holds it")
     given = values(args)
@@ -161,19 +164,28 @@ def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_
     if any([found is each for each in several if each is not None]):
         return found                                    # an array of the caller's that was to be written
     for array, copy in changed:
-        write(array, leaf(copy), frame)
+        write(array, leaf(copy, COMPUTED), frame)
+    if function not in LOOKS and any_of((args, kwargs), lambda array: array._now.depth >= TRACED) and _has_floats(found):
+        raise CaptureError(f"{getattr(function, '__name__', function)} has no gradient: no expression holds it",
+                           hint="take values out with numpy.asarray where they are constants")
     bases = [item for item in args if type(item) is LazyArray]
     return _wrapped(found, changed, bases, lambda array: function(*[array if part is bases[0] else values(part) for part in args],
                                                                   **values(kwargs)))
 
 
-def is_pending(item: Any) -> bool:
-    """Whether there are lazy arrays among arguments that have not been computed."""
+def any_of(item: Any, test: Callable[[LazyArray], bool]) -> bool:
+    """Whether something holds of a lazy array among arguments."""
     if type(item) is LazyArray:
-        return not item.is_evaluated
-    if type(item) in (tuple, list):
-        return any(map(is_pending, item))
-    return type(item) is dict and any(map(is_pending, item.values()))
+        return test(item)
+    parts = item.values() if type(item) is dict else item if type(item) in (tuple, list) else ()
+    return any([any_of(part, test) for part in parts])
+
+
+def _has_floats(found: Any) -> bool:
+    """Whether there are arrays of floats in what a call gave."""
+    if isinstance(found, tuple) or type(found) is list:
+        return any(map(_has_floats, found))
+    return isinstance(found, (np.ndarray, np.generic)) and found.dtype.kind in "fc"
 
 
 def values(item: Any) -> Any:
@@ -199,7 +211,7 @@ def _wrapped(found: Any, changed: List[Tuple[LazyArray, np.ndarray]], bases: Lis
         base = bases[0] if bases else None
         if base is not None and isinstance(found, np.ndarray) and np.may_share_memory(found, base.evaluate()):
             return view_of(base, None, (), see, None, frozen=False)
-        return array_of(found)
+        return array_of_node(leaf(found, COMPUTED))
     if type(found) in (tuple, list) or isinstance(found, tuple) and hasattr(found, "_make"):
         parts = [_wrapped(part, changed, bases, lambda array, place=place: see(array)[place]) for place, part in enumerate(found)]
         return found._make(parts) if hasattr(found, "_make") else type(found)(parts)

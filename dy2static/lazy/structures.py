@@ -13,8 +13,9 @@ from ..errors import CaptureError
 from ..ir.types import Scalar
 from ..options import Options
 from ..pyast.loader import compile_text
+from ..runtime.array_gradients import OutsideError, array_gradients
 from ..static_function import StaticFunction
-from .calls import Writer
+from .calls import Call, Writer
 from .nodes import Node, call_node, leaf
 
 #: So many structures are kept; those that were used longest ago go first.
@@ -22,6 +23,9 @@ MOST_STRUCTURES = 512
 
 #: So many types of results are kept for a structure.
 _MOST_TYPES = 256
+
+#: Nodes this deep are read one by one: Python's stack ends somewhere.
+_DEEP = 200
 
 _numbers = itertools.count(1)
 
@@ -42,10 +46,10 @@ class Plan:
         self._seen: Dict[Node, int] = {}
         self._uses: List[int] = []
         key: List[Any] = []
-        for node in wanted:
+        for node in wanted if max([node.depth for node in wanted], default=0) < _DEEP else in_order(wanted):
             if node not in self._seen:
                 self._read(node, key)
-        self.results = list(wanted) if only else self._results(wanted)
+        self.results = list(wanted) if only else self._results(wanted, key)
         key.append(tuple([self._seen[node] for node in self.results]))
         self.key = tuple(key)
 
@@ -54,8 +58,12 @@ class Plan:
         result = node.result
         if result is not None:
             key.append(result.dtype)
-            key.append(result.ndim if type(result) is np.ndarray else -1)
-            self.leaves.append(result)
+            if type(result) is np.ndarray:
+                key.append(result.ndim)
+                self.leaves.append(result)
+            else:                                       # an array without axes: a number might be taken for a constant
+                key.append(-1)
+                self.leaves.append(np.asarray(result))
         else:
             line = [node.op]
             for arg in node.args:
@@ -77,10 +85,17 @@ class Plan:
         self._uses.append(0)
         return number
 
-    def _results(self, wanted: Sequence[Node]) -> List[Node]:
+    def _results(self, wanted: Sequence[Node], key: List[Any]) -> List[Node]:
         asked = set(map(id, wanted))
-        return [node for node, uses, count in zip(self.nodes, self._uses, _references(self.nodes))
+        found = [node for node, uses, count in zip(self.nodes, self._uses, _references(self.nodes))
                 if (count > uses + _ALONE or id(node) in asked) and node is not None and node.result is None]
+        several = [node for node in found if type(node.op) is Call and node.op.target is array_gradients]
+        for node in several:                            # no array, but what its parts are taken from, together
+            found.remove(node)
+            for part in [each for ref in node.type or () if (each := ref()) is not None and each not in self._seen]:
+                self._read(part, key)
+                found.append(part)
+        return found
 
 
 def _references(nodes: List[Any]) -> List[int]:
@@ -103,6 +118,20 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
+def in_order(wanted: Sequence[Node]) -> List[Node]:
+    """The nodes that lead to some, each behind its operands."""
+    found: Dict[Node, None] = {}
+    waiting = list(reversed(wanted))
+    while waiting:
+        node = waiting[-1]
+        missing = [] if node.result is not None else [arg for arg in node.args if type(arg) is Node and arg not in found]
+        if missing:
+            waiting += missing
+        else:
+            found[waiting.pop()] = None
+    return list(found)
+
+
 class Structure:
     """The function of one structure.
 
@@ -116,6 +145,7 @@ class Structure:
         self.lines: Dict[int, int] = {}
         self.source = self._source(key, writer)
         self.function = compile_text(self.source, self.file, writer.names)[self.name]
+        self.is_differentiated = array_gradients in writer.names.values()
         self._compiled: Dict[Any, StaticFunction] = {}
         self._types: Dict[Any, Any] = {}
         self._lock = threading.Lock()
@@ -128,10 +158,10 @@ class Structure:
         for entry in entries:
             number = len(names)
             if isinstance(entry, (np.dtype, type)):
-                if isinstance(entry, np.dtype):
-                    next(entries)                       # the number of axes
                 names.append(f"{'x' if isinstance(entry, np.dtype) else 'c'}{number}")
                 arguments.append(names[-1])
+                if isinstance(entry, np.dtype) and next(entries) < 0:
+                    body.append(f"    {names[-1]} = {names[-1]}[()]")
             else:
                 operands = [names[next(entries)] for _ in range(writer.arity(entry))]
                 self.lines[len(body) + 2] = number
@@ -176,8 +206,13 @@ class Structure:
         try:
             results: Tuple[Any, ...] = (self._compiled.get(backend) or self.compiled(backend))(*leaves)
             return results
+        except OutsideError:                            # after captures that did not pay: it is compiled all the same
+            called: Any = self.compiled(backend).program(*leaves).call(tuple(leaves), {})
+            return called                               # type: ignore[no-any-return]
         except CaptureError as error:
             failed = error
+        if self.is_differentiated:
+            raise failed
         results = self.function(*leaves)                # which may fail itself: then there is nothing to be told
         tell("a lazy expression is computed by NumPy", failed.args[0])
         return results

@@ -9,7 +9,7 @@ import numpy as np
 from .arrays import LazyArray, array_of_node
 from .calls import Call
 from .evaluation import result_of
-from .nodes import Node, call_node, leaf
+from .nodes import COMPUTED, TRACED, Node, call_node, leaf
 from .writes import Out, Overlay, write_of
 
 
@@ -30,8 +30,11 @@ class View:
 
     def of(self, node: Node, frame: Any) -> Node:
         """The node of the view of a node."""
-        if node.result is not None or self.op is None:
-            return leaf(self.see(result_of(node)))
+        if node.result is not None and node.depth < TRACED or self.op is None:
+            found = leaf(self.see(result_of(node)), COMPUTED)
+            if self.op is not None:                     # gradients go through it to what is there
+                found.op, found.args = self.op, (node, *self.rest)
+            return found
         return call_node(self.op, (node, *self.rest), frame)
 
     def refreshed(self, array: LazyArray) -> Node:
@@ -90,7 +93,7 @@ def _overlaid(view: View, old: Node, node: Node, frame: Any) -> Node:
         return call_node(write_of(Overlay, view.op), (old, *view.rest, node), frame)
     changed = result_of(old).copy()
     view.see(changed)[...] = result_of(node)
-    return leaf(changed)
+    return leaf(changed, COMPUTED)
 
 
 def is_scalar(array: LazyArray) -> bool:
