@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from ..library_facts.python import symbols
 from .arrays import LazyArray, array_of_node
 from .calls import Index, Unsupported, call_of
 from .depth import MOST_DEPTH, keep_shallow
@@ -184,9 +185,8 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
     write(self, node, frame)
 
 
-_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
-               "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
-_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_ARITHMETIC, _COMPARISONS = [{function.__name__.rstrip("_"): sign for function, sign in symbols(kind).items()}
+                             for kind in ("binary", "comparison")]
 
 
 def install() -> None:

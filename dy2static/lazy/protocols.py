@@ -7,10 +7,11 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from ..errors import CaptureError
+from ..library_facts.lazy import METHODS
 from .arrays import LazyArray, array_of_node
 from .calls import Unsupported, call_of
 from .evaluation import result_of, tell
-from .functions import CHANGING, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
+from .functions import CHANGING, CHANGING_METHODS, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
 from .nodes import COMPUTED, NUMBERS, TRACED, Node, call_node, leaf
 from .ownership import owned
 from .views import is_scalar, view_of, write
@@ -129,13 +130,12 @@ def method_called(name: str, args: Tuple, kwargs: Dict[str, Any], frame: Any) ->
     except Unsupported:
         first, *rest = args
         return _at_once(getattr(np.ndarray, name), (first, *rest), kwargs, frame, False)
-    if name in _VIEW_METHODS:
-        return _view(args[0], call, operands, frame, name in _MAYBE_VIEW_METHODS, name == "diagonal")
+    marks = METHODS[name]
+    if "sees" in marks:
+        return _view(args[0], call, operands, frame, "memory" in marks, "fixed" in marks)
     return array_of_node(call_node(call, operands, frame))
 
 
-_VIEW_METHODS = frozenset({"transpose", "swapaxes", "squeeze", "diagonal", "reshape", "ravel"})
-_MAYBE_VIEW_METHODS = frozenset({"reshape", "ravel"})
 
 
 # --- what is called at once -------------------------------------------------------------------------------------------------------
@@ -222,15 +222,12 @@ def other_attribute(self: LazyArray, name: str) -> Any:
     """``LazyArray.__getattr__``: attributes and methods of arrays that have no lazy form are those of the value."""
     if name.startswith("__") or not hasattr(np.ndarray, name):
         raise AttributeError(f"'LazyArray' object has no attribute {name!r}")
-    if name in _CHANGING_METHODS:
+    if name in CHANGING_METHODS:
         return lambda *args, **kwargs: _at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
     found = getattr(self.evaluate(), name)
     if not callable(found):
         return found
     return lambda *args, **kwargs: _wrapped(found(*values(args), **values(kwargs)), [], [], values)
-
-
-_CHANGING_METHODS = frozenset({"fill", "sort", "partition", "put", "itemset", "byteswap"})
 
 
 def install() -> None:

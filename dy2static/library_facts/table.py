@@ -44,6 +44,11 @@ MARKS = {
     "memory": "may go by how an array lies in memory",
     "calls": "what it is given to call is called by C code",
     "clock": "gives the time, as a float",
+    "at_once": "of lazy arrays is called at once: it gives several arrays, objects of Python's, or as much as contents say",
+    "looks": "looks at values and gives no array",
+    "built": "a method that is an operation of lazy expressions",
+    "sees": "gives a view of its first operand",
+    "fixed": "and nobody can write to it",
     "silent": "gives nothing, and changes nothing that a program reads",
 }
 
