@@ -27,6 +27,7 @@ from ..input_spec import check_arguments
 from ..lowering.opaque import relied_on
 from ..options import DEFAULTS, Options
 from ..parts.divided import Parts
+from ..runtime import hooks
 from ..runtime.budget import CaptureBudget, Verdict
 from ..runtime.cache import Cache, Miss, Recent, nearest
 from ..runtime.function_hooks import only_time, seen_as_one_function
@@ -83,6 +84,8 @@ class Dispatcher:
             return capture.callee(self.function)(*args, **kwargs)
         if not config.ENABLED.value or is_debugging():
             return self.function(*args, **kwargs)
+        if hooks.values and not hooks.values.keys().isdisjoint(map(type, (*args, *kwargs.values()))):
+            return self.run(*_with_values(args, kwargs))
         if chainer.get_function_hooks():
             return self._hooked(args, kwargs)
         signature = signature_of(args, kwargs) if self.in_parts.is_used or self.fallback.refused else None
@@ -342,6 +345,14 @@ class Dispatcher:
         self._told = False
         for learned in (self._capture, self.varying, self.observed, self.postponed, self.fallback, self.in_parts):
             learned.clear()
+
+
+def _with_values(args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Tuple, Mapping[str, Any]]:
+    """Arguments with arrays in place of what stands for them."""
+    def value(given: Any) -> Any:
+        find = hooks.values.get(type(given))
+        return given if find is None else find(given)
+    return tuple(map(value, args)), {name: value(given) for name, given in kwargs.items()}
 
 
 def _was_changed(tries: int) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 
+from ..runtime import hooks
 from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .nodes import TRACED, Node, leaf
@@ -157,6 +158,9 @@ class LazyArray:
     def nbytes(self) -> int:
         """The size of all elements in bytes."""
         return self.size * self.dtype.itemsize
+
+
+hooks.values[LazyArray] = LazyArray.evaluate
 
 
 def array_of_node(node: Node) -> LazyArray:

@@ -25,6 +25,10 @@ symbolic_types: Set[type] = set()
 handlers: Dict[str, Callable[..., Any]] = {}
 
 
+#: What gives the array that an argument stands for, by the type of such arguments: lazy arrays, where those are used.
+values: Dict[type, Callable[[Any], Any]] = {}
+
+
 class Staging(threading.local):
     """The capture that runs on this thread, or what records the functions it applies, if any."""
 
