@@ -10,7 +10,36 @@
 
 DY_TILES(any_tile, 0)
 
+/* The first tile of a panel that is read where it is, and packed for the tiles below it. */
+static __attribute__((noinline)) void packing_tile(const int vectors, const int64_t depth, const DY_T *a, const DY_T *b,
+                                                   const int64_t ldb, DY_T *panel, DY_T *c, const int64_t ldc, const DY_T alpha,
+                                                   const DY_T beta)
+{
+    if (vectors == 2)
+        tile(DY_ROWS, 2, depth, a, b, ldb, 0, panel, c, ldc, alpha, beta);
+    else
+        tile(DY_ROWS, 1, depth, a, b, ldb, 0, panel, c, ldc, alpha, beta);
+}
+
 enum { LINE = 64 / sizeof(DY_T) };
+
+enum { WIDE_ROWS = DY_ROWS == 12 ? 6 : 2 };       /* up to which tiles of 4 vectors fit into the registers */
+
+/* A tile of few rows, 4 vectors wide: with two there would be too few sums at a time. */
+static __attribute__((noinline)) void wide_tile(const int rows, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
+                                                DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+{
+    switch (rows) {
+#if DY_ROWS == 12
+    case 6: tile(6, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 5: tile(5, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 4: tile(4, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 3: tile(3, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+#endif
+    case 2: tile(2, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    default: tile(1, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    }
+}
 
 /* Rows of op(A) one after the other. */
 static __attribute__((noinline)) void pack_block(const int transposed, const int64_t rows, const int64_t depth, const DY_T *a,
@@ -71,6 +100,17 @@ static __attribute__((noinline)) void pack_panel(const int transposed, const int
     }
 }
 
+/* `panels` panels of B one after the other: long runs of its rows, since what is far away comes in runs. */
+static __attribute__((noinline)) void pack_strip(const int64_t depth, const int64_t panels, const DY_T *b, const int64_t ldb, DY_T *to)
+{
+    for (int64_t l = 0; l < depth; l++, b += ldb, to += COLUMNS)
+        for (int64_t p = 0; p < panels; p++) {
+            __builtin_prefetch(b + 4 * ldb + p * COLUMNS);
+            __builtin_prefetch(b + 4 * ldb + p * COLUMNS + WIDTH);
+            copy(to + p * DEPTH * COLUMNS, b + p * COLUMNS, COLUMNS);
+        }
+}
+
 /* y = alpha * x + beta * y for `count` elements, those of y `stride` apart; out of line: it is compiled once. */
 static __attribute__((noinline)) void put(const DY_T *x, const int64_t count, const DY_T alpha, const DY_T beta, DY_T *y,
                                           const int64_t stride)
@@ -129,165 +169,15 @@ static void combine_rows(const int64_t n, const int64_t k, const DY_T alpha, con
     }
 }
 
-typedef __typeof__((dy_vector){0} < (dy_vector){0}) dy_mask;
-
-DY_INLINE DY_T total_of(const dy_vector sum)
+/* Of how many steps the sums are made at a time, at most DEPTH: parts of about one size, the same for whatever computes them. */
+static inline int64_t part_of_depth(const int64_t k)
 {
-    DY_T parts[WIDTH];
-    store(parts, sum);
-#pragma GCC unroll 4
-    for (int half = WIDTH / 2; half; half /= 2)
-#pragma GCC unroll 8
-        for (int t = 0; t < half; t++)
-            parts[t] += parts[t + half];
-    return parts[0];
+    const int64_t parts = (k + DEPTH - 1) / DEPTH;
+    return ((k + parts - 1) / parts + LINE - 1) / LINE * LINE;
 }
 
-/* Without this gcc reads what is used several times from memory each time. */
-#if defined(__AVX512F__)
-#define IN_REGISTER(value) __asm__("" : "+v"(value))
-#elif defined(__x86_64__)
-#define IN_REGISTER(value) __asm__("" : "+x"(value))
-#elif defined(__aarch64__)
-#define IN_REGISTER(value) __asm__("" : "+w"(value))
-#else
-#define IN_REGISTER(value) (void)0
-#endif
-
-DY_INLINE dy_quad quarters(const dy_vector sum)
-{
-    DY_T parts[WIDTH];
-    store(parts, sum);
-    dy_quad total = *(const dy_quad_unaligned *)parts;
-#pragma GCC unroll 4
-    for (int t = 4; t < WIDTH; t += 4)
-        total += *(const dy_quad_unaligned *)(parts + t);
-    return total;
-}
-
-/* The sums of four vectors each. */
-DY_INLINE dy_quad totals_of(const dy_vector a, const dy_vector b, const dy_vector c, const dy_vector d)
-{
-    const dy_quad p = quarters(a), q = quarters(b), r = quarters(c), s = quarters(d);
-    const dy_quad pq = DY_MIX(p, q, 0, 4, 1, 5) + DY_MIX(p, q, 2, 6, 3, 7);
-    const dy_quad rs = DY_MIX(r, s, 0, 4, 1, 5) + DY_MIX(r, s, 2, 6, 3, 7);
-    return DY_MIX(pq, rs, 0, 1, 4, 5) + DY_MIX(pq, rs, 2, 3, 6, 7);
-}
-
-/* `rest`: the lanes of the last vector that do not belong to the one before it. */
-DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
-                    const dy_mask rest, const DY_T beta, DY_T *y, const int64_t stride)
-{
-    dy_vector sum[4] = {{0}};
-    int64_t l = 0;
-    for (; l + WIDTH <= k; l += WIDTH) {
-        const dy_vector right = load(x + l);
-#pragma GCC unroll 4
-        for (int i = 0; i < rows; i++)
-            sum[i] += load(matrix + i * ld + l) * right;
-    }
-    if (l < k && k >= WIDTH)
-#pragma GCC unroll 4
-        for (int i = 0; i < rows; i++)
-            sum[i] += (dy_vector)((dy_mask)load(matrix + i * ld + k - WIDTH) & rest)
-                      * (dy_vector)((dy_mask)load(x + k - WIDTH) & rest);
-    if (rows == 4 && WIDTH >= 4 && k >= WIDTH && stride == 1) {
-        const dy_quad total = alpha * totals_of(sum[0], sum[1], sum[2], sum[3]);
-        *(dy_quad_unaligned *)y = beta == 0 ? total : total + beta * *(dy_quad_unaligned *)y;
-        return;
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < rows; i++) {
-        DY_T total = total_of(sum[i]);
-        if (k < WIDTH)
-            for (l = 0; l < k; l++)
-                total += matrix[i * ld + l] * x[l];
-        y[i * stride] = alpha * total + (beta == 0 ? 0 : beta * y[i * stride]);
-    }
-}
-
-/* y = alpha * M x + beta * y, M: m rows of k */
-static void dot_rows(const int64_t m, const int64_t k, const DY_T alpha, const DY_T *matrix, const int64_t ld, const DY_T *x,
-                     const DY_T beta, DY_T *y, const int64_t stride)
-{
-    dy_mask rest;
-    for (int t = 0; t < WIDTH; t++)
-        rest[t] = -(t >= WIDTH - k % WIDTH);
-    int64_t i = 0;
-    for (; i + 4 <= m; i += 4)
-        dots(4, k, alpha, matrix + i * ld, ld, x, rest, beta, y + i * stride, stride);
-    for (; i < m; i++)
-        dots(1, k, alpha, matrix + i * ld, ld, x, rest, beta, y + i * stride, stride);
-}
-
-#define FEW_ROWS 8              /* of A, for which B is read in rows instead of being packed in columns */
-
-/* `rows` by four dot products of rows; `rest` as in `dots`. */
-DY_INLINE void dot_tile(const int rows, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda, const DY_T *b,
-                        const int64_t ldb, const dy_mask rest, const DY_T beta, DY_T *c, const int64_t ldc)
-{
-    dy_vector sum[4][4];
-#pragma GCC unroll 4
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; j++)
-            sum[i][j] = (dy_vector){0};
-    for (int64_t l = 0; l + WIDTH <= k; l += WIDTH) {
-        dy_vector right[4];
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; j++)
-        {
-            right[j] = load(b + j * ldb + l);
-            IN_REGISTER(right[j]);
-        }
-#pragma GCC unroll 4
-        for (int i = 0; i < rows; i++) {
-            dy_vector left = load(a + i * lda + l);
-            IN_REGISTER(left);
-#pragma GCC unroll 4
-            for (int j = 0; j < 4; j++)
-                sum[i][j] += left * right[j];
-        }
-    }
-    if (k % WIDTH)
-#pragma GCC unroll 4
-        for (int i = 0; i < rows; i++) {
-            const dy_vector left = (dy_vector)((dy_mask)load(a + i * lda + k - WIDTH) & rest);
-#pragma GCC unroll 4
-            for (int j = 0; j < 4; j++)
-                sum[i][j] += left * (dy_vector)((dy_mask)load(b + j * ldb + k - WIDTH) & rest);
-        }
-#pragma GCC unroll 4
-    for (int i = 0; i < rows; i++) {
-        const dy_quad total = alpha * totals_of(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
-        dy_quad_unaligned *const to = (dy_quad_unaligned *)(c + i * ldc);
-        *to = beta == 0 ? total : total + beta * *to;
-    }
-}
-
-/* A few rows times a transposed matrix: k is at least WIDTH. */
-static void few_rows(const int64_t m, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda,
-                     const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c, const int64_t ldc)
-{
-    dy_mask rest;
-    for (int t = 0; t < WIDTH; t++)
-        rest[t] = -(t >= WIDTH - k % WIDTH);
-    int64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        const DY_T *const right = b + j * ldb;
-        int64_t i = 0;
-        for (; i + 4 <= m; i += 4)
-            dot_tile(4, k, alpha, a + i * lda, lda, right, ldb, rest, beta, c + i * ldc + j, ldc);
-        if (i + 2 <= m) {
-            dot_tile(2, k, alpha, a + i * lda, lda, right, ldb, rest, beta, c + i * ldc + j, ldc);
-            i += 2;
-        }
-        if (i < m)
-            dot_tile(1, k, alpha, a + i * lda, lda, right, ldb, rest, beta, c + i * ldc + j, ldc);
-    }
-    for (; j < n; j++)
-        dot_rows(m, k, alpha, a, lda, b + j * ldb, beta, c + j, ldc);
-}
+#include "dy2static_dots.h"
+#include "dy2static_turned_products.h"
 
 /* Products with a single row or column on one side, where packing would cost as much as the product. */
 static void vector_product(const int by_rows, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *x, const int64_t step,
@@ -331,23 +221,41 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
 {
     const DY_T *const block = at_hand(own_block);
     DY_T *const panel = at_hand(own_panel);
+    const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
     for (int64_t i = 0; i < m; i += HEIGHT) {
         const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
         pack_block(trans_a, rows, depth, trans_a ? a + i : a + i * lda, lda);
-        for (int64_t next = 0; next < n; next += COLUMNS) {
+        int64_t next = 0;
+        if (m <= WIDE_ROWS && !trans_b && !packed)
+            for (; next + 4 * WIDTH <= n; next += 4 * WIDTH)
+                wide_tile(m, depth, block, b + next, ldb, c + next, ldc, alpha, keep);
+        for (int64_t strip = 0, ready = 0; next < n; next += COLUMNS) {
             const panel_place at = place_of(next, n, keep);
             const int whole = at.columns == at.vectors * WIDTH;
             const DY_T *right = trans_b ? b + at.j * ldb : b + at.j;
             int64_t stride = ldb;
-            if (packed) {
-                right = packed + next * DEPTH;
+            if (far && next >= ready && n - next >= COLUMNS) {
+                const int64_t panels = (n - next) / COLUMNS < STRIP ? (n - next) / COLUMNS : STRIP;
+                pack_strip(depth, panels, right, ldb, panel);
+                strip = next;
+                ready = next + panels * COLUMNS;
+            }
+            if (packed || next < ready) {
+                right = packed ? packed + next * DEPTH : panel + (next - strip) * DEPTH;
                 stride = at.vectors * WIDTH;
-            } else if (trans_b || !whole || rows > PACKED_ROWS) {
+            } else if (trans_b || !whole) {
                 pack_panel(trans_b, depth, at.columns, at.vectors * WIDTH, right, ldb, panel);
                 right = panel;
                 stride = at.vectors * WIDTH;
             }
-            for (int64_t r = 0, height; r < rows; r += height) {
+            int64_t r = 0;
+            if (right == b + at.j && rows > DY_ROWS) {
+                packing_tile(at.vectors, depth, block, right, ldb, panel, c + i * ldc + at.j, ldc, alpha, keep);
+                right = panel;
+                stride = at.vectors * WIDTH;
+                r = DY_ROWS;
+            }
+            for (int64_t height; r < rows; r += height) {
                 DY_T *to = c + (i + r) * ldc + at.j;
                 height = tile_rows(rows - r);
                 if (whole) {
@@ -390,8 +298,13 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    for (int64_t l = 0; l < k; l += DEPTH) {
-        const int64_t depth = k - l < DEPTH ? k - l : DEPTH;
+    if (trans_b && !trans_a && m <= HEIGHT) {
+        turned_product(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return;
+    }
+    const int64_t whole = part_of_depth(k);
+    for (int64_t l = 0; l < k; l += whole) {
+        const int64_t depth = k - l < whole ? k - l : whole;
         rows_product(trans_a, trans_b, m, n, depth, alpha, trans_a ? a + l * lda : a + l, lda, trans_b ? b + l : b + l * ldb, ldb, 0,
                      l ? 1 : beta, c, ldc);
     }

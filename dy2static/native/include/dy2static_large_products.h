@@ -35,13 +35,14 @@ static void some_packed_rows(const void *given, int64_t begin, int64_t end)
 /* Whether it was done: the slab was free.  rows: about how many a thread does at a time. */
 static int large_product(const factors *all, const int64_t rows)
 {
+    const int64_t whole = part_of_depth(all->k);
     if (__atomic_exchange_n(&slab_taken, 1, __ATOMIC_ACQUIRE))
         return 0;
     for (int64_t j = 0; j < all->n; j += SLAB * COLUMNS)
-        for (int64_t l = 0; l < all->k; l += DEPTH) {
+        for (int64_t l = 0; l < all->k; l += whole) {
             factors part = *all;
             part.n = all->n - j < SLAB * COLUMNS ? all->n - j : SLAB * COLUMNS;
-            part.k = all->k - l < DEPTH ? all->k - l : DEPTH;
+            part.k = all->k - l < whole ? all->k - l : whole;
             part.a += l * (all->trans_a ? all->lda : 1);
             part.b += all->trans_b ? j * all->ldb + l : l * all->ldb + j;
             part.c += j;

@@ -27,12 +27,13 @@ enum {
     COLUMNS = 2 * WIDTH,
     DEPTH = 1536 / sizeof(DY_T),                /* a panel of B is 48 KiB with the longest vectors */
     HEIGHT = 16 * DY_ROWS,                      /* a block of A is 300 KiB there, else 150 */
-    PACKED_ROWS = 64,                           /* fewer do not repay that a panel is packed */
+    STRIP = 4,                                  /* panels */
+    NEAR_BYTES = 1 << 19,                       /* bytes of B that are taken to be in the second cache */
     STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
 };
 
 static __thread DY_T own_block[HEIGHT * STRIDE] __attribute__((aligned(64)));
-static __thread DY_T own_panel[DEPTH * COLUMNS + WIDTH] __attribute__((aligned(64)));
+static __thread DY_T own_panel[STRIP * DEPTH * COLUMNS + WIDTH] __attribute__((aligned(64)));
 
 #define DY_INLINE static inline __attribute__((always_inline))
 
@@ -60,43 +61,54 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
         }
 }
 
-/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used; a: rows of `block`.  Row l of B is at
-   b + where[l], or at b + l * ldb where there is no such table (which is a constant, too). */
+enum { AHEAD = 12 };             /* steps of which B is fetched early */
+
+/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used and with a product of 2 * DY_ROWS at most; a: rows of `block`.  Row l of B is at
+   b + where[l], or at b + l * ldb where there is no such table (which is a constant, too).  panel: null, or where the rows of B are
+   packed. */
 DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
-                    const int64_t *where, DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+                    const int64_t *where, DY_T *panel, DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
 {
-    dy_vector sum[DY_ROWS][2];
+    dy_vector sum[2 * DY_ROWS];
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = (dy_vector){0};
+            sum[i * vectors + v] = (dy_vector){0};
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(c + i * ldc + v * WIDTH, 1);
     for (int64_t l = 0; l < depth; l++) {
         const DY_T *const row = where ? b + where[l] : b + l * ldb;
-        dy_vector right[2];
-#pragma GCC unroll 2
+        dy_vector right[4];
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             right[v] = load(row + v * WIDTH);
+        if (!where)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                __builtin_prefetch(row + AHEAD * ldb + v * WIDTH);
+        if (panel)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                store(panel + l * vectors * WIDTH + v * WIDTH, right[v]);
 #pragma GCC unroll 12
         for (int i = 0; i < rows; i++) {
             const DY_T left = a[i * STRIDE + l];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sum[i][v] += left * right[v];
+                sum[i * vectors + v] += left * right[v];
         }
     }
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             DY_T *const to = c + i * ldc + v * WIDTH;
             /* what C held must not be read where it does not count: it may be NaN */
-            store(to, beta == 0 ? alpha * sum[i][v] : alpha * sum[i][v] + beta * load(to));
+            store(to, beta == 0 ? alpha * sum[i * vectors + v] : alpha * sum[i * vectors + v] + beta * load(to));
         }
 }
 
@@ -128,9 +140,9 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
                                                const int64_t ldc, const DY_T alpha, const DY_T beta)                \
     {                                                                                                               \
         if (vectors == 2)                                                                                           \
-            tile(ROWS, 2, depth, a, b, ldb, TABLE ? where : 0, c, ldc, alpha, beta);                                \
+            tile(ROWS, 2, depth, a, b, ldb, TABLE ? where : 0, 0, c, ldc, alpha, beta);                                \
         else                                                                                                        \
-            tile(ROWS, 1, depth, a, b, ldb, TABLE ? where : 0, c, ldc, alpha, beta);                                \
+            tile(ROWS, 1, depth, a, b, ldb, TABLE ? where : 0, 0, c, ldc, alpha, beta);                                \
     }
 
 #if DY_ROWS == 12

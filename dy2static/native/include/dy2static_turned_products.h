@@ -1,0 +1,136 @@
+/* C = alpha * A trans(B) + beta * C for few rows of A, computed as the transposed product (part of dy2static_gemm.h).
+
+   B is the larger matrix, and to pack its panels would mean to transpose all of it.  So the roles change: panels are packed of A,
+   transposed, once, and the rows of B are read where they are, once.  Tiles hold a part of the transposed C. */
+
+enum { CHUNK = 3 };             /* rows of B that are addressed from one register */
+
+/* `rows` rows of B, `ldb` apart, times a panel: COLUMNS elements for each row, at `to`.  coming: rows that are fetched meanwhile,
+   or null. */
+DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
+                           const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to)
+{
+    dy_vector sum[DY_ROWS][2];
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = (dy_vector){0};
+    const DY_T *at[(DY_ROWS + CHUNK - 1) / CHUNK];
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i += CHUNK)
+        at[i / CHUNK] = b + i * ldb;
+    for (int64_t l = 0; l < depth;) {
+        const int64_t end = depth - l < LINE ? depth : l + LINE;
+        if (coming)
+#pragma GCC unroll 12
+            for (int i = 0; i < rows; i++)
+                __builtin_prefetch(coming + i * ldb + l, 0, 2);
+        for (; l < end; l++, panel += vectors * WIDTH) {
+            dy_vector right[2];
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                right[v] = load(panel + v * WIDTH);
+#pragma GCC unroll 12
+            for (int i = 0; i < rows; i++) {
+                const DY_T left = at[i / CHUNK][i % CHUNK * ldb];
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++)
+                    sum[i][v] += left * right[v];
+            }
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i += CHUNK)
+                at[i / CHUNK]++;
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            store(to + i * COLUMNS + v * WIDTH, alpha * sum[i][v]);
+}
+
+#define DY_TURNED_TILE(ROWS)                                                                                        \
+    static __attribute__((noinline)) int turned_##ROWS(const int vectors, const int64_t depth, const DY_T *b,       \
+                                                       const int64_t ldb, const DY_T *coming, const DY_T *panel,    \
+                                                       const DY_T alpha, DY_T *to)                                  \
+    {                                                                                                               \
+        if (vectors == 2)                                                                                           \
+            turned_tile(ROWS, 2, depth, b, ldb, coming, panel, alpha, to);                                          \
+        else                                                                                                        \
+            turned_tile(ROWS, 1, depth, b, ldb, coming, panel, alpha, to);                                          \
+        return ROWS;                                                                                                \
+    }
+
+#if DY_ROWS == 12
+DY_TURNED_TILE(12)
+#endif
+DY_TURNED_TILE(6)
+DY_TURNED_TILE(3)
+DY_TURNED_TILE(1)
+
+/* A tile of as many of the rows that are left as it takes; gives their number. */
+static int turned_rows(const int64_t left, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
+                       const DY_T *coming, const DY_T *panel, const DY_T alpha, DY_T *to)
+{
+#if DY_ROWS == 12
+    if (left >= 12)
+        return turned_12(vectors, depth, b, ldb, coming, panel, alpha, to);
+#endif
+    if (left >= 6)
+        return turned_6(vectors, depth, b, ldb, coming, panel, alpha, to);
+    if (left >= 3)
+        return turned_3(vectors, depth, b, ldb, coming, panel, alpha, to);
+    return turned_1(vectors, depth, b, ldb, coming, panel, alpha, to);
+}
+
+/* C = tile + beta * C, where the tile is transposed: `height` rows, COLUMNS apart, for as many columns of C; `columns` for its rows. */
+static void put_turned(const DY_T *tile, const int height, const int64_t columns, const DY_T beta, DY_T *c, const int64_t ldc)
+{
+    int64_t s = 0;
+    for (; s + 4 <= columns && height >= 4; s += 4)
+        for (int next = 0; next < height; next += 4) {
+            const int r = next + 4 > height ? height - 4 : next;        /* the last ones overlap: they are not added twice */
+            DY_T *const to = c + s * ldc + r;
+            if (beta == 0) {
+                transpose(tile + r * COLUMNS + s, COLUMNS, to, ldc);
+                continue;
+            }
+            DY_T part[16] __attribute__((aligned(64)));
+            transpose(tile + r * COLUMNS + s, COLUMNS, part, 4);
+            for (int t = 0; t < 4; t++) {
+                dy_quad_unaligned *const at = (dy_quad_unaligned *)(to + t * ldc);
+                const dy_quad before = *at, sum = *(const dy_quad *)(part + 4 * t) + beta * before;
+                *at = sum;
+                for (int u = 0; u < next - r; u++)
+                    to[t * ldc + u] = before[u];
+            }
+        }
+    for (; s < columns; s++)
+        for (int r = 0; r < height; r++)
+            c[s * ldc + r] = tile[r * COLUMNS + s] + (beta == 0 ? 0 : beta * c[s * ldc + r]);
+}
+
+/* At most HEIGHT rows of A. */
+static void turned_product(const int64_t m, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda,
+                           const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c, const int64_t ldc)
+{
+    DY_T *const panels = at_hand(own_block);
+    DY_T tile[DY_ROWS * COLUMNS] __attribute__((aligned(64)));
+    const int64_t whole = part_of_depth(k);
+    for (int64_t l = 0; l < k; l += whole) {
+        const int64_t depth = k - l < whole ? k - l : whole;
+        for (int64_t i = 0; i < m; i += COLUMNS) {
+            const int64_t columns = m - i < COLUMNS ? m - i : COLUMNS;
+            pack_panel(1, depth, columns, columns > WIDTH ? COLUMNS : WIDTH, a + i * lda + l, lda, panels + i * whole);
+        }
+        for (int64_t j = 0, height; j < n; j += height) {
+            const DY_T *const right = b + j * ldb + l, *const coming = j + 2 * DY_ROWS <= n ? right + DY_ROWS * ldb : 0;
+            for (int64_t i = 0; i < m; i += COLUMNS) {
+                const int64_t columns = m - i < COLUMNS ? m - i : COLUMNS;
+                height = turned_rows(n - j, columns > WIDTH ? 2 : 1, depth, right, ldb, i ? 0 : coming, panels + i * whole, alpha, tile);
+                put_turned(tile, height, columns, l ? 1 : beta, c + i * ldc + j, ldc);
+            }
+        }
+    }
+}
