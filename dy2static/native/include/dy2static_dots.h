@@ -14,17 +14,6 @@ DY_INLINE DY_T total_of(const dy_vector sum)
     return parts[0];
 }
 
-/* Without this gcc reads what is used several times from memory each time. */
-#if defined(__AVX512F__)
-#define IN_REGISTER(value) __asm__("" : "+v"(value))
-#elif defined(__x86_64__)
-#define IN_REGISTER(value) __asm__("" : "+x"(value))
-#elif defined(__aarch64__)
-#define IN_REGISTER(value) __asm__("" : "+w"(value))
-#else
-#define IN_REGISTER(value) (void)0
-#endif
-
 DY_INLINE dy_quad quarters(const dy_vector sum)
 {
     DY_T parts[WIDTH];

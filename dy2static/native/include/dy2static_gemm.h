@@ -6,6 +6,8 @@
    transposed matrix are dot products, sixteen at a time.
 
    Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function. */
+#define DY_DEPTH 3072           /* twice that of convolutions: C, which may be far away, is read and written less often */
+#define DY_HEIGHT 8
 #include "dy2static_tiles.h"
 
 DY_TILES(any_tile, 0)
@@ -298,8 +300,9 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    if (trans_b && !trans_a && m <= HEIGHT) {
-        turned_product(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    if (trans_b && !trans_a && m <= TURNED_ROWS) {
+        for (int64_t i = 0; i < m; i += HEIGHT)
+            turned_product(m - i < HEIGHT ? m - i : HEIGHT, n, k, alpha, a + i * lda, lda, b, ldb, beta, c + i * ldc, ldc);
         return;
     }
     const int64_t whole = part_of_depth(k);

@@ -9,7 +9,7 @@ typedef struct {
     DY_T *c;
 } factors;
 
-enum { SLAB = 32 };             /* panels: 1.5 MiB with the longest vectors */
+enum { SLAB = 16 };             /* panels: 1.5 MiB with the longest vectors */
 
 /* One for the process.  Who finds it taken packs panels as they are needed, which gives the same numbers. */
 static DY_T slab[SLAB * DEPTH * COLUMNS] __attribute__((aligned(64)));

@@ -22,11 +22,16 @@
 typedef DY_T dy_vector __attribute__((vector_size(DY_BYTES)));
 typedef DY_T dy_unaligned __attribute__((vector_size(DY_BYTES), aligned(sizeof(DY_T)), may_alias));
 
+#ifndef DY_DEPTH
+#define DY_DEPTH 1536           /* bytes of a row of A: a panel of B is 48 KiB with the longest vectors */
+#define DY_HEIGHT 16            /* tiles: a block of A is 300 KiB there, else 150 */
+#endif
+
 enum {
     WIDTH = DY_BYTES / sizeof(DY_T),
     COLUMNS = 2 * WIDTH,
-    DEPTH = 1536 / sizeof(DY_T),                /* a panel of B is 48 KiB with the longest vectors */
-    HEIGHT = 16 * DY_ROWS,                      /* a block of A is 300 KiB there, else 150 */
+    DEPTH = DY_DEPTH / sizeof(DY_T),
+    HEIGHT = DY_HEIGHT * DY_ROWS,
     STRIP = 4,                                  /* panels */
     NEAR_BYTES = 1 << 19,                       /* bytes of B that are taken to be in the second cache */
     STRIDE = DEPTH + WIDTH                      /* rows of A must not all fall into one set of the cache */
@@ -60,6 +65,18 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
             from += part;
         }
 }
+
+/* Without this gcc reads what is used several times from memory each time, and rounds products before it adds them to a single sum,
+   for which it takes that to be faster. */
+#if defined(__AVX512F__)
+#define IN_REGISTER(value) __asm__("" : "+v"(value))
+#elif defined(__x86_64__)
+#define IN_REGISTER(value) __asm__("" : "+x"(value))
+#elif defined(__aarch64__)
+#define IN_REGISTER(value) __asm__("" : "+w"(value))
+#else
+#define IN_REGISTER(value) (void)0
+#endif
 
 enum { AHEAD = 12 };             /* steps of which B is fetched early */
 
@@ -101,6 +118,8 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
             for (int v = 0; v < vectors; v++)
                 sum[i * vectors + v] += left * right[v];
         }
+        if (rows * vectors == 1)
+            IN_REGISTER(sum[0]);
     }
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)

@@ -3,7 +3,10 @@
    B is the larger matrix, and to pack its panels would mean to transpose all of it.  So the roles change: panels are packed of A,
    transposed, once, and the rows of B are read where they are, once.  Tiles hold a part of the transposed C. */
 
-enum { CHUNK = 3 };             /* rows of B that are addressed from one register */
+enum {
+    TURNED_ROWS = 192,          /* of A: more repay that B is packed */
+    CHUNK = 3                   /* rows of B that are addressed from one register */
+};
 
 /* `rows` rows of B, `ldb` apart, times a panel: COLUMNS elements for each row, at `to`.  coming: rows that are fetched meanwhile,
    or null. */
@@ -38,6 +41,8 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
                 for (int v = 0; v < vectors; v++)
                     sum[i][v] += left * right[v];
             }
+            if (rows * vectors == 1)
+                IN_REGISTER(sum[0][0]);
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i += CHUNK)
                 at[i / CHUNK]++;
