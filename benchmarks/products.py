@@ -5,8 +5,8 @@
 
 Rows of A, inner size x columns, which of A and B are stored transposed (t).  Both are called from one C loop, alternately, with
 arrays that stay the same; the fastest of the rounds counts, by processor time with one thread and by wall time with more.  With
-``--cold`` MB each call has the next of several copies of B, of so many MB together: the weights of a network.  Printed are GFLOP/s of
-ours and of BLAS, and the ratio (above 1: ours is faster); at the end the ratios below 0.97.
+``--cold`` MB each call has the next of several copies of B, of so many MB together: the weights of a network.  Printed are
+GFLOP/s of ours and of BLAS, and the ratio (above 1: ours is faster); at the end the ratios below 0.97.
 """
 import argparse
 import ctypes
@@ -149,7 +149,8 @@ def main():
     given = parser.parse_args()
     found = measure(given)
     low = {row: ratio for row, ratio in found.items() if ratio < 0.97}
-    print(f"{len(found)} products, geometric mean of the ratios {statistics.geometric_mean(found.values()):.2f}, {len(low)} below 0.97")
+    mean = statistics.geometric_mean(found.values())
+    print(f"{len(found)} products, geometric mean of the ratios {mean:.2f}, {len(low)} below 0.97")
     for row in sorted(low, key=low.get):
         print(f"    {row:<24}{low[row]:.2f}")
 
