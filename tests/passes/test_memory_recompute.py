@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dy2static import config, to_static
+from dy2static.backends.c.executor import Bundle
 from dy2static.errors import SignatureError
 from dy2static.ir.graph import Value
 from dy2static.ir.types import Tensor, python_scalar
@@ -291,3 +292,26 @@ def test_arrays_of_many_sizes(mode):
             np.testing.assert_allclose(a, b, 1e-4, 1e-5)
     program = f.dispatcher.programs[0]
     assert mode or not any(len(v.shape) == 2 for v in program.segments[0].plan.saved if hasattr(v.type, "shape"))
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+def test_numbers_of_rows_divide_no_loop(monkeypatch):
+    """What is made again for each row stands in front of the loop over all elements, which stores nothing on the way."""
+    def normalised(x, gamma):
+        h = x * gamma + 1
+        h = 0.5 * h * (1 + F.tanh(0.8 * (h + 0.04 * h * h * h)))
+        return F.sum(F.layer_normalization(h, gamma, gamma))
+
+    x, gamma, texts = np.random.RandomState(0).randn(64, 512).astype("f"), np.linspace(1, 2, 512, dtype="f"), {}
+    gradients, begin = [], Bundle.start
+    monkeypatch.setattr(Bundle, "start", lambda bundle: [begin(bundle), texts.update({mode: bundle.source})])
+    for mode in ("none", "auto"):
+        compiled = to_static(normalised, backend="c", recompute=mode)
+        a, b = chainer.Variable(x), chainer.Variable(gamma)
+        compiled(a, b).backward()
+        gradients.append((a.grad, b.grad))
+    for kept, again in zip(*gradients):
+        np.testing.assert_allclose(again, kept, 1e-4, 1e-5)
+    # the last text of each is that of the backward
+    assert "tanh_f32" in texts["auto"] and "tanh_f32" not in texts["none"]
+    assert texts["auto"].count(" part_") <= texts["none"].count(" part_") + 2

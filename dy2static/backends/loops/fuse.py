@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ...ir.dims import is_known
 from ...ir.graph import Node, Value
 from ...ops.rules import reduced
 from .layout import Place, Places, broadcast, compact_strides
@@ -19,6 +20,9 @@ REDUCTIONS = ("sum", "max", "min", "any", "all", "prod")
 
 #: So many nodes may share a loop nest though they have nothing in common.
 _SIDE_BY_SIDE = 4
+
+#: So many bytes may be made long before they are read, of numbers for each row, and of anything.
+_LITTLE_OF_ROWS, _LITTLE = 1 << 18, 1 << 12
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Grouping:
         """An elementwise node or a reduction."""
         shape = node.inputs[0].shape if node.op.name in REDUCTIONS else node.outputs[0].shape
         start = self._after(node)
-        if node.recomputed:                                            # near what reads it: until then it takes no memory
+        if node.recomputed and not _is_little(node):                   # near what reads it: until then it takes no memory
             start = max(start, len(self.order) - 1)
         for index in range(max(start, 0), len(self.order)):
             group = self.order[index]
@@ -306,3 +310,9 @@ def readers(order: Sequence[object]) -> Mapping[Value, List[int]]:
             for value in node.inputs:
                 found.setdefault(value, []).append(index)
     return found
+
+
+def _is_little(node: Node) -> bool:
+    """Whether what a node makes takes next to no memory."""
+    return all(is_known(v.type.size) and v.type.size * v.dtype.itemsize <= (_LITTLE_OF_ROWS if v.shape[-1:] == (1,) else _LITTLE)
+               for v in node.outputs)
