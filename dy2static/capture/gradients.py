@@ -308,8 +308,10 @@ class Gradients:
 
     def _be_there(self, present: Any, nodes: Sequence[Node]) -> None:
         """Rely on a gradient.  Where functions of the user's say at run time whether it is there, each run looks."""
+        if present is True:
+            return
         makers = {v: node for node in nodes for v in node.outputs}
-        waiting, calls = [] if present is True else [present], []
+        waiting, calls = [present], []
         while waiting:
             node = makers.get(waiting.pop())
             if node is not None and node.op.name == "tape_vjp":

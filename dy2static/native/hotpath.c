@@ -342,8 +342,8 @@ static PyObject *sole_dict(PyObject *object, PyObject *like)
     return own->references == 1 && PyDict_Size(own) == PyDict_Size(like) ? own : 0;
 }
 
-/* Whether only the caller can reach a Variable, and it is as `new_variable` leaves it. */
-static int is_sole(PyObject *variable)
+/* The list with the array of a Variable that only the caller can reach, and that is as `new_variable` leaves it; 0 for others. */
+static PyObject *sole_data(PyObject *variable)
 {
     PyObject *own = variable->references == 1 ? sole_dict(variable, k_variable_entries) : 0;
     PyObject *data = own ? entry(own, s__data) : 0, *node = own ? entry(own, s__node) : 0;
@@ -353,17 +353,20 @@ static int is_sole(PyObject *variable)
         || entry(own, s__layout) != NONE || entry(own, s__grad_valid) != TRUE)
         return 0;
     PyObject *entries = sole_dict(node, k_node_entries), *reference = entries ? entry(entries, s__variable) : 0;
-    return reference && reference->references == 1 && entry(entries, s_name) == NONE && entry(entries, s__layout) == NONE
-        && entry(entries, s__requires_grad) && entry(entries, s_dtype) && entry(entries, s_shape)
-        && has_weak_references(variable, 1) && has_weak_references(node, 0) && referent(reference) == variable;
+    const int sole = reference && reference->references == 1 && entry(entries, s_name) == NONE
+        && entry(entries, s__layout) == NONE && entry(entries, s__requires_grad) && entry(entries, s_dtype)
+        && entry(entries, s_shape) && has_weak_references(variable, 1) && has_weak_references(node, 0)
+        && referent(reference) == variable;
+    return sole ? data : 0;
 }
 
-/* Let go of a Variable, which may be used again. */
+/* Let go of a Variable, which may be used again.  Who looks at its array while that is freed has no way to the Variable. */
 static void retire(PyObject *variable)
 {
-    if (newest - oldest < MOST_RETIRED && is_sole(variable)) {
-        PyList_SetItem(entry(sole_dict(variable, k_variable_entries), s__data), 0, given(NONE));
-        if (newest - oldest < MOST_RETIRED && is_sole(variable)) {     /* the array may have been of any class */
+    PyObject *data;
+    if (newest - oldest < MOST_RETIRED && (data = sole_data(variable))) {
+        PyList_SetItem(data, 0, given(NONE));
+        if (newest - oldest < MOST_RETIRED && variable->references == 1 && data->references == 1) {
             retired[newest++ % MOST_RETIRED] = variable;
             return;
         }

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from ...ir.dims import is_known
 from ...ir.graph import Node, Value
@@ -55,15 +55,18 @@ BLOCKS: Dict[str, Rule] = {
     "conv_blocks": _conv, "max_pool_blocks": _max_pool, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
 
 
-def expect(emitter: Emitter, parts: Sequence[object]) -> None:
+def expect(emitter: Emitter, parts: Sequence[Any]) -> None:
     """Tell the convolution at the head of these parts which filters the next one reads, if the caller has them in memory."""
-    convolutions = (part for part in parts
-                    if isinstance(part, Node) and part.op.name == "conv_blocks" and part.attrs["groups"] == 1)
-    first, second = next(convolutions, None), next(convolutions, None)
-    if first is not None and first is parts[0] and second is not None:
-        filters = second.inputs[1]
+    convolutions = (part for part in parts[1:] if _is_dense(part)) if _is_dense(parts[0]) else iter(())
+    following = next(convolutions, None)
+    if following is not None:
+        filters = following.inputs[1]
         if emitter.has_memory(filters):
             emitter.line(f"dy_blocks_expect({emitter.name(filters)}, {math.prod(filters.shape)});")
+
+
+def _is_dense(part: Any) -> bool:
+    return isinstance(part, Node) and part.op.name == "conv_blocks" and part.attrs["groups"] == 1
 
 
 def may_overwrite(node: Node) -> Optional[Value]:
