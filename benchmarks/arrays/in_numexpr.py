@@ -31,8 +31,8 @@ def evaluate(data, cell, mode):
 
 
 def chain(x):
-    one = np.float32(1)
-    return evaluated("abs((sqrt(x * 2 + one) * x - half) ** 2 + x) / (x + one)")(x=x, one=one, half=np.float32(0.5))
+    half, one, two = np.float32(0.5), np.float32(1), np.float32(2)     # numbers of Python's would make it float64
+    return evaluated("abs((sqrt(x * two + one) * x - half) ** 2 + x) / (x + one)")(x=x, half=half, one=one, two=two)
 
 
 def black_scholes(s, k, t):

@@ -44,9 +44,8 @@ def main():
     print("   the part first:", np.round(np.asarray(part), 3), "and the whole, from it:", np.round(np.asarray(whole), 3))
     print("3. minibatches %d, structures %d, captures %d" % minibatches())
     built = np.tanh(lazy.array(np.linspace(0, 1, 5))) * 2
-    if hasattr(lazy, "backend"):
-        with lazy.backend("numpy"):
-            print("4. built before the backend was chosen:", np.round(np.asarray(built), 3))
+    with lazy.backend("numpy"):
+        print("4. built before the backend was chosen:", np.round(np.asarray(built), 3))
 
 
 if __name__ == "__main__":

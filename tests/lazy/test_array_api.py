@@ -1,4 +1,8 @@
 """The namespace of the array API standard, in short: ``python -m tests.lazy.array_api`` has more of it."""
+import os
+import subprocess
+import sys
+
 import array_api
 import numpy as np
 import pytest
@@ -85,3 +89,26 @@ def test_memory_goes_to_others_by_dlpack_and_buffers():
     y = xp.from_dlpack(data)
     data[:] = 7
     assert y.tolist() == [1, 1, 1]
+
+
+LIBRARIES = """
+import dy2static, numpy as np, sklearn
+from dy2static import lazy
+from scipy import stats
+from sklearn.preprocessing import MinMaxScaler
+x = np.random.RandomState(0).rand(20, 3)
+score = stats.zscore(lazy.array(x))
+assert type(score) is lazy.LazyArray and not score.is_evaluated
+np.testing.assert_allclose(score, stats.zscore(x))
+with sklearn.config_context(array_api_dispatch=True):
+    scaled = MinMaxScaler().fit_transform(lazy.array(x))
+assert type(scaled) is lazy.LazyArray
+np.testing.assert_allclose(scaled, MinMaxScaler().fit_transform(x))
+"""
+
+
+def test_libraries_that_follow_the_standard_take_lazy_arrays():
+    pytest.importorskip("sklearn", "1.6")
+    done = subprocess.run([sys.executable, "-c", LIBRARIES], env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": str(array_api.ROOT)},
+                          stderr=subprocess.PIPE, universal_newlines=True)
+    assert done.returncode == 0, done.stderr
