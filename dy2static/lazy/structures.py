@@ -56,7 +56,7 @@ class Plan:
     def _read(self, node: Node, key: List[Any]) -> int:
         """Number a node behind its operands."""
         result = node.result
-        if result is not None:
+        if result is not None and not _is_scattered(node):
             key.append(result.dtype)
             if type(result) is np.ndarray:
                 key.append(result.ndim)
@@ -96,6 +96,14 @@ class Plan:
                 self._read(part, key)
                 found.append(part)
         return found
+
+
+def _is_scattered(node: Node) -> bool:
+    """Whether a value that is there is a view with gaps of an array without: a program takes it of that one, and not of a copy."""
+    if node.code is not None or not node.args:
+        return False
+    base = node.args[0].result
+    return not node.result.flags.c_contiguous and type(base) is np.ndarray and bool(base.flags.c_contiguous)
 
 
 def _references(nodes: List[Any]) -> List[int]:

@@ -67,6 +67,19 @@ def test_temporaries_get_no_result():
     assert plan.results == [y._node]
 
 
+def test_a_program_takes_views_of_the_array_that_they_see():
+    x = lazy.array(np.arange(12.0).reshape(3, 4))
+    y = x.T[1] + (x[:, 1:] - x[:, :-1]).sum() + (x.T @ x).sum()
+    plan = Plan([y._node])
+    assert [leaf.shape for leaf in plan.leaves if np.ndim(leaf)] == [(3,), (3, 4)]      # x.T[1] is a view of a view
+    data = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(y, data.T[1] + 9 + (data.T @ data).sum())
+    seen = x.T
+    z = seen + 1
+    x[0] = 50
+    assert z[0, 0] == 1 and seen[0, 0] == 50
+
+
 def test_several_are_computed_by_one_program():
     x = lazy.array(np.ones(3))
     made = structures.made
