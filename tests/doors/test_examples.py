@@ -82,6 +82,7 @@ def test_lazy_four_programs():
     out = run("examples/lazy/four_programs.py")
     assert "1. [1.         2.         2.41421356 2.73205081]" in out and "the part is there: True" in out
     assert "3. minibatches 100, structures 1, captures 1" in out
+    assert "4. built before the backend was chosen: [0.    0.49  0.924 1.27  1.523]" in out
 
 
 def test_cnn():

@@ -30,7 +30,7 @@ UNARY = ["-{}", "abs({})", "~{}", "np.exp({})", "np.log({})", "np.sqrt({})", "np
          "{}.max(axis=0)", "{}.min()", "{}.argmax(axis=-1)", "{}.any()", "{}.all(axis=0)", "{}.std()", "{}.prod(axis=-1)",
          "{}.var(axis=0, keepdims=True)", "np.cumsum({}, axis=0)", "np.sort({}, axis=-1)", "np.argsort({}, axis=-1, kind='stable')",
          "{}.astype('float32')", "{}.astype('int64')", "{}.astype(bool)", "{}[0]", "{}[-1]", "{}[..., ::-1]", "{}[1:]", "{}[None]",
-         "{}[..., 0]", "{}[[0, 0]]", "{}[5]", "np.clip({}, 0, 1)", "{}.round(1)", "np.expand_dims({}, 0)", "np.roll({}, 1)",
+         "{}[..., 0]", "{}[[0, 0]]", "{}[5]", "np.clip({}, 0, 1)", "{}.round(1) + 0", "np.expand_dims({}, 0)", "np.roll({}, 1)",
          "np.flip({})", "np.diff({})", "np.broadcast_to({}, (3, 4))", "np.swapaxes({}, 0, -1)", "np.count_nonzero({}) + np.int64(0)",
          "np.linalg.norm({})", "np.log1p({})", "np.trace({})", "np.zeros_like({})", "np.full_like({}, 3)", "{}.copy()", "1 / {}",
          "{} + np.float32(0.5)", "2 * {}", "{} - 1.5", "True + {}", "{} % 3", "{} // 2", "{} > 0.5", "np.repeat({}, 2)", "np.tile({}, 2)",
