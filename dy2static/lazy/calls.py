@@ -78,13 +78,54 @@ def call_of(target: Any, args: Tuple, kwargs: Dict[str, Any], node_of: Callable[
     Raises `Unsupported` where an argument can be in no expression.
     """
     operands: List[Any] = []
-    form = (target, _form(args, node_of, operands), _form(kwargs, node_of, operands), is_method)
-    found = _known.get(form)
+    key = (target, is_method, _key(args, node_of, operands), _key(kwargs, node_of, operands) if kwargs else None)
+    found = _known.get(key)
     if found is None:
+        rest: List[Any] = []
+        form = _form(args, node_of, rest), _form(kwargs, node_of, rest)
         if len(_known) >= _MOST:
             _known.clear()
-        found = _known.setdefault(form, Call(*form, len(operands)))
+        found = _known.setdefault(key, Call(target, *form, is_method, len(operands)))
     return found, tuple(operands)
+
+
+def _key(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
+    """What tells the forms of arguments from others, quickly made; None for an operand.  Raises `Unsupported`."""
+    kind = type(item)
+    if kind in _CONSTANTS:
+        return kind, item
+    if kind is tuple or kind is list:
+        return (kind, *[_key(part, node_of, operands) for part in item])
+    if kind is Index:
+        return _index_key(item.index, node_of, operands)
+    if kind is dict:
+        return (kind, *item, *[_key(part, node_of, operands) for part in item.values()])
+    if kind is slice:
+        return slice, _key(item.start, node_of, operands), _key(item.stop, node_of, operands), _key(item.step, node_of, operands)
+    node = node_of(item)
+    if node is not None:
+        operands.append(node)
+        return None
+    before = len(operands)
+    form = _form(item, node_of, operands)
+    return None if len(operands) > before else form
+
+
+def _index_key(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
+    kind = type(item)
+    if kind is int:
+        operands.append(item)
+        return None
+    if kind is slice:
+        bounds = item.start, item.stop, item.step
+        given = [bound for bound in bounds if bound is not None]
+        if all([type(bound) is int for bound in given]):
+            operands += given
+            return slice, bounds[0] is None, bounds[1] is None, bounds[2] is None
+        return (kind, *[_index_key(bound, node_of, operands) for bound in bounds])
+    if kind is tuple:
+        return (kind, *[_index_key(part, node_of, operands) for part in item])
+    return _key(item, node_of, operands)
 
 
 def _form(item: Any, node_of: Callable[[Any], Any], operands: List[Any]) -> Any:
