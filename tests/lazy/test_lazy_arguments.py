@@ -5,6 +5,11 @@ import numpy as np
 from dy2static import lazy, to_static
 
 
+def test_a_numpy_scalar_is_reshaped():
+    f = to_static(strict=True)(lambda x: np.diagonal(x.sum().reshape(1, 1)))
+    assert f(np.arange(4.0)).tolist() == [6] and lazy.array(np.arange(4.0)).sum().reshape(1, 1).tolist() == [[6]]
+
+
 def test_a_compiled_function_takes_them_as_arrays():
     @to_static(strict=True)
     def f(x, scale):

@@ -51,7 +51,8 @@ def copy(type_: Tensor, x: Value) -> Value:
 
 def reshape(type_: Tensor, x: Value, *shape: Any) -> Optional[Value]:
     """The rule of ``x.reshape(*shape)``: the shape is that of the result.  An order may come last."""
-    return None if shape and isinstance(shape[-1], str) else ops.reshape(x, shape=type_.shape)
+    has_order = shape and isinstance(shape[-1], str)
+    return None if has_order or not is_array(x) else ops.reshape(x, shape=type_.shape)
 
 
 def getitem(type_: Tensor, x: Value, key: Any) -> Optional[Value]:
