@@ -30,7 +30,7 @@ def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) 
         return False
     if function is operator.getitem:                    # the shape is known: only an index can be out of bounds
         return len(operands) > 1
-    if name in ("mod", "floordiv", "truediv") and not all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands):
+    if name in ("mod", "floordiv", "truediv", "pow") and not all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands):
         return False                                    # NumPy warns
     return function is not int or operands[0].dtype.kind not in "iub"
 

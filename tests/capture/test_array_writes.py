@@ -843,3 +843,23 @@ def test_what_may_fail_writes_into_arrays_that_are_kept_already(write):
             holder.last = g
         return compile(f), [holder]
     against_eager.check(make, [lambda: (np.arange(3, dtype="f"),)] * 2, backward=False)
+
+
+@pytest.mark.parametrize("compute", [lambda g, x: g ** 2, lambda g, x: x[0] ** -0.5 + g, lambda g, x: masked(g / x, 0),
+                                     lambda g, x: masked(g / x, 1.5)], ids=["power", "number", "mask", "mask_of_floats"])
+def test_what_cannot_fail_stores_nothing_before_it(compute):
+    def make(compile):
+        holder = Holder()
+
+        def f(x):
+            holder.kept["g"] = g = np.zeros_like(x)
+            holder.last = compute(g, x)
+            g += x
+        made = compile(f)
+        return made, [holder]
+    against_eager.check(make, [lambda: (np.arange(1, 4, dtype="f"),), lambda: (np.zeros(3, "d"),)], backward=False, strict=True)
+
+
+def masked(y, number):
+    y[np.isnan(y)] = number
+    return y
