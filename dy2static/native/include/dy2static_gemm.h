@@ -251,7 +251,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 stride = at.vectors * WIDTH;
             }
             int64_t r = 0;
-            if (right == b + at.j && rows > DY_ROWS) {
+            if (right == b + at.j && rows > (ldb * sizeof(DY_T) % 1024 ? 2 * DY_ROWS : DY_ROWS)) {
                 packing_tile(at.vectors, depth, block, right, ldb, panel, c + i * ldc + at.j, ldc, alpha, keep);
                 right = panel;
                 stride = at.vectors * WIDTH;
@@ -300,7 +300,7 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    if (trans_b && !trans_a && m <= TURNED_ROWS) {
+    if (trans_b && !trans_a && m <= TURNED_ROWS && (fills_vectors(m) || n * k * sizeof(DY_T) > NEAR_BYTES)) {
         for (int64_t i = 0; i < m; i += HEIGHT)
             turned_product(m - i < HEIGHT ? m - i : HEIGHT, n, k, alpha, a + i * lda, lda, b, ldb, beta, c + i * ldc, ldc);
         return;

@@ -116,6 +116,12 @@ static void put_turned(const DY_T *tile, const int height, const int64_t columns
             c[s * ldc + r] = tile[r * COLUMNS + s] + (beta == 0 ? 0 : beta * c[s * ldc + r]);
 }
 
+/* Whether rows of A leave little of their vectors empty; else packing a B that is near costs less. */
+static int fills_vectors(const int64_t m)
+{
+    return (m + WIDTH - 1) / WIDTH * WIDTH * 5 <= m * 7;
+}
+
 /* At most HEIGHT rows of A. */
 static void turned_product(const int64_t m, const int64_t n, const int64_t k, const DY_T alpha, const DY_T *a, const int64_t lda,
                            const DY_T *b, const int64_t ldb, const DY_T beta, DY_T *c, const int64_t ldc)
