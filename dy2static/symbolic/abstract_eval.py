@@ -24,14 +24,15 @@ _BY_CONTENTS = known_as("misleading")
 
 def may_raise(function: Callable[..., Any], name: str, operands: Sequence[Any]) -> bool:
     """Whether a call that ran on stand-ins may still raise, because of what arrays of those types hold."""
-    if name in ("pow", "power") and all(t.dtype.kind in "iub" for t in operands):
+    is_power = name in ("pow", "power")
+    if is_power and all(t.dtype.kind in "iub" for t in operands):
         return True                                     # integers to negative powers
     if isinstance(function, np.ufunc) or name in NEVER_RAISING:
         return False
     if function is operator.getitem:                    # the shape is known: only an index can be out of bounds
         return len(operands) > 1
-    if name in ("mod", "floordiv", "truediv", "pow") and not all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands):
-        return False                                    # NumPy warns
+    if is_power or name in ("mod", "floordiv", "truediv"):      # NumPy warns; of Python's numbers, Python raises
+        return all(isinstance(t, Scalar) and t.kind != "numpy" for t in operands)
     return function is not int or operands[0].dtype.kind not in "iub"
 
 
