@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import warnings
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
-from ..runtime.host_calls import LEAF, Attribute, Method, fill, flatten, frozen
+from ..runtime.host_calls import LEAF, Attribute, Hole, Method, fill, flatten, frozen
 from .values import SymbolicArray, SymbolicScalar
 
 #: What is never called on arrays of a graph, what looks at types and shapes only, and what does not fail on values if it does not
@@ -177,7 +178,7 @@ def infer(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequen
     if key not in _LEARNED:
         if len(_LEARNED) >= _MOST_LEARNED:
             _LEARNED.clear()
-        _LEARNED[key] = _learned(function, template, types)
+        _LEARNED[key] = _learned_on_few_elements(function, template, types) or _learned(function, template, types)
     return _LEARNED[key]
 
 
@@ -195,6 +196,32 @@ def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequenc
         return called, frozen(template), tuple(types)
     except TypeError:
         return None
+
+
+#: Operators that compute each element by itself.
+_ELEMENTWISE = frozenset([getattr(operator, name) for name in (
+    "add sub mul truediv floordiv mod pow lt le eq ne ge gt and_ or_ xor lshift rshift neg pos abs invert").split()])
+
+#: Results of elementwise operations with so many elements are learned from a few of them.
+_MANY_ELEMENTS = 1 << 14
+
+
+def _learned_on_few_elements(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) \
+        -> Optional[List[Tuple[Any, Tuple[Any, ...]]]]:
+    """The same as `_learned` for an elementwise operation on large arrays, from arrays with two elements an axis; else None."""
+    is_elementwise = function in _ELEMENTWISE or isinstance(function, np.ufunc) and function.signature is None
+    shapes = [t.shape for t in types if type(t) is Tensor]
+    if not is_elementwise or template[1] or not all(isinstance(x, (Hole, int, float, complex)) for x in template[0]) \
+            or not all(type(size) is int for shape in shapes for size in shape) \
+            or max([math.prod(shape) for shape in shapes], default=0) < _MANY_ELEMENTS:
+        return None
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None                                     # the operation itself says what does not fit
+    few = [replace(t, shape=tuple([min(size, 2) for size in t.shape])) if type(t) is Tensor else t for t in types]
+    return [(structure, tuple([replace(t, shape=shape) if type(t) is Tensor else t for t in leaves]))
+            for structure, leaves in _learned(function, template, few)]
 
 
 #: What calls of operations gave, by `_key`; steps of training make the same few for each parameter.

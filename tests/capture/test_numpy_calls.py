@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from dy2static import to_static
+from dy2static.ir.types import Scalar, Tensor
+from dy2static.runtime.host_calls import Hole
+from dy2static.symbolic import abstract_eval
 
 ARRAYS = {
     "f4": np.array([[0.5, -1.25, 3.0], [2.5, 0.0, -0.0]], "f"), "f8": np.array([0.1, np.inf, -2.0]),
@@ -113,3 +116,20 @@ def test_no_gradient_goes_through():
         results.append((gx.array, chainer.grad([gx], [x])[0] is None))
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-6)
     assert results[0][1] == results[1][1]
+
+
+@pytest.mark.parametrize("function, types, expected", [
+    (np.exp, [Tensor((1 << 40,), "f")], Tensor((1 << 40,), "f")),
+    (operator.add, [Tensor((1 << 40, 1), "f"), Tensor((3,), "d")], Tensor((1 << 40, 3), "d")),
+    (np.less, [Tensor((1 << 20, 0, 5), "i"), Tensor((5,), "i")], Tensor((1 << 20, 0, 5), bool)),
+    (operator.pow, [Tensor((1 << 40,), "f"), Scalar("py_int", "l")], Tensor((1 << 40,), "f")),
+], ids=["exp", "add", "less", "pow"])
+def test_elementwise_operations_are_not_tried_on_all_of_a_large_array(function, types, expected):
+    template = (tuple(map(Hole, range(len(types)))), {})
+    for structure, leaves in abstract_eval.infer(function, template, types):
+        assert leaves == (expected,)
+
+
+def test_large_arrays_that_do_not_fit_are_an_error():
+    with pytest.raises(ValueError, match="broadcast"):
+        abstract_eval.infer(np.add, ((Hole(0), Hole(1)), {}), [Tensor((1 << 20,), "f"), Tensor((5,), "f")])
