@@ -47,27 +47,57 @@ def compiled(updater, **options):
     return to_static(updater, strict=True, backend="numpy", **options)
 
 
-def logged(updater, model, tmp_path):
-    """What LogReport writes for a trainer with an Evaluator."""
-    trainer = chainer.training.Trainer(updater, (2, "epoch"), out=str(tmp_path))
-    log = extensions.LogReport(trigger=(2, "iteration"))
-    data = updater.get_iterator("main").dataset
-    trainer.extend(extensions.Evaluator(chainer.iterators.SerialIterator(data, 5, repeat=False, shuffle=False), model))
-    trainer.extend(log)
-    trainer.run()
-    return [{key: value for key, value in entry.items() if key != "elapsed_time"} for entry in log.log]
-
-
-@pytest.mark.parametrize("kwargs", [{}, {"device": "@numpy", "loss_scale": 4.0}], ids=["plain", "scaled"])
-def test_a_trainer_logs_the_same(tmp_path, kwargs):
+def logged(make, tmp_path):
+    """What LogReport writes for trainers with an Evaluator and a falling rate: one of an epoch, another resumed from its snapshot."""
     logs = []
-    for cls in (StandardUpdater, StaticUpdater):
-        updater, models = standard(cls, **kwargs)
-        logs.append(logged(updater, models["main"], tmp_path))
-    assert [list(entry) for entry in logs[1]] == [list(entry) for entry in logs[0]]
-    for one, other in zip(*logs):
+    for epochs in (1, 3):
+        updater, models = make()
+        trainer = chainer.training.Trainer(updater, (epochs, "epoch"), out=str(tmp_path))
+        log = extensions.LogReport(trigger=(2, "iteration"))
+        data = updater.get_iterator("main").dataset
+        trainer.extend(extensions.Evaluator(chainer.iterators.SerialIterator(data, 5, repeat=False, shuffle=False), models["main"]))
+        trainer.extend(extensions.ExponentialShift("alpha", 0.9), trigger=(1, "iteration"))
+        trainer.extend(extensions.snapshot(filename="snapshot"), trigger=(1, "epoch"))
+        trainer.extend(log)
+        if logs:
+            chainer.serializers.load_npz(str(tmp_path / "snapshot"), trainer)
+        trainer.run()
+        logs.append([{key: value for key, value in entry.items() if key != "elapsed_time"} for entry in log.log])
+        assert updater.get_optimizer("main").epoch == epochs
+    return logs, state(updater, models)
+
+
+def of_the_model(**kwargs):
+    """Chainer's updater with a compiled model."""
+    updater, models = standard(**kwargs)
+    to_static(models["main"])
+    return updater, models
+
+
+def by_method(**kwargs):
+    """An updater whose method was replaced by a compiled one."""
+    updater, models = standard(**kwargs)
+    updater.update_core = to_static(updater.update_core, backend="numpy")
+    return updater, models
+
+
+@pytest.mark.parametrize("make, kwargs", [
+    (lambda **kwargs: standard(StaticUpdater, **kwargs), {}), (of_the_model, {}),
+    (lambda **kwargs: standard(StaticUpdater, **kwargs), {"device": "@numpy", "loss_scale": 4.0})], ids=["plain", "model", "scaled"])
+def test_a_trainer_logs_the_same(tmp_path, make, kwargs):
+    (expected, left), (logs, left_compiled) = (logged(lambda: made(**kwargs), tmp_path) for made in (standard, make))
+    assert [list(entry) for log in logs for entry in log] == [list(entry) for log in expected for entry in log]
+    for one, other in zip(sum(logs, []), sum(expected, [])):
         assert one == pytest.approx(other, rel=1e-4)
-    assert updater.get_optimizer("main").epoch == 2
+    assert_same(left_compiled, left)
+
+
+@pytest.mark.parametrize("make", [of_the_model, by_method])
+def test_ways_to_compile(make):
+    updater, models = make()
+    assert_same(steps(updater, models, 4), steps(*standard(), 4))
+    made = updater.update_core if make is by_method else models["main"].forward
+    assert made.cache_info().programs and not made.cache_info().fallbacks
 
 
 @pytest.mark.parametrize("strict, make", [
