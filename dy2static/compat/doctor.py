@@ -48,12 +48,17 @@ def _fit(name: str) -> str:
     chainer = importlib.util.find_spec("chainer")
     if chainer is None or chainer.origin is None:
         return "Chainer is not installed"
-    file = Path(chainer.origin).parent.parent.joinpath(*name.split(".")).with_suffix(".py")
     try:
-        apply(name, file.read_text(encoding="utf-8"))
+        apply(name, source_file(Path(chainer.origin).parent.parent, name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as reason:
         return f"does not fit: {reason}"
     return "fits"
+
+
+def source_file(site: Path, name: str) -> Path:
+    """The source of a module, or of a package, below a folder that Python imports from."""
+    place = site.joinpath(*name.split("."))
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def _outcome(statement: str) -> str:

@@ -43,6 +43,20 @@ _PKG_RESOURCES = Edit("import pkg_resources\n", f"from {STANDINS} import pkg_res
 _ONNX_MAPPING = Edit("from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE\n",
                      f"from {STANDINS} import NP_TYPE_TO_TENSOR_TYPE\n")
 
+#: What gives the array that an object stands for.  It may be read-only: functions take it, and what is written to is a copy.
+_ARRAY = "__chainer_array__"
+
+
+def _seen(name: str) -> str:
+    """The array that a variable of the source stands for, or its value where it stands for none."""
+    return f"getattr({name}, {_ARRAY!r}, {name})"
+
+
+def _own(name: str) -> str:
+    """As `_seen`, with an array that nobody else sees."""
+    return f"(numpy.array({name}.{_ARRAY}) if hasattr({name}, {_ARRAY!r}) else {name})"
+
+
 PATCHES: Dict[str, Union[Tuple[Edit, ...], Rewrite]] = {
     # numpy.distutils went with Python 3.12, pkg_resources with setuptools 82; what both are imported for are
     # warnings about macOS Accelerate and about CuPy versions newer than Chainer, which are wanted here.
@@ -60,10 +74,38 @@ PATCHES: Dict[str, Union[Tuple[Edit, ...], Rewrite]] = {
     ),
     # numpy.float went with NumPy 1.24
     "chainer.functions.array.resize_images": (Edit("numpy.float)", "float)", 6),),
-    # NumPy 2: arrays have a .device of their own, and it is 'cpu'; Chainer prints 'CPU'
+    # NumPy 2: arrays have a .device of their own, and it is 'cpu'; Chainer prints 'CPU'.  The others: lazy arrays (see _ARRAY)
     "chainer.variable": (
         Edit("device = getattr(array, 'device', 'CPU')",
              "device = ('CPU' if isinstance(array, numpy.ndarray) else getattr(array, 'device', 'CPU'))"),
+        Edit("if not isinstance(data, array_types):\n", f"if not isinstance(data := {_own('data')}, array_types):\n"),
+        Edit("        self._set_array(d)\n", f"        self._set_array({_own('d')})\n"),
+        Edit("            _check_grad_type(None, self, False, g)\n",
+             f"            _check_grad_type(None, self, False, g := {_own('g')})\n"),
+        Edit("elif numpy.isscalar(initializer):\n", f"elif numpy.isscalar(initializer := {_own('initializer')}):\n"),
+        Edit("    if isinstance(obj, chainerx.ndarray):\n        requires_grad",
+             f"    if isinstance(obj := {_seen('obj')}, chainerx.ndarray):\n        requires_grad"),
+        Edit("        return obj.array\n    return obj\n", f"        return obj.array\n    return {_seen('obj')}\n"),
+    ),
+    "chainer.function_node": (
+        Edit("x.raw_array if isinstance(x, variable.Variable) else x\n",
+             f"x.raw_array if isinstance(x, variable.Variable) else {_seen('x')}\n"),
+    ),
+    "chainer.functions.math.basic_math": (
+        Edit("    if not (numpy.isscalar(value)\n", f"    if not (numpy.isscalar(value := {_seen('value')})\n"),
+    ),
+    "chainer.functions.array.where": (
+        Edit("z, = Where(condition).apply((x, y))", f"z, = Where({_seen('condition')}).apply((x, y))"),
+    ),
+    "chainer.functions.array.get_item": (
+        Edit("        self.slices = slices\n\n    def check_type_forward",
+             f"        self.slices = tuple([{_seen('s')} for s in slices])\n\n    def check_type_forward"),
+    ),
+    "chainer.initializers": (
+        Edit("    if (isinstance(initializer, chainer.get_array_types())\n",
+             f"    if (isinstance(initializer := {_seen('initializer')}, chainer.get_array_types())\n"),
+        Edit("            or isinstance(initializer, chainer.get_array_types())\n",
+             f"            or isinstance({_seen('initializer')}, chainer.get_array_types())\n"),
     ),
     # NumPy 2: meshgrid returns a tuple
     "chainer.distributions.categorical": (Edit("self.log_p[mg + [", "self.log_p[list(mg) + [", 2),),
@@ -71,9 +113,11 @@ PATCHES: Dict[str, Union[Tuple[Edit, ...], Rewrite]] = {
     "chainer.functions.array.pad_sequence": (
         Edit("y[i, l:] = self.padding", "y[i, l:] = numpy.asarray(self.padding).astype(y.dtype)"),
     ),
-    # NumPy 2.4: a third positional argument of `maximum` is deprecated
+    # NumPy 2.4: a third positional argument of `maximum` is deprecated; examples may be lazy arrays
     "chainer.dataset.convert": (
         Edit("numpy.maximum(shape, array.shape, shape)", "numpy.maximum(shape, array.shape, out=shape)"),
+        Edit("        arrays = numpy.asarray(arrays)\n",
+             f"        arrays = [{_seen('x')} for x in arrays] if hasattr(arrays[0], {_ARRAY!r}) else numpy.asarray(arrays)\n"),
     ),
     # NumPy 2: copy=False means "raise if a copy is needed"
     "chainermn.communicators._memory_utility": (

@@ -115,6 +115,11 @@ class LazyArray:
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(np.asarray(self.evaluate()))
 
+    @property
+    def __chainer_array__(self) -> np.ndarray:
+        """The array that Chainer's functions take for it; Variables take a copy (`dy2static.compat.patches`)."""
+        return np.asarray(self.evaluate())
+
     def tolist(self) -> Any:
         """The values as Python's numbers, in lists."""
         return self.evaluate().tolist()

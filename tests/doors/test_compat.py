@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dy2static import cli, compat
-from dy2static.compat import hook, patches
+from dy2static.compat import doctor, hook, patches
 from dy2static.errors import BackendError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -103,7 +103,7 @@ def test_the_modules_that_used_pkg_resources_load():
 def test_line_numbers_stay():
     site = Path(chainer.__file__).parent.parent
     for name, patch in patches.PATCHES.items():
-        source = site.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+        source = doctor.source_file(site, name).read_text(encoding="utf-8")
         edited = patches.apply(name, source)
         assert edited != source
         if not callable(patch):
