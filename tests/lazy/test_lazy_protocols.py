@@ -1,0 +1,75 @@
+"""Lazy arrays in other threads, as buffers, and by DLPack."""
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from dy2static import lazy
+
+
+def test_threads_build_and_compute_shared_arrays():
+    data = np.linspace(0, 1, 60).reshape(6, 10)
+    shared = np.sin(lazy.array(data)) * 2
+    total = shared.sum(axis=1) + 1
+    found, errors, gate = {}, [], threading.Barrier(3)
+    guard, written = threading.Lock(), lazy.array(np.zeros(3)) + 0
+
+    def work(number):
+        try:
+            gate.wait(20)
+            steps = []
+            for step in range(15):
+                own = lazy.array(np.full(6, float(number)))
+                own += total * step
+                own[step % 6] = number
+                with guard:
+                    written[number] += step
+                steps.append((own @ shared).tolist())
+            found[number] = steps
+        except BaseException as error:
+            errors.append(error)
+
+    def expected(number):
+        shared = np.sin(data) * 2
+        total = shared.sum(axis=1) + 1
+        for step in range(15):
+            own = number + total * step
+            own[step % 6] = number
+            yield own @ shared
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors and not any(thread.is_alive() for thread in threads)
+    for number in range(3):
+        np.testing.assert_allclose(found[number], list(expected(number)), rtol=1e-12)
+    assert written.tolist() == [sum(range(15))] * 3
+
+
+@pytest.mark.parametrize("make", [lambda x: x + 1, lambda x: (x * 2)[::2, 1:], lambda x: x.sum()])
+def test_dlpack_gives_a_copy(make):
+    x = np.arange(12, dtype="f").reshape(3, 4)
+    y = make(lazy.array(x))
+    taken = np.from_dlpack(y)
+    np.testing.assert_array_equal(taken, make(x))
+    if taken.flags.writeable:
+        taken[...] = -1
+    np.testing.assert_array_equal(y, make(x))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python classes have buffers from 3.12 on")
+def test_buffers_are_read_only_and_stay():
+    y = lazy.array(np.arange(6.0).reshape(2, 3)) + 1
+    view = memoryview(y)
+    assert view.readonly and view.tolist() == [[1, 2, 3], [4, 5, 6]]
+    y[0, 0] = 9
+    assert view[0, 0] == 1 and bytes(y) == y.tobytes()
+    del y
+    assert view[1, 2] == 6
