@@ -72,6 +72,14 @@ def test_lazy_kmeans():
     assert "points that NumPy puts into another cluster 0," in out
 
 
+def test_lazy_gaussian_process():
+    out = run("examples/lazy/gaussian_process.py", "--steps", "20")
+    first, last = map(float, re.findall(r"likelihood ([\d.]+) at first, ([\d.]+) at last", out)[0])
+    found, mean = map(float, re.findall(r"other patients ([\d.]+), of the mean ([\d.]+)", out)[0])
+    assert last < first - 20 and found < 0.7 * mean and float(re.findall(r"numerical gradients ([\d.e+-]+)", out)[0]) < 1e-6
+    assert int(re.findall(r"structures (\d+)", out)[0]) <= 5, "one for all steps but the first"
+
+
 def test_lazy_filters_and_life():
     out = run("examples/lazy/filters.py")
     assert "computed before anybody looks: False" in out and "that NumPy finds otherwise 0" in out
