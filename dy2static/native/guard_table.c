@@ -2,13 +2,18 @@
 
    A row is its number (hotpath.py lists them), and what it works on: numbers of values that earlier rows gave, of constants,
    or plain ones.  Values are borrowed: what they were read from holds them, and no Python code runs before all rows are done.
-   What a row does not know, the Python function of the same guards answers instead. */
+   What a row does not know, the Python function of the same guards answers instead.
+
+   Up to Python 3.12, a dict has a number that no other dict ever had, and that changes whenever an entry does.  A dict with the
+   number that it had when all guards held last is not asked again: its entries are the values that were found then.  From 3.13
+   on, an attribute may be set with no change of that number. */
 
 extern char PyCell_Type, PySet_Type;
 extern PyObject *PyCell_Get(PyObject *);
 extern PyObject *PyObject_GenericGetAttr(PyObject *, PyObject *);
 extern int PySet_Contains(PyObject *, PyObject *);
 extern PyObject *_PyType_Lookup(void *, PyObject *);
+extern PyObject *PyDict_New(void);
 extern int PyDict_Next(PyObject *, intptr_t *, PyObject **, PyObject **);
 
 typedef struct {
@@ -23,9 +28,67 @@ typedef struct {
     struct { PyObject *key; intptr_t hash; } *entries;
 } dy_set;
 
+typedef struct {
+    PyObject head;
+    intptr_t used;
+    uint64_t version;
+} dy_dict;
+
+/* What is kept of a table from call to call, for each value that it gives. */
+typedef struct {
+    uint64_t *versions;     /* of the dicts when all guards held last; NEVER; ASKED: in this call */
+    PyObject **values;      /* those in dicts of such a version */
+    struct { uint64_t number, version; } *asked;    /* the dicts that are ASKED, with their versions */
+    intptr_t count;
+} memory;
+
+#define NEVER ((uint64_t)0)
+#define ASKED (~(uint64_t)0)
+
 enum { MISSED = 0, HOLDS = 1, UNKNOWN = 2 };
 
 static inline int holds(int value) { return value ? HOLDS : MISSED; }
+
+static uint64_t version_after(PyObject *dict, PyObject *value)
+{
+    return PyDict_SetItem(dict, s_dtype, value) ? 0 : ((const dy_dict *)dict)->version;
+}
+
+/* Whether each write of an entry gives a dict another version, which no other dict has. */
+static int are_versions_known(void)
+{
+    PyObject *first = PyDict_New(), *second = PyDict_New();
+    uint64_t seen[5] = {0};
+    for (int i = 0; first && second && i < 5; i++)
+        seen[i] = version_after(i % 3 ? first : second, i & 2 ? TRUE : FALSE);
+    drop(first), drop(second);
+    PyErr_Clear();
+    int rising = seen[0] != NEVER;
+    for (int i = 1; i < 5; i++)
+        rising &= seen[i] > seen[i - 1];
+    return rising;
+}
+
+/* Whether a dict, the value of this number, is just as it was when all guards held last. */
+static inline int is_unchanged(PyObject *dict, int32_t number, memory *known)
+{
+    uint64_t *version = known->versions + number;
+    if (!has_versions || ((const dy_dict *)dict)->version == *version)
+        return has_versions;
+    if (*version != ASKED) {
+        *version = ASKED;
+        known->asked[known->count].number = (uint64_t)number;
+        known->asked[known->count++].version = ((const dy_dict *)dict)->version;
+    }
+    return 0;
+}
+
+/* Remember the dicts that were asked, or forget them. */
+static void remember(memory *known, int told)
+{
+    for (intptr_t i = 0; i < known->count; i++)
+        known->versions[known->asked[i].number] = told == HOLDS ? known->asked[i].version : NEVER;
+}
 
 /* Whether objects are laid out as is assumed above.  probe: a set of one text. */
 static int is_layout_known(PyObject *objects, PyObject *probe)
@@ -227,13 +290,14 @@ static int is_laid_out(PyObject *object, PyObject *strides, int32_t flags)
 #define OF(k) values[row[k]]
 #define CONST(k) constants[row[k]]
 #define GIVE(size, value) { *next = (value); if (!*next++) return UNKNOWN; row += size; break; }
+#define UNCHANGED(k) is_unchanged(OF(k), row[k], known)
 #define FIND(size, value) { *next = (value); if (!*next++) return MISSED; row += size; break; }
 #define TEST(size, value) { const int told = (value); if (told != HOLDS) return told; row += size; break; }
 #define NEED(condition) if (!(condition)) return UNKNOWN;
 
-static int walk(const int32_t *row, const int32_t *end, PyObject *const *constants, PyObject *args, PyObject *kwargs, PyObject **values)
+static int walk(const int32_t *row, const int32_t *end, PyObject *const *constants, PyObject *args, PyObject *kwargs, memory *known)
 {
-    PyObject **next = values;
+    PyObject **const values = known->values, **next = values;
     while (row < end)
         switch (*row++) {
         case ROW_argument: NEED(row[0] < PyTuple_Size(args)) GIVE(1, PyTuple_GetItem(args, row[0]))
@@ -249,7 +313,7 @@ static int walk(const int32_t *row, const int32_t *end, PyObject *const *constan
             drop(found);
             FIND(1, found)
         }
-        case ROW_item: NEED(is(OF(0), &PyDict_Type)) FIND(2, entry(OF(0), CONST(1)))
+        case ROW_item: NEED(is(OF(0), &PyDict_Type)) FIND(2, UNCHANGED(0) ? *next : entry(OF(0), CONST(1)))
         case ROW_element: {
             const int list = is(OF(0), &PyList_Type);
             NEED(list || is(OF(0), &PyTuple_Type))
@@ -275,8 +339,8 @@ static int walk(const int32_t *row, const int32_t *end, PyObject *const *constan
         case ROW_same: TEST(2, holds(OF(0) == OF(1)))
         case ROW_equals: TEST(2, is_same_value(OF(0), CONST(1)))
         case ROW_texts: TEST(2, has_texts(OF(0), CONST(1)))
-        case ROW_absent: NEED(is(OF(0), &PyDict_Type)) TEST(2, holds(!entry(OF(0), CONST(1))))
-        case ROW_keys: NEED(is(OF(0), &PyDict_Type)) TEST(2, has_keys(OF(0), CONST(1)))
+        case ROW_absent: NEED(is(OF(0), &PyDict_Type)) TEST(2, UNCHANGED(0) ? HOLDS : holds(!entry(OF(0), CONST(1))))
+        case ROW_keys: NEED(is(OF(0), &PyDict_Type)) TEST(2, UNCHANGED(0) ? HOLDS : has_keys(OF(0), CONST(1)))
         case ROW_length_of_dict: TEST(2, holds(PyDict_Size(OF(0)) == row[1]))
         case ROW_length_of_list: TEST(2, holds(PyList_Size(OF(0)) == row[1]))
         case ROW_length_of_tuple: TEST(2, holds(PyTuple_Size(OF(0)) == row[1]))
@@ -295,12 +359,20 @@ PyObject *hot_check(PyObject *self, PyObject *const *args, intptr_t count)
     PyObject *const *table = ((dy_tuple *)args[0])->items;
     const int32_t *rows = (const int32_t *)PyBytes_AsString(table[0]), *wanted = (const int32_t *)PyBytes_AsString(table[2]);
     const intptr_t length = PyBytes_Size(table[0]) / 4, leaving = PyBytes_Size(table[2]) / 4, most = PyLong_AsLong(table[3]);
-    PyObject *few[256], **values = most <= 256 ? few : malloc(sizeof(*values) * (size_t)most), *found = PyTuple_New(leaving);
-    const int told = values && found ? walk(rows, rows + length, ((dy_tuple *)table[1])->items, args[1], args[2], values) : UNKNOWN;
+    uint64_t *busy = (uint64_t *)PyBytes_AsString(table[6]);
+    memory known = {busy + 1, (PyObject **)(busy + 1 + most), (void *)(busy + 1 + 2 * most), 0};
+    PyObject *found = *busy ? 0 : PyTuple_New(leaving);
+    if (!found || *busy) {                                          /* somebody calls while objects are freed */
+        drop(found);
+        PyErr_Clear();
+        return dy_bail_out(self, args, count);
+    }
+    *busy = 1;
+    const int told = walk(rows, rows + length, ((dy_tuple *)table[1])->items, args[1], args[2], &known);
+    remember(&known, told);
     for (intptr_t i = 0; i < leaving && told == HOLDS; i++)
-        ((dy_tuple *)found)->items[i] = given(values[wanted[i]]);
-    if (values != few)
-        free(values);
+        ((dy_tuple *)found)->items[i] = given(known.values[wanted[i]]);
+    *busy = 0;
     if (told == HOLDS)
         return found;
     drop(found);

@@ -69,9 +69,11 @@ OBJECTS(DECLARE)
 #define DECLARE(name) static PyObject *s_##name;
 NAMES(DECLARE)
 
-static int is_layout_known(PyObject *, PyObject *);
+static int is_layout_known(PyObject *, PyObject *), are_versions_known(void);
+static int has_versions;            /* whether the version of a dict tells of every change */
 
-/* start(tuple of OBJECTS in their order, set of a text): whether these are laid out as is expected */
+/* start(tuple of OBJECTS in their order, set of a text, whether each write of a dict changes its version): whether these are
+   laid out as is expected */
 PyObject *hot_start(PyObject *self, PyObject *const *args, intptr_t count)
 {
     intptr_t next = 0;
@@ -79,6 +81,7 @@ PyObject *hot_start(PyObject *self, PyObject *const *args, intptr_t count)
     OBJECTS(TAKE)
 #define INTERN(name) s_##name = PyUnicode_InternFromString(#name); if (!s_##name) return 0;
     NAMES(INTERN)
+    has_versions = args[2] == TRUE && are_versions_known();
     PyObject *known = is_layout_known(args[0], args[1]) ? TRUE : FALSE;
     Py_IncRef(known);
     return known;

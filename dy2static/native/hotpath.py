@@ -1,6 +1,7 @@
 """The C functions of the hot path around programs: one library for all, compiled once per machine."""
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Tuple
 
@@ -34,7 +35,7 @@ def functions(objects: Tuple[Any, ...], fallbacks: Dict[str, Callable]) -> Dict[
     """
     library.require_support()
     built = start().library()
-    if not library.bind(built, "hot_start", _unknown)(objects, {"text"}):
+    if not library.bind(built, "hot_start", _unknown)(objects, {"text"}, sys.version_info < (3, 13)):
         raise library.NotSupported("this Python keeps parts of tuples, sets or classes elsewhere")
     return {name: library.bind(built, f"hot_{name}", fallback) for name, fallback in fallbacks.items()}
 

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..native.hotpath import ROWS
 from ..record.guards import Guard
 from ..record.paths import Constant, InstanceDict, Source
-from ..runtime.guard_tests import GuardTable
+from ..runtime.guard_tests import GuardTable, memory_of
 from ..runtime.program import MISS
 
 _NUMBERS = {word: number for number, word in enumerate(ROWS)}
@@ -61,7 +61,8 @@ class Table:
     def finished(self, wanted: Sequence[int], python: Callable[[Tuple, Mapping[str, Any]], Any]) -> GuardTable:
         """What is checked.  wanted: the numbers of the values that it gives; python: does the same."""
         numbers = array.array("i", wanted).tobytes()
-        return GuardTable(self._rows.tobytes(), tuple(self._constants), numbers, self._count, MISS, python)
+        memory = memory_of(self._count)
+        return GuardTable(self._rows.tobytes(), tuple(self._constants), numbers, self._count, MISS, python, memory)
 
 
 def divided(guards: Sequence[Guard]) -> Tuple[Table, List[Guard], List[Guard]]:

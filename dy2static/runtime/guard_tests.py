@@ -42,6 +42,7 @@ class GuardTable(NamedTuple):
 
     rows: 32-bit numbers, see `native.hotpath.ROWS`; constants: what they refer to; wanted: the numbers of the values that the
     entry goes on with; most: how many are found.  missed: the answer where a guard does not hold.  python: does the same.
+    memory: native code keeps in these bytes what it needs again (`memory_of` makes them).
     """
 
     rows: bytes
@@ -50,6 +51,12 @@ class GuardTable(NamedTuple):
     most: int
     missed: Any
     python: Callable[[Tuple, Mapping[str, Any]], Any]
+    memory: bytes
+
+
+def memory_of(most: int) -> bytes:
+    """The memory of a table that finds so many values: a mark, and four words for each.  Nobody else has it."""
+    return bytes(8 + 32 * most)
 
 
 def check(table: GuardTable, args: Tuple, kwargs: Mapping[str, Any]) -> Any:

@@ -138,6 +138,23 @@ def test_the_table_says_what_python_says(program, change, native):
         assert found is guards.MISS or all(a is b or a == b for a, b in zip(found, expected)) and len(found) == len(expected)
 
 
+def test_values_are_those_of_this_call(program, native):
+    """Dicts that have not changed are not asked again: by turns, two objects, one that fails late, and other dicts."""
+    kind, table = program
+    x, made_ones = np.ones((2, 3), np.float32), [made(kind) for _ in range(3)]
+    made_ones[1][0].row, made_ones[1][0].table = list(made_ones[1][0].row), {"x": 1.5, "y": None}
+    made_ones[1][0].other = made_ones[1][0].row
+    made_ones[2][1].W._requires_grad = False
+    for turn in [0, 0, 2, 0, 1, 2, 1, 1, 0, 2, 2, 0]:
+        state, layer = made_ones[turn]
+        args, kwargs = (x, state, layer), {"times": 2}
+        found, expected = guard_tests.check(table, args, kwargs), table.python(args, kwargs)
+        assert (found is guards.MISS) == (turn == 2) and (turn == 2 or all(a is b for a, b in zip(found, expected)))
+        state.array = np.zeros(3, np.float32)
+        if turn == 1:
+            state.__dict__ = dict(state.__dict__)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 @pytest.mark.parametrize("change", ["nothing", "number", "words", "another key", "another list", "shared memory", "needs none"])
 def test_calls_are_right_behind_changes(change, backend, native):
