@@ -1,19 +1,21 @@
 """Matrix products for generated code: a kernel of ours, which threads share.
 
-Measured on one core of a Zen 5 (GFLOP/s of float32, row-major A B; NumPy's OpenBLAS 0.3.23, oneDNN 3.2, ours):
+Measured on one core of an AMD EPYC with AVX-512 that other programs kept busy, 2026-11-23: GFLOP/s of float32, row-major A B,
+arrays 16 bytes after a line of the cache as NumPy's often are; NumPy's OpenBLAS 0.3.23 for Cooperlake, ours:
 
-    (1024, 1024) (1024, 1024)   107  204  174
-    (20, 200) (200, 800)         57  197  222
-    (32, 256) (256, 256)         65  209  224
-    (32, 64) (64, 64)            63  150  185
-    (256, 32) (32, 32)           84  184  169
-    (1, 200) (200, 800)           4   71   47
-    (16, 16) (16, 16)            39   16   87
+    (1024, 1024) (1024, 1024)    89   94
+    (20, 200) (200, 800)         50  103
+    (32, 256) (256, 256)         71  109
+    (32, 64) (64, 64)           106   94
+    (4, 64) (64, 64)             98   93
+    (256, 32) (32, 32)          109   89
+    (1, 200) (200, 800)          31   38
+    (16, 16) (16, 16)            79   57
 
-It needs no library, and is ahead where models are small.  From `SHARED` multiplications on, a product is cut into rows or
-columns for the thread pool of all native code.  (Libraries with threads of their own would hold the cores that the pool is to
-run on: their threads look for work for some milliseconds after each call.)  Each element is computed in the same way wherever
-a product is cut.
+`benchmarks/products.py` measures again.  It needs no library, and is behind OpenBLAS where both matrices are tiny.  From `SHARED`
+multiplications on, a product is cut into rows or columns for the thread pool of all native code.  (Libraries with threads of
+their own would hold the cores that the pool is to run on: their threads look for work for some milliseconds after each call.)
+Each element is computed in the same way wherever a product is cut.
 """
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
    The scheme is that of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008):
    a block of A is packed so that it stays in the second cache, a panel of B so that it stays in the first, and a
-   kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is; few rows times a
-   transposed matrix are dot products, sixteen at a time.
+   kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is, and so
+   are up to WIDE_ROWS rows; few rows times a transposed matrix are dot products, sixteen at a time.
 
    Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function. */
 #define DY_DEPTH 3072           /* twice that of convolutions: C, which may be far away, is read and written less often */
@@ -18,9 +18,9 @@ static __attribute__((noinline)) void packing_tile(const int vectors, const int6
                                                    const DY_T beta)
 {
     if (vectors == 2)
-        tile(DY_ROWS, 2, depth, a, b, ldb, 0, panel, c, ldc, alpha, beta);
+        tile(DY_ROWS, 2, depth, a, STRIDE, b, ldb, 0, panel, c, ldc, alpha, beta);
     else
-        tile(DY_ROWS, 1, depth, a, b, ldb, 0, panel, c, ldc, alpha, beta);
+        tile(DY_ROWS, 1, depth, a, STRIDE, b, ldb, 0, panel, c, ldc, alpha, beta);
 }
 
 enum { LINE = 64 / sizeof(DY_T) };
@@ -28,18 +28,18 @@ enum { LINE = 64 / sizeof(DY_T) };
 enum { WIDE_ROWS = DY_ROWS == 12 ? 6 : 2 };       /* up to which tiles of 4 vectors fit into the registers */
 
 /* A tile of few rows, 4 vectors wide: with two there would be too few sums at a time. */
-static __attribute__((noinline)) void wide_tile(const int rows, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
-                                                DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+static __attribute__((noinline)) void wide_tile(const int rows, const int64_t depth, const DY_T *a, const int64_t lda, const DY_T *b,
+                                                const int64_t ldb, DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
 {
     switch (rows) {
 #if DY_ROWS == 12
-    case 6: tile(6, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
-    case 5: tile(5, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
-    case 4: tile(4, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
-    case 3: tile(3, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 6: tile(6, 4, depth, a, lda, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 5: tile(5, 4, depth, a, lda, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 4: tile(4, 4, depth, a, lda, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 3: tile(3, 4, depth, a, lda, b, ldb, 0, 0, c, ldc, alpha, beta); break;
 #endif
-    case 2: tile(2, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
-    default: tile(1, 4, depth, a, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    case 2: tile(2, 4, depth, a, lda, b, ldb, 0, 0, c, ldc, alpha, beta); break;
+    default: tile(1, 4, depth, a, lda, b, ldb, 0, 0, c, ldc, alpha, beta); break;
     }
 }
 
@@ -223,14 +223,16 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
 {
     const DY_T *const block = at_hand(own_block);
     DY_T *const panel = at_hand(own_panel);
+    const int wide = m <= WIDE_ROWS && !trans_b && !packed, in_place = wide && !trans_a && n % (4 * WIDTH) == 0;
     const int far = !packed && !trans_b && m > WIDE_ROWS && n * depth * sizeof(DY_T) > NEAR_BYTES;
     for (int64_t i = 0; i < m; i += HEIGHT) {
         const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
-        pack_block(trans_a, rows, depth, trans_a ? a + i : a + i * lda, lda);
         int64_t next = 0;
-        if (m <= WIDE_ROWS && !trans_b && !packed)
+        if (!in_place)
+            pack_block(trans_a, rows, depth, trans_a ? a + i : a + i * lda, lda);
+        if (wide)
             for (; next + 4 * WIDTH <= n; next += 4 * WIDTH)
-                wide_tile(m, depth, block, b + next, ldb, c + next, ldc, alpha, keep);
+                wide_tile(m, depth, in_place ? a : block, in_place ? lda : STRIDE, b + next, ldb, c + next, ldc, alpha, keep);
         for (int64_t strip = 0, ready = 0; next < n; next += COLUMNS) {
             const panel_place at = place_of(next, n, keep);
             const int whole = at.columns == at.vectors * WIDTH;

@@ -80,11 +80,11 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
 
 enum { AHEAD = 12 };             /* steps of which B is fetched early */
 
-/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used and with a product of 2 * DY_ROWS at most; a: rows of `block`.  Row l of B is at
-   b + where[l], or at b + l * ldb where there is no such table (which is a constant, too).  panel: null, or where the rows of B are
-   packed. */
-DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const DY_T *b, const int64_t ldb,
-                    const int64_t *where, DY_T *panel, DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
+/* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used and with a product of 2 * DY_ROWS at most; a: rows
+   `lda` apart.  Row l of B is at b + where[l], or at b + l * ldb where there is no such table (which is a constant, too).  panel: null,
+   or where the rows of B are packed. */
+DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, const DY_T *a, const int64_t lda, const DY_T *b,
+                    const int64_t ldb, const int64_t *where, DY_T *panel, DY_T *c, const int64_t ldc, const DY_T alpha, const DY_T beta)
 {
     dy_vector sum[2 * DY_ROWS];
 #pragma GCC unroll 12
@@ -101,8 +101,11 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
         const DY_T *const row = where ? b + where[l] : b + l * ldb;
         dy_vector right[4];
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
+        for (int v = 0; v < vectors; v++) {
             right[v] = load(row + v * WIDTH);
+            if (rows > 1)
+                IN_REGISTER(right[v]);
+        }
         if (!where)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
@@ -113,7 +116,7 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
                 store(panel + l * vectors * WIDTH + v * WIDTH, right[v]);
 #pragma GCC unroll 12
         for (int i = 0; i < rows; i++) {
-            const DY_T left = a[i * STRIDE + l];
+            const DY_T left = a[i * lda + l];
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sum[i * vectors + v] += left * right[v];
@@ -159,9 +162,9 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
                                                const int64_t ldc, const DY_T alpha, const DY_T beta)                \
     {                                                                                                               \
         if (vectors == 2)                                                                                           \
-            tile(ROWS, 2, depth, a, b, ldb, TABLE ? where : 0, 0, c, ldc, alpha, beta);                                \
+            tile(ROWS, 2, depth, a, STRIDE, b, ldb, TABLE ? where : 0, 0, c, ldc, alpha, beta);                         \
         else                                                                                                        \
-            tile(ROWS, 1, depth, a, b, ldb, TABLE ? where : 0, 0, c, ldc, alpha, beta);                                \
+            tile(ROWS, 1, depth, a, STRIDE, b, ldb, TABLE ? where : 0, 0, c, ldc, alpha, beta);                         \
     }
 
 #if DY_ROWS == 12

@@ -32,8 +32,11 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
         for (; l < end; l++, panel += vectors * WIDTH) {
             dy_vector right[2];
 #pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
+            for (int v = 0; v < vectors; v++) {
                 right[v] = load(panel + v * WIDTH);
+                if (rows > 1)
+                    IN_REGISTER(right[v]);
+            }
 #pragma GCC unroll 12
             for (int i = 0; i < rows; i++) {
                 const DY_T left = at[i / CHUNK][i % CHUNK * ldb];
