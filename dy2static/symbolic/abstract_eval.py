@@ -14,6 +14,7 @@ from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
+from ..library_facts.python import symbols
 from ..runtime.host_calls import LEAF, Attribute, Hole, Method, fill, flatten, frozen
 from .values import SymbolicArray, SymbolicScalar
 
@@ -199,8 +200,7 @@ def _key(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequenc
 
 
 #: Operators that compute each element by itself.
-_ELEMENTWISE = frozenset([getattr(operator, name) for name in (
-    "add sub mul truediv floordiv mod pow lt le eq ne ge gt and_ or_ xor lshift rshift neg pos abs invert").split()])
+_ELEMENTWISE = symbols("binary", "comparison", "unary").keys() - {operator.matmul}
 
 #: Results of elementwise operations with so many elements are learned from a few of them.
 _MANY_ELEMENTS = 1 << 14

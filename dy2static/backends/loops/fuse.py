@@ -100,7 +100,7 @@ class Grouping:
     def __init__(self, place: Callable[[Value], Place]):
         self.place = place
         self.order: List[object] = []                    # groups, and nodes that stand alone
-        self.position: Dict[Value, int] = {}             # of what makes a value of this run
+        self.position: Dict[object, int] = {}            # of what makes a value of this run, or finds an index of that name
 
     def add(self, node: Node) -> None:
         """An elementwise node or a reduction."""
@@ -190,9 +190,16 @@ class Grouping:
     def _place(self, node: Node, index: int) -> None:
         for value in node.outputs:
             self.position[value] = index
+            for name, _ in self.place(value).terms:
+                self.position.setdefault(name, index)
 
     def _after(self, node: Node) -> int:
-        return max([self.position.get(x, -1) for v in node.inputs for x in (v, self.place(v).base)], default=-1)
+        """The position of the last part that a node needs: what it reads may be a view, of a view at an index found in this run."""
+        return max([self.position.get(x, -1) for v in node.inputs for x in self._needed(v)], default=-1)
+
+    def _needed(self, value: Value) -> Sequence[object]:
+        place = self.place(value)
+        return value, place.base, *[name for name, _ in place.terms]
 
     def _join(self, group: Group, node: Node, shape: Tuple[int, ...]) -> bool:
         if node.op.name in REDUCTIONS:
