@@ -72,7 +72,7 @@ def chain(builder: Builder) -> List[Builder]:
 
 
 def alternatives(variable: SymbolicVariable) -> List[SymbolicVariable]:
-    """The Variables one of which this one may be, by decisions of the run."""
+    """The Variables of which this one may be any: a decision that depends on array values picks it."""
     own = variable.__dict__
     among = own["choice"].among.values() if "choice" in own else ()
     found: Tuple[Any, ...] = (*(own.get("origins") or {}).values(), *among)

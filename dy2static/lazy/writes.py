@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from .calls import Call
+from .calls import Call, Writer
 
 
 class InPlace:
@@ -16,7 +16,7 @@ class InPlace:
     def __init__(self, sign: str):
         self.sign = sign
 
-    def statement(self, writer: Any, name: str, operands: List[str]) -> str:
+    def statement(self, writer: Writer, name: str, operands: List[str]) -> str:
         """The text that gives ``name`` the new version."""
         return f"{name} = {operands[0]}.copy(); {name} {self.sign} {operands[1]}"
 
@@ -34,7 +34,7 @@ class Stored:
         """How many operands there are: array, index, values."""
         return self.getitem.arity + 1
 
-    def statement(self, writer: Any, name: str, operands: List[str]) -> str:
+    def statement(self, writer: Writer, name: str, operands: List[str]) -> str:
         """The text that gives ``name`` the new version."""
         first, *rest, value = operands
         return f"{name} = {first}.copy(); {writer.call(self.getitem, [name, *rest])} = {value}"
@@ -53,7 +53,7 @@ class Overlay:
         """How many operands there are: array, what the view needs, contents."""
         return self.op.count("{}") + 1 if type(self.op) is str else self.op.arity + 1
 
-    def statement(self, writer: Any, name: str, operands: List[str]) -> str:
+    def statement(self, writer: Writer, name: str, operands: List[str]) -> str:
         """The text that gives ``name`` the new version."""
         first, *rest, value = operands
         return f"{name} = {first}.copy(); {writer.operation(self.op, [name, *rest])}[...] = {value}"
@@ -67,7 +67,7 @@ class Out:
     def __init__(self, call: Call):
         self.call, self.arity = call, call.arity
 
-    def statement(self, writer: Any, name: str, operands: List[str]) -> str:
+    def statement(self, writer: Writer, name: str, operands: List[str]) -> str:
         """The text that gives ``name`` the new version."""
         *rest, out = operands
         return f"{name} = {out}.copy(); {writer.call(self.call, [*rest, name])}"

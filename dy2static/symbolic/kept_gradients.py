@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: A decision of the run determines which of several gradients exist.
+#: Marks gradients of which a decision on array values says which exist.
 LOST = object()
 #: The loss scale that a Variable had before the call.
 BEFORE = object()
