@@ -112,6 +112,12 @@ class LoadError(Dy2StaticError, ValueError):
     code = "D2S502"
 
 
+class ExportError(Dy2StaticError, ValueError):
+    """A function cannot be written in the language of another runtime; names the user's line that cannot."""
+
+    code = "D2S503"
+
+
 class InternalError(Dy2StaticError, RuntimeError):
     """A mistake of ours.  Says how to get a dump for a report."""
 
@@ -137,6 +143,10 @@ class SettingWarning(UserWarning):
 
 class SaveWarning(UserWarning):
     """A model is saved without one of its modes; the text says which, and why."""
+
+
+class ExportWarning(UserWarning):
+    """A model is exported, but not for all that it takes here; the text says for what not."""
 
 
 class CheckWarning(UserWarning):

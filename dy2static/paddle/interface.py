@@ -1,14 +1,15 @@
 """The arrays that go into a captured call and come out of it, and what they are called."""
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..input_spec import InputSpec
 from ..ir.graph import Value
 from ..record.builds import Build, Choice
 from ..record.inputs import ArrayInput, VariableInput
 from ..record.outcome import Outcome
-from ..record.paths import Argument, Item, Keyword, Source
+from ..record.paths import Source
+from ..record.places import Place, place_of
 from .named_program import NamedProgram, Target
 
 
@@ -46,7 +47,7 @@ class Interface:
         keywords = [*self._by_name, *[name for name in more if not name.endswith("]")]]
         return NamedProgram(function, parameters[bound:], keywords, feeds, self.inputs, self.outputs, **rest)
 
-    def _found(self) -> List[Tuple["Place", InputSpec]]:
+    def _found(self) -> List[Tuple[Place, InputSpec]]:
         """Where each array is, in the order of the arguments, and what it is like."""
         found = []
         for item in self.outcome.inputs:
@@ -56,43 +57,25 @@ class Interface:
                                                stop_gradient=not item.requires_grad)))
         return sorted(found, key=lambda pair: (self._index(pair[0]), pair[0].number))
 
-    def _index(self, place: "Place") -> int:
+    def _index(self, place: Place) -> int:
         """The number of the argument."""
         if isinstance(place.argument, int):
             return place.argument
         return self._names.index(place.argument) if place.argument in self._names else 1 << 16     # behind all others
 
-    def _argument(self, place: "Place") -> str:
+    def _argument(self, place: Place) -> str:
         """What the argument is called: ``rest[0]`` the first in ``*rest``."""
         if isinstance(place.argument, str):
             return place.argument
         after = place.argument - len(self._names)
         return self._names[place.argument] if after < 0 else f"{self._rest}[{after}]"
 
-    def _name(self, place: "Place") -> str:
+    def _name(self, place: Place) -> str:
         index = self._index(place)
         spec = self._specs[index] if index < len(self._specs) else None
         for key in place.keys:
             spec = spec[key] if isinstance(spec, (tuple, list, dict)) else None
         return getattr(spec, "name", None) or self._argument(place) + "".join([f"[{key!r}]" for key in place.keys])
-
-
-class Place(NamedTuple):
-    """Where an array is among the arguments: in which of them, by number or name, and at which keys of lists and dicts."""
-
-    argument: Any
-    keys: Tuple[Any, ...]
-    number: int
-
-
-def place_of(source: Source) -> Optional[Place]:
-    """None for what is not in the arguments but behind attributes of theirs, or elsewhere."""
-    keys: List[Any] = []
-    number = source.number
-    while isinstance(source, Item):
-        keys.insert(0, source.key)
-        source = source.parent
-    return Place(source.key, tuple(keys), number) if isinstance(source, (Argument, Keyword)) else None
 
 
 def _shape(value: Value) -> Tuple[Optional[int], ...]:

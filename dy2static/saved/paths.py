@@ -89,7 +89,7 @@ class PathsOut:
             return self._given(source)
         real = self.found(source)
         if source.parent is None or self._is_outside(source):
-            return self._add(None, "object", self.objects.number(real, _name(source)))
+            return self._add(None, "object", self.objects.number(real, name_of_path(source)))
         parent, row = source.parent, self.row(source.parent)
         owner, key = self.found(parent), source.key
         if owner is NOTHING or real is NOTHING:
@@ -97,9 +97,9 @@ class PathsOut:
         elif isinstance(source, Item) and isinstance(parent, Namespace):
             key = self._describe_attribute(self.found(parent.parent), key, real, parent.parent)
         elif isinstance(source, Item) and not self._is_native(parent):
-            self.objects.set_item(owner, key, real, _name(parent))
+            self.objects.set_item(owner, key, real, name_of_path(parent))
         elif isinstance(source, (Attribute, CellContents)) and is_plain_object(owner):
-            self.objects.set_attribute(owner, key if isinstance(source, Attribute) else "cell_contents", real, _name(parent))
+            self.objects.set_attribute(owner, key if isinstance(source, Attribute) else "cell_contents", real, name_of_path(parent))
         elif isinstance(source, Attribute) and key not in _OF_VARIABLES:
             raise SaveError(f"{source.describe()} cannot be saved")
         return self._add(row, source.saved, key)
@@ -112,7 +112,7 @@ class PathsOut:
             if registered or key in own_attributes(owner):
                 return key
             key = HOOKS if key == "_local_link_hooks" else key      # what they do is in the graphs: nobody is to call them
-        self.objects.set_attribute(owner, key, item, _name(source))
+        self.objects.set_attribute(owner, key, item, name_of_path(source))
         return key
 
     def _is_outside(self, source: Source) -> bool:
@@ -156,7 +156,7 @@ class _Key(dict):
         return hash(repr(self))
 
 
-def _name(source: Source) -> str:
+def name_of_path(source: Source) -> str:
     """What an array at the end of a path is called in the file: ``l1.W``; of the model itself, nothing."""
     words: List[str] = []
     step: Optional[Source] = source

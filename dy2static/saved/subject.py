@@ -37,10 +37,12 @@ class Subject:
 
     instance: the first argument of the function, if it is a method; else None.  arguments: names of the others.
     feeds: names that an ``input_spec`` gives to some of them.
+    action: what is done with it, for messages.  is_in_one_form: one way of giving the arrays of a call is enough.
     modes: ``chainer.config.train`` and ``enable_backprop`` of what is captured, in this order; training as the first must be there.
     Raises `SignatureError` for what has no function.
     """
 
+    action, is_in_one_form = "saved", False
     modes: Sequence[Tuple[bool, bool]] = ((False, False), (False, True), (True, True), (True, False))
 
     def __init__(self, target: Any):
@@ -68,7 +70,7 @@ class Subject:
             self.static = target if isinstance(target, StaticFunction) else None
         self.function: Any = target if self.static is None else self.static.python_function
         if not isinstance(self.function, types.FunctionType):
-            raise SignatureError(f"save takes a function, a method or a Link, not {type(target).__name__}")
+            raise SignatureError(f"what is {self.action} is a function, a method or a Link, not {type(target).__name__}")
         self.name = self.function.__qualname__.rpartition("<locals>.")[2]
         self.arguments = positional(self.function)[self.instance is not None:]
 
@@ -138,6 +140,8 @@ class Subject:
             made, error = self._in_this_form(specs, form)
             found += made
             first_error = first_error or error
+            if made and self.is_in_one_form:
+                break
         return found, first_error
 
     def _in_this_form(self, specs: Sequence[Any], form: Form) -> Tuple[List[Outcome], Optional[SaveError]]:
@@ -211,13 +215,13 @@ class Subject:
                 return pipeline.trace(self.function, args, {}, varying, {}, sizes)
         except CaptureAborted as stop:
             hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
-            message = f"{self.name} cannot be saved: {stop.reason}{self._other_cuts(stop)}"
+            message = f"{self.name} cannot be {self.action}: {stop.reason}{self._other_cuts(stop)}"
             raise (TooSmall if sizes.free else SaveError)(message, stop.at, hint) from None
         except SizeNeeded as needed:
-            raise TooSmall(f"{self.name} cannot be saved for any size: {needed}", error_location(needed),
+            raise TooSmall(f"{self.name} cannot be {self.action} for any size: {needed}", error_location(needed),
                            "give this size in the input_spec") from None
         except Dy2StaticError as error:
-            raise SaveError(f"{self.name} cannot be saved: {error.args[0]}", error.at, error.hint) from None
+            raise SaveError(f"{self.name} cannot be {self.action}: {error.args[0]}", error.at, error.hint) from None
         except Exception as error:                      # of the user's code
             raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {error}",
                            error_location(error), None) from error

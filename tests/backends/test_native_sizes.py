@@ -212,3 +212,16 @@ def test_gradients_of_rows_that_a_loop_reads():
             for eager, own in zip(*found):
                 np.testing.assert_allclose(eager, own, rtol=1e-5, atol=1e-6)
         assert compiled.stats()["captures"] == 1
+
+
+def test_calls_of_numpy_on_any_number_of_rows_are_native():
+    def f(x):
+        centred = x - x.mean(axis=0)
+        return (np.maximum(centred, 0) @ np.eye(4, dtype="f") / x.std(axis=0)).T * 3 + 1
+
+    compiled = to_static(f, backend="c", input_spec=[InputSpec([None, 4])])
+    for count in (2, 5, 9):
+        x = np.random.RandomState(count).rand(count, 4).astype("f")
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-5, atol=1e-6)
+    counts = compiled.program(x).counts
+    assert compiled.cache_info().captures == 1 and counts["native"] == counts["nodes"] == 11

@@ -32,8 +32,8 @@ ROWS = (
     ("dispatch",),
     ("static_function",),
     ("lazy", "saved", "static_graph", "training"),
-    ("api", "cli"),
-    ("paddle",),
+    ("api", "export"),
+    ("paddle", "cli"),
     ("__init__", "__main__"),
 )
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}

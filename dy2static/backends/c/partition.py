@@ -38,13 +38,13 @@ def supported(node: Node) -> bool:
     if not all(map(_has_memory_form, (*node.inputs, *node.outputs))):
         return False
     name = node.op.name
+    if name in CALLS:
+        instead = call_as_ops(node)
+        return instead is not None and all(map(supported, instead))
     if not all(map(is_known, dims_of(node))) and not _fits_run_sizes(node):
         return False
     if name in LISTS:
         return lists.takes(node)
-    if name in CALLS:
-        instead = call_as_ops(node)
-        return instead is not None and all(map(supported, instead))
     if node.regions:
         return name in ("if_", "while_", "scan") and all(supported(inner) for region in node.regions for inner in region.nodes) \
             and all(_plain_control(node, region) for region in node.regions)

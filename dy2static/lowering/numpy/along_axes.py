@@ -7,7 +7,7 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from ... import ops
-from ...ir.dims import is_known
+from ...ir.dims import is_known, is_positive
 from ...ir.graph import Value
 from ...ir.op import OpDef
 from ...ir.types import Tensor
@@ -28,12 +28,14 @@ def deviation(root: bool) -> Rule:
         if axes is None or type(ddof) is not int:
             return None
         count = math.prod(x.shape[a] for a in axes)
-        if not is_known(count) or count <= ddof:               # NumPy warns
+        if ddof and (not is_known(count) or count <= ddof):    # NumPy warns
             return None
         x = _as_float(x)
-        apart = x - ops.broadcast_to(ops.mean(x, axis=axes, keepdims=True), shape=x.shape)
-        total = ops.sum(ops.square(apart), axis=axes, keepdims=keepdims)
-        variance = total / float(count - ddof)
+        squares = ops.square(x - ops.broadcast_to(ops.mean(x, axis=axes, keepdims=True), shape=x.shape))
+        if ddof:
+            variance = ops.sum(squares, axis=axes, keepdims=keepdims) / float(count - ddof)
+        else:
+            variance = ops.mean(squares, axis=axes, keepdims=keepdims)
         return ops.sqrt(variance) if root else variance
     return rule
 
@@ -86,7 +88,7 @@ def clip(type_: Tensor, x: Any, low: Any = None, high: Any = None) -> Optional[V
 
 def _axes(x: Any, axis: Any, keepdims: Any) -> Optional[Tuple[int, ...]]:
     """The axes of a reduction of an array that has elements, all for None; None for what is no array or axis."""
-    if not is_array(x) or not x.type.size or x.dtype.kind not in "biuf" or type(keepdims) is not bool:
+    if not is_array(x) or not is_positive(x.type.size) or x.dtype.kind not in "biuf" or type(keepdims) is not bool:
         return None
     axes = tuple(range(x.ndim)) if axis is None else axis if type(axis) is tuple else (axis,)
     return tuple(a % x.ndim for a in axes) if all(type(a) is int for a in axes) else None

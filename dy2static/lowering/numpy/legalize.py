@@ -74,7 +74,8 @@ def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Va
     operands = inputs if row is not None and row.takes_numbers else as_arrays(inputs, wanted)
     args, kwargs = fill(call.args, operands), fill(call.kwargs, operands)
     if row is None:
-        return lower_numpy(function, tuple(constant(x) if isinstance(x, np.generic) else x for x in args), kwargs, wanted)
+        return lower_numpy(function, tuple(constant(x) if isinstance(x, np.generic) else x for x in args), kwargs, wanted,
+                           of_any_size=True)
     try:
         return row.rule(wanted, *args, **kwargs)
     except TypeError:                                          # arguments that the rule does not know

@@ -137,17 +137,18 @@ def found(table: Mapping[Any, Any], function: Any) -> Any:
         return None
 
 
-def lower_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], type_: Any) -> Optional[Value]:
+def lower_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], type_: Any, of_any_size: bool = False
+                ) -> Optional[Value]:
     """The result of a call of NumPy as a value of new ops that do exactly that; None where there is no such op.
 
-    function: as in `NumPyCalls.call`.  type_: what NumPy gives.
+    function: as in `NumPyCalls.call`.  type_: what NumPy gives.  of_any_size: also of arrays with sizes that only the run knows.
     """
     row = found(_EXACT, function)
-    if row is None or not has_known_shape(type_) or any(map(is_of_unknown_size, args)):
+    if row is None or not of_any_size and (not has_known_shape(type_) or any(map(is_of_unknown_size, args))):
         return None
     try:
         return row.rule(type_, *args, **kwargs)
-    except TypeError:                                   # arguments that the rule does not know
+    except (TypeError, ValueError):                     # arguments, or sizes, that the rule does not know
         return None
 
 

@@ -1,0 +1,1 @@
+"""Compiled functions for other runtimes than Python."""

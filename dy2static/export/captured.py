@@ -1,0 +1,303 @@
+"""From a function or Link and what its arguments are like to an `ExportedProgram`."""
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
+
+import chainer
+import numpy as np
+
+from .. import passes
+from ..call_specs import leaves, normal
+from ..errors import ExportError, ExportWarning, Location, SaveError
+from ..heap.locations import caller_depth
+from ..input_spec import InputSpec
+from ..ir.dims import at_least
+from ..ir.graph import Graph, Node, Value
+from ..ir.types import Tensor
+from ..lowering.numpy.legalize import legalize_numpy_calls
+from ..lowering.numpy.selections import with_selections
+from ..record.builds import Build, Choice, Const, FromSource, Number, TupleOf
+from ..record.inputs import ArrayInput, Input, NumberInput, VariableInput
+from ..record.outcome import Outcome
+from ..record.paths import Source, follow
+from ..record.places import Place, place_of
+from ..runtime.host_calls import Call, Report
+from ..saved.paths import name_of_path
+from ..saved.subject import Subject
+from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
+from .sizes_of_one import serves_one
+
+#: What calls do that only shows somewhere else than in results: left out, with a warning.
+_SHOWING = (print, warnings.warn, chainer.report)
+
+#: Graphs of exported programs: calls of NumPy become ops.
+EXPORT = passes.Pipeline("export", "the graph of a program that leaves Python", (
+    *passes.CLEAN.passes, passes.Pass(with_selections), passes.Pass(legalize_numpy_calls, is_verified=False), *passes.CLEAN.passes))
+
+
+def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False) -> ExportedProgram:
+    """The program of one kind of call.
+
+    target: a function, a method or a Link, compiled or not, or a model that was loaded.
+    args_or_input_spec: for each positional argument an `InputSpec`, or an array or a Variable; None in a shape stands for any size.
+        Other values stand for themselves.
+    training: the value of ``chainer.config.train``.
+
+    Raises `ExportError`, with the user's line, for what needs Python: code that runs on the host, functions of Chainer's that stay
+    whole, state that calls change, results whose structure depends on what arrays hold.
+    Raises `SignatureError` for a target that has no function, and for an ``args_or_input_spec`` that does not fit it.
+    """
+    if not isinstance(args_or_input_spec, (tuple, list)):
+        args_or_input_spec = (args_or_input_spec,)
+    try:
+        subject = _Exported(target, training)
+        outcomes, missing = subject.outcomes(None if subject.saved is not None else args_or_input_spec)
+    except SaveError as error:
+        raise ExportError(error.args[0], error.at, error.hint) from error
+    outcomes = [found for found in outcomes if found.train is training and not found.enable_backprop]
+    if not outcomes:
+        raise ExportError(f"{subject.name} has no program for train={training} without gradients",
+                          hint="; ".join(map(str, missing)) or None)
+    specs = [normal(spec) for spec in args_or_input_spec]
+    if subject.saved is not None:
+        outcomes = _fitting(outcomes, specs)
+    closing = _Closing(subject, outcomes[0], specs)
+    made = closing.program()
+    left_out = dict.fromkeys([f"{node.attrs['call']} ({node.loc})" for node in closing.showing(outcomes[0].graph)])
+    if left_out:
+        warnings.warn(f"{made.name} is exported without {', '.join(left_out)}", ExportWarning, stacklevel=caller_depth())
+    others = [_Closing(subject, outcome, specs) for outcome in outcomes[1:] if not _writes(outcome)]
+    return _with_least(made, [closing.program() for closing in others if closing.has_sizes_of_one(made)])
+
+
+class _Exported(Subject):
+    """Captured in one mode, and with the arrays given in the first way in which that can be."""
+
+    action, is_in_one_form = "exported", True
+
+    def __init__(self, target: Any, training: bool):
+        super().__init__(target)
+        self.modes = ((training, False),)
+
+
+def _fitting(outcomes: Sequence[Outcome], specs: Sequence[Any]) -> List[Outcome]:
+    """Of the programs of a loaded model those for arrays like these, the most general first."""
+    wanted = [(spec.shape, spec.dtype) for spec in leaves(specs)]
+
+    def fits(outcome: Outcome) -> bool:
+        shapes = [(item.value.shape, item.value.dtype) for item in _given(outcome)]
+        return len(shapes) == len(wanted) and all(
+            a == b and len(shape) == len(sizes) and all(n is None or not isinstance(m, int) or n == m for n, m in zip(sizes, shape))
+            for (shape, a), (sizes, b) in zip(shapes, wanted))
+    found = [outcome for outcome in outcomes if fits(outcome)]
+    if not found:
+        raise ExportError("the loaded model has no program for such arguments",
+                          hint="export arrays of the shapes and dtypes that it was saved for")
+    return sorted(found, key=lambda outcome: -sum(not isinstance(n, int) for item in _given(outcome) for n in item.value.shape))
+
+
+def _given(outcome: Outcome) -> List[Input]:
+    """The arrays among the arguments of a loaded model, in their order."""
+    places = [(place_of(item.source), item) for item in outcome.inputs if isinstance(item, (ArrayInput, VariableInput))]
+    return [item for place, item in sorted([(place, item) for place, item in places if place is not None],
+                                           key=lambda pair: (pair[0].argument, pair[0].number))]
+
+
+def _with_least(program: ExportedProgram, others: Sequence[ExportedProgram]) -> ExportedProgram:
+    """The program, also for sizes of one where those that were captured for them compute the same."""
+    least = {symbol: at_least(symbol) for symbol in program.sizes}
+    for symbol in least:
+        if least[symbol] == 2 and serves_one(program, others, symbol):
+            least[symbol] = 1
+    sizes = free_sizes(program.arguments, least.__getitem__)
+    high = [f"{size.name} of {size.least} or more" for size in sizes.values() if size.least > 1]
+    if high:
+        warnings.warn(f"{program.name} is exported for {', '.join(high)}: for smaller ones the function does something else, or "
+                      "cannot be captured", ExportWarning, stacklevel=caller_depth())
+    return replace(program, sizes=sizes)
+
+
+def _writes(outcome: Outcome) -> bool:
+    return any(end.writes for end in outcome.ends)
+
+
+class _Closing:
+    """One captured call as a closed program."""
+
+    def __init__(self, subject: Subject, outcome: Outcome, specs: Sequence[Any]):
+        self.subject, self.outcome, self.specs = subject, outcome, specs
+        self.graph = outcome.graph
+        self._sources: Dict[Source, Value] = {item.source: item.value for item in outcome.inputs if item.source is not None}
+        links = [subject.instance] if isinstance(subject.instance, chainer.Link) else []
+        self._parameter_names = {id(param): name.lstrip("/") for link in links for name, param in link.namedparams()}
+
+    def has_sizes_of_one(self, general: ExportedProgram) -> bool:
+        """Whether it is the program of the same call for arrays of which some free sizes are one."""
+        mine = {name: value for name, value in self._arguments()}
+        return [argument.name for argument in general.arguments] == list(mine) and len(self.outcome.ends) == 1
+
+    def program(self) -> ExportedProgram:
+        """The program.  Raises `ExportError`."""
+        outcome = self.outcome
+        if len(outcome.ends) != 1:
+            raise ExportError(f"what arrays hold decides of which structure the result of {self.subject.name} is", self._place(),
+                              "give back the same lists, tuples and dicts, of arrays of the same dtypes, in each case")
+        end, = outcome.ends
+        for write in end.writes:
+            raise ExportError(f"{self.subject.name} changes state, which what is exported does not keep: {write.describe()}",
+                              self._place(), "take the state as an argument, and give it back")
+        arguments = tuple([Argument(value, name) for name, value in self._arguments()])
+        given = {argument.value for argument in arguments}
+        parameters = tuple([self._parameter(item) for item in outcome.inputs if item.value not in given])
+        values, fixed = self._results(end.result)
+        names = {part.name for part in (*arguments, *parameters)}
+        outputs = tuple([value for _, value in values])
+        graph = outcome.graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]), outputs=outputs)
+        graph = passes.run(EXPORT, _without(graph, self.showing(graph)))
+        for node in graph.walk():
+            self._check(node)
+        results = tuple(map(Result, graph.outputs, unique([name for name, _ in values], names)))
+        read = {v for node in graph.walk() for v in node.inputs}.union(graph.outputs)
+        used = tuple([parameter for parameter in parameters if parameter.value in read])
+        graph = graph.with_(inputs=tuple([part.value for part in (*arguments, *used)]), name=identifier(self.subject.name))
+        used = tuple([Parameter(p.value, name, p.array) for p, name in zip(used, unique([p.name for p in used]))])
+        return ExportedProgram(graph.name, graph, arguments, used, results, free_sizes(arguments, at_least), fixed)
+
+    # Inputs
+
+    def _arguments(self) -> List[Tuple[str, Value]]:
+        """The arrays of the caller's in the order of its arguments, also those that nothing reads."""
+        found: Dict[Place, Tuple[str, Value]] = {}
+        for item in self.outcome.inputs:
+            place = self._caller_place(item.source)
+            if place is not None and isinstance(item, (ArrayInput, VariableInput)):
+                found[place._replace(number=0)] = self._name(place), item.value
+        order = []
+        for place, spec in self._specified():
+            order.append(place)
+            if place not in found:                      # nothing reads it
+                shape = tuple([1 if n is None else n for n in spec.shape])
+                found[place] = self._name(place), Value(Tensor(shape, spec.dtype), self._name(place))
+        pairs = [found[place] for place in order] + [pair for place, pair in found.items() if place not in order]
+        return list(zip(unique([name for name, _ in pairs]), [value for _, value in pairs]))
+
+    def _caller_place(self, source: Optional[Source]) -> Optional[Place]:
+        place = None if source is None else place_of(source)
+        is_instance = place is not None and self.subject.instance is not None and place.argument == 0
+        return None if is_instance else place
+
+    def _specified(self) -> Iterator[Tuple[Place, InputSpec]]:
+        """Where the arrays of the spec are."""
+        def within(spec: Any, argument: int, keys: Tuple) -> Iterator[Tuple[Place, InputSpec]]:
+            if isinstance(spec, InputSpec):
+                yield Place(argument, keys, 0), spec
+            elif isinstance(spec, (tuple, list, dict)):
+                for key, part in spec.items() if isinstance(spec, dict) else enumerate(spec):
+                    yield from within(part, argument, (*keys, key))
+        for number, spec in enumerate(self.specs, int(self.subject.instance is not None)):
+            yield from within(spec, number, ())
+
+    def _name(self, place: Place) -> str:
+        index, names = place.argument, self.subject.arguments
+        if isinstance(index, int):
+            index -= self.subject.instance is not None
+            spec = self.specs[index] if index < len(self.specs) else None
+            for key in place.keys:
+                spec = spec[key] if isinstance(spec, (tuple, list, dict)) else None
+            named = getattr(spec, "name", None)
+            if named:
+                return str(named)
+            index = names[index] if index < len(names) else f"argument_{index}"
+        return "_".join(map(str, (index, *place.keys)))
+
+    def _parameter(self, item: Input) -> Parameter:
+        if isinstance(item, NumberInput):
+            raise ExportError(f"the number {item.expression} is state of {self.subject.name}, which calls change", self._place(),
+                              "take it as an argument, as an array of no axes")
+        if not isinstance(item, (ArrayInput, VariableInput)):
+            self._refuse(item.describe(), None)
+        found = follow(item.source, lambda root: self.subject.instance)
+        array = found.array if isinstance(found, chainer.Variable) else found
+        name = self._parameter_names.get(id(found)) or name_of_path(item.source).replace(".", "/") or item.value.name
+        return Parameter(item.value, name, np.ascontiguousarray(array).reshape(array.shape))
+
+    # Results
+
+    def _results(self, result: Optional[Build]) -> Tuple[List[Tuple[str, Value]], Dict[str, Any]]:
+        """The arrays that come back, with their names, and what is fixed."""
+        arrays: List[Tuple[str, Value]] = []
+        fixed: Dict[str, Any] = {}
+        if result is None:
+            raise ExportError(f"{self.subject.name} always raises", self._place())
+        for path, part in self._leaves(result, ()):
+            name = "_".join(path) if path and not path[0].isdigit() else "_".join(("output", *path))
+            value = self._value(part)
+            if value is not None:
+                arrays.append((name, value))
+            elif isinstance(part, Const):
+                fixed[name] = part.value
+            else:
+                raise ExportError(f"{self.subject.name} gives back {part.describe()}, which is no array", self._place(),
+                                  "give back arrays, Variables, and lists, tuples and dicts of them")
+        if not arrays:
+            raise ExportError(f"{self.subject.name} gives back no array", self._place())
+        return arrays, fixed
+
+    def _leaves(self, build: Build, path: Tuple[str, ...]) -> Iterator[Tuple[Tuple[str, ...], Build]]:
+        if isinstance(build, Choice):
+            raise ExportError(f"which object {self.subject.name} gives back depends on what arrays hold", self._place())
+        items = build.items()
+        if not items:
+            yield path, build
+        fields = getattr(build.cls, "_fields", None) if isinstance(build, TupleOf) else None
+        for key, part in items.items():
+            yield from self._leaves(part, (*path, str(fields[key] if fields else key)))
+
+    def _value(self, build: Build) -> Optional[Value]:
+        value = build.graph_value(self._sources)
+        if value is None and isinstance(build, FromSource):
+            place = self._caller_place(build.source)
+            value = None if place is None else dict(self._arguments()).get(self._name(place))
+        return value if not isinstance(build, Number) else None
+
+    # Nodes
+
+    @staticmethod
+    def showing(graph: Graph) -> List[Node]:
+        """The nodes that print and report."""
+        calls = [(node, node.attrs.get("call")) for node in graph.walk()]
+        return [node for node, call in calls
+                if isinstance(call, Call) and (isinstance(call, Report) or call.function in _SHOWING)]
+
+    def _check(self, node: Node) -> None:
+        """Raise `ExportError` for a node that needs Python."""
+        if node.op.kind == "opaque":
+            call = node.attrs.get("call")
+            self._refuse(str(call if call is not None else node.op.name), node.loc)
+
+    def _refuse(self, what: str, at: Optional[Location]) -> NoReturn:
+        raise ExportError(f"{what} runs in Python, so {self.subject.name} cannot be exported", at or self._place(),
+                          "leave it out, compute it with chainer.functions, or let `register_lowering` say what it computes")
+
+    def _place(self) -> Optional[Location]:
+        """The line of the function."""
+        code = getattr(getattr(self.subject, "function", None), "__code__", None)
+        return None if code is None else Location(code.co_filename, code.co_firstlineno, 0, self.subject.name)
+
+
+def _without(graph: Graph, nodes: Sequence[Node]) -> Graph:
+    """The graph without these nodes, at all levels, whose results nothing reads."""
+    if not nodes:
+        return graph
+    kept = [node if not node.regions else replace(node, regions=tuple([_without(region, nodes) for region in node.regions]))
+            for node in graph.nodes if node not in nodes]
+    return graph.with_(nodes=tuple(kept))
+
+
+def identifier(name: str) -> str:
+    """The name as an identifier of C and ONNX."""
+    found = re.sub(r"\W", "_", name.rpartition(".")[2], flags=re.ASCII)
+    return found if re.match(r"[A-Za-z_]", found) else f"f_{found}"

@@ -1,0 +1,115 @@
+"""What leaves Python: the captured program of one kind of call, closed over the arrays of its model."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ..ir.dims import Dim
+from ..ir.graph import Graph, Value
+from ..ir.types import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """An array of the caller's.
+
+    value: the input of the graph.  name: of the parameter of the Python function, or as an `InputSpec` calls it; of an array in a
+    list or dict with its place: ``xs_0``, ``batch_image``.
+    """
+
+    value: Value
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """An array that belongs to the model, or to a closure or a global of it: a constant of what is exported.
+
+    value: the input of the graph.  name: in a Link, the path of `Link.namedparams` without the first slash: ``l1/W``.
+    array: the contents, which nobody changes; contiguous.
+    """
+
+    value: Value
+    name: str
+    array: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """An array that comes back.  value: an output of the graph.  name: ``output``, ``output_0``, or the key of a dict."""
+
+    value: Value
+    name: str
+
+
+@dataclass(frozen=True)
+class FreeSize:
+    """A size that calls choose.
+
+    name: what users read: ``batch``, or the argument and its axis, ``x_1``.  argument, axis: where a call has it.
+    least: the smallest that the program is right for.
+    """
+
+    name: str
+    argument: int
+    axis: int
+    least: int
+
+
+@dataclass(frozen=True, eq=False)
+class ExportedProgram:
+    """A graph without Python, and what its inputs and outputs are.
+
+    graph: its inputs are those of ``arguments``, then those of ``parameters``; its outputs those of ``results``: one value may be
+    several of them, and an input may be one.  sizes: by the symbols of ``ir.dims``.
+    fixed: results that are no arrays but constants, by their names.
+    """
+
+    name: str
+    graph: Graph
+    arguments: Tuple[Argument, ...]
+    parameters: Tuple[Parameter, ...]
+    results: Tuple[Result, ...]
+    sizes: Mapping[str, FreeSize]
+    fixed: Mapping[str, Any]
+
+    @property
+    def inputs(self) -> Tuple[Any, ...]:
+        """The arguments and the parameters."""
+        return (*self.arguments, *self.parameters)
+
+
+def free_sizes(arguments: Sequence[Argument], least: Callable[[str], int]) -> Dict[str, FreeSize]:
+    """Where each size that is free stands among the arguments, and what it is called; least: gives the smallest of a symbol."""
+    found: Dict[str, FreeSize] = {}
+    names: set = set()
+    for number, argument in enumerate(arguments):
+        shape = argument.value.type.shape if isinstance(argument.value.type, Tensor) else ()
+        for axis, size in enumerate(shape):
+            symbol = size.symbols[0] if isinstance(size, Dim) else None
+            if symbol is not None and size == Dim(symbol) and symbol not in found:
+                name = "batch" if axis == 0 and "batch" not in names else f"{argument.name}_{axis}"
+                names.add(name)
+                found[symbol] = FreeSize(name, number, axis, least(symbol))
+    return found
+
+
+def unique(names: Iterable[str], taken: Optional[set] = None) -> List[str]:
+    """The names, each told from those before it by a number where that is needed."""
+    found: List[str] = []
+    taken = set() if taken is None else taken
+    for name in names:
+        free = next(option for option in _numbered(name) if option not in taken)
+        taken.add(free)
+        found.append(free)
+    return found
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 1
+    while True:
+        yield f"{name}_{number}"
+        number += 1

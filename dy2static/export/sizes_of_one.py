@@ -1,0 +1,107 @@
+"""Whether a program for free sizes, which are two or more, computes the right thing where one of them is one."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+from .. import passes
+from ..errors import Dy2StaticError
+from ..ir.dims import Dim
+from ..ir.graph import Graph, Value
+from ..ir.interpret import interpret
+from ..ir.shapes import evaluate_shape
+from ..ir.substitute import with_sizes
+from ..ir.types import Tensor
+from .program import ExportedProgram
+
+#: How close results are of programs that sum up in another order.
+_RTOL = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
+
+
+def serves_one(general: ExportedProgram, others: Sequence[ExportedProgram], symbol: str) -> bool:
+    """Whether all programs that were captured for arrays of one element along this axis compute what the general one does.
+
+    There must be such a program.  Graphs that are not the same are compared by what they give for random arrays.
+    """
+    found = [(other, ones) for other, ones in ((other, _ones(general, other)) for other in others) if symbol in ones]
+    return bool(found) and all(_agree(general, other, ones) for other, ones in found)
+
+
+def _ones(general: ExportedProgram, other: ExportedProgram) -> Dict[str, int]:
+    """The symbols of the general program that are one in another."""
+    ones: Dict[str, int] = {}
+    for a, b in zip(general.arguments, other.arguments):
+        for m, n in zip(a.value.shape, b.value.shape):
+            if isinstance(m, Dim) and n == 1:
+                ones[m.symbols[0]] = 1
+    return ones
+
+
+def _agree(general: ExportedProgram, other: ExportedProgram, ones: Dict[str, int]) -> bool:
+    if [result.name for result in general.results] != [result.name for result in other.results]:
+        return False
+    try:
+        reduced = passes.run(passes.CLEAN, with_sizes(general.graph, ones))
+    except (ValueError, TypeError):                     # an op does not take the size
+        return False
+    if [v.type for v in reduced.outputs] != [v.type for v in other.graph.outputs] and not _are_renamed(reduced, other.graph):
+        return False
+    return _form(reduced) == _form(other.graph) or _compute_the_same(general, reduced, other)
+
+
+def _are_renamed(a: Graph, b: Graph) -> bool:
+    """Whether the outputs differ in the names of symbols only."""
+    return len(a.outputs) == len(b.outputs) and all(
+        isinstance(x.type, Tensor) and isinstance(y.type, Tensor) and x.dtype == y.dtype and x.ndim == y.ndim and
+        all(m == n or isinstance(m, Dim) and isinstance(n, Dim) for m, n in zip(x.shape, y.shape))
+        for x, y in zip(a.outputs, b.outputs))
+
+
+def _form(graph: Graph) -> Tuple:
+    """What is equal for graphs that differ in names only."""
+    numbers: Dict[Value, int] = {}
+
+    def of(graph: Graph) -> Tuple:
+        for value in graph.inputs:
+            numbers[value] = len(numbers)
+        nodes: List[Tuple] = []
+        for node in graph.nodes:
+            regions = tuple([of(region) for region in node.regions])
+            attrs = tuple([(name, _attribute(value)) for name, value in sorted(node.attrs.items())])
+            nodes.append((node.op.name, tuple([numbers[v] for v in node.inputs]), attrs, regions))
+            for value in node.outputs:
+                numbers[value] = len(numbers)
+        return tuple([str(v.type) for v in graph.inputs]), tuple(nodes), tuple([numbers[v] for v in graph.outputs])
+    return of(graph)
+
+
+def _attribute(value: Any) -> Any:
+    return (value.dtype.str, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else repr(value)
+
+
+def _compute_the_same(general: ExportedProgram, reduced: Graph, other: ExportedProgram) -> bool:
+    draw = np.random.RandomState(0)
+    sizes: Dict[str, int] = {}
+    given = []
+    for _, value in zip(general.arguments, reduced.inputs):
+        for symbol in sorted({s for n in value.shape if isinstance(n, Dim) for s in n.symbols}):
+            sizes.setdefault(symbol, 3 + len(sizes))
+        shape = evaluate_shape(value.shape, sizes)
+        given.append(draw.uniform(-1, 1, shape).astype(value.dtype) if value.dtype.kind == "f" else
+                     draw.randint(0, 2, shape).astype(value.dtype))
+    arrays = {parameter.name: parameter.array for parameter in (*general.parameters, *other.parameters)}
+    try:
+        with np.errstate(all="ignore"):
+            a = interpret(reduced, *given, *[arrays[p.name] for p in general.parameters])
+            b = interpret(other.graph, *given, *[arrays[p.name] for p in other.parameters])
+    except (Dy2StaticError, ArithmeticError, ValueError, LookupError, TypeError):   # nothing is known of sizes that raise here
+        return False
+    return all(np.shape(x) == np.shape(y) and _near(np.asarray(x), np.asarray(y)) for x, y in zip(a, b))
+
+
+def _near(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.dtype != b.dtype:
+        return False
+    rtol = _RTOL.get(a.dtype)
+    return bool(np.array_equal(a, b)) if rtol is None else bool(np.allclose(a, b, rtol=rtol, atol=rtol, equal_nan=True))

@@ -1,0 +1,134 @@
+"""The closed programs that exporters write: names, free sizes, constants, and what is refused with the user's line."""
+import warnings
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+
+import dy2static
+from dy2static import InputSpec
+from dy2static.errors import ExportError, ExportWarning
+from dy2static.export.captured import exported
+from dy2static.ir.interpret import interpret
+
+
+class Net(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l1 = L.Linear(4, 8)
+            self.bn = L.BatchNormalization(8)
+            self.l2 = L.Linear(8, 3)
+
+    def forward(self, x):
+        return F.softmax(self.l2(F.dropout(F.relu(self.bn(self.l1(x))))))
+
+
+def run(program, *arrays):
+    return interpret(program.graph, *arrays, *[parameter.array for parameter in program.parameters])
+
+
+def names(parts):
+    return [part.name for part in parts]
+
+
+def test_a_link_becomes_a_program_for_any_batch():
+    net = Net()
+    program = exported(net, [InputSpec([None, 4])])
+    assert names(program.arguments) == ["x"] and names(program.results) == ["output"] and program.name == "forward"
+    assert names(program.parameters) == ["l1/W", "l1/b", "bn/avg_mean", "bn/gamma", "bn/beta", "bn/avg_var", "l2/W", "l2/b"]
+    size, = program.sizes.values()
+    assert (size.name, size.argument, size.axis, size.least) == ("batch", 0, 0, 1)
+    for count in (1, 2, 5):
+        x = np.random.rand(count, 4).astype("f")
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            np.testing.assert_array_equal(run(program, x)[0], net(x).array)
+
+
+def test_names_of_arguments_in_containers_and_of_results():
+    def f(x, pair, options, unread):
+        a, b = pair
+        return {"sum": x + a, "more": (b.T, options["k"] + 1)}, 3, x
+
+    program = exported(f, [InputSpec([2, 3]), (InputSpec([2, 3]), InputSpec([None, 5])),
+                           {"k": InputSpec([2], "int64", name="keys")}, InputSpec([7])])
+    assert names(program.arguments) == ["x", "pair_0", "pair_1", "keys", "unread"]
+    assert names(program.results) == ["output_0_sum", "output_0_more_0", "output_0_more_1", "output_2"]
+    assert program.fixed == {"output_1": 3} and program.results[-1].value is program.arguments[0].value
+    assert [size.name for size in program.sizes.values()] == ["batch"]
+
+
+def test_a_program_is_for_sizes_of_one_only_where_these_compute_the_same():
+    def changes(x):
+        return x * 2 if x.shape[0] == 1 else x * 3
+
+    def mean(x):
+        return (x - x.mean(axis=0)) @ np.eye(4, dtype="f")
+
+    with pytest.warns(ExportWarning, match="for batch of 2 or more"):
+        program = exported(changes, [InputSpec([None, 4])])
+    assert [size.least for size in program.sizes.values()] == [2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program = exported(mean, [InputSpec([None, 4])])
+    assert [size.least for size in program.sizes.values()] == [1]
+
+
+SCALE = np.float32(1.5) * np.ones(3, "f")
+
+
+def test_arrays_of_globals_are_constants_and_control_flow_stays():
+    def f(x):
+        while x.sum() < 10:
+            x = x + SCALE
+        return x
+
+    program = exported(f, [np.ones(3, "f")])
+    assert names(program.parameters) == ["SCALE"]
+    assert [node.op.name for node in program.graph.nodes if node.regions] == ["while_"]
+    np.testing.assert_array_equal(run(program, np.ones(3, "f"))[0], f(np.ones(3, "f")))
+
+
+def test_a_loaded_model_is_exported_like_the_original(tmp_path):
+    net = Net()
+    dy2static.save(net, tmp_path / "model", [InputSpec([None, 4])])
+    original, loaded = (exported(target, [InputSpec([None, 4])]) for target in (net, dy2static.load(tmp_path / "model")))
+    x = np.random.rand(3, 4).astype("f")
+    np.testing.assert_array_equal(run(loaded, x)[0], run(original, x)[0])
+    with pytest.raises(ExportError, match="no program for such arguments"):
+        exported(dy2static.load(tmp_path / "model"), [InputSpec([None, 5])])
+
+
+def test_what_only_shows_is_left_out_with_a_warning():
+    def f(x):
+        print("the sum is", x.sum())
+        chainer.report({"sum": x.sum()})
+        return x + 1
+
+    with pytest.warns(ExportWarning, match=r"without print \(.*test_exported_programs.py:\d+\), "):
+        program = exported(f, [InputSpec([3])])
+    assert not [node for node in program.graph.nodes if node.op.kind == "opaque"]
+
+
+class Stateful(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.lstm = L.LSTM(4, 3)
+
+    def forward(self, x):
+        return self.lstm(x)
+
+
+@pytest.mark.parametrize("target, spec, message", [
+    (Stateful(), InputSpec([None, 4]), "forward changes state"),
+    (lambda x: x + np.frombuffer(open(__file__, "rb").read(3), "u1"), InputSpec([3]), "runs in Python|exported"),
+    (lambda x: x if x.sum() > 1 else (x, x), InputSpec([3]), "decides of which structure"),
+    (lambda x: None, InputSpec([3]), "gives back no array"),
+])
+def test_what_needs_python_is_refused_with_its_line(target, spec, message):
+    with pytest.raises(ExportError, match=message) as raised:
+        exported(target, [spec])
+    assert raised.value.at.file == __file__ and raised.value.hint is not None or "no array" in message
