@@ -7,6 +7,7 @@ namespace by the Python array API standard, `random` has generators.  `stats` co
 from __future__ import annotations
 
 from . import (
+    indexing,  # noqa: F401 - gives lazy arrays their indexing
     numpy,
     operators,  # noqa: F401 - gives lazy arrays their operators
     random,

@@ -177,6 +177,22 @@ def array_of_node(node: Node) -> LazyArray:
     return made
 
 
+def array_of_op(op: Any, args: Tuple[Any, ...], frame: Any) -> LazyArray:
+    """The lazy array of an operation that is called in a frame: `array_of_node` of `call_node`, in one step."""
+    depth = 0
+    for arg in args:
+        if type(arg) is Node and arg.depth > depth:
+            depth = arg.depth
+    node: Node = _new(Node)
+    node.op, node.args, node.code, node.last, node.depth = op, args, frame.f_code, frame.f_lasti, depth + 1
+    node.result = node.type = None
+    if MOST_DEPTH <= depth < TRACED:
+        keep_shallow(node)
+    made: LazyArray = _new(LazyArray)
+    made._node, made._view = node, None
+    return made
+
+
 def array_of(result: Any) -> LazyArray:
     """The lazy array of values that are there, and that nobody else changes."""
     return array_of_node(leaf(result))
@@ -185,5 +201,5 @@ def array_of(result: Any) -> LazyArray:
 def read_only(result: np.ndarray) -> np.ndarray:
     """A view of an array that nobody can write to."""
     view = result.view()
-    view.flags.writeable = False
+    view.setflags(False)
     return view

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import SignatureError
 from ..runtime.array_gradients import array_gradients
 from .arrays import LazyArray, array_of_node
-from .calls import call_of
+from .forms import call_of
 from .making import array
 from .nodes import COMPUTED, FRESH, TRACED, Node, call_node, leaf
 
@@ -223,7 +223,7 @@ def _again(root: Node, memo: Dict[Node, Node]) -> Node:
 def _gradient_arrays(root: Node, wanted: Sequence[Node], seed: Any, frame: Any) -> List[LazyArray]:
     """The lazy gradients of an expression by nodes in it."""
     args: Tuple[Any, ...] = (root, tuple(wanted)) if seed is None else (root, tuple(wanted), seed._now)
-    call, operands = call_of(array_gradients, args, {}, lambda item: item)
+    call, operands = call_of(array_gradients, args, {})
     several = call_node(call, operands, frame)
     several.depth = TRACED + 1
     parts = [call_node("{}[%d]" % place, (several,), frame) for place in range(len(wanted))]

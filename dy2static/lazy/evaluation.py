@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import warnings
-from typing import Any, Iterator, List, Sequence, Set
+from typing import Any, Iterator, Sequence, Set
 
 from ..errors import CaptureError, FallbackWarning
 from ..heap.locations import caller_depth
@@ -63,7 +63,7 @@ def evaluate_nodes(wanted: Sequence[Node]) -> None:
     Raises what NumPy raises, with the line that built the operation at the end of the traceback.
     """
     with nodes.lock:
-        pending = [node for node in wanted if node.result is None]
+        pending = [node for node in dict.fromkeys(wanted) if node.result is None]
         if not pending:
             return
         plan = Plan(pending)
@@ -82,9 +82,3 @@ def result_of(node: Node) -> Any:
     if node.result is None:
         evaluate_nodes((node,))
     return node.result
-
-
-def results_of(wanted: Sequence[Node]) -> List[Any]:
-    """The results of some nodes, computed together."""
-    evaluate_nodes(wanted)
-    return [node.result for node in wanted]

@@ -12,6 +12,8 @@ lock = threading.RLock()
 #: The depth of what gradients are taken by and of all that is built of it: such nodes keep how they are computed.
 TRACED = 1 << 20
 
+_new = object.__new__
+
 #: The operation of a node that was computed, and no longer says how.
 COMPUTED = "computed"
 
@@ -49,17 +51,20 @@ def leaf(result: Any, op: Any = None) -> Node:
 
     op: `COMPUTED` of what was made of other nodes.
     """
-    node = Node()
+    node: Node = _new(Node)
     node.op, node.args, node.code, node.last, node.depth, node.result, node.type = op, (), None, 0, 0, result, None
     return node
 
 
 def call_node(op: Any, args: Tuple[Any, ...], frame: Any) -> Node:
     """The node of an operation that is called in a frame."""
-    node = Node()
-    node.op, node.args, node.code, node.last = op, args, frame.f_code, frame.f_lasti
+    depth = 0
+    for arg in args:
+        if type(arg) is Node and arg.depth > depth:
+            depth = arg.depth
+    node: Node = _new(Node)
+    node.op, node.args, node.code, node.last, node.depth = op, args, frame.f_code, frame.f_lasti, depth + 1
     node.result = node.type = None
-    node.depth = 1 + max([arg.depth for arg in args if type(arg) is Node], default=0)
     return node
 
 

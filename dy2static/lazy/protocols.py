@@ -2,46 +2,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
 from ..errors import CaptureError
-from ..library_facts.lazy import METHODS
-from .arrays import LazyArray, array_of_node
-from .calls import Unsupported, call_of
-from .evaluation import result_of, tell
+from .arrays import LazyArray, array_of_node, array_of_op
+from .evaluation import tell
+from .forms import Unsupported, call_of, operand
 from .functions import CHANGING, CHANGING_METHODS, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
-from .nodes import COMPUTED, NUMBERS, TRACED, Node, call_node, leaf
-from .ownership import owned
+from .nodes import COMPUTED, NUMBERS, TRACED, call_node, leaf
 from .views import is_scalar, view_of, write
 from .writes import Out, write_of
 
 _frame = sys._getframe
-
-
-def operand(item: Any) -> Any:
-    """What stands for a value in an expression: a node or a number; None of what cannot."""
-    if type(item) is LazyArray:
-        return item._now
-    if type(item) in NUMBERS:
-        return item
-    if isinstance(item, np.generic):
-        return leaf(item)
-    if type(item) is np.ndarray:
-        return leaf(owned(item, None, sys.maxsize))
-    if isinstance(item, np.ma.MaskedArray):
-        return None
-    if isinstance(item, (np.ndarray, list, tuple)):
-        return leaf(np.array(item))
-    return None
-
-
-def node_of(item: Any) -> Optional[Node]:
-    """The node of an array; None of what is none."""
-    if type(item) is LazyArray:
-        return item._now
-    return leaf(owned(item, None, sys.maxsize)) if type(item) is np.ndarray else None
 
 
 def array_ufunc(self: LazyArray, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -63,17 +37,27 @@ def array_ufunc(self: LazyArray, ufunc: np.ufunc, method: str, *inputs: Any, **k
             if made is None:
                 return NotImplemented
             args.append(made)
-    return array_of_node(call_node(ufunc, tuple(args), frame))
+    return array_of_op(ufunc, tuple(args), frame)
 
 
 def array_function(self: LazyArray, function: Callable[..., Any], kinds: Any, args: Tuple, kwargs: Dict[str, Any]) -> Any:
     """``LazyArray.__array_function__``."""
+    if function in _BUILT and "out" not in kwargs:
+        frame = _frame(1)
+        try:
+            call, operands = call_of(function, args, kwargs)
+        except Unsupported:
+            return at_once(function, args, kwargs, frame, False)
+        return array_of_op(call, operands, frame)
     if function in _OF_TYPES and len(args) == 1 and not kwargs and type(args[0]) is LazyArray:
         return getattr(args[0], function.__name__)
     return called(function, args, kwargs, _frame(1), function in FUNCTIONS, function in CHANGING)
 
 
 _OF_TYPES = frozenset({np.shape, np.ndim, np.size})
+
+#: Functions whose calls are operations, and see no memory of their operands.
+_BUILT = FUNCTIONS - VIEWS - CHANGING - _OF_TYPES
 
 
 def called(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_lazy: bool, is_changing: bool = False) -> Any:
@@ -86,12 +70,12 @@ def called(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_la
         return _lazily(function, args, kwargs, frame)
     if is_lazy and type(out) is LazyArray and not is_scalar(out):
         try:
-            call, operands = call_of(function, args, {**_without_out(kwargs), "out": out}, node_of)
+            call, operands = call_of(function, args, {**_without_out(kwargs), "out": out})
         except Unsupported:
-            return _at_once(function, args, kwargs, frame, is_changing)
+            return at_once(function, args, kwargs, frame, is_changing)
         write(out, call_node(write_of(Out, call), operands, frame), frame)
         return out
-    return _at_once(function, args, kwargs, frame, is_changing)
+    return at_once(function, args, kwargs, frame, is_changing)
 
 
 def _only(out: Any) -> Any:
@@ -105,42 +89,17 @@ def _without_out(kwargs: Dict[str, Any]) -> Dict[str, Any]:
 
 def _lazily(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> Any:
     try:
-        call, operands = call_of(function, args, kwargs, node_of)
+        call, operands = call_of(function, args, kwargs)
     except Unsupported:
-        return _at_once(function, args, kwargs, frame, False)
+        return at_once(function, args, kwargs, frame, False)
     if function in VIEWS and args and type(args[0]) is LazyArray:
-        return _view(args[0], call, operands, frame, function in MAYBE_VIEWS, function in READ_ONLY_VIEWS)
-    return array_of_node(call_node(call, operands, frame))
-
-
-def _view(base: LazyArray, call: Any, operands: Tuple[Any, ...], frame: Any, unsure: bool, frozen: bool) -> LazyArray:
-    rest = operands[1:]
-
-    def see(there: Any) -> Any:
-        return call.on([there, *[result_of(each) if type(each) is Node else each for each in rest]])
-    return view_of(base, call, rest, see, frame, unsure, frozen)
-
-
-def method_called(name: str, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> Any:
-    """The lazy result of a method of the first of ``args``; one whose arguments enter no expression is called at once."""
-    if kwargs.get("out") is not None:
-        return called(getattr(np, name), args, kwargs, frame, True)
-    try:
-        call, operands = call_of(name, args, kwargs, node_of, is_method=True)
-    except Unsupported:
-        first, *rest = args
-        return _at_once(getattr(np.ndarray, name), (first, *rest), kwargs, frame, False)
-    marks = METHODS[name]
-    if "sees" in marks:
-        return _view(args[0], call, operands, frame, "memory" in marks, "fixed" in marks)
-    return array_of_node(call_node(call, operands, frame))
-
-
+        return view_of(args[0], call, operands[1:], frame, unsure=function in MAYBE_VIEWS, frozen=function in READ_ONLY_VIEWS)
+    return array_of_op(call, operands, frame)
 
 
 # --- what is called at once -------------------------------------------------------------------------------------------------------
 
-def _at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_changing: bool) -> Any:
+def at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_changing: bool) -> Any:
     """Call a function on values.  Lazy arrays that it writes to get new versions."""
     outs = kwargs.get("out")
     several = outs if type(outs) is tuple else (outs,)
@@ -210,7 +169,7 @@ def _wrapped(found: Any, changed: List[Tuple[LazyArray, np.ndarray]], bases: Lis
     if type(found) is np.ndarray or isinstance(found, np.generic) and not isinstance(found, np.bool_):
         base = bases[0] if bases else None
         if base is not None and isinstance(found, np.ndarray) and np.may_share_memory(found, base.evaluate()):
-            return view_of(base, None, (), see, None, frozen=False)
+            return view_of(base, None, (), None, see)
         return array_of_node(leaf(found, COMPUTED))
     if type(found) in (tuple, list) or isinstance(found, tuple) and hasattr(found, "_make"):
         parts = [_wrapped(part, changed, bases, lambda array, place=place: see(array)[place]) for place, part in enumerate(found)]
@@ -223,7 +182,7 @@ def other_attribute(self: LazyArray, name: str) -> Any:
     if name.startswith("__") or not hasattr(np.ndarray, name):
         raise AttributeError(f"'LazyArray' object has no attribute {name!r}")
     if name in CHANGING_METHODS:
-        return lambda *args, **kwargs: _at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
+        return lambda *args, **kwargs: at_once(getattr(np.ndarray, name), (self, *args), kwargs, _frame(1), True)
     found = getattr(self.evaluate(), name)
     if not callable(found):
         return found

@@ -24,91 +24,100 @@ MOST_STRUCTURES = 512
 #: So many types of results are kept for a structure.
 _MOST_TYPES = 256
 
-#: Nodes this deep are read one by one: Python's stack ends somewhere.
-_DEEP = 200
-
 _numbers = itertools.count(1)
 
 
 class Plan:
-    """What is to be computed for some nodes, read off once, while the lock of `nodes` is held.
+    """What is to be computed for some nodes, which are different, read off once.  The lock of `nodes` is held.
 
     key: in the order of numbers, types of leaves, and operations with the numbers of their operands; at last those of the results.
     leaves: arrays and numbers.  nodes: by number; None for a number of Python's.  results: the nodes that get a result: those that
     were asked for, and unless ``only``, those that somebody else holds, so that nothing is computed twice.
     """
 
-    __slots__ = ("key", "leaves", "nodes", "results", "_seen", "_uses")
+    __slots__ = ("key", "leaves", "nodes", "results", "_seen", "_uses", "_operations")
 
     def __init__(self, wanted: Sequence[Node], only: bool = False):
         self.leaves: List[Any] = []
         self.nodes: List[Any] = []
         self._seen: Dict[Node, int] = {}
         self._uses: List[int] = []
+        self._operations: List[int] = []
         key: List[Any] = []
-        for node in wanted if max([node.depth for node in wanted], default=0) < _DEEP else in_order(wanted):
-            if node not in self._seen:
-                self._read(node, key)
-        self.results = list(wanted) if only else self._results(wanted, key)
+        self._read(wanted, key)
+        is_all = only or len(self._operations) == len(wanted)
+        self.results = wanted if is_all else self._results(wanted, key)
         key.append(tuple([self._seen[node] for node in self.results]))
         self.key = tuple(key)
 
-    def _read(self, node: Node, key: List[Any]) -> int:
-        """Number a node behind its operands."""
-        result = node.result
-        if result is not None and not _is_scattered(node):
-            key.append(result.dtype)
-            if type(result) is np.ndarray:
-                key.append(result.ndim)
-                self.leaves.append(result)
+    def _read(self, wanted: Sequence[Node], key: List[Any]) -> None:
+        """Number nodes, each behind its operands."""
+        seen, uses, nodes, leaves = self._seen, self._uses, self.nodes, self.leaves
+        waiting = [*reversed(wanted)]
+        while waiting:
+            node = waiting[-1]
+            if node in seen:
+                waiting.pop()
+                continue
+            result = node.result
+            if result is None or node.args and node.code is None and _is_scattered(node):
+                args = node.args
+                for arg in reversed(args):
+                    if type(arg) is Node and arg not in seen:
+                        waiting.append(arg)
+                if waiting[-1] is not node:
+                    continue
+                line = [node.op]
+                for arg in args:
+                    if type(arg) is Node:
+                        number = seen[arg]
+                        uses[number] += 1
+                    else:
+                        key.append(type(arg))
+                        leaves.append(arg)
+                        number = len(nodes)
+                        nodes.append(None)
+                        uses.append(0)
+                    line.append(number)
+                key += line
+                self._operations.append(len(nodes))
+            elif type(result) is np.ndarray:
+                key += (result.dtype, result.ndim)
+                leaves.append(result)
             else:                                       # an array without axes: a number might be taken for a constant
-                key.append(-1)
-                self.leaves.append(np.asarray(result))
-        else:
-            line = [node.op]
-            for arg in node.args:
-                if type(arg) is Node:
-                    number = self._seen.get(arg)
-                    if number is None:
-                        number = self._read(arg, key)
-                    self._uses[number] += 1
-                else:
-                    key.append(type(arg))
-                    self.leaves.append(arg)
-                    number = len(self.nodes)
-                    self.nodes.append(None)
-                    self._uses.append(0)
-                line.append(number)
-            key += line
-        number = self._seen[node] = len(self.nodes)
-        self.nodes.append(node)
-        self._uses.append(0)
-        return number
+                key += (result.dtype, -1)
+                leaves.append(np.asarray(result))
+            waiting.pop()
+            seen[node] = len(nodes)
+            nodes.append(node)
+            uses.append(0)
 
     def _results(self, wanted: Sequence[Node], key: List[Any]) -> List[Node]:
-        asked = set(map(id, wanted))
-        found = [node for node, uses, count in zip(self.nodes, self._uses, _references(self.nodes))
-                if (count > uses + _ALONE or id(node) in asked) and node is not None and node.result is None]
-        several = [node for node in found if type(node.op) is Call and node.op.target is array_gradients]
-        for node in several:                            # no array, but what its parts are taken from, together
-            found.remove(node)
+        nodes, uses = self.nodes, self._uses
+        found, several = [], []
+        for number, count in zip(self._operations, _references(nodes, self._operations)):
+            node = nodes[number]
+            if (count > uses[number] + _ALONE or node in wanted) and node.result is None:
+                if type(node.op) is Call and node.op.target is array_gradients:
+                    several.append(node)                # no array, but what its parts are taken from, together
+                else:
+                    found.append(node)
+        for node in several:
             for part in [each for ref in node.type or () if (each := ref()) is not None and each not in self._seen]:
-                self._read(part, key)
+                self._read((part,), key)
                 found.append(part)
         return found
 
 
 def _is_scattered(node: Node) -> bool:
     """Whether a value that is there is a view with gaps of an array without: a program takes it of that one, and not of a copy."""
-    if node.code is not None or not node.args:
-        return False
     base = node.args[0].result
     return not node.result.flags.c_contiguous and type(base) is np.ndarray and bool(base.flags.c_contiguous)
 
 
-def _references(nodes: List[Any]) -> List[int]:
-    """How many references there are to each node."""
-    return [sys.getrefcount(node) for node in nodes]
+def _references(nodes: List[Any], numbers: List[int]) -> List[int]:
+    """How many references there are to each of some nodes."""
+    return [sys.getrefcount(nodes[number]) for number in numbers]
 
 
 #: What `_references` counts for a node of a plan that nothing else refers to, besides uses as an operand.
@@ -120,24 +129,10 @@ def _alone() -> int:
     outer = call_node("-{}", (inner,), sys._getframe())
     del inner
     plan = Plan([outer])
-    return _references(plan.nodes)[1] - 1               # its use as an operand
+    return _references(plan.nodes, [1])[0] - 1          # its use as an operand
 
 
 _ALONE = _alone()
-
-
-def in_order(wanted: Sequence[Node]) -> List[Node]:
-    """The nodes that lead to some, each behind its operands."""
-    found: Dict[Node, None] = {}
-    waiting = list(reversed(wanted))
-    while waiting:
-        node = waiting[-1]
-        missing = [] if node.result is not None else [arg for arg in node.args if type(arg) is Node and arg not in found]
-        if missing:
-            waiting += missing
-        else:
-            found[waiting.pop()] = None
-    return list(found)
 
 
 class Structure:

@@ -2,36 +2,51 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
-from .arrays import LazyArray, array_of_node
+from .arrays import LazyArray
 from .calls import Call
+from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
 from .nodes import COMPUTED, TRACED, Node, call_node, leaf
 from .writes import Out, Overlay, write_of
+
+_new = object.__new__
 
 
 class View:
     """How a lazy array sees another one.
 
     base: the other one.  op, rest: the operation that gives the view, and its operands but for the base; op is None where the view
-    is made of values only.  see: gives the view of an array that is there.  seen: the node of ``base`` that it was made of last.
-    unsure: whether NumPy gives a view is not known yet; it may be a copy or a scalar.  frozen: whether it cannot be written to.
+    is made of values only, and then ``look`` gives the view of an array that is there.  seen: the node of ``base`` that it was made
+    of last.  unsure: whether NumPy gives a view is not known yet; it may be a copy or a scalar.  frozen: whether it cannot be
+    written to.
     """
 
-    __slots__ = ("base", "op", "rest", "see", "seen", "unsure", "frozen")
+    __slots__ = ("base", "op", "rest", "look", "seen", "unsure", "frozen")
 
-    def __init__(self, base: LazyArray, op: Any, rest: Tuple[Any, ...], see: Callable[[Any], Any], unsure: bool,
-                 frozen: bool = False):
-        self.base, self.op, self.rest, self.see, self.unsure, self.frozen = base, op, rest, see, unsure, frozen
-        self.seen = base._now
+    base: LazyArray
+    op: Any
+    rest: Tuple[Any, ...]
+    look: Optional[Callable[[Any], Any]]
+    seen: Node
+    unsure: bool
+    frozen: bool
 
-    def of(self, node: Node, frame: Any) -> Node:
-        """The node of the view of a node."""
+    def see(self, there: Any) -> Any:
+        """The view of an array that is there.  Raises what NumPy raises."""
+        if self.look is not None:
+            return self.look(there)
+        if type(self.op) is str:
+            return getattr(there, self.op[len("{}."):])
+        return self.op.on([there, *[result_of(each) if type(each) is Node else each for each in self.rest]])
+
+    def of(self, node: Node, frame: Any, there: Any = None) -> Node:
+        """The node of the view of a node.  there: the view, where it has been made."""
         if node.result is not None and node.depth < TRACED or self.op is None:
-            found = leaf(self.see(result_of(node)), COMPUTED)
+            found = leaf(self.see(result_of(node)) if there is None else there, COMPUTED)
             if self.op is not None:                     # gradients go through it to what is there
                 found.op, found.args = self.op, (node, *self.rest)
             return found
@@ -58,14 +73,21 @@ class View:
         return True
 
 
-def view_of(base: LazyArray, op: Any, rest: Sequence[Any], see: Callable[[Any], Any], frame: Any, unsure: bool = False,
-            frozen: bool = False) -> LazyArray:
-    """The lazy array that sees another one by an operation."""
-    view = View(base, op, tuple(rest), see, unsure, frozen)
-    made = array_of_node(view.of(view.seen, frame))
-    result = made._node.result
-    if result is None or isinstance(result, np.ndarray):
-        made._view = view
+def view_of(base: LazyArray, op: Any, rest: Tuple[Any, ...], frame: Any, look: Optional[Callable[[Any], Any]] = None,
+            unsure: bool = False, frozen: bool = False, there: Any = None) -> LazyArray:
+    """The lazy array that sees another one by an operation, or by ``look`` where that is None.
+
+    there: what it sees, where that has been made.
+    """
+    node = base._node if base._view is None else base._now
+    view: View = _new(View)
+    view.base, view.op, view.rest, view.look, view.seen, view.unsure, view.frozen = base, op, rest, look, node, unsure, frozen
+    seen = view.of(node, frame, there)
+    if MOST_DEPTH < seen.depth < TRACED:
+        keep_shallow(seen)
+    made: LazyArray = _new(LazyArray)
+    made._node = seen
+    made._view = view if seen.result is None or isinstance(seen.result, np.ndarray) else None
     return made
 
 
@@ -74,6 +96,8 @@ def write(array: LazyArray, node: Node, frame: Any) -> None:
 
     Raises ValueError for a view that NumPy makes read-only.
     """
+    if MOST_DEPTH < node.depth < TRACED:
+        keep_shallow(node)
     view = array._view
     if view is None:
         array._node = node
@@ -104,15 +128,22 @@ def is_scalar(array: LazyArray) -> bool:
 
 def _has_axes(node: Node) -> bool:
     """Whether an operation surely gives an array of one or more axes."""
-    if node.result is not None:
-        return node.result.ndim > 0
-    if type(node.op) is Call:
-        return False
-    op = node.op
-    if op == "{} @ {}" or op is np.matmul:
-        return False
-    operands = node.args if type(op) is str or isinstance(op, np.ufunc) else node.args[-1:] if type(op) is Out else node.args[:1]
-    return any([type(arg) is Node and _has_axes(arg) for arg in operands])
+    waiting, seen = [node], {node}
+    while waiting:
+        node = waiting.pop()
+        if node.result is not None:
+            if node.result.ndim > 0:
+                return True
+            continue
+        op = node.op
+        if type(op) is Call or op == "{} @ {}" or op is np.matmul:
+            continue
+        of_all = type(op) is str or isinstance(op, np.ufunc)
+        for arg in node.args if of_all else node.args[-1:] if type(op) is Out else node.args[:1]:
+            if type(arg) is Node and arg not in seen:
+                seen.add(arg)
+                waiting.append(arg)
+    return False
 
 
 def is_alone(array: LazyArray) -> bool:

@@ -90,6 +90,29 @@ def test_a_loop_of_stores_is_compiled_once():
     assert made.sum() == 300 * 299 / 2
 
 
+@pytest.mark.parametrize("change", [
+    lambda y, part: np.add(y, 1, out=y),
+    lambda y, part: part.__iadd__(1),
+    lambda y, part: part.__setitem__(slice(None), part + 1),
+    lambda y, part: np.add(part, 1, out=part),
+], ids=["out", "view", "store", "out_view"])
+def test_an_endless_loop_of_writes_does_not_grow(change):
+    y = lazy.array(np.zeros(4)) + 0
+    part = y[1:]
+    for _ in range(2000):
+        change(y, part)
+        assert y._node.depth <= 130
+    np.testing.assert_array_equal(part, 2000.0)
+
+
+def test_a_write_to_what_was_added_to_itself_takes_no_longer_for_each_time():
+    x = lazy.array(np.zeros(()))
+    for _ in range(100):                                # 2 ** 100 ways down
+        x = x + x
+    x += 1
+    assert float(x) == 1
+
+
 def test_a_scalar_is_no_place_to_write_to():
     x = lazy.array(np.ones(3))
     with pytest.raises(TypeError, match="must be of ArrayType"):

@@ -1,0 +1,154 @@
+"""Indexing of lazy arrays: reading, and item assignment."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from .arrays import LazyArray, array_of_node, array_of_op
+from .calls import Call
+from .evaluation import result_of
+from .forms import MOST_FORMS, Index, Unsupported, call_of, operand
+from .nodes import COMPUTED, TRACED, Node, call_node, leaf
+from .protocols import values
+from .views import is_alone, is_scalar, view_of, write
+from .writes import Stored, write_of
+
+_frame = sys._getframe
+_basic: Dict[Any, Tuple[Call, bool]] = {}
+
+#: What a slice is in the key of a basic index: 8, and one bit for each bound that is given.
+_SLICE = 8
+
+
+def _basic_call(index: Any) -> Optional[Tuple[Call, bool, List[int]]]:
+    """Of an index of whole numbers, slices of such, None and Ellipsis: its call, whether it may choose one element, and its
+    numbers, which are the operands.  None for another index, which may choose by arrays.
+    """
+    rest: List[int] = []
+    kind = type(index)
+    key: Any
+    if kind is int:
+        rest.append(index)
+        key = int
+    else:
+        codes: List[Any] = []
+        for part in index if kind is tuple else (index,):
+            kind = type(part)
+            if kind is int:
+                rest.append(part)
+                codes.append(int)
+            elif kind is slice:
+                code = _SLICE
+                for bound, bit in ((part.start, 1), (part.stop, 2), (part.step, 4)):
+                    if type(bound) is int:
+                        rest.append(bound)
+                        code += bit
+                    elif bound is not None:
+                        return None
+                codes.append(code)
+            elif part is None or part is Ellipsis:
+                codes.append(part)
+            else:
+                return None
+        codes.append(type(index))                       # x[1:] is not x[1:,]
+        key = tuple(codes)
+    found = _basic.get(key)
+    if found is None:
+        if len(_basic) >= MOST_FORMS:
+            _basic.clear()
+        form = call_of("__getitem__", (leaf(None), Index(index)), {}, is_method=True)[0]
+        found = _basic.setdefault(key, (form, _gives_scalars(index)))
+    return found[0], found[1], rest
+
+
+def _gives_scalars(index: Any) -> bool:
+    """Whether a basic index may choose one element."""
+    return all([type(part) is int for part in index]) if type(index) is tuple else type(index) is int
+
+
+def _sees(index: Any) -> bool:
+    """Whether an index chooses without arrays, but for the bounds of slices, so that NumPy gives a view, or a scalar."""
+    parts = index if type(index) is tuple else (index,)
+    return all([part is None or part is Ellipsis or type(part) in (int, slice) for part in parts])
+
+
+def _plain(index: Any) -> Any:
+    """An index with NumPy's whole numbers as Python's."""
+    if type(index) is tuple:
+        return tuple([_plain(part) for part in index])
+    return int(index) if isinstance(index, np.integer) else index
+
+
+def _getitem(self: LazyArray, index: Any) -> Any:
+    frame = _frame(1)
+    basic = _basic_call(index)
+    if basic is None:
+        return _chosen(self, _plain(index), frame)
+    call, is_scalar_index, rest = basic
+    node = self._node if self._view is None else self._now
+    result = node.result
+    return view_of(self, call, tuple(rest), frame, unsure=is_scalar_index and result is None,
+                   there=None if result is None else result[index])
+
+
+def _chosen(self: LazyArray, index: Any, frame: Any) -> Any:
+    """What an index chooses that is not plainly basic."""
+    try:
+        call, operands = call_of("__getitem__", (self, Index(index)), {}, is_method=True)
+    except Unsupported:
+        return array_of_node(leaf(result_of(self._now)[values(index)], COMPUTED))
+    if _sees(index):
+        return view_of(self, call, operands[1:], frame, unsure=self._now.result is None and _gives_scalars(index))
+    return array_of_op(call, operands, frame)
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether a node has been computed, and no gradient goes on from it."""
+    return node.result is not None and node.depth < TRACED
+
+
+def _is_there(index: Any) -> bool:
+    """Whether all arrays in an index have been computed."""
+    if type(index) is tuple:
+        return all(map(_is_there, index))
+    return type(index) is not LazyArray or index.is_evaluated
+
+
+def _setitem(self: LazyArray, index: Any, value: Any) -> None:
+    frame = _frame(1)
+    index = _plain(index)
+    given = operand(value)
+    if given is None:
+        raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
+    if is_scalar(self):
+        raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
+    there = self._view is None and _is_constant(self._node) and (type(given) is not Node or _is_constant(given))
+    if there and _is_there(index):
+        index = values(index)
+        result = given.result if type(given) is Node else given
+        del given, value
+        if is_alone(self):
+            self._node.result[index] = result
+        else:
+            changed = self._node.result.copy(order="K")
+            changed[index] = result
+            self._node = leaf(changed, COMPUTED)
+        return
+    try:
+        call, operands = call_of("__getitem__", (self, Index(index)), {}, is_method=True)
+    except Unsupported:
+        changed = np.array(result_of(self._now))
+        changed[values(index)] = values(value)
+        write(self, leaf(changed, COMPUTED), frame)
+        return
+    write(self, call_node(write_of(Stored, call), (*operands, given), frame), frame)
+
+
+def install() -> None:
+    """Give lazy arrays their indexing."""
+    LazyArray.__getitem__, LazyArray.__setitem__ = _getitem, _setitem               # type: ignore[attr-defined]
+
+
+install()
