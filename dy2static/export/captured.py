@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple, Union
 
 import chainer
 import numpy as np
@@ -27,6 +27,8 @@ from ..record.places import Place, place_of
 from ..runtime.host_calls import Call, Report
 from ..saved.paths import name_of_path
 from ..saved.subject import Subject
+from .gradients import with_gradients
+from .naming import uniquely_named
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
 from .sizes_of_one import serves_one
 
@@ -35,16 +37,20 @@ _SHOWING = (print, warnings.warn, chainer.report)
 
 #: Graphs of exported programs: calls of NumPy become ops.
 EXPORT = passes.Pipeline("export", "the graph of a program that leaves Python", (
-    *passes.CLEAN.passes, passes.Pass(with_selections), passes.Pass(legalize_numpy_calls, is_verified=False), *passes.CLEAN.passes))
+    *passes.CLEAN.passes, passes.Pass(with_selections), passes.Pass(legalize_numpy_calls, is_verified=False),
+    passes.Pass(uniquely_named), *passes.CLEAN.passes))
 
 
-def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False) -> ExportedProgram:
+def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False,
+             gradients: Union[bool, Sequence[str]] = False) -> ExportedProgram:
     """The program of one kind of call.
 
     target: a function, a method or a Link, compiled or not, or a model that was loaded.
     args_or_input_spec: for each positional argument an `InputSpec`, or an array or a Variable; None in a shape stands for any size.
         Other values stand for themselves.
     training: the value of ``chainer.config.train``.
+    gradients: also of the first result, the loss: True for those of all parameters that require one, or names of parameters and of
+        arguments of floats.
 
     Raises `ExportError`, with the user's line, for what needs Python: code that runs on the host, functions of Chainer's that stay
     whole, state that calls change, results whose structure depends on what arrays hold.
@@ -53,15 +59,16 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     if not isinstance(args_or_input_spec, (tuple, list)):
         args_or_input_spec = (args_or_input_spec,)
     try:
-        subject = _Exported(target, training)
+        subject = _Exported(target, training, bool(gradients))
         outcomes, missing = subject.outcomes(None if subject.saved is not None else args_or_input_spec)
     except SaveError as error:
         raise ExportError(error.args[0], error.at, error.hint) from error
-    outcomes = [found for found in outcomes if found.train is training and not found.enable_backprop]
+    outcomes = [found for found in outcomes if found.train is training and found.enable_backprop is bool(gradients)]
     if not outcomes:
-        raise ExportError(f"{subject.name} has no program for train={training} without gradients",
+        raise ExportError(f"{subject.name} has no program for train={training} {'with' if gradients else 'without'} gradients",
                           hint="; ".join(map(str, missing)) or None)
     specs = [normal(spec) for spec in args_or_input_spec]
+    wanted = () if isinstance(gradients, bool) else (gradients,) if isinstance(gradients, str) else tuple(gradients)
     if subject.saved is not None:
         outcomes = _fitting(outcomes, specs)
     closing = _Closing(subject, outcomes[0], specs)
@@ -70,7 +77,11 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     if left_out:
         warnings.warn(f"{made.name} is exported without {', '.join(left_out)}", ExportWarning, stacklevel=caller_depth())
     others = [_Closing(subject, outcome, specs) for outcome in outcomes[1:] if not _writes(outcome)]
-    return _with_least(made, [closing.program() for closing in others if closing.has_sizes_of_one(made)])
+    made = _with_least(made, [closing.program() for closing in others if closing.has_sizes_of_one(made)])
+    if not gradients:
+        return made
+    closing.check_gradients()
+    return with_gradients(made, wanted or closing.trained(made))
 
 
 class _Exported(Subject):
@@ -78,9 +89,9 @@ class _Exported(Subject):
 
     action, is_in_one_form = "exported", True
 
-    def __init__(self, target: Any, training: bool):
+    def __init__(self, target: Any, training: bool, with_backprop: bool):
         super().__init__(target)
-        self.modes = ((training, False),)
+        self.modes = ((training, with_backprop),)
 
 
 def _fitting(outcomes: Sequence[Outcome], specs: Sequence[Any]) -> List[Outcome]:
@@ -262,6 +273,21 @@ class _Closing:
             place = self._caller_place(build.source)
             value = None if place is None else dict(self._arguments()).get(self._name(place))
         return value if not isinstance(build, Number) else None
+
+    # Gradients
+
+    def trained(self, program: ExportedProgram) -> List[str]:
+        """The names of the parameters that require a gradient."""
+        wanted = {item.value for item in self.outcome.inputs if item.requires_grad}
+        return [parameter.name for parameter in program.parameters if parameter.value in wanted]
+
+    def check_gradients(self) -> None:
+        """Raise `ExportError` where gradients end at a Variable that the function makes and gives back."""
+        if self.outcome.spent is not None:
+            raise ExportError(f"{self.subject.name} changes arrays in place that its gradients read", self.outcome.spent)
+        if any(not record.connected and record.requires_grad for record in self.outcome.variables):
+            raise ExportError(f"{self.subject.name} gives back a Variable that it makes of an array: its gradients end there",
+                              self._place(), "give back what was computed, not `Variable(y.array)`")
 
     # Nodes
 

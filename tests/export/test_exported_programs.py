@@ -132,3 +132,52 @@ def test_what_needs_python_is_refused_with_its_line(target, spec, message):
     with pytest.raises(ExportError, match=message) as raised:
         exported(target, [spec])
     assert raised.value.at.file == __file__ and raised.value.hint is not None or "no array" in message
+
+
+class Loss(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.net = Net()
+            self.unused = L.Linear(2, 2)
+
+    def forward(self, x, t, steps):
+        h = self.net.l2(F.relu(self.net.l1(x)))
+        for _ in range(int(steps)):
+            h = F.tanh(h) if h.array.sum() > 0 else h * 0.5
+        return F.softmax_cross_entropy(h, t), h
+
+
+def test_gradients_of_a_loss_through_branches_are_those_of_backward():
+    model, x, t = Loss(), np.random.rand(5, 4).astype("f"), np.array([0, 1, 2, 0, 1], "i")
+    program = exported(model, [InputSpec([None, 4]), InputSpec([None], "int32"), 3], gradients=True)
+    wanted = ["net/l1/W", "net/l1/b", "net/l2/W", "net/l2/b"]
+    assert names(program.results) == ["output_0", "output_1", *[f"grad/{name}" for name in wanted]]
+    loss, _, *found = run(program, x, t)
+    with chainer.using_config("train", False):
+        eager = model(x, t, 3)[0]
+        model.cleargrads()
+        eager.backward()
+    np.testing.assert_array_equal(loss, eager.array)
+    params = dict(model.namedparams())
+    for name, gradient in zip(wanted, found):
+        np.testing.assert_allclose(gradient, params["/" + name].grad, rtol=1e-6)
+
+
+def test_gradients_of_arguments_begin_with_an_argument():
+    def f(x, y, unread):
+        return F.sin(x) * y
+
+    spec = chainer.Variable(np.zeros((2, 3), "f"))
+    program = exported(f, [spec, spec, spec], gradients=["x", "unread"])
+    assert names(program.arguments) == ["x", "y", "unread", "grad_output"]
+    assert names(program.results) == ["output", "grad/x"] and program.fixed == {"grad/unread": None}
+    x, y, g = np.random.rand(3, 2, 3).astype("f")
+    np.testing.assert_allclose(run(program, x, y, x, g)[1], g * y * np.cos(x), rtol=1e-6)
+
+
+def test_what_has_no_gradient_is_refused():
+    with pytest.raises(ExportError, match="not an array of floats"):
+        exported(lambda x: x > 1, [InputSpec([3])], gradients=["x"])
+    with pytest.raises(ExportError, match="no argument or parameter 'z'"):
+        exported(lambda x: x * 2, [InputSpec([3])], gradients=["z"])
