@@ -8,6 +8,9 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 #: Every declared op by name, in order of declaration.  Filled by `declare` only.
 OPS: Dict[str, "OpDef"] = {}
 
+#: Of the gradient of a list: each item says for itself whether it is there.
+BY_ITEM = "by item"
+
 KINDS = ("elementwise", "reduction", "view", "contraction", "movement", "creation", "scalar", "control", "effect",
          "opaque")
 
@@ -49,9 +52,11 @@ class OpDef:
     kind: one of `KINDS`; passes and backends group ops by it.
     infer: ``infer(*types, **attrs)`` gives the type of the output, or a tuple of types; raises TypeError or
         ValueError for operands the op does not take.  Shapes are in `Dim` arithmetic.
-    vjp: ``vjp(g, y, *xs, **attrs)`` gives one gradient `Value`, or None, per operand, built from other ops.  With
-        several outputs ``g`` (entries may be None) and ``y`` are tuples.  None: not differentiable.
-    asks_present: its ``vjp`` also takes ``present``: per output, whether its gradient is there, which may be a bool `Value`.
+    vjp: ``vjp(g, y, *xs, **attrs)`` gives one gradient `Value`, or None, per operand, built from other ops; or a pair of
+        it and whether it is there (a bool `Value`, or for a list `BY_ITEM`).  With several outputs ``g`` (entries may
+        be None) and ``y`` are tuples.  None: not differentiable.
+    asks_present: its ``vjp`` also takes ``present``: per output, whether its gradient is there, which may be a bool `Value`;
+        of a list, True (each item has one) or `BY_ITEM`.
     numpy: the NumPy meaning, as text or as a callable ``numpy(*arrays, **attrs)``.  Text has holes: ``{operand}``
         (of ``*xs``, ``{xs}``: the names with commas, ``{xs_0}`` the first), ``{attr}``, ``{T}`` (dtype of the result)
         and ``{out}``.  With ``{out}`` it is one statement per line that fills an array made before (of several outputs

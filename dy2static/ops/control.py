@@ -213,7 +213,14 @@ def _stack_add_infer(a: Type, b: Type) -> Type:
 
 
 def _add_stacks(a: list, b: list) -> list:
-    return [_add_stacks(x, y) if isinstance(x, list) else x + y for x, y in zip(a, b)]
+    return [_add_items(x, y) for x, y in zip(a, b)]
+
+
+def _add_items(x: Any, y: Any) -> Any:
+    """The sum of two arrays, stacks, or gradients of lists: these may have no items, or None as an item."""
+    if not isinstance(x, list):
+        return y if x is None else x if y is None else x + y
+    return _add_stacks(x, y) if x and y else x or y
 
 
 def _elem_canonical(*_: Any, elem: Any) -> Dict[str, Any]:

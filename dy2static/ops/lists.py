@@ -1,18 +1,19 @@
 """Lists whose length only the run knows, and arrays made of their items.
 
 A list is a value like any other: ``list_append`` gives a new one.  The gradient of a list is a list of gradients of the
-same length, in which None stands for zeros; an empty one is zeros of any length.
+same length, in which None stands for an item without one; an empty one has none, at any length.  Gradients of lists are present
+as a whole (each item has one) or `BY_ITEM`.
 """
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 from typing import List as Items
 
 import numpy as np
 
 from ..ir.dims import Dim
-from ..ir.op import OpDef, declare
+from ..ir.op import BY_ITEM, OpDef, declare
 from ..ir.types import List, Scalar, Tensor, Type, python_scalar
 from .rules import normal_axis
 from .scalar import py_constant
@@ -36,6 +37,20 @@ def _need_tensor(type: Type) -> Tensor:
 
 def _zeros(elem: Tensor) -> np.ndarray:
     return np.zeros(elem.shape, elem.dtype)
+
+
+def _there(present: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """The operand that says whether the gradient of a node's output is there; none where it always is."""
+    return () if present[0] is True else present
+
+
+def _nothing(there: Tuple[Any, ...]) -> Tuple[None, ...]:
+    return (None,) * len(there)
+
+
+def _of_item(gradient: Any, gs: Any, index: int, present: Tuple[Any, ...]) -> Any:
+    """The gradient of one item, with whether it is there."""
+    return gradient if present[0] is True else (gradient, list_has(gs, _number(index)))
 
 
 # Making and reading ---------------------------------------------------------------------------------------------
@@ -76,6 +91,11 @@ def _length_infer(xs: Type) -> Scalar:
     return python_scalar("py_int")
 
 
+def _truth_infer(xs: Type, *_: Type) -> Scalar:
+    _need_list(xs)
+    return python_scalar("py_bool")
+
+
 def _without_last(xs: Sequence[Any]) -> Items[Any]:
     if not xs:
         raise IndexError("pop from empty list")
@@ -84,19 +104,20 @@ def _without_last(xs: Sequence[Any]) -> Items[Any]:
 
 #: A list of the operands; ``elem`` names the item type of an empty one.
 list_new: OpDef = declare(
-    "list_new", "*items", {"elem": None}, kind="control", infer=_new_infer, numpy="[{items}]",
-    vjp=lambda g, y, *items, elem: tuple([list_part(g, item, index=i, count=len(items)) for i, item in enumerate(items)]),
+    "list_new", "*items", {"elem": None}, kind="control", infer=_new_infer, numpy="[{items}]", asks_present=True,
+    vjp=lambda g, y, *items, elem, present: tuple([
+        _of_item(list_part(g, item, index=i, count=len(items)), g, i, present) for i, item in enumerate(items)]),
 )
 
 list_append: OpDef = declare(
-    "list_append", "xs item", kind="control", infer=_append_infer, numpy="{xs} + [{item}]",
-    vjp=lambda g, y, xs, item: (list_rest(g), list_last(g, item)),
+    "list_append", "xs item", kind="control", infer=_append_infer, numpy="{xs} + [{item}]", asks_present=True,
+    vjp=lambda g, y, xs, item, present: (list_rest(g), _of_item(list_last(g, item), g, -1, present)),
 )
 
 list_get: OpDef = declare(
     "list_get", "xs index", kind="control", may_raise=True, infer=lambda xs, index: _need_list(xs).elem,
-    numpy="{xs}[{index}]",
-    vjp=lambda g, y, xs, index: (list_put(g, xs, index), None),
+    numpy="{xs}[{index}]", asks_present=True,
+    vjp=lambda g, y, xs, index, present: ((list_put(g, xs, index, *_there(present)), BY_ITEM), None),
 )
 
 list_len: OpDef = declare("list_len", "xs", kind="control", infer=_length_infer, numpy="len({xs})")
@@ -104,14 +125,14 @@ list_len: OpDef = declare("list_len", "xs", kind="control", infer=_length_infer,
 #: The list without its last item, which there must be.
 list_pop: OpDef = declare(
     "list_pop", "xs", kind="control", may_raise=True, infer=_same_list, numpy=_without_last,
-    vjp=lambda g, y, xs: (list_grown(g),),
+    vjp=lambda g, y, xs: ((list_grown(g), BY_ITEM),),
 )
 
 #: Some of the items: ``xs[start:stop:step]``; of a gradient, too.
 list_slice: OpDef = declare(
     "list_slice", "xs start stop", {"step": 1}, kind="control", infer=_same_list,
     numpy=lambda xs, start, stop, *, step: xs[start:stop:step],
-    vjp=lambda g, y, xs, start, stop, *, step: (list_unslice(g, xs, start, stop, step=step), None, None),
+    vjp=lambda g, y, xs, start, stop, *, step: ((list_unslice(g, xs, start, stop, step=step), BY_ITEM), None, None),
 )
 
 #: The items of two lists.
@@ -132,9 +153,9 @@ def _part(xs: Sequence[Any], like: Any, *, index: int, count: int) -> Any:
     return np.zeros_like(like) if item is None else item
 
 
-def _alone(item: Any, *, index: int, count: int) -> Items[Any]:
+def _alone(item: Any, there: bool = True, *, index: int, count: int) -> Items[Any]:
     found: Items[Any] = [None] * count
-    found[index] = item
+    found[index] = item if there else None
     return found
 
 
@@ -142,14 +163,14 @@ def _last(xs: Sequence[Any], like: Any) -> Any:
     return np.zeros_like(like) if not xs or xs[-1] is None else xs[-1]
 
 
-def _as_last(item: Any, xs: Sequence[Any]) -> Items[Any]:
-    return [None] * (len(xs) - 1) + [item] if xs else []
+def _as_last(item: Any, xs: Sequence[Any], there: bool = True) -> Items[Any]:
+    return [None] * (len(xs) - 1) + [item] if xs and there else []
 
 
-def _put(item: Any, xs: Sequence[Any], index: int) -> Items[Any]:
+def _put(item: Any, xs: Sequence[Any], index: int, there: bool = True) -> Items[Any]:
     found: Items[Any] = [None] * len(xs)
     if xs:
-        found[index] = item
+        found[index] = item if there else None
     return found
 
 
@@ -181,29 +202,42 @@ def _item_type(xs: Type, like: Type, *_: Type, **attrs: Any) -> Type:
 #: No gradient for any item.
 list_zeros: OpDef = declare("list_zeros", "", {"elem": None}, kind="control", infer=lambda *, elem: List(elem), numpy="[]")
 
+#: Whether an item of a gradient is there; whether any is.
+list_has: OpDef = declare(
+    "list_has", "gs index", kind="control", infer=_truth_infer,
+    numpy=lambda gs, index: bool(gs) and gs[index] is not None)
+list_has_any: OpDef = declare(
+    "list_has_any", "gs", kind="control", infer=_truth_infer,
+    numpy=lambda gs: any([item is not None for item in gs]))
+
 #: One item of a gradient whose length is known; ``like`` has its type.
 list_part: OpDef = declare(
-    "list_part", "xs like", {"index": 0, "count": 1}, kind="control", infer=_item_type, numpy=_part,
-    vjp=lambda g, y, xs, like, *, index, count: (list_alone(g, index=index, count=count), None),
+    "list_part", "xs like", {"index": 0, "count": 1}, kind="control", infer=_item_type, numpy=_part, asks_present=True,
+    vjp=lambda g, y, xs, like, *, index, count, present: (
+        (list_alone(g, *_there(present), index=index, count=count), BY_ITEM), None),
 )
+#: In this and what follows, ``there``: False where the item is not there; without it, it is.
 list_alone: OpDef = declare(
-    "list_alone", "item", {"index": 0, "count": 1}, kind="control", infer=lambda item, **attrs: List(item), numpy=_alone,
-    vjp=lambda g, y, item, *, index, count: (list_part(g, item, index=index, count=count),),
+    "list_alone", "item *there", {"index": 0, "count": 1}, kind="control", infer=lambda item, *there, **attrs: List(item),
+    numpy=_alone, asks_present=True,
+    vjp=lambda g, y, item, *there, index, count, present: (
+        _of_item(list_part(g, item, index=index, count=count), g, index, present), *_nothing(there)),
 )
 
 #: A gradient without that of the last item, and that alone.
 list_rest: OpDef = declare(
-    "list_rest", "xs", kind="control", infer=_same_list, numpy="{xs}[:-1]", vjp=lambda g, y, xs: (list_grown(g),))
+    "list_rest", "xs", kind="control", infer=_same_list, numpy="{xs}[:-1]", vjp=lambda g, y, xs: ((list_grown(g), BY_ITEM),))
 list_last: OpDef = declare(
-    "list_last", "xs like", kind="control", infer=_item_type, numpy=_last,
-    vjp=lambda g, y, xs, like: (list_as_last(g, xs), None),
+    "list_last", "xs like", kind="control", infer=_item_type, numpy=_last, asks_present=True,
+    vjp=lambda g, y, xs, like, present: ((list_as_last(g, xs, *_there(present)), BY_ITEM), None),
 )
 list_as_last: OpDef = declare(
-    "list_as_last", "item xs", kind="control", infer=lambda item, xs: _need_list(xs), numpy=_as_last,
-    vjp=lambda g, y, item, xs: (list_last(g, item), None),
+    "list_as_last", "item xs *there", kind="control", infer=lambda item, xs, *there: _need_list(xs), numpy=_as_last,
+    asks_present=True,
+    vjp=lambda g, y, item, xs, *there, present: (_of_item(list_last(g, item), g, -1, present), None, *_nothing(there)),
 )
 
-#: A gradient with zeros for one item more.
+#: A gradient with none for one item more.
 list_grown: OpDef = declare(
     "list_grown", "xs", kind="control", infer=_same_list, numpy=lambda xs: [*xs, None] if xs else [],
     vjp=lambda g, y, xs: (list_rest(g),),
@@ -211,12 +245,13 @@ list_grown: OpDef = declare(
 
 #: The gradient of a list of which one item has one; ``xs`` has the length.  And that item of a gradient.
 list_put: OpDef = declare(
-    "list_put", "item xs index", kind="control", infer=lambda item, xs, index: _need_list(xs), numpy=_put,
-    vjp=lambda g, y, item, xs, index: (list_taken(g, item, index), None, None),
+    "list_put", "item xs index *there", kind="control", infer=lambda item, xs, index, *there: _need_list(xs), numpy=_put,
+    vjp=lambda g, y, item, xs, index, *there: (
+        (list_taken(g, item, index), list_has(g, index)), None, None, *_nothing(there)),
 )
 list_taken: OpDef = declare(
-    "list_taken", "gs like index", kind="control", infer=_item_type, numpy=_taken,
-    vjp=lambda g, y, gs, like, index: (list_put(g, gs, index), None, None),
+    "list_taken", "gs like index", kind="control", infer=_item_type, numpy=_taken, asks_present=True,
+    vjp=lambda g, y, gs, like, index, present: ((list_put(g, gs, index, *_there(present)), BY_ITEM), None, None),
 )
 
 #: The gradient of a list of which a slice has one; ``xs`` has the length.
@@ -244,8 +279,8 @@ def _stack(xs: Sequence[np.ndarray], *, axis: int, extent: Dim, refuse: Optional
     return made if made is not None else np.stack(xs, axis=axis)
 
 
-def _parts(x: np.ndarray, *, axis: int) -> Items[np.ndarray]:
-    return list(x if axis == 0 else np.moveaxis(x, axis, 0))
+def _parts(x: np.ndarray, there: bool = True, *, axis: int) -> Items[np.ndarray]:
+    return [] if not there else list(x if axis == 0 else np.moveaxis(x, axis, 0))
 
 
 def _joined(xs: Sequence[Any], like: np.ndarray, *, axis: int) -> np.ndarray:
@@ -259,13 +294,19 @@ def _joined(xs: Sequence[Any], like: np.ndarray, *, axis: int) -> np.ndarray:
     return result
 
 
+def _unstacked(g: Any, axis: int, present: Tuple[Any, ...]) -> Any:
+    items = list_unstack(g, *_there(present), axis=axis)
+    return items if present[0] is True else (items, BY_ITEM)
+
+
 #: The items along a new axis.  From here on ``extent`` is the length of the list.  refuse: raises what an empty list
 #: raises, or gives what becomes of it.
 list_stack: OpDef = declare(
     "list_stack", "xs", {"axis": 0, "extent": None, "refuse": None}, kind="control", may_raise=True,
     canonical=_stack_canonical,
     infer=lambda xs, *, axis, extent, refuse: _stacked(_need_tensor(_need_list(xs).elem), axis, extent),
-    numpy=_stack, vjp=lambda g, y, xs, *, axis, extent, refuse: (list_unstack(g, axis=axis),),
+    numpy=_stack, asks_present=True,
+    vjp=lambda g, y, xs, *, axis, extent, refuse, present: (_unstacked(g, axis, present),),
 )
 
 #: An array of Python's numbers.
@@ -276,11 +317,14 @@ list_array: OpDef = declare(
 
 #: Every ``x[..., i, ...]`` along ``axis``, which goes; and the array of such a list, with zeros for what is None.
 list_unstack: OpDef = declare(
-    "list_unstack", "x", {"axis": 0}, kind="control",
-    infer=lambda x, *, axis: List(Tensor(x.shape[:axis] + x.shape[axis + 1:], x.dtype)), numpy=_parts,
-    vjp=lambda g, y, x, *, axis: (list_join(g, x, axis=axis),),
+    "list_unstack", "x *there", {"axis": 0}, kind="control",
+    infer=lambda x, *there, axis: List(Tensor(x.shape[:axis] + x.shape[axis + 1:], x.dtype)), numpy=_parts,
+    asks_present=True,
+    vjp=lambda g, y, x, *there, axis, present: (
+        list_join(g, x, axis=axis) if present[0] is True else (list_join(g, x, axis=axis), list_has_any(g)),
+        *_nothing(there)),
 )
 list_join: OpDef = declare(
     "list_join", "xs like", {"axis": 0}, kind="control", infer=lambda xs, like, *, axis: _need_tensor(like),
-    numpy=_joined, vjp=lambda g, y, xs, like, *, axis: (list_unstack(g, axis=axis), None),
+    numpy=_joined, asks_present=True, vjp=lambda g, y, xs, like, *, axis, present: (_unstacked(g, axis, present), None),
 )

@@ -1,28 +1,53 @@
 """Values on their way into native code and out of it: lists and stacks as one array, numbers of NumPy as arrays."""
 from __future__ import annotations
 
+import math
 from typing import Any, List, Tuple
 
 import numpy as np
 
 from ..ir.types import List as ListType
-from ..ir.types import Scalar, Stack
+from ..ir.types import Stack, Tensor
 
 
 def as_array(items: List[Any], type: Any) -> np.ndarray:
-    """A Python list, or a stack that is one, as an array for native code; None becomes zeros."""
-    elem = type.elem
-    if None not in map(_none, items):
-        return np.array(items, elem.dtype).reshape(len(items), *elem.shape)
-    result = np.zeros((len(items), *elem.shape), elem.dtype)
-    for k, item in enumerate(items):
-        if item is not None:
-            result[k] = item
+    """A Python list, or a stack that is one, as an array for native code.
+
+    None becomes zeros.  Behind arrays of a list there is, as `list_bytes` says, which are None.
+    """
+    shape = (len(items), *type.elem.shape)
+    if has_marks(type):
+        return np.frombuffer(list_bytes(items, type), type.elem.dtype, math.prod(shape)).reshape(shape)
+    result = np.zeros(shape, type.elem.dtype)
+    _fill(result, items)
     return result
 
 
-def _none(item: Any) -> Any:
-    return None if item is None else 0
+def has_marks(type: Any) -> bool:
+    """Whether lists of this type have a byte for each item in native code that says whether it is there."""
+    return isinstance(type, ListType) and isinstance(type.elem, Tensor)
+
+
+def list_bytes(items: List[Any], type: ListType) -> bytearray:
+    """A list in the memory of native code: the items; behind arrays a byte for each, which is 0 for None."""
+    if not has_marks(type):
+        return bytearray(as_array(items, type).tobytes())
+    elem, count = type.elem, len(items)
+    data = bytearray(count * (elem.size * elem.dtype.itemsize + 1))
+    _fill(np.frombuffer(data, elem.dtype, count * elem.size).reshape(count, *elem.shape), items)
+    data[len(data) - count:] = bytes([item is not None for item in items])
+    return data
+
+
+def _fill(array: np.ndarray, items: List[Any]) -> None:
+    """Put items into zeros; None leaves them."""
+    if not any([item is None for item in items]):
+        if items:
+            array[...] = items
+        return
+    for k, item in enumerate(items):
+        if item is not None:
+            array[k] = item
 
 
 def as_stack(items: Any, type: Stack) -> np.ndarray:
@@ -32,14 +57,19 @@ def as_stack(items: Any, type: Stack) -> np.ndarray:
 
 def as_items(data: Any, type: ListType) -> List[Any]:
     """The bytes of a list that native code has made, as a Python list."""
-    items = np.frombuffer(data, type.elem.dtype).reshape(-1, *type.elem.shape)
-    return items.tolist() if isinstance(type.elem, Scalar) else [item.copy() for item in items]
+    elem = type.elem
+    if not has_marks(type):
+        return np.frombuffer(data, elem.dtype).tolist()
+    memory = memoryview(data)
+    count = memory.nbytes // (elem.size * elem.dtype.itemsize + 1)
+    items = np.frombuffer(data, elem.dtype, count * elem.size).reshape(count, *elem.shape)
+    return [item.copy() if there else None for item, there in zip(items, memory[memory.nbytes - count:])]
 
 
 def pushed(data: Any, type: Stack) -> Any:
     """The bytes of a stack that a native loop has pushed: an array of items, or a list of Python numbers."""
     items = np.frombuffer(data, type.elem.dtype).reshape(-1, *type.elem.shape)
-    return items.tolist() if isinstance(type.elem, Scalar) else items
+    return items if isinstance(type.elem, Tensor) else items.tolist()
 
 
 def grown(data: Any, dtype: np.dtype, shape: Tuple[Any, ...]) -> np.ndarray:

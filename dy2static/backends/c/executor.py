@@ -11,7 +11,7 @@ from ...ir.types import List as ListType
 from ...native import compiler, library, products, team
 from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
-from ...runtime.native_values import as_array, as_items, as_stack, grown, pushed
+from ...runtime.native_values import as_array, as_items, as_stack, grown, list_bytes, pushed
 from ...runtime.traceback import show_user_line
 from ..compiled_calls import Conversion
 from ..extents import made_symbols
@@ -161,7 +161,7 @@ class Region:
             if value in self.grown:
                 others.append(bytearray(np.ascontiguousarray(result).tobytes()))
             elif isinstance(value.type, ListType):
-                others.append(bytearray(as_array(result, value.type).tobytes()))
+                others.append(list_bytes(result, value.type))
             elif enters_as_array(value.type):
                 next(waiting)[...] = result
             elif isinstance(value.type, Stack):

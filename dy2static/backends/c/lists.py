@@ -2,7 +2,7 @@
 
 A list is a C value: where its items are, and how many.  Lists that were made of one another share memory; none is ever
 changed, so an append is in place if nobody else has appended there before.  In the gradient of a list, what
-the ops call None is zeros.
+the ops call None is zeros, with a mark.
 """
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Dict
 from ...ir.c_forms import c_type
 from ...ir.graph import Node, Value
 from ...ir.types import List as ListType
-from ...ir.types import Scalar, Tensor
+from ...ir.types import Scalar, Tensor, python_scalar
 from ..loops.layout import Place, place_of
 from .emitter import Emitter, Rule
 from .extents import name_of
 from .nests import block, checked_index
 from .scalars import is_number, scalar_type
+
+_BOOL = python_scalar("py_bool")
 
 
 def is_list(value: Value) -> bool:
@@ -149,10 +151,34 @@ def _taken(emitter: Emitter, node: Node) -> None:
     _take(emitter, node.outputs[0], f"{name}.count ? (const void *)({name}.data + {at} * {nbytes(items.type)}) : 0")
 
 
+def _if_there(emitter: Emitter, node: Node, source: str) -> str:
+    """A pointer to a gradient, or null where the last operand says that it is not there."""
+    there = [v for v in node.inputs if v.type == _BOOL]
+    return f"({emitter.scalar(there[0])} ? {source} : 0)" if there else source
+
+
+def _has(emitter: Emitter, node: Node) -> None:
+    items, at = emitter.local(node.inputs[0]), emitter.variable("at")
+    emitter.line(f"int64_t {at} = {emitter.scalar(node.inputs[1])};")
+    emitter.line(f"if ({at} < 0) {at} += {items}.count;")
+    emitter.line(f"if ({items}.count && (uint64_t){at} >= (uint64_t){items}.count) goto bail;")
+    _truth(emitter, node.outputs[0], f"dy_list_has({items}, {at})")
+
+
+def _has_any(emitter: Emitter, node: Node) -> None:
+    _truth(emitter, node.outputs[0], f"dy_list_has_any({emitter.local(node.inputs[0])})")
+
+
+def _truth(emitter: Emitter, value: Value, text: str) -> None:
+    emitter.line(f"const {scalar_type(value.type)} {emitter.local(value)} = {text};")
+    if emitter.stored(value):
+        emitter.line(f"{emitter.name(value)}[0] = {emitter.local(value)};")
+
+
 def _of_zeros(emitter: Emitter, node: Node, count: str, at: str) -> None:
     """A list of zeros but for one item; none where there are none."""
     (value,), item = node.outputs, node.inputs[0]
-    source = _address(emitter, item)
+    source = _if_there(emitter, node, _address(emitter, item))
     _call(emitter, node, f"dy_list_single(&{emitter.storages}, {count}, {at}, {source}, {nbytes(value.type)})")
 
 
@@ -187,8 +213,7 @@ def _add(emitter: Emitter, node: Node) -> None:
     count = math.prod(value.type.elem.shape)
     emitter.line(f"{name} = {a}.count ? {a} : {b};")
     emitter.line(f"if ({a}.count && {b}.count) {{")
-    emitter.line(f"    if ({a}.count != {b}.count) goto bail;")
-    emitter.line(f"    {name} = dy_list_of(&{emitter.storages}, {a}.count, {size});")
+    emitter.line(f"    {name} = dy_list_either(&{emitter.storages}, {a}, {b}, {size});")
     emitter.line(f"    if ({name}.count < 0) goto bail;")
     emitter.line(f"    for (int64_t k = 0; k < {a}.count * {count}; ++k)")
     emitter.line(f"        (({type} *){name}.data)[k] = ((const {type} *){a}.data)[k] + ((const {type} *){b}.data)[k];")
@@ -227,13 +252,15 @@ def _stack(emitter: Emitter, node: Node) -> None:
 
 
 def _unstack(emitter: Emitter, node: Node) -> None:
-    (value,), (x,), axis = node.outputs, node.inputs, node.attrs["axis"]
+    (value,), (x, *there), axis = node.outputs, node.inputs, node.attrs["axis"]
     name = emitter.local(value)
     _call(emitter, node, f"dy_list_of(&{emitter.storages}, {x.shape[axis]}, {nbytes(value.type)})")
     source = _in_order(emitter.place(x), axis)
     target = Value(Tensor(source.shape, x.dtype), name)
     pointer = _items_pointer(emitter, value)
     emitter.copy(place_of(target), source, pointer)
+    for value in there:
+        emitter.line(f"if (!{emitter.scalar(value)}) {name}.count = 0;")
 
 
 def _join(emitter: Emitter, node: Node) -> None:
@@ -251,7 +278,7 @@ LISTS: Dict[str, Rule] = {
     "list_new": _new, "list_append": _append, "list_get": _get, "list_len": _length, "list_pop": _pop, "list_zeros": _zeros,
     "list_part": _part, "list_alone": _alone, "list_rest": _rest, "list_last": _last, "list_as_last": _as_last,
     "list_grown": _one_more, "list_put": _put, "list_taken": _taken, "list_add": _add, "list_stack": _stack,
-    "list_unstack": _unstack, "list_join": _join}
+    "list_unstack": _unstack, "list_join": _join, "list_has": _has, "list_has_any": _has_any}
 
 
 def headers(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Collection, List, Tuple
 from ...ir.c_forms import c_type
 from ...ir.graph import Graph, Value
 from ...ir.types import Extent, Stack
+from ...runtime.native_values import has_marks
 from ..loops.layout import place_of
 from .draws import graph_draws
 from .extents import is_grown, name_of
@@ -76,7 +77,11 @@ class Signature:
             type = "dy_list" if is_list(value) else "dy_stack"
             name = out.variable(value.name)
             out.rename(value, name)
-            self.head.append(f"const {type} {name} = {{{arguments.pointer()}, {arguments.int()}, 0}};")
+            marked = is_list(value) and has_marks(value.type)
+            constant = "" if marked else "const "
+            self.head.append(f"{constant}{type} {name} = {{{arguments.pointer()}, {arguments.int()}, 0}};")
+            if marked:
+                self.head.append(f"{name}.there = {name}.data + {name}.count * {nbytes(value.type)};")
         elif isinstance(value.type, Extent):
             name = out.names.take(name_of(value.type.symbol), "const int64_t")
             self.head.append(f"const int64_t {name} = {arguments.int()};")
@@ -129,11 +134,14 @@ class Signature:
     def _given(self, value: Value, pointer: str, size: str) -> None:
         """Memory for the caller, with the items of a list or an array whose size was found here."""
         out = self.out
+        marks = is_list(value) and has_marks(value.type)
         bytes_ = f"{out.local(value)}.count * {nbytes(value.type)}" if is_list(value) else value.type.size * value.dtype.itemsize
-        out.line(f"{size} = {bytes_};")
+        out.line(f"{size} = {bytes_}{f' + {out.local(value)}.count' if marks else ''};")
         out.line(f"if (!({pointer} = dy_block_new({size}))) goto bail;")
         if is_list(value):
-            out.line(f"memcpy({pointer}, {out.local(value)}.data, {size});")
+            out.line(f"memcpy({pointer}, {out.local(value)}.data, {bytes_});")
+            if marks:
+                out.line(f"dy_list_marks((char *){pointer} + {bytes_}, {out.local(value)});")
             return
         type = f"{c_type(value.dtype)} *"
         name = out.variable("grown", type)

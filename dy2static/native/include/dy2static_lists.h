@@ -1,5 +1,6 @@
 /* Lists that grow: items of one size side by side.  A list is a value; what it points to is never changed, only added to
-   behind the items that any list has, so that lists made of one another share their memory. */
+   behind the items that any list has, so that lists made of one another share their memory.  Gradients have
+   items that are not there, which are zeros. */
 #ifndef DY2STATIC_LISTS_H
 #define DY2STATIC_LISTS_H
 
@@ -20,23 +21,45 @@ typedef struct {
     int64_t count, limit;
 } dy_storages;
 
-/* count: negative where memory was gone.  storage: null for memory of somebody else's. */
+/* count: negative where memory was gone.  storage: null for memory of somebody else's.  there: a byte for each item: whether
+   it is there; null where each is.  In a storage these bytes are behind what all items that fit in may take. */
 typedef struct {
     char *data;
     int64_t count;
     dy_storage *storage;
+    char *there;
 } dy_list;
 
 static inline dy_list dy_list_of(dy_storages *all, int64_t count, int64_t size)
 {
     const int64_t wanted = count * size, capacity = wanted < 16 * size ? 16 * size : 2 * wanted;
-    dy_storage *storage = count < 0 ? 0 : malloc(sizeof(dy_storage) + capacity);
+    dy_storage *storage = count < 0 ? 0 : malloc(sizeof(dy_storage) + capacity + capacity / size);
     if (!storage)
-        return (dy_list){0, -1, 0};
+        return (dy_list){0, -1, 0, 0};
     *storage = (dy_storage){all->first, wanted, capacity, 0};
     all->first = storage;
     all->count++;
-    return (dy_list){storage->data, count, storage};
+    memset(storage->data + capacity, 1, count);
+    return (dy_list){storage->data, count, storage, storage->data + capacity};
+}
+
+static inline int dy_list_has(dy_list list, int64_t at)
+{
+    return list.count && (!list.there || list.there[at]);
+}
+
+static inline int dy_list_has_any(dy_list list)
+{
+    return list.count && (!list.there || memchr(list.there, 1, list.count));
+}
+
+/* Copy the bytes that say which items are there. */
+static inline void dy_list_marks(char *to, dy_list list)
+{
+    if (list.count && list.there)
+        memcpy(to, list.there, list.count);
+    else
+        memset(to, 1, list.count);
 }
 
 /* item: null for zeros */
@@ -58,23 +81,36 @@ static inline dy_list dy_list_append(dy_storages *all, dy_list list, const void 
             return copy;
         if (used)
             memcpy(copy.data, list.data, used);
+        dy_list_marks(copy.there, list);
         list = copy;
         storage = copy.storage;
     }
     dy_item(list.data + used, item, size);
+    list.there[list.count] = item != 0;
     storage->used = used + size;
     list.count++;
     return list;
 }
 
-/* `count` items of zeros, but for the one at a place. */
+/* `count` items of which one at most is there. */
 static inline dy_list dy_list_single(dy_storages *all, int64_t count, int64_t at, const void *item, int64_t size)
 {
     const dy_list list = dy_list_of(all, count, size);
     if (list.count > 0) {
         memset(list.data, 0, count * size);
+        memset(list.there, 0, count);
         dy_item(list.data + at * size, item, size);
+        list.there[at] = item != 0;
     }
+    return list;
+}
+
+/* Room for the sum of two gradients of a list. */
+static inline dy_list dy_list_either(dy_storages *all, dy_list a, dy_list b, int64_t size)
+{
+    const dy_list list = a.count != b.count ? (dy_list){0, -1, 0, 0} : dy_list_of(all, a.count, size);
+    for (int64_t k = 0; k < list.count; k++)
+        list.there[k] = dy_list_has(a, k) || dy_list_has(b, k);
     return list;
 }
 

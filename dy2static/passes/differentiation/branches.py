@@ -8,7 +8,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.op import OPS
 from ...ops.control import returns
 from ..extract import extract
-from .cotangents import Activity, Cotangent, as_value, continue_graph, region_of, zeros
+from .cotangents import Activity, Cotangent, as_value, continue_graph, cotangent, is_list, region_of, zeros
 
 
 class _Side(NamedTuple):
@@ -36,7 +36,7 @@ def pull_back_branch(node: Node, found: Sequence[Optional[Cotangent]], active: S
         return [None] * len(node.inputs)
     present = {t: _joined(node.inputs[0], *(None if back is None else back.connected[t] for back in backs))
                for t in connected}
-    asked = [t for t in connected if present[t] is None]
+    asked = [t for t in connected if present[t] is None and not is_list(captured[targets[t]])]
     carved = [_side(node, region, back, found, given, [(t, captured[targets[t]]) for t in connected], asked)
               for region, back in zip(node.regions, backs)]
     operands = dict.fromkeys(side.outside[v] for side in carved for v in side.graph.inputs)
@@ -47,7 +47,7 @@ def pull_back_branch(node: Node, found: Sequence[Optional[Cotangent]], active: S
     gradients: List[Optional[Cotangent]] = [None] * len(node.inputs)
     for t, gradient in zip(connected, results):
         activity = flags[t] if t in flags else present[t]
-        gradients[1 + targets[t]] = Cotangent(gradient, activity)      # type: ignore[arg-type]
+        gradients[1 + targets[t]] = cotangent(gradient, activity)      # type: ignore[arg-type]
     return gradients
 
 

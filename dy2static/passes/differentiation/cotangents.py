@@ -6,15 +6,12 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Set, Tup
 from ...errors import CaptureError
 from ...ir.building import Builder, building, current
 from ...ir.graph import Graph, Node, Value
-from ...ir.op import OPS
+from ...ir.op import BY_ITEM, OPS
 from ...ir.types import List as ListType
 from ...ir.types import Stack, Tensor, Type
 
-#: Whether a gradient is there: known now, or a bool of the graph.
-Activity = Union[bool, Value]
-
-#: The ops that add two gradients, for types of values that are no arrays.
-_ADDITIONS = {Stack: "stack_add", ListType: "list_add"}
+#: Whether a gradient is there: known now, or a bool of the graph; of a list, True (each item has one) or `BY_ITEM`.
+Activity = Union[bool, Value, str]
 
 
 class Cotangent(NamedTuple):
@@ -22,6 +19,16 @@ class Cotangent(NamedTuple):
 
     value: Value
     present: Activity
+
+
+def is_list(value: Value) -> bool:
+    """Whether a value is a list, whose gradient says by itself which items have one."""
+    return isinstance(value.type, ListType)
+
+
+def cotangent(value: Value, present: Activity) -> Cotangent:
+    """A gradient; of a list that may have none, which then has no items, `BY_ITEM`."""
+    return Cotangent(value, BY_ITEM if is_list(value) and present is not True else present)
 
 
 def either(a: Activity, b: Activity) -> Activity:
@@ -34,7 +41,9 @@ def either(a: Activity, b: Activity) -> Activity:
 
 
 def both(a: Activity, b: Activity) -> Activity:
-    """Whether two things hold that a gradient needs to be there."""
+    """Whether two things hold that a gradient needs to be there: its node has one, and what the node's rule tells."""
+    if a is BY_ITEM or b is BY_ITEM:
+        return b
     if isinstance(a, bool) or isinstance(b, bool):
         return (b if a else a) if isinstance(a, bool) else (a if b else b)
     return OPS["py_not"](OPS["py_or"](OPS["py_not"](a), OPS["py_not"](b)))
@@ -42,6 +51,8 @@ def both(a: Activity, b: Activity) -> Activity:
 
 def added(a: Cotangent, b: Cotangent) -> Cotangent:
     """The sum of two gradients; one that is not there is not added, so that nothing is connected through it."""
+    if is_list(a.value):
+        return cotangent(OPS["list_add"](a.value, b.value), a.present is True or b.present is True)
     return Cotangent(_sum(a, b), either(a.present, b.present))
 
 
@@ -49,7 +60,7 @@ def _sum(a: Cotangent, b: Cotangent) -> Value:
     if b.present is True:
         a, b = b, a
     if b.present is True:
-        return OPS[_ADDITIONS.get(type(a.value.type), "add")](a.value, b.value)
+        return OPS["stack_add" if isinstance(a.value.type, Stack) else "add"](a.value, b.value)
     flag, other = as_value(b.present), a.present
     if other is True:
         return _choose(flag, (a.value, b.value), lambda x, y: _sum(Cotangent(x, True), Cotangent(y, True)))

@@ -10,7 +10,7 @@ from ...ir.types import python_scalar
 from ...ops.control import Loop, loop_of, returns
 from ..extract import extract
 from .activity import active_in_body
-from .cotangents import Activity, Cotangent, added, as_value, continue_graph, either, region_of, zeros
+from .cotangents import Activity, Cotangent, added, as_value, continue_graph, cotangent, either, is_list, region_of, zeros
 
 
 class _Sweep(NamedTuple):
@@ -69,7 +69,7 @@ def _settle(node: Node, loop: Loop, found: Sequence[Optional[Cotangent]], active
         state = sorted(possible)
         maybe = [p for p, j in enumerate(state) if j not in certain]
         maybe += [len(state) + p for p, k in enumerate(pushed)
-                  if found[n + k].present is not True]      # type: ignore[union-attr]
+                  if found[n + k].present is not True or is_list(loop.items[k])]      # type: ignore[union-attr]
         back = reverse(loop.body, targets, [*state, *(n + k for k in pushed)], maybe)
         sweep = _Sweep(tuple(targets), tuple(state), tuple(sorted(certain)), tuple(pushed), back)
         connected = sweep.connected
@@ -109,13 +109,14 @@ class _Backward:
         state = [self._state_gradient(p, j) for p, j in enumerate(sweep.state)]
         summed = {i: self._sum(i, loop.invariants[i - first]) for i in sweep.connected if i >= first}
         items = [i for i in sweep.connected if n <= i < first]
-        seen = {i: self._flag(i, loop.stacks[i - n]) for i in items if sweep.connected[i] is not True}
+        seen = {i: self._flag(i, loop.stacks[i - n]) for i in items
+                if sweep.connected[i] is not True and not is_list(loop.body.inputs[i])}
         results = self._scan([sweep.gradients[i] for i in items])
         gradients: Dict[int, Optional[Cotangent]] = {}
         for j, (place, flag) in zip(sweep.state, state):
-            gradients[j] = Cotangent(results[place], True if flag is None else results[flag])
+            gradients[j] = cotangent(results[place], j in sweep.certain if flag is None else results[flag])
         for i, (place, flag) in summed.items():
-            gradients[i] = Cotangent(results[place], self._has_run() if flag is None else results[flag])
+            gradients[i] = cotangent(results[place], self._has_run() if flag is None else results[flag])
         gradients.update((i, Cotangent(results[len(self.state) + k], results[seen[i]] if i in seen else True))
                          for k, i in enumerate(items))
         return gradients
@@ -151,7 +152,7 @@ class _Backward:
         total = self._carry(operand.type, zeros(operand.type), f"g{operand.name}")
         with building(self.builder):
             self._end(index, added(Cotangent(total, True), Cotangent(self.sweep.gradients[i], connected)).value)
-        return index, None if connected is True else self._flag(i, operand)
+        return index, None if connected is True or is_list(operand) else self._flag(i, operand)
 
     def _flag(self, i: int, operand: Value) -> int:
         """Carry whether an input of the body had a gradient in some iteration."""

@@ -10,7 +10,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.types import python_scalar
 from .activity import active_values
 from .branches import pull_back_branch
-from .cotangents import Activity, Cotangent, added, both, continue_graph, either
+from .cotangents import Activity, Cotangent, added, both, continue_graph, cotangent, either, is_list
 from .loops import pull_back_loop
 
 
@@ -36,7 +36,7 @@ def reverse(graph: Graph, targets: Sequence[int], given: Sequence[int], maybe: C
     """The gradients of some inputs of a graph whose control flow already gives what its backward reads.
 
     targets: indexes of inputs.  given: indexes of outputs.  maybe: positions in ``given`` of gradients of which a
-        further input says whether they are there; they are zeros where they are not.
+        further input says whether they are there; they are zeros where they are not.  Lists say it for each item.
     """
     builder = continue_graph(graph)
     wanted = [graph.inputs[i] for i in targets]
@@ -45,10 +45,11 @@ def reverse(graph: Graph, targets: Sequence[int], given: Sequence[int], maybe: C
     with building(builder):
         outputs = [graph.outputs[index] for index in given]
         arriving = [builder.input(output.type, f"g{output.name}") for output in outputs]
-        flags = {k: builder.input(python_scalar("py_bool"), f"has_{outputs[k].name}") for k in sorted(maybe)}
+        flags = {k: builder.input(python_scalar("py_bool"), f"has_{outputs[k].name}")
+                 for k in sorted(maybe) if not is_list(outputs[k])}
         for k, (output, gradient) in enumerate(zip(outputs, arriving)):
             if output in active:
-                accumulate(cotangents, output, Cotangent(gradient, flags.get(k, True)))
+                accumulate(cotangents, output, cotangent(gradient, flags.get(k, k not in maybe)))
         sweep(graph.nodes, active, cotangents)
     ends = [cotangents.get(v) for v in wanted]
     connected = tuple(False if end is None else end.present for end in ends)
@@ -100,8 +101,8 @@ def _pull_back(node: Node, found: Tuple[Optional[Cotangent], ...]) -> List[Optio
         gradients = node.op.vjp(values, node.outputs, *node.inputs, **attrs)
     if len(gradients) != len(node.inputs):
         raise InternalError(f"vjp of {node.op.name}: {len(gradients)} gradients, {len(node.inputs)} operands", node.loc)
-    return [None if gradient is None else Cotangent(gradient, present) if isinstance(gradient, Value) else
-            Cotangent(gradient[0], both(present, gradient[1])) for gradient in gradients]
+    return [None if gradient is None else cotangent(gradient, present) if isinstance(gradient, Value) else
+            cotangent(gradient[0], both(present, gradient[1])) for gradient in gradients]
 
 
 _CONTROL: Dict[str, Callable] = {"if_": pull_back_branch, "while_": pull_back_loop, "scan": pull_back_loop}
