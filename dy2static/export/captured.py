@@ -10,7 +10,7 @@ import chainer
 import numpy as np
 
 from .. import passes
-from ..call_specs import leaves, normal
+from ..call_specs import normal
 from ..errors import ExportError, ExportWarning, Location, SaveError
 from ..heap.locations import caller_depth
 from ..input_spec import InputSpec
@@ -28,9 +28,11 @@ from ..runtime.host_calls import Call, Report
 from ..saved.paths import name_of_path
 from ..saved.subject import Subject
 from .gradients import with_gradients
+from .loaded import fitting
 from .naming import uniquely_named
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
 from .sizes_of_one import serves_one
+from .state import State, steady
 
 #: What calls do that only shows somewhere else than in results: left out, with a warning.
 _SHOWING = (print, warnings.warn, chainer.report)
@@ -41,7 +43,7 @@ EXPORT = passes.Pipeline("export", "the graph of a program that leaves Python", 
     passes.Pass(uniquely_named), *passes.CLEAN.passes))
 
 
-def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False,
+def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool = False, state: bool = False,
              gradients: Union[bool, Sequence[str]] = False) -> ExportedProgram:
     """The program of one kind of call.
 
@@ -49,6 +51,7 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     args_or_input_spec: for each positional argument an `InputSpec`, or an array or a Variable; None in a shape stands for any size.
         Other values stand for themselves.
     training: the value of ``chainer.config.train``.
+    state: whether attributes and arrays that calls read and change become arguments ``state/lstm/h`` and results ``next/lstm/h``.
     gradients: also of the first result, the loss: True for those of all parameters that require one, or names of parameters and of
         arguments of floats.
 
@@ -70,13 +73,14 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     specs = [normal(spec) for spec in args_or_input_spec]
     wanted = () if isinstance(gradients, bool) else (gradients,) if isinstance(gradients, str) else tuple(gradients)
     if subject.saved is not None:
-        outcomes = _fitting(outcomes, specs)
-    closing = _Closing(subject, outcomes[0], specs)
+        outcomes = fitting(outcomes, specs)
+    chosen = steady(outcomes) if state else outcomes[0]
+    closing = _Closing(subject, chosen, specs, state)
     made = closing.program()
-    left_out = dict.fromkeys([f"{node.attrs['call']} ({node.loc})" for node in closing.showing(outcomes[0].graph)])
+    left_out = dict.fromkeys([f"{node.attrs['call']} ({node.loc})" for node in closing.showing(chosen.graph)])
     if left_out:
         warnings.warn(f"{made.name} is exported without {', '.join(left_out)}", ExportWarning, stacklevel=caller_depth())
-    others = [_Closing(subject, outcome, specs) for outcome in outcomes[1:] if not _writes(outcome)]
+    others = [_Closing(subject, outcome, specs, state) for outcome in outcomes if outcome is not chosen]
     made = _with_least(made, [closing.program() for closing in others if closing.has_sizes_of_one(made)])
     if not gradients:
         return made
@@ -94,29 +98,6 @@ class _Exported(Subject):
         self.modes = ((training, with_backprop),)
 
 
-def _fitting(outcomes: Sequence[Outcome], specs: Sequence[Any]) -> List[Outcome]:
-    """Of the programs of a loaded model those for arrays like these, the most general first."""
-    wanted = [(spec.shape, spec.dtype) for spec in leaves(specs)]
-
-    def fits(outcome: Outcome) -> bool:
-        shapes = [(item.value.shape, item.value.dtype) for item in _given(outcome)]
-        return len(shapes) == len(wanted) and all(
-            a == b and len(shape) == len(sizes) and all(n is None or not isinstance(m, int) or n == m for n, m in zip(sizes, shape))
-            for (shape, a), (sizes, b) in zip(shapes, wanted))
-    found = [outcome for outcome in outcomes if fits(outcome)]
-    if not found:
-        raise ExportError("the loaded model has no program for such arguments",
-                          hint="export arrays of the shapes and dtypes that it was saved for")
-    return sorted(found, key=lambda outcome: -sum(not isinstance(n, int) for item in _given(outcome) for n in item.value.shape))
-
-
-def _given(outcome: Outcome) -> List[Input]:
-    """The arrays among the arguments of a loaded model, in their order."""
-    places = [(place_of(item.source), item) for item in outcome.inputs if isinstance(item, (ArrayInput, VariableInput))]
-    return [item for place, item in sorted([(place, item) for place, item in places if place is not None],
-                                           key=lambda pair: (pair[0].argument, pair[0].number))]
-
-
 def _with_least(program: ExportedProgram, others: Sequence[ExportedProgram]) -> ExportedProgram:
     """The program, also for sizes of one where those that were captured for them compute the same."""
     least = {symbol: at_least(symbol) for symbol in program.sizes}
@@ -131,15 +112,14 @@ def _with_least(program: ExportedProgram, others: Sequence[ExportedProgram]) -> 
     return replace(program, sizes=sizes)
 
 
-def _writes(outcome: Outcome) -> bool:
-    return any(end.writes for end in outcome.ends)
-
-
 class _Closing:
     """One captured call as a closed program."""
 
-    def __init__(self, subject: Subject, outcome: Outcome, specs: Sequence[Any]):
+    def __init__(self, subject: Subject, outcome: Outcome, specs: Sequence[Any], with_state: bool):
         self.subject, self.outcome, self.specs = subject, outcome, specs
+        self.state = State(outcome)
+        self._before = self.state.before if with_state else {}
+        self._keeps_state = with_state
         self.graph = outcome.graph
         self._sources: Dict[Source, Value] = {item.source: item.value for item in outcome.inputs if item.source is not None}
         links = [subject.instance] if isinstance(subject.instance, chainer.Link) else []
@@ -148,7 +128,8 @@ class _Closing:
     def has_sizes_of_one(self, general: ExportedProgram) -> bool:
         """Whether it is the program of the same call for arrays of which some free sizes are one."""
         mine = {name: value for name, value in self._arguments()}
-        return [argument.name for argument in general.arguments] == list(mine) and len(self.outcome.ends) == 1
+        is_alike = [argument.name for argument in general.arguments] == list(mine) and len(self.outcome.ends) == 1
+        return is_alike and (self._keeps_state or not self.state.writes)
 
     def program(self) -> ExportedProgram:
         """The program.  Raises `ExportError`."""
@@ -157,13 +138,15 @@ class _Closing:
             raise ExportError(f"what arrays hold decides of which structure the result of {self.subject.name} is", self._place(),
                               "give back the same lists, tuples and dicts, of arrays of the same dtypes, in each case")
         end, = outcome.ends
-        for write in end.writes:
-            raise ExportError(f"{self.subject.name} changes state, which what is exported does not keep: {write.describe()}",
-                              self._place(), "take the state as an argument, and give it back")
+        if end.writes and not self._keeps_state:
+            raise ExportError(f"{self.subject.name} changes state between calls: {self.state.places}", self._place(),
+                              "`state=True` makes arguments and results of it")
         arguments = tuple([Argument(value, name) for name, value in self._arguments()])
         given = {argument.value for argument in arguments}
         parameters = tuple([self._parameter(item) for item in outcome.inputs if item.value not in given])
         values, fixed = self._results(end.result)
+        for name, build in self.state.after(self._place()):
+            self._add(name, build, values, fixed)
         names = {part.name for part in (*arguments, *parameters)}
         outputs = tuple([value for _, value in values])
         graph = outcome.graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]), outputs=outputs)
@@ -193,6 +176,7 @@ class _Closing:
                 shape = tuple([1 if n is None else n for n in spec.shape])
                 found[place] = self._name(place), Value(Tensor(shape, spec.dtype), self._name(place))
         pairs = [found[place] for place in order] + [pair for place, pair in found.items() if place not in order]
+        pairs += sorted([(name, value) for value, name in self._before.items()], key=lambda pair: pair[0])
         return list(zip(unique([name for name, _ in pairs]), [value for _, value in pairs]))
 
     def _caller_place(self, source: Optional[Source]) -> Optional[Place]:
@@ -245,17 +229,20 @@ class _Closing:
             raise ExportError(f"{self.subject.name} always raises", self._place())
         for path, part in self._leaves(result, ()):
             name = "_".join(path) if path and not path[0].isdigit() else "_".join(("output", *path))
-            value = self._value(part)
-            if value is not None:
-                arrays.append((name, value))
-            elif isinstance(part, Const):
-                fixed[name] = part.value
-            else:
-                raise ExportError(f"{self.subject.name} gives back {part.describe()}, which is no array", self._place(),
-                                  "give back arrays, Variables, and lists, tuples and dicts of them")
+            self._add(name, part, arrays, fixed)
         if not arrays:
             raise ExportError(f"{self.subject.name} gives back no array", self._place())
         return arrays, fixed
+
+    def _add(self, name: str, part: Build, arrays: List[Tuple[str, Value]], fixed: Dict[str, Any]) -> None:
+        value = self._value(part)
+        if value is not None:
+            arrays.append((name, value))
+        elif isinstance(part, Const):
+            fixed[name] = part.value
+        else:
+            raise ExportError(f"{self.subject.name} gives back, or keeps, {part.describe()}, which is no array", self._place(),
+                              "give back arrays, Variables, and lists, tuples and dicts of them")
 
     def _leaves(self, build: Build, path: Tuple[str, ...]) -> Iterator[Tuple[Tuple[str, ...], Build]]:
         if isinstance(build, Choice):

@@ -181,3 +181,27 @@ def test_what_has_no_gradient_is_refused():
         exported(lambda x: x > 1, [InputSpec([3])], gradients=["x"])
     with pytest.raises(ExportError, match="no argument or parameter 'z'"):
         exported(lambda x: x * 2, [InputSpec([3])], gradients=["z"])
+
+
+def test_state_becomes_arguments_and_results():
+    model = Stateful()
+    program = exported(model, [InputSpec([None, 4])], state=True)
+    assert names(program.arguments) == ["x", "state/lstm/c", "state/lstm/h"]
+    assert names(program.results) == ["output", "next/lstm/c", "next/lstm/h"]
+    assert [size.least for size in program.sizes.values()] == [1]
+    state = [np.zeros((2, 3), "f"), np.zeros((2, 3), "f")]
+    for x in np.random.rand(3, 2, 4).astype("f"):
+        output, *state = run(program, x, *state)
+        with chainer.no_backprop_mode():
+            np.testing.assert_allclose(output, model(x).array, rtol=1e-6)
+
+
+def test_statistics_of_batch_normalization_are_state():
+    net = L.BatchNormalization(3)
+    program = exported(net, [InputSpec([None, 3])], training=True, state=True)
+    assert names(program.arguments) == ["x", "state/avg_mean", "state/avg_var"]
+    x = np.random.rand(5, 3).astype("f")
+    found = run(program, x, net.avg_mean.copy(), net.avg_var.copy())
+    net(x)
+    for value, name in zip(found[1:], names(program.results)[1:]):
+        np.testing.assert_allclose(value, getattr(net, name[len("next/"):]), rtol=1e-6)
