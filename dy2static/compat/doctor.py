@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Iterator
 
-from dy2static.compat import hook
+from dy2static.compat import cuda, hook
 from dy2static.compat.patches import PATCHES, apply
 
-DISTRIBUTIONS = ("dy2static", "chainer", "numpy", "gast", "astor", "cupy-cuda12x", "onnx")
+DISTRIBUTIONS = ("dy2static", "chainer", "numpy", "gast", "astor", *cuda.WHEELS[:2], "onnx")
 
 
 def report() -> Iterator[str]:
@@ -21,6 +21,7 @@ def report() -> Iterator[str]:
     yield f"{'Python':<12} {platform.python_version()}  {sys.executable}"
     for name in DISTRIBUTIONS:
         yield f"{name:<12} {_version(name)}"
+    yield from ("", *cuda.report())
     yield "\nedits of Chainer's modules, made in memory while they are imported:"
     yield from (f"  {name:<45} {_fit(name)}" for name in PATCHES)
     yield f"\n`import dy2static`, then `import chainer`: {_outcome('import dy2static, chainer')}"

@@ -8,6 +8,7 @@ import ast
 from typing import Callable, Dict, NamedTuple, Tuple, Union
 
 STANDINS = f"{__package__}.standins"
+CUDA = f"{__package__}.cuda"
 
 
 class Edit(NamedTuple):
@@ -64,6 +65,15 @@ PATCHES: Dict[str, Union[Tuple[Edit, ...], Rewrite]] = {
         Edit("import numpy.distutils.system_info\n", "\n"),
         Edit("import pkg_resources\n", "\n"),
         Edit("\n    _check_osx_numpy_backend()\n    _check_optional_dependencies()\n", "\n\n\n"),
+    ),
+    # CuPy 13 does not look into NVIDIA's wheels for libraries.  CuPy 14 has no functions of cuDNN, and to install it again, which a
+    # warning of Chainer's advises, changes nothing
+    "chainer.backends.cuda": (
+        Edit("    import cupy\n    from cupy import cuda  # NOQA\n",
+             f"    import cupy; __import__({CUDA!r}, fromlist=['*']).preload(cupy.__version__)\n"
+             "    from cupy import cuda  # NOQA\n"),
+        Edit("            not getattr(check_cuda_available, '_already_warned', False)):\n",
+             "            _cupy_major < 14 and not getattr(check_cuda_available, '_already_warned', False)):\n"),
     ),
     "chainer.testing.helper": (_PKG_RESOURCES,),
     "chainer.testing.doctest_helper": (_PKG_RESOURCES,),

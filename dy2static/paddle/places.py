@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import chainer
-
+from ..compat import cuda
 from ..errors import BackendError, SignatureError
 
 
@@ -36,7 +35,7 @@ def place_of(given: Any) -> CPUPlace:
         number = given.partition(":")[2] or "0"
         given = CUDAPlace(int(number)) if number.isdigit() else given
     if isinstance(given, CUDAPlace):
-        why = "and there is no GPU that CuPy can use" if not chainer.backends.cuda.available else \
+        why = "and there is no GPU that CuPy can use" if not cuda.devices() else \
             "and functions on arrays of CuPy run eagerly"
         raise BackendError(f"nothing runs on {given!r}: programs run on the processor, {why}", hint="use CPUPlace()")
     if isinstance(given, CPUPlace):
