@@ -18,6 +18,8 @@ OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"]) + os.sep
 _LIBRARIES = tuple(os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in (chainer, numpy))
 
+#: What Python, IPython and `doctest` call what has no file: the text of `python -c` is "<string>", like that of any `exec`.
+_TYPED = ("<ipython", "<doctest", "<lazy_", "<stdin>", "<python-input", "<timed exec>")
 
 #: The code that runs blocks of a converted function, as functions of their own.
 _STAGING = (os.path.join(OURS, "runtime", "dy.py"), os.path.join(OURS, "control_flow") + os.sep)
@@ -30,7 +32,7 @@ _START = os.path.join(OURS, "pipeline.py")
 def is_user_file(file: str) -> bool:
     """Whether a file is neither ours nor a library's."""
     if file.startswith("<"):
-        return file.startswith(("<ipython", "<doctest", "<lazy_"))
+        return file.startswith(_TYPED) or file == "<string>" and sys.argv[:1] == ["-c"]
     if file.startswith(OURS) or file.startswith(_LIBRARIES):
         return False
     return not file.startswith(_STDLIB) or "site-packages" in file

@@ -10,6 +10,7 @@ import types
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from dy2static.errors import Location, SourceNotFoundError
+from dy2static.pyast import timed_cells
 from dy2static.pyast.excerpt import excerpt
 from dy2static.pyast.quiet import quiet
 
@@ -128,6 +129,8 @@ def _texts(function: Any, code: types.CodeType) -> Iterator[str]:
     text = "".join(linecache.getlines(code.co_filename, namespace))
     if text:
         yield text
+    if code.co_filename == timed_cells.FILE:
+        yield from timed_cells.timed_texts()
     get_source = getattr(namespace.get("__loader__"), "get_source", None)
     if get_source is None or namespace.get("__file__") != code.co_filename:
         return
