@@ -29,17 +29,21 @@ def _gates(x: Value) -> Tuple[Value, ...]:
     return ops.unstack(ops.reshape(x, shape=(x.shape[0], x.shape[1] // 4, 4) + x.shape[2:]), axis=2)
 
 
+def _gate(x: Value) -> Value:
+    return ops.sigmoid(x, gate=True)
+
+
 def _step(c_prev: Value, a: Value, i: Value, f: Value, o: Value) -> Tuple[Value, Value]:
-    c_next = ops.tanh(a) * ops.sigmoid(i) + ops.sigmoid(f) * c_prev
-    return c_next, ops.sigmoid(o) * ops.tanh(c_next)
+    c_next = ops.tanh(a) * _gate(i) + _gate(f) * c_prev
+    return c_next, _gate(o) * ops.tanh(c_next)
 
 
 @lowers(SLSTM)
 def slstm(node: Any, c1: Value, c2: Value, x1: Value, x2: Value) -> Tuple[Value, Value]:
     # two cells become one; the output gates are added
     (a1, i1, f1, o1), (a2, i2, f2, o2) = _gates(x1), _gates(x2)
-    o = ops.sigmoid(o1 + o2)
-    c = ops.tanh(a1) * ops.sigmoid(i1) + ops.tanh(a2) * ops.sigmoid(i2) + ops.sigmoid(f1) * c1 + ops.sigmoid(f2) * c2
+    o = _gate(o1 + o2)
+    c = ops.tanh(a1) * _gate(i1) + ops.tanh(a2) * _gate(i2) + _gate(f1) * c1 + _gate(f2) * c2
     return c, o * ops.tanh(c)
 
 
@@ -49,8 +53,8 @@ def tree_lstm(node: Any, *xs: Value) -> Optional[Tuple[Value, Value]]:
     *cells, x = xs
     units = cells[0].shape[1]
     a, i, o, *fs = ops.split(x, sizes=(units,) * (3 + len(cells)), axis=1)
-    kept = 0.0 + ops.sigmoid(fs[0]) * cells[0]
+    kept = 0.0 + _gate(fs[0]) * cells[0]
     for f, c in zip(fs[1:], cells[1:]):
-        kept = kept + ops.sigmoid(f) * c
-    c = ops.tanh(a) * ops.sigmoid(i) + kept
-    return c, ops.sigmoid(o) * ops.tanh(c)
+        kept = kept + _gate(f) * c
+    c = ops.tanh(a) * _gate(i) + kept
+    return c, _gate(o) * ops.tanh(c)

@@ -14,9 +14,10 @@ from .elementwise import exp
 from .rules import c_by_kind, elementwise, same_as_input
 from .samples import ONE
 
+#: gate: its gradient is rounded as Chainer does it for the gates of an LSTM, not as for `F.sigmoid`.
 sigmoid = declare(
-    "sigmoid", "x", kind="elementwise", infer=elementwise(np.tanh), inplace_ok=True,
-    vjp=lambda g, y, x: (g * y * (1.0 - y),),
+    "sigmoid", "x", {"gate": False}, kind="elementwise", infer=elementwise(np.tanh), inplace_ok=True,
+    vjp=lambda g, y, x, *, gate: (g * (y * (1.0 - y)) if gate else g * y * (1.0 - y),),
     numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
           "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
     c="sigmoid_{s}({x})",
