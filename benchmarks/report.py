@@ -1,4 +1,4 @@
-"""Records of `measure.py` to figures, and figures to the tables of docs/performance.md."""
+"""Records of `measure.py` to figures, and figures to the tables of docs/performance.md and README.md."""
 import json
 import math
 import re
@@ -114,7 +114,7 @@ def _short(number):
 def fill(page, results):
     """The page with what stands between its markers made anew."""
     def section(match):
-        return match[1] + SECTIONS[match[2]](results).rstrip() + "\n" + match[3]
+        return match[1] + {**SECTIONS, **README_SECTIONS}[match[2]](results).rstrip() + "\n" + match[3]
     return MARKER.sub(section, page)
 
 
@@ -174,6 +174,31 @@ def speedups(results):
     if not rows:
         return "Not measured yet."
     return table(["", "fastest of ours", "µs", "eager Chainer / ours", "fastest peer / ours", "ours / products alone"], rows)
+
+
+def headline(results):
+    """Times as fast as eager Chainer, of a few workloads: the table of README.md."""
+    rows = []
+    for words, workload in HEADLINE.items():
+        ratios = [_times_as_fast(results, f"{workload}.{kind}") for kind in ("infer", "grad", "train")]
+        rows.append([words, *["" if ratio is None else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}" for ratio in ratios]])
+    made = results["machine"]
+    return "\n\n".join([table(["", "inference", "loss and gradients", "training step"], rows),
+                        f"Measured on {made['date']}: {made['processor']}, Python {made['python']}, "
+                        f"{results['versions'][environments.BASE.title]}."])
+
+
+#: Workloads of the table in README.md.
+HEADLINE = {"MLP 16-64-64-4, batch 8": "W2", "MLP 784-1000-1000-10, batch 100": "W1", "language model of two LSTM layers": "W4",
+            "small VGG with batch normalization": "W5", "transformer block": "W11",
+            "damped Newton iteration, `while` and `if` on array values": "W7"}
+
+
+def _times_as_fast(results, cell):
+    columns = results["threads"].get("1", {})
+    best, _ = _fastest({title: cells for title, cells in columns.items() if title.startswith("dy2static")}, cell)
+    eager = columns.get(environments.BASE.title, {}).get(cell, {}).get("us")
+    return eager / best if best and eager else None
 
 
 def _fastest(columns, cell):
@@ -280,3 +305,6 @@ SECTIONS = {
     "two threads": lambda results: times(results, 2), "first calls": first_calls, "captures": captures, "memory": memory,
     "cannot": cannot, "workloads": described,
 }
+
+#: Those of README.md.
+README_SECTIONS = {"headline": headline}

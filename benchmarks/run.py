@@ -233,9 +233,10 @@ def publish(options):
     results = report.results_of(json.loads(machine.read_text()) if machine.exists() else {}, records(options, "times"),
                                 records(options, "memory"), records(options, "long"))
     (options.docs / "performance.json").write_text(report.as_json(results))
-    page = options.docs / "performance.md"
-    page.write_text(report.fill(page.read_text(), json.loads(report.as_json(results))))     # in the order of the file, always
-    print(f"written: {page}")
+    for page in (options.docs / "performance.md", options.docs.parent / "README.md"):
+        if page.exists():
+            page.write_text(report.fill(page.read_text(), json.loads(report.as_json(results))))     # in the order of the file
+            print(f"written: {page}")
     try:
         import picture
     except ImportError:

@@ -106,9 +106,11 @@ def test_page_has_every_section_once():
     assert sorted(report.sections_of(PAGE.read_text())) == sorted(report.SECTIONS)
 
 
-def test_page_shows_the_figures():
-    assert PAGE.read_text() == report.fill(PAGE.read_text(), json.loads(FIGURES.read_text())), \
+@pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=lambda page: page.name)
+def test_pages_show_the_figures(page):
+    assert page.read_text() == report.fill(page.read_text(), json.loads(FIGURES.read_text())), \
         "run `python benchmarks/run.py --report`, or `fill` the page with the figures"
+    assert page is PAGE or sorted(report.sections_of(page.read_text())) == sorted(report.README_SECTIONS)
 
 
 def record(column, us, check=(1.0,), others=0.0, **further):

@@ -1,4 +1,4 @@
-"""The examples run, quickly; so does every block of Python in the README, and its tables are true."""
+"""The examples run, quickly; so does every block of Python in the README, the guide and the settings, whose tables are true."""
 import os
 import pathlib
 import re
@@ -10,7 +10,6 @@ import pytest
 from dy2static import config
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def run(*command, cwd=ROOT):
@@ -169,16 +168,27 @@ def test_beam_search():
     assert out.count("captures=1, fallbacks=0") == 2, "training and decoding"
 
 
-def test_readme_blocks(tmp_path):
-    """All blocks of Python, one after the other, as one program."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
-    assert len(blocks) >= 5
-    (tmp_path / "mlp.py").write_text("\n".join(blocks), encoding="utf-8")
+def program_of(page):
+    """All blocks of Python of a page, one after the other, as one program."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert blocks
+    return "\n".join(blocks)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/settings.md"])
+def test_blocks_of_pages_run(page, tmp_path):
+    (tmp_path / "page.py").write_text(program_of((ROOT / page).read_text(encoding="utf-8")), encoding="utf-8")
+    run("page.py", cwd=tmp_path)
+
+
+def test_the_guide_runs_and_shows_what_it_prints(tmp_path):
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    (tmp_path / "mlp.py").write_text(program_of(guide), encoding="utf-8")
     out = run("mlp.py", cwd=tmp_path)
     assert "_dy.call(F.relu)(_dy.call(self.l1)(x))" in out
     assert re.search(r"h\.array\.ctypes\.data .*\| .*EAGER: `\.ctypes` of an array", out)
-    generated, = re.findall(r"^```\n(def forward\(arena.*?)^```$", README, re.M | re.S)
-    assert without_spacing(generated) in without_spacing(out), "the generated function that the README shows"
+    generated, = re.findall(r"^```\n(def forward\(arena.*?)^```$", guide, re.M | re.S)
+    assert without_spacing(generated) in without_spacing(out), "the generated function that the guide shows"
 
 
 def without_spacing(code):
@@ -186,8 +196,9 @@ def without_spacing(code):
     return re.sub(r" +# \S+", "", code)
 
 
-def test_readme_lists_every_variable():
-    rows = re.findall(r"^\| `(DY2STATIC_\w+)` \| `(.*?)` \| (.*) \|$", README, re.M)
+def test_the_settings_list_every_variable():
+    settings = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(DY2STATIC_\w+)` \| `(.*?)` \| (.*) \|$", settings, re.M)
     assert rows == [(name, repr(flag.default), flag.doc) for name, flag in config.Flag.table.items()]
 
 

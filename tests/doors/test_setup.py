@@ -53,20 +53,6 @@ def test_the_examples_need_what_the_readme_installs():
     assert '".[examples]"' in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-FIGURES = {"MLP 16": "W2", "MLP 784": "W1", "language model": "W4", "small VGG": "W5", "transformer": "W11", "damped Newton": "W7"}
-
-
-@pytest.mark.parametrize("row", FIGURES)
-def test_the_readme_has_the_figures_of_the_page(row):
-    """About: those of the page are measured again now and then."""
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split("begin: speedups")[1].split("<!-- end")[0]
-    cells, = re.findall(rf"^\| {row}.* \| (.*?) \| (.*?) \| (.*?) ?\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
-    for kind, cell in zip(("infer", "grad", "train"), cells):
-        if cell:
-            ratio, = re.findall(rf"^\| {FIGURES[row]}\.{kind} \| .*? \| .*? \| ([\d.]+) ", page, re.M)
-            assert float(cell) == pytest.approx(float(ratio), rel=0.25), kind
-
-
 def test_the_readme_gives_the_commands_that_run_py_has():
     commands = re.findall(r"^python3 run\.py (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     assert commands == ["demo", "test"]
