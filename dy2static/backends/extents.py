@@ -3,10 +3,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
+import numpy as np
+
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Extent, Stack, Tensor
 from ..ir.types import List as ListType
+
+#: Types of attributes in which there are no sizes.
+_WITHOUT_SIZES = frozenset((int, float, bool, str, type(None), np.ndarray, type(np.dtype(np.float32))))
 
 
 def extents_of(graph: Graph) -> Dict[str, Value]:
@@ -79,7 +84,12 @@ def dims_in(item: Any) -> Iterator[Dim]:
 def dims_of(node: Node) -> Iterator[Dim]:
     """The sizes in a node, without its regions, that only the run knows."""
     for value in (*node.inputs, *node.outputs):
-        if type(value.type) is not Extent:
+        if type(value.type) is Tensor:
+            for size in value.type.shape:
+                if type(size) is not int and isinstance(size, Dim):
+                    yield size
+        elif type(value.type) is not Extent:
             yield from dims_in(value.type)
     for attr in node.attrs.values():
-        yield from dims_in(attr)
+        if type(attr) not in _WITHOUT_SIZES:
+            yield from dims_in(attr)

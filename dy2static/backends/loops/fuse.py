@@ -101,6 +101,7 @@ class Grouping:
         self.place = place
         self.order: List[object] = []                    # groups, and nodes that stand alone
         self.position: Dict[object, int] = {}            # of what makes a value of this run, or finds an index of that name
+        self.read: Dict[Group, Set[Place]] = {}          # what the nodes of each group read
 
     def add(self, node: Node) -> None:
         """An elementwise node or a reduction."""
@@ -111,9 +112,11 @@ class Grouping:
         for index in range(max(start, 0), len(self.order)):
             group = self.order[index]
             if isinstance(group, Group) and self._belongs(group, node) and self._join(group, node, shape):
+                self.read[group].update([self.place(v) for v in node.inputs])
                 self._place(node, index)
                 return
         group = Group(shape)
+        self.read[group] = {self.place(v) for v in node.inputs}
         if not self._join(group, node, shape):
             raise AssertionError(f"{node} does not fit a group of its own")
         index = start + 1 if start < 0 else len(self.order)       # what reads inputs only is there for all
@@ -126,11 +129,11 @@ class Grouping:
         """Whether a node has to do with a group: else a few stand side by side, but not all steps of an unrolled loop."""
         if len(group.nodes) < _SIDE_BY_SIDE:
             return True
-        made, reads = group.values(), [self.place(v) for v in node.inputs]
-        if any(place.base in made for place in reads):
+        reads = [self.place(v) for v in node.inputs]
+        if any(place.base in group.sweep for place in reads):
             return True
-        arrays = {place for place in reads if place.shape == group.shape and not _is_repeated(place)}
-        return bool(arrays) and any(self.place(v) in arrays for other in group.nodes for v in other.inputs)
+        read = self.read[group]
+        return any(place in read and place.shape == group.shape and not _is_repeated(place) for place in reads)
 
     def add_alone(self, node: Node) -> None:
         """A node that is not a loop over elements."""

@@ -201,11 +201,15 @@ class Places:
     def __init__(self, index: Callable[[], str]):
         self.index = index
         self.views: Dict[Value, Place] = {}
+        self._own: Dict[Value, Place] = {}                 # of values with memory of their own
         self.constants: Dict[Value, Any] = {}
 
     def of(self, value: Value) -> Place:
         """The place of a value."""
-        return Place(value, (), ()) if isinstance(value.type, Stack) else self.views.get(value) or place_of(value)
+        place = self.views.get(value) or self._own.get(value)
+        if place is None:
+            place = self._own[value] = Place(value, (), ()) if isinstance(value.type, Stack) else place_of(value)
+        return place
 
     def constant(self, number: Any, dtype: Any, name: str = "") -> Value:
         """A number as a value of no dimensions."""

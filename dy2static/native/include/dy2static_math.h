@@ -119,13 +119,14 @@ D2S_FUNCTION double d2s_expm1_part_f64(double x, uint64_t *k) {
 }
 
 /* exp(x) = 2^k (1 + expm1(r)), multiplied in two steps, so that denormal results are rounded once.  The second factor is
- * infinite for infinity alone: finite numbers that are too large overflow.  For NaN it is NaN. */
+ * infinite for infinity alone: finite numbers that are too large overflow.  For NaN it is NaN, and 0 where the result rounds to 0
+ * whatever r is: a product that underflows takes a hundred times as long, and those of masked scores all would. */
 D2S_FUNCTION float exp_f32(float x) {
     uint32_t k;
     float y = d2s_expm1_part_f32(d2s_bounded_f32(x, -105.0f, 89.0f), &k) + 1.0f;
     uint32_t half = (uint32_t)((int32_t)k >> 1);
     float scale = d2s_two_to_f32(k - half);
-    scale = d2s_pick_f32(D2S_STAYS(x), x, scale);
+    scale = d2s_pick_f32(D2S_STAYS(x), x, d2s_pick_f32((int32_t)k < -150, 0.0f, scale));
     return y * d2s_two_to_f32(half) * scale;
 }
 
@@ -134,7 +135,7 @@ D2S_FUNCTION double exp_f64(double x) {
     double y = d2s_expm1_part_f64(d2s_bounded_f64(x, -746.0, 710.0), &k) + 1.0;
     uint64_t half = (uint64_t)((int64_t)k >> 1);
     double scale = d2s_two_to_f64(k - half);
-    scale = d2s_pick_f64(D2S_STAYS(x), x, scale);
+    scale = d2s_pick_f64(D2S_STAYS(x), x, d2s_pick_f64((int64_t)k < -1075, 0.0, scale));
     return y * d2s_two_to_f64(half) * scale;
 }
 
