@@ -74,6 +74,15 @@ def test_a_level_decides_what_is_made(folder):
             assert compiler.build(text).handle.answer() == answer
 
 
+def test_the_longest_vectors_are_used(monkeypatch):
+    def flags(march, has="sse2 avx2"):
+        monkeypatch.setattr(compiler, "cpu_fields", lambda: {"flags": has})
+        with config.MARCH.set(march):
+            return "-mprefer-vector-width=512" in compiler._all_flags(())
+    assert flags("native", "avx2 avx512f") and flags("x86-64-v4")
+    assert not any((flags("native"), flags("x86-64-v3", "avx2 avx512f"), flags("armv8-a", "avx2 avx512f")))
+
+
 def test_a_level_above_this_cpu_is_never_run(folder, monkeypatch):
     monkeypatch.setattr(compiler, "cpu_fields", lambda: {"flags": "sse2 ssse3 sse4_2 popcnt"})
     compiled, x = to_static(lambda x: np.tanh(x) + 1, backend="c"), np.ones((2, 3), "f")
