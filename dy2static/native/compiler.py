@@ -317,7 +317,7 @@ def _all_flags(flags: Tuple[str, ...]) -> Tuple[str, ...]:
 
 
 def _vectors() -> Tuple[str, ...]:
-    """The longest vectors where there are some of 512 bits: left to itself gcc takes half of them, also on CPUs that do not slow down."""
+    """Vectors of 512 bits where there are some: left to itself gcc takes half of them, also on CPUs that do not slow down."""
     level = _march()
     has = level == "x86-64-v4" or level == "native" and "avx512f" in cpu_fields().get("flags", "").split()
     return ("-mprefer-vector-width=512",) if has else ()
