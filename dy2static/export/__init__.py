@@ -1,1 +1,4 @@
 """Compiled functions for other runtimes than Python."""
+from .to_onnx.door import onnx
+
+__all__ = ["onnx"]

@@ -67,6 +67,10 @@ class OpDef:
         (of ``*xs``, ``{xs_0}``), ``{attr}`` (a constant of the result's type), ``{T}`` (the C type of the result),
         ``{s}`` and ``{t}`` (how functions for the dtypes of the result and of the first operand end: ``f32``, ``i64``).
         Or a callable ``c(types, result, attrs)`` that gives such text, or None.  `c_forms.c_expression` fills the holes.
+    onnx: the meaning as nodes of ONNX (`ir.onnx_forms`): the name of an operator that takes the operands and gives the
+        result, or a rule ``onnx(o, types, results, *operands, **attrs)`` that writes nodes with the `OnnxWriter` ``o`` and
+        gives the name of the result, or a tuple of names; it raises `NotInOnnx` for what it cannot express.  Operands of an
+        elementwise op broadcast.  None: the op is taken apart by ``decompose``, or cannot be exported.
     decompose: the op in terms of simpler ones; `passes.legalize.decompose` applies it for backends that ask for that.
     calls: functions that the template calls by their names.
     holes: ``holes(*types, **attrs)`` gives the text of more holes, or another text for an attribute's hole.
@@ -90,6 +94,7 @@ class OpDef:
     asks_present: bool = False
     numpy: Union[str, Callable[..., Any], None] = None
     c: Union[str, Callable[..., Optional[str]], None] = None
+    onnx: Union[str, Callable[..., Any], None] = None
     decompose: Optional[Decomposition] = None
     calls: Tuple[Callable[..., Any], ...] = ()
     holes: Optional[Callable[..., Mapping[str, str]]] = None

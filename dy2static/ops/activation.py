@@ -11,6 +11,7 @@ from ..ir.op import declare, sample
 from ..ir.types import Tensor, Type
 from .comparison import greater_equal, less, logical_and, mask, where
 from .elementwise import exp
+from .onnx_forms import arithmetic, functions
 from .rules import c_by_kind, elementwise, same_as_input
 from .samples import ONE
 
@@ -21,6 +22,7 @@ sigmoid = declare(
     numpy="np.multiply({x}, 0.5, out={out})\nnp.tanh({out}, out={out})\n"
           "np.multiply({out}, 0.5, out={out})\nnp.add({out}, 0.5, out={out})",
     c="sigmoid_{s}({x})",
+    onnx=arithmetic.of_result("Sigmoid"),
     samples=ONE,
 )
 
@@ -29,6 +31,7 @@ relu = declare(
     vjp=lambda g, y, x: (mask(g, y > 0),),
     numpy="np.maximum({x}, 0, out={out})",
     c=c_by_kind("relu_{s}({x})", "{x} > 0 ? {x} : 0"),
+    onnx=functions.relu,
     samples=ONE,
 )
 
@@ -42,6 +45,7 @@ leaky_relu = declare(
     vjp=_leaky_relu_vjp,
     numpy="np.multiply({x}, {slope}, out={out})\nnp.copyto({out}, {x}, where={x} > 0)",
     c=c_by_kind("d2s_pick_{s}(positive_{s}({x}), {x}, {x} * {slope})"),
+    onnx=functions.leaky_relu,
     samples=ONE + (sample((3,), slope=-0.5),),
 )
 
@@ -56,6 +60,7 @@ elu = declare(
     numpy="np.copyto({out}, {x})\nnp.expm1({out}, out={out}, where={out} <= 0)\n"
           "np.multiply({out}, {alpha}, out={out}, where={out} <= 0)",
     c=c_by_kind("relu_{s}({x}) + expm1_{s}(below_zero_{s}({x})) * {alpha}"),
+    onnx=functions.elu,
     samples=ONE + (sample((3,), alpha=0.3),),
 )
 
@@ -85,6 +90,7 @@ softplus = declare(
     vjp=_softplus_vjp,
     numpy="softplus_as_chainer({x}, {beta}, {out})", calls=(softplus_as_chainer,),
     c=_softplus_c,
+    onnx=functions.softplus,
     samples=ONE + (sample((3,), beta=2.0),),
 )
 
@@ -94,6 +100,7 @@ clipped_relu = declare(
     vjp=lambda g, y, x, *, cap: (mask(mask(g, less(0, x)), less(x, cap)),),
     numpy="np.maximum(0, {x}, out={out})\nnp.minimum({out}, {cap}, out={out})",
     c=c_by_kind("minimum_{s}(maximum_{s}(0, {x}), {cap})"),
+    onnx=functions.clipped_relu,
     samples=ONE + (sample((4, 3), cap=0.5),),
 )
 
@@ -103,6 +110,7 @@ hard_sigmoid = declare(
     vjp=lambda g, y, x: (mask(g, logical_and(less(-2.5, x), less(x, 2.5))) * 0.2,),
     numpy="np.multiply({x}, 0.2, out={out})\nnp.add({out}, 0.5, out={out})\nnp.clip({out}, 0.0, 1.0, out={out})",
     c=c_by_kind("minimum_{s}(maximum_{s}({x} * ({T})0.2 + ({T})0.5, 0), 1)"),
+    onnx=functions.hard_sigmoid,
     samples=ONE,
 )
 
@@ -112,6 +120,7 @@ const_power = declare(
     vjp=lambda g, y, x, *, base: (y * math.log(base) * g,),
     numpy="np.power({T}({base}), {x}, out={out})",
     c=c_by_kind("power_{s}({base}, {x})"),
+    onnx=functions.const_power,
     samples=ONE + (sample((3,), base=0.5),),
 )
 
@@ -121,4 +130,5 @@ randomized_relu = declare(
     vjp=lambda g, y, x, r: (where(greater_equal(y, 0), g, g * r), None),
     numpy="np.multiply({x}, {r}, out={out})\nnp.copyto({out}, {x}, where={x} >= 0)",
     c=c_by_kind("d2s_pick_{s}(isgreaterequal({x}, 0), {x}, {x} * {r})"),
+    onnx=functions.randomized_relu,
 )

@@ -19,6 +19,7 @@ from .elementwise import cast
 from .loss import never
 from .movement import reshape
 from .normalization_steps import one_of
+from .onnx_forms import windows
 from .reduction import sum_
 from .rules import need_statistics, of_filled_floats
 
@@ -164,6 +165,7 @@ fixed_batch_norm = declare(
     "fixed_batch_norm", "x gamma beta mean var", {"axis": (0,), "eps": 2e-5}, kind="reduction",
     decompose=Decomposition(normalization_steps.fixed_batch_norm, of_filled_floats),
     infer=_fixed_batch_norm_infer, numpy=_fixed_batch_norm, vjp=_fixed_batch_norm_vjp,
+    onnx=windows.fixed_batch_norm,
 )
 
 

@@ -7,6 +7,7 @@ from ..ir.graph import Value
 from ..ir.op import OPS, Decomposition, OpDef, declare, sample
 from ..ir.shapes import show
 from ..ir.types import Tensor
+from .onnx_forms import movement
 from .rules import canonical_shape, of_floats, sum_axes
 
 
@@ -20,6 +21,7 @@ broadcast_to = declare(
     "broadcast_to", "x", {"shape": ()}, kind="view", view=True, canonical=canonical_shape, infer=_broadcast_to_infer,
     vjp=lambda g, y, x, *, shape: (sum_to(g, shape=x.shape),),
     numpy="np.broadcast_to({x}, {shape})",
+    onnx=movement.broadcast_to,
     samples=(sample((3,), shape=(4, 3)), sample((4, 1), shape=(4, 3)), sample((), shape=(2,)),
              sample((1, 3), shape=(2, 0, 3)), sample((2, 3), shape=(2, 3)), sample((1,), shape=(1,))),
 )

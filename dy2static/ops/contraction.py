@@ -9,6 +9,7 @@ from ..ir.dims import equal
 from ..ir.op import declare, sample
 from ..ir.shapes import same_shape, show
 from ..ir.types import Stack, Tensor, Type
+from .onnx_forms import indexing, movement
 from .rules import canonical_shape, one_dtype
 
 
@@ -46,6 +47,7 @@ matmul = declare(
     "matmul", "a b", {"transa": False, "transb": False}, kind="contraction", infer=_infer,
     vjp=_vjp,
     numpy="np.{function}({left}, {right}, out={out})", holes=_holes,
+    onnx=movement.matmul,
     samples=(sample((4, 3), (3, 2)), sample((3, 4), (3, 2), transa=True), sample((4, 3), (2, 3), transb=True),
              sample((3, 4), (2, 3), transa=True, transb=True), sample((2, 4, 3), (2, 3, 5)),
              sample((2, 3, 4), (2, 5, 3), transa=True, transb=True), sample((1, 1), (1, 1)), sample((0, 3), (3, 2)),
@@ -63,6 +65,7 @@ def _pretransposed_infer(x: Tensor) -> Tensor:
 pretransposed = declare(
     "pretransposed", "x", kind="movement", infer=_pretransposed_infer, vjp=lambda g, y, x: (pretransposed(g),),
     numpy="np.copyto({out}, {x}.T)",
+    onnx=movement.pretransposed,
     samples=(sample((4, 3)), sample((37, 18)), sample((1, 5)), sample((0, 3)), sample((3, 2), dtype="int64")),
 )
 
@@ -87,6 +90,7 @@ def stack_product(a: Any, b: Any, out: np.ndarray) -> None:
 product_of_stacks = declare(
     "stack_product", "a b", kind="contraction", infer=_stack_product_infer,
     numpy="stack_product({a}, {b}, {out})", calls=(stack_product,),
+    onnx=movement.product_of_stacks,
 )
 
 
@@ -109,4 +113,5 @@ def stack_scatter(items: Any, numbers: Any, out: np.ndarray) -> None:
 rows_of_stack = declare(
     "stack_scatter", "items numbers", {"shape": ()}, kind="movement", may_raise=True, canonical=canonical_shape,
     infer=_stack_scatter_infer, numpy="stack_scatter({items}, {numbers}, {out})", calls=(stack_scatter,),
+    onnx=indexing.stack_scatter,
 )

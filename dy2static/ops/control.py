@@ -242,7 +242,7 @@ pop = declare(
 )
 
 #: The sums of the items of two stacks of one length: of gradients that reach a stack from two readers.
-stack_add = declare("stack_add", "a b", kind="control", infer=_stack_add_infer, numpy=_add_stacks,
+stack_add = declare("stack_add", "a b", kind="control", infer=_stack_add_infer, numpy=_add_stacks, onnx="Add",
                     vjp=lambda g, y, a, b: (g, g))
 
 # Unions: at run time a pair of a tag and the value ------------------------------------------------------------

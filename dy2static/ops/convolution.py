@@ -16,6 +16,7 @@ from ..ir.types import Tensor
 from .contraction import matmul
 from .correlation import convolve_images, convolve_locally, convolve_transposed, correlate_with_gradient
 from .movement import reshape, stop_gradient, transpose
+from .onnx_forms import windows as forms
 from .rules import need_dtype, one_dtype, one_shape, sizes
 from .windows import add_patches, take_patches
 
@@ -80,6 +81,7 @@ conv: OpDef = declare(
     vjp=lambda g, y, x, W, *, size, **attrs: (
         conv_transpose(g, W, size=x.shape[2:], **attrs), conv_grad_weight(x, g, size=W.shape[2:], **attrs)),
     numpy="convolve_images({x}, {W}, " + _HOLES, calls=(convolve_images,),
+    onnx=forms.conv,
     samples=(sample((2, 3, 5, 4), (4, 3, 3, 2), size=(3, 3)),
              sample((2, 4, 5), (6, 2, 3), size=(3,), stride=(2,), pad=(1,), groups=2),
              sample((1, 2, 7, 4), (2, 2, 3, 1), size=(3, 3), stride=(2, 2), pad=(1, 0), dilate=(2, 1)),
@@ -102,6 +104,7 @@ conv_transpose: OpDef = declare(
     vjp=lambda g, y, x, W, *, size, **attrs: (
         conv(g, W, size=x.shape[2:], **attrs), conv_grad_weight(g, x, size=W.shape[2:], **attrs)),
     numpy="convolve_transposed({x}, {W}, " + _HOLES, calls=(convolve_transposed,),
+    onnx=forms.conv_transpose,
     samples=(sample((2, 4, 3, 3), (4, 3, 3, 2), size=(5, 4)),
              sample((2, 4, 3), (4, 3, 2), size=(5,), stride=(2,), pad=(1,), groups=2),
              sample((1, 2, 3, 2), (2, 2, 3, 1), size=(7, 5), stride=(2, 2), pad=(1, 0), dilate=(2, 1)),
@@ -123,6 +126,7 @@ conv_grad_weight: OpDef = declare(
     vjp=lambda gW, y, x, g, *, size, **attrs: (
         conv_transpose(g, gW, size=x.shape[2:], **attrs), conv(x, gW, size=g.shape[2:], **attrs)),
     numpy="correlate_with_gradient({x}, {g}, " + _HOLES, calls=(correlate_with_gradient,),
+    onnx=forms.conv_grad_weight,
     samples=(sample((2, 3, 5, 4), (2, 4, 3, 3), size=(3, 2)),
              sample((2, 4, 5), (2, 6, 3), size=(3,), stride=(2,), pad=(1,), groups=2),
              sample((1, 2, 7, 4), (1, 2, 3, 3), size=(3, 1), stride=(2, 2), pad=(1, 0), dilate=(2, 1)),
@@ -151,6 +155,7 @@ im2col: OpDef = declare(
     canonical=canonical_windows, infer=_im2col_infer,
     vjp=lambda g, y, x, *, kernel, size, **places: (col2im(g, size=x.shape[2:], **places),),
     numpy="take_patches({x}, {kernel}, {stride}, {pad}, {dilate}, {size}, out={out})", calls=(take_patches,),
+    onnx=forms.im2col,
     samples=(sample((2, 3, 4, 3), kernel=(3, 2), size=(2, 2)), sample((2, 2, 5), kernel=(2,), size=(3,), stride=(2,), pad=(1,)),
              sample((1, 2, 5, 4), kernel=(2, 1), size=(2, 2), stride=(2, 3), dilate=(2, 1)),
              sample((0, 2, 3), kernel=(2,), size=(2,))),
@@ -163,6 +168,7 @@ col2im: OpDef = declare(
     vjp=lambda g, y, x, *, size, **places: (
         im2col(g, kernel=x.shape[2:2 + len(size)], size=x.shape[2 + len(size):], **places),),
     numpy="add_patches({x}, {stride}, {pad}, {dilate}, {size}, out={out})", calls=(add_patches,),
+    onnx=forms.col2im,
     samples=(sample((2, 3, 3, 2, 2, 2), size=(4, 3)), sample((2, 2, 2, 3), size=(5,), stride=(2,), pad=(1,)),
              sample((1, 2, 2, 1, 2, 2), size=(5, 4), stride=(2, 3), dilate=(2, 1)), sample((0, 2, 2, 2), size=(3,))),
 )
@@ -205,4 +211,5 @@ local_conv = declare(
     "local_conv", "x W", {"stride": ()}, kind="contraction", infer=_local_infer,
     vjp=_local_vjp,
     numpy="convolve_locally({x}, {W}, {stride}, out={out})", calls=(convolve_locally,),
+    onnx=forms.local_conv,
 )

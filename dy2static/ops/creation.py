@@ -9,6 +9,7 @@ from ..ir.dims import Dim, maximum
 from ..ir.graph import Value
 from ..ir.op import Sample, declare, sample
 from ..ir.types import Tensor
+from .onnx_forms import movement
 from .rules import canonical_shape
 
 
@@ -20,6 +21,7 @@ def _constant_infer(*, value: np.ndarray) -> Tensor:
 constant = declare(
     "constant", "", {"value": np.zeros(())}, kind="creation", infer=_constant_infer,
     numpy="{value}",
+    onnx=movement.constant,
     samples=(sample(value=np.array(2.5, "float32")), sample(value=np.arange(6).reshape(2, 3)),
              sample(value=np.zeros((0, 2))), sample(value=np.array([np.nan, np.inf, -np.inf])),
              sample(value=np.array(True))),
@@ -29,6 +31,7 @@ full = declare(
     "full", "", {"shape": (), "value": 0, "dtype": np.dtype("float32")}, kind="creation", canonical=canonical_shape,
     infer=lambda *, shape, value, dtype: Tensor(shape, dtype),
     numpy="{out}.fill({value})",
+    onnx=movement.full,
     samples=(sample(shape=(2, 3), value=1.5), sample(shape=()), sample(shape=(0, 3)),
              Sample((), {"shape": (2,), "dtype": "int64"})),
 )
@@ -58,6 +61,7 @@ arange = declare(
     "arange", "", {"start": 0, "stop": 0, "step": 1, "dtype": np.dtype("int64")}, kind="creation",
     canonical=_arange_canonical, infer=_arange_infer,
     numpy="np.arange({start}, {stop}, {step}, {T})",
+    onnx=movement.arange,
     samples=(sample(stop=5), sample(start=1, stop=8, step=3), sample(), Sample((), {"stop": 3, "dtype": "float32"})),
 )
 
@@ -67,6 +71,7 @@ random_uniform = declare(
     infer=lambda *, shape: Tensor(shape, np.dtype("float64")),
     numpy="np.asarray(np.random.rand({sizes}))",
     holes=lambda *, shape: {"sizes": ", ".join(map(str, shape))},
+    onnx=movement.random("Uniform"),
     samples=(sample(shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
 )
 
@@ -75,6 +80,7 @@ random_between = declare(
     "random_between", "", {"low": 0.0, "high": 1.0, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, low, high, shape: Tensor(shape, np.dtype("float64")),
     numpy="np.asarray(np.random.uniform({low}, {high}, {shape}))",
+    onnx=movement.random("Uniform"),
     samples=(sample(low=-1.0, high=2.0, shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
 )
 
@@ -83,5 +89,6 @@ random_normal = declare(
     "random_normal", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, shape: Tensor(shape, np.dtype("float64")),
     numpy="np.asarray(np.random.standard_normal({shape}))",
+    onnx=movement.random("Normal"),
     samples=(sample(shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
 )

@@ -10,6 +10,7 @@ from ..ir.graph import Value
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Tensor
 from .movement import reshape, transpose
+from .onnx_forms import reductions
 from .reduction import spread
 from .rules import canonical_axes, canonical_axis, need_dtype, one_shape, reduced, same_as_input
 from .slicing import getitem
@@ -26,6 +27,7 @@ cumsum: OpDef = declare(
     "cumsum", "x", {"axis": 0}, kind="reduction", canonical=canonical_axis, infer=same_as_input,
     vjp=lambda g, y, x, *, axis: (_flipped(cumsum(_flipped(g, axis), axis=axis), axis),),
     numpy="np.add.accumulate({x}, axis={axis}, out={out})",
+    onnx=reductions.cumsum,
     samples=_ALONG,
 )
 
@@ -41,6 +43,7 @@ shift: OpDef = declare(
     "shift", "x", {"axis": 0, "by": 1, "fill": 0.0}, kind="movement", canonical=canonical_axis, infer=same_as_input,
     vjp=lambda g, y, x, *, axis, by, fill: (shift(g, axis=axis, by=-by),),
     numpy="{out}[{edge}] = {fill}\n{out}[{rest}] = {x}[{source}]", holes=_shift_holes,
+    onnx=reductions.shift,
     samples=(sample((4, 3)), sample((2, 3, 4), axis=1, by=-1, fill=1.0), sample((1,), fill=1.0), sample((0, 3))),
 )
 
@@ -57,6 +60,7 @@ cumprod: OpDef = declare(
     "cumprod", "x", {"axis": 0}, kind="reduction", canonical=canonical_axis, infer=same_as_input,
     vjp=_cumprod_vjp,
     numpy="np.multiply.accumulate({x}, axis={axis}, out={out})",
+    onnx=reductions.cumprod,
     samples=_ALONG,
 )
 
@@ -93,6 +97,7 @@ linear_recurrence: OpDef = declare(
     "linear_recurrence", "factors terms", {"axis": 0}, kind="reduction", canonical=canonical_axis,
     infer=_recurrence_infer, vjp=_recurrence_vjp,
     numpy="recurrence({factors}, {terms}, {axis}, out={out})", calls=(recurrence,),
+    onnx=reductions.linear_recurrence,
     samples=(sample((4, 3), (4, 3)), sample((2, 3), (2, 3), axis=-1), sample((0, 2), (0, 2)), sample((1,), (1,))),
 )
 
@@ -117,6 +122,7 @@ prod = declare(
     "prod", "x", {"axis": None, "keepdims": False}, kind="reduction", canonical=canonical_axes, infer=_prod_infer,
     vjp=_prod_vjp,
     numpy="np.multiply.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.prod,
     samples=(sample((2, 3, 4)), sample((2, 3, 4), axis=1), sample((3, 4), axis=(0, -1), keepdims=True), sample(()),
              sample((5,), axis=()), sample((3, 2), axis=0, keepdims=True)),
 )

@@ -12,6 +12,7 @@ import numpy as np
 from ..ir.op import OpDef, declare
 from ..ir.types import Tensor
 from .loss import last_gradient, never
+from .onnx_forms import windows
 
 _ONCE = "Double backward is not implemented for decorrelated batch normalization."
 
@@ -79,6 +80,7 @@ def _fixed_grad(g: np.ndarray, x: np.ndarray, mean: np.ndarray, projection: np.n
 fixed_decorrelate: OpDef = declare(
     "fixed_decorrelate", "x mean projection", kind="reduction", infer=lambda x, mean, projection: x, vjp=_fixed_vjp,
     numpy="np.matmul({projection}, {x} - {mean}[:, :, None], out={out})",
+    onnx=windows.fixed_decorrelate,
 )
 
 fixed_decorrelate_grad: OpDef = declare(

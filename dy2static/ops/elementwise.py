@@ -13,6 +13,7 @@ import numpy as np
 from ..ir.op import OpDef, Sample, declare, sample
 from ..ir.types import Tensor, Type
 from .comparison import logical_and, mask, where
+from .onnx_forms import arithmetic, functions
 from .rules import c_by_kind, canonical_dtype, elementwise, same_as_input
 from .samples import AWAY_FROM_ZERO, ONE, PAIR
 
@@ -24,6 +25,7 @@ add = declare(
     vjp=lambda g, y, a, b: (g, g),
     numpy="np.add({a}, {b}, out={out})",
     c="{a} + {b}",
+    onnx=arithmetic.by_kind("Add", "Add", "Or"),
     samples=PAIR + (sample(np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)),),
 )
 
@@ -32,6 +34,7 @@ sub = declare(
     vjp=lambda g, y, a, b: (g, -g),
     numpy="np.subtract({a}, {b}, out={out})",
     c="{a} - {b}",
+    onnx="Sub",
     samples=PAIR,
 )
 
@@ -40,6 +43,7 @@ mul = declare(
     vjp=lambda g, y, a, b: (g * b, g * a),
     numpy="np.multiply({a}, {b}, out={out})",
     c="{a} * {b}",
+    onnx=arithmetic.by_kind("Mul", "Mul", "And"),
     samples=PAIR,
 )
 
@@ -54,6 +58,7 @@ div = declare(
     vjp=_div_vjp,
     numpy="np.true_divide({a}, {b}, out={out})",
     c="({T}){a} / ({T}){b}",
+    onnx=arithmetic.of_result("Div"),
     samples=AWAY_FROM_ZERO,
 )
 
@@ -62,6 +67,7 @@ neg = declare(
     vjp=lambda g, y, x: (-g,),
     numpy="np.negative({x}, out={out})",
     c="-{x}",
+    onnx=arithmetic.negative,
     samples=ONE,
 )
 
@@ -70,6 +76,7 @@ exp = declare(
     vjp=lambda g, y, x: (y * g,),
     numpy="np.exp({x}, out={out})",
     c="exp_{s}({x})",
+    onnx=arithmetic.of_result("Exp"),
     samples=ONE,
 )
 
@@ -78,6 +85,7 @@ log = declare(
     vjp=lambda g, y, x: (g / x,),
     numpy="np.log({x}, out={out})",
     c="log_{s}({x})",
+    onnx=arithmetic.of_result("Log"),
     samples=_POSITIVE,
 )
 
@@ -86,6 +94,7 @@ sqrt = declare(
     vjp=lambda g, y, x: (g / (y * 2.0),),
     numpy="np.sqrt({x}, out={out})",
     c="sqrt_{s}({x})",
+    onnx=arithmetic.of_result("Sqrt"),
     samples=_POSITIVE,
 )
 
@@ -94,6 +103,7 @@ square = declare(
     vjp=lambda g, y, x: (g * 2.0 * x,),
     numpy="np.square({x}, out={out})",
     c="({T}){x} * ({T}){x}",
+    onnx=arithmetic.square,
     samples=ONE,
 )
 
@@ -102,6 +112,7 @@ log1p = declare(
     vjp=lambda g, y, x: (g / (x + 1.0),),
     numpy="np.log1p({x}, out={out})",
     c="log1p_{s}({x})",
+    onnx=functions.log1p,
     samples=_POSITIVE,
 )
 
@@ -110,6 +121,7 @@ expm1 = declare(
     vjp=lambda g, y, x: ((y + 1.0) * g,),
     numpy="np.expm1({x}, out={out})",
     c="expm1_{s}({x})",
+    onnx=functions.expm1,
     samples=ONE,
 )
 
@@ -118,6 +130,7 @@ tanh = declare(
     vjp=lambda g, y, x: (g * (1.0 - y * y),),
     numpy="np.tanh({x}, out={out})",
     c="tanh_{s}({x})",
+    onnx=arithmetic.of_result("Tanh"),
     samples=ONE,
 )
 
@@ -145,6 +158,7 @@ clip = declare(
     vjp=_clip_vjp,
     numpy="np.clip({x}, {x_min}, {x_max}, out={out})",
     c=_clip_c,
+    onnx=arithmetic.clip,
     samples=tuple(sample(shape, x_min=-0.5, x_max=0.5) for shape in ((4, 3), (), (0, 3)))
     + (sample((5,), x_min=0), sample((5,), x_max=0.25)),
 )
@@ -154,6 +168,7 @@ abs_ = declare(
     vjp=lambda g, y, x: (sign(x) * g,),
     numpy="np.absolute({x}, out={out})",
     c=c_by_kind("fabs_{s}({x})", "{x} < 0 ? -{x} : {x}", "{x}"),
+    onnx=arithmetic.by_kind("Abs", "Abs", arithmetic.first),
     samples=ONE,
 )
 
@@ -161,6 +176,7 @@ sign: OpDef = declare(
     "sign", "x", kind="elementwise", infer=elementwise(np.sign),
     numpy="np.sign({x}, out={out})",
     c=c_by_kind("sign_{s}({x})", "({x} > 0) - ({x} < 0)"),
+    onnx=arithmetic.sign,
     samples=ONE,
 )
 
@@ -168,6 +184,7 @@ floor = declare(
     "floor", "x", kind="elementwise", infer=elementwise(np.floor),
     numpy="np.floor({x}, out={out})",
     c=lambda types, result, attrs: "floor_{s}({x})" if result.dtype.kind == "f" else "{x}",
+    onnx=arithmetic.of_result(arithmetic.by_kind("Floor", arithmetic.first, arithmetic.first)),
     samples=ONE,
 )
 
@@ -175,6 +192,7 @@ ceil = declare(
     "ceil", "x", kind="elementwise", infer=elementwise(np.ceil),
     numpy="np.ceil({x}, out={out})",
     c=lambda types, result, attrs: "ceil_{s}({x})" if result.dtype.kind == "f" else "{x}",
+    onnx=arithmetic.of_result(arithmetic.by_kind("Ceil", arithmetic.first, arithmetic.first)),
     samples=ONE,
 )
 
@@ -182,6 +200,7 @@ floor_divide = declare(
     "floor_divide", "a b", kind="elementwise", infer=elementwise(np.floor_divide),
     numpy="np.floor_divide({a}, {b}, out={out})",
     c="floor_divide_{s}({a}, {b})",
+    onnx=arithmetic.floor_divide,
     samples=AWAY_FROM_ZERO,
 )
 
@@ -189,6 +208,7 @@ remainder = declare(
     "remainder", "a b", kind="elementwise", infer=elementwise(np.remainder),
     numpy="np.remainder({a}, {b}, out={out})",
     c="remainder_{s}({a}, {b})",
+    onnx=arithmetic.remainder,
     samples=AWAY_FROM_ZERO,
 )
 
@@ -197,6 +217,7 @@ trunc = declare(
     "trunc", "x", kind="elementwise", infer=same_as_input,
     numpy="np.trunc({x}, out={out})",
     c=c_by_kind("trunc_{s}({x})"),
+    onnx=arithmetic.trunc,
     samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3))),
 )
 
@@ -206,6 +227,7 @@ fmod = declare(
     vjp=lambda g, y, a, b: (g, -trunc(a / b) * g),
     numpy="np.fmod({a}, {b}, out={out})",
     c="fmod_{s}({a}, {b})",
+    onnx=arithmetic.fmod,
     samples=AWAY_FROM_ZERO,
 )
 
@@ -220,6 +242,7 @@ maximum = declare(
     vjp=_maximum_vjp,
     numpy="np.maximum({a}, {b}, out={out})",
     c=c_by_kind("maximum_{s}({a}, {b})", "{a} > {b} ? {a} : {b}", "{a} || {b}"),
+    onnx=arithmetic.by_kind("Max", "Max", "Or"),
     samples=PAIR,
 )
 
@@ -228,6 +251,7 @@ minimum = declare(
     vjp=lambda g, y, a, b: (mask(g, a <= b), mask(g, a > b)),
     numpy="np.minimum({a}, {b}, out={out})",
     c=c_by_kind("minimum_{s}({a}, {b})", "{a} < {b} ? {a} : {b}", "{a} && {b}"),
+    onnx=arithmetic.by_kind("Min", "Min", "And"),
     samples=PAIR,
 )
 
@@ -236,6 +260,7 @@ power: OpDef = declare(
     vjp=lambda g, y, a, b: (b * power(a, b - 1.0) * g, log(a) * y * g),
     numpy="np.power({a}, {b}, out={out})",
     c="power_{s}({a}, {b})",
+    onnx=arithmetic.power,
     samples=(sample((4, 3), (4, 3), low=0.5, high=2), sample((), (), low=0.5, high=2), sample((0, 3), (0, 3))),
 )
 
@@ -271,6 +296,7 @@ power_const: OpDef = declare(
     numpy="np.{function}({arguments}, out={out})",
     c=_power_const_c,
     holes=_power_holes,
+    onnx=arithmetic.power_const,
     samples=tuple(sample((3, 2), low=0.5, high=2, exponent=e) for e in (2, 3, 0.5, -1, 1.0, -2.5)) + (sample(()),),
 )
 
@@ -298,6 +324,7 @@ cast = declare(
     vjp=_cast_vjp,
     numpy='np.copyto({out}, {x}, casting="unsafe")',
     c=_cast_c,
+    onnx=arithmetic.cast,
     samples=tuple(Sample((shape,), {"dtype": to}, dtype) for shape, dtype, to in (
         ((2, 3), "float32", "float64"), ((), "float64", "float32"), ((0,), "float64", "float16"),
         ((5,), "float32", "int32"))) + (sample(np.arange(4)),),
@@ -308,5 +335,6 @@ copy = declare(
     vjp=lambda g, y, x: (g,),
     numpy="np.copyto({out}, {x})",
     c="{x}",
+    onnx=arithmetic.first,
     samples=ONE,
 )

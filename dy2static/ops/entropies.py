@@ -9,6 +9,7 @@ import numpy as np
 from ..ir.graph import Value
 from ..ir.op import declare, sample
 from ..ir.types import Tensor
+from .onnx_forms import functions
 from .rules import need_dtype, one_dtype, one_shape, same_as_input
 
 
@@ -23,6 +24,7 @@ def nonzero_or_warn(x: Any, out: np.ndarray) -> None:
 nonzero_factor = declare(
     "nonzero_factor", "x", kind="elementwise", infer=same_as_input, inplace_ok=True,
     numpy="nonzero_or_warn({x}, {out})", calls=(nonzero_or_warn,),
+    onnx=functions.nonzero_factor,
     samples=(sample((2, 3), low=1, high=2), sample((), low=1, high=2), sample((0, 3))),
 )
 
@@ -45,5 +47,6 @@ x_times_log = declare(
     "x_times_log", "x log_x", kind="elementwise", infer=_infer, vjp=_vjp,
     numpy="np.multiply({x}, {log_x}, out={out})\nnp.copyto({out}, 0, where={x} == 0)",
     c="{x} == 0 ? 0 : {x} * {log_x}",
+    onnx=functions.x_times_log,
     samples=(sample(_SHARES, np.log(_SHARES + (_SHARES == 0))), sample(np.zeros((), "f"), np.ones((), "f"))),
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..ir.op import declare
 from ..ir.types import Tensor
+from .onnx_forms import movement
 from .rules import canonical_shape
 
 
@@ -65,25 +66,29 @@ def _kept(*, ratio: float, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 #: The first node of a program that draws.
-fast_begin = declare("fast_begin", "", kind="effect", effect=True, infer=lambda: (), numpy=_begin)
+fast_begin = declare("fast_begin", "", kind="effect", effect=True, infer=lambda: (), numpy=_begin, onnx=movement.nothing_to_do)
 
 fast_uniform = declare(
     "fast_uniform", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, shape: Tensor(shape, np.dtype("float64")), numpy=_uniform,
+    onnx=movement.random("Uniform"),
 )
 
 fast_between = declare(
     "fast_between", "", {"low": 0.0, "high": 1.0, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, low, high, shape: Tensor(shape, np.dtype("float64")), numpy=_between,
+    onnx=movement.random("Uniform"),
 )
 
 fast_normal = declare(
     "fast_normal", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, shape: Tensor(shape, np.dtype("float64")), numpy=_normal,
+    onnx=movement.random("Normal"),
 )
 
 #: ``fast_uniform(shape) >= ratio``, from fewer bits.
 fast_kept = declare(
     "fast_kept", "", {"ratio": 0.5, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, ratio, shape: Tensor(shape, np.dtype("bool")), numpy=_kept,
+    onnx=movement.fast_kept,
 )

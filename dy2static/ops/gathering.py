@@ -9,6 +9,7 @@ from ..ir.dims import equal
 from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
 from ..ir.types import Tensor
+from .onnx_forms import indexing
 from .rules import canonical_axis, canonical_shape, need_dtype
 
 
@@ -24,6 +25,7 @@ take = declare(
     "take", "x indices", {"axis": 0}, kind="movement", may_raise=True, canonical=canonical_axis, infer=_take_infer,
     vjp=lambda g, y, x, indices, *, axis: (scatter_add(g, indices, axis=axis, shape=x.shape), None),
     numpy="np.take({x}, {indices}, axis={axis}, out={out})",
+    onnx=indexing.take,
     samples=(sample((3, 2), _ROWS), sample((2, 3), _ROWS, axis=1), sample((3,), np.array(2)),
              sample((3, 2), np.zeros((0,), int)), sample((2, 4, 3), np.array([-1, 0, -1]), axis=1),
              sample((3, 2), np.array([1, 2], np.int32))),
@@ -43,6 +45,7 @@ scatter_add: OpDef = declare(
     vjp=lambda g, y, x, indices, *, axis, shape: (take(g, indices, axis=axis), None),
     numpy="{out}[...] = 0\nnp.add.at({out}, {where}, {x})",
     holes=lambda x, indices, *, axis, shape: {"where": "(" + "slice(None), " * axis + "{indices},)"},
+    onnx=indexing.scatter_add,
     samples=(sample((2, 2, 2), _ROWS, shape=(3, 2)), sample((2, 2, 2), _ROWS, axis=1, shape=(2, 3)),
              sample((0, 2), np.zeros((0,), int), shape=(3, 2)), sample((), np.array(1), shape=(3,))),
 )
@@ -72,6 +75,7 @@ take_along = declare(
     "take_along", "x indices", {"axis": 1}, kind="movement", may_raise=True, canonical=canonical_axis, infer=_take_along_infer,
     vjp=lambda g, y, x, indices, *, axis: (add_along(g, indices, axis=axis, size=x.shape[axis]), None),
     numpy="{x}[{where}]", holes=lambda x, indices, *, axis: {"where": along(indices, axis)},
+    onnx=indexing.take_along,
     samples=(sample((4, 3), _PICKS), sample((2, 3), np.array([[0, 0, 2, 0], [1, 1, 1, -1]])),
              sample((3, 2), np.array([[1, 0]]), axis=0), sample((0, 3), np.zeros((0, 1), int))),
 )
@@ -96,6 +100,7 @@ add_along: OpDef = declare(
     infer=_add_along_infer,
     vjp=lambda g, y, x, indices, *, axis, size: (take_along(g, indices, axis=axis), None),
     numpy="{out}[...] = 0\n{put}", holes=_add_along_holes,
+    onnx=indexing.add_along,
     samples=(sample((4, 1), _PICKS, size=3), sample((2, 4), np.array([[0, 0, 2, 0], [1, 1, 1, -1]]), size=3),
              sample((1, 2), np.array([[1, 0]]), axis=0, size=3), sample((0, 1), np.zeros((0, 1), int), size=3)),
 )

@@ -7,6 +7,7 @@ from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
 from ..ir.template import attr_source
 from ..ir.types import Tensor
+from .onnx_forms import movement
 from .rules import need_dtype
 from .slicing import getitem
 
@@ -28,6 +29,7 @@ pad: OpDef = declare(
     numpy="np.pad({x}, {width}, mode={mode}{options})",
     holes=lambda x, *, width, mode, keywords: {
         "options": "".join(f", {name}={attr_source(value)}" for name, value in keywords)},
+    onnx=movement.pad,
     samples=(sample((2, 3), width=((1, 0), (0, 2)), keywords=(("constant_values", 1.5),)),
              sample((0, 3), width=((1, 1), (0, 0))), sample((1,), width=((0, 2),))),
 )
@@ -45,6 +47,7 @@ weighted_take: OpDef = declare(
     "weighted_take", "x indices weights", kind="contraction", may_raise=True, infer=_weighted_take_infer,
     vjp=lambda g, y, x, indices, weights: (weighted_add(g, indices, weights, size=x.shape[1]), None, None),
     numpy='np.einsum("ijk,jk->ik", {x}[:, {indices}], {weights}, out={out})',
+    onnx=movement.weighted_take,
 )
 
 

@@ -12,6 +12,7 @@ from ..ir.shapes import broadcast_shapes, same_shape, show
 from ..ir.template import AT, attr_source, index_source
 from ..ir.types import Tensor
 from .creation import zeros_like
+from .onnx_forms import indexing as forms
 from .rules import need_dtype, normal_axis, one_dtype, sizes
 from .slicing import getitem, getitem_at, normal_index
 
@@ -53,6 +54,7 @@ pick: OpDef = declare(
     infer=lambda x, *numbers, index: Tensor(shape_of_part(x, *numbers, index=index), x.dtype),
     vjp=lambda g, y, x, *numbers, index: (add_at(zeros_like(x), g, *numbers, index=index), *[None] * len(numbers)),
     numpy="{x}[{index}]", holes=lambda *_, index: {"index": index_source(index)},
+    onnx=forms.pick,
     samples=(sample((3, 2), *_PAIRS, index=(AT, AT)), sample((4, 3, 5), _PAIRS[1], index=(0, slice(None, None, 2), AT)),
              sample((2, 4, 3), *_PAIRS, index=(slice(None), AT, AT)), sample((3, 2), _PAIRS[0], index=(AT, None)),
              sample((3, 4, 2), *_PAIRS, index=(AT, slice(1, 3), AT)), sample((3, 0), _PAIRS[1], index=(AT,))),
@@ -78,6 +80,7 @@ add_at: OpDef = declare(
     "add_at", "a b *numbers", {"index": (AT,)}, kind="movement", may_raise=True, canonical=_canonical, infer=_add_at_infer,
     vjp=lambda g, y, a, b, *numbers, index: (g, picked(g, *numbers, index=index), *[None] * len(numbers)),
     numpy="np.copyto({out}, {a})\n{add}", holes=_add_at_holes,
+    onnx=forms.add_at,
     samples=(sample((3, 2), (2, 2), *_PAIRS, index=(AT, AT)), sample((4, 3), (2, 3), index=(slice(1, 3),)),
              sample((4, 3), (), np.array(2), index=(AT, -1)), sample((2, 4, 3), (2, 4, 3), _PAIRS[1], index=(AT,)),
              sample((3, 0), (2, 0), _PAIRS[1], index=(AT,)), sample((), (), index=())),
@@ -94,6 +97,7 @@ put: OpDef = declare(
     "put", "contents item *numbers", {"index": ()}, kind="movement", may_raise=True, canonical=_canonical, infer=_put_infer,
     numpy="np.copyto({out}, {contents})\n{out}[{index}] = {item}",
     holes=lambda *_, index: {"index": index_source(index)},
+    onnx=forms.put,
     samples=(sample((3, 2), (2, 2), np.array([2, 0]), index=(AT,)), sample((4, 3), (2, 3), index=(slice(1, 3),)),
              sample((4, 3), (), np.array(2), index=(AT, -1)), sample((3, 0), (2, 0), _PAIRS[1], index=(AT,)),
              sample((), (), index=())),
@@ -121,6 +125,7 @@ diagonal: OpDef = declare(
     vjp=lambda g, y, x, *, offset, axes: (put_diagonal(g, offset=offset, axes=axes, shape=x.shape),),
     numpy="{x}.diagonal({offset}, {row}, {column})",
     holes=lambda x, *, offset, axes: {"row": str(axes[0]), "column": str(axes[1])},
+    onnx=forms.diagonal,
     samples=(sample((3, 4)), sample((3, 4), offset=2), sample((2, 3, 4), offset=-1, axes=(-1, 1)), sample((3, 0)),
              sample((2, 3), offset=5), sample((1, 1))),
 )
@@ -150,6 +155,7 @@ put_diagonal: OpDef = declare(
     vjp=lambda g, y, x, *, offset, axes, shape: (diagonal(g, offset=offset, axes=axes),),
     numpy="{out}[...] = 0\nnp.moveaxis({out}, {axes}, (0, 1))[{where}] = np.moveaxis({x}, -1, 0)",
     holes=_put_diagonal_holes,
+    onnx=forms.put_diagonal,
     samples=(sample((5, 3), axes=(1, 2), shape=(5, 3, 4)), sample((5, 2), offset=2, axes=(1, 2), shape=(5, 3, 4)),
              sample((0,), shape=(3, 0)),
              sample((3, 2), offset=-1, axes=(-1, 1), shape=(3, 2, 5)), sample((1,), shape=(1, 1))),

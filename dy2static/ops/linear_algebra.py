@@ -14,6 +14,7 @@ from .broadcasting import broadcast_to
 from .contraction import matmul
 from .creation import zeros_like
 from .movement import reshape, transpose
+from .onnx_forms import movement
 from .rules import need_dtype, one_dtype, one_shape
 
 
@@ -115,5 +116,6 @@ def _fft_vjp(g, y, real, imaginary, *, inverse):
 fft: OpDef = declare(
     "fft", "real imaginary", {"inverse": False}, kind="contraction", infer=_fft_infer, vjp=_fft_vjp,
     numpy="transform({real}, {imaginary}, {inverse}, {out}, {out_1})", calls=(transform,),
+    onnx=movement.fft,
     samples=(sample((2, 4), (2, 4)), sample((3,), (3,), inverse=True), sample((0, 3), (0, 3)), sample((1,), (1,))),
 )

@@ -15,6 +15,7 @@ import numpy as np
 from ..ir.dims import Dim
 from ..ir.op import BY_ITEM, OpDef, declare
 from ..ir.types import List, Scalar, Tensor, Type, python_scalar
+from .onnx_forms import lists as forms
 from .rules import normal_axis
 from .scalar import py_constant
 
@@ -107,25 +108,29 @@ list_new: OpDef = declare(
     "list_new", "*items", {"elem": None}, kind="control", infer=_new_infer, numpy="[{items}]", asks_present=True,
     vjp=lambda g, y, *items, elem, present: tuple([
         _of_item(list_part(g, item, index=i, count=len(items)), g, i, present) for i, item in enumerate(items)]),
+    onnx=forms.new,
 )
 
 list_append: OpDef = declare(
     "list_append", "xs item", kind="control", infer=_append_infer, numpy="{xs} + [{item}]", asks_present=True,
     vjp=lambda g, y, xs, item, present: (list_rest(g), _of_item(list_last(g, item), g, -1, present)),
+    onnx=forms.append,
 )
 
 list_get: OpDef = declare(
     "list_get", "xs index", kind="control", may_raise=True, infer=lambda xs, index: _need_list(xs).elem,
     numpy="{xs}[{index}]", asks_present=True,
     vjp=lambda g, y, xs, index, present: ((list_put(g, xs, index, *_there(present)), BY_ITEM), None),
+    onnx=forms.get,
 )
 
-list_len: OpDef = declare("list_len", "xs", kind="control", infer=_length_infer, numpy="len({xs})")
+list_len: OpDef = declare("list_len", "xs", kind="control", infer=_length_infer, numpy="len({xs})", onnx=forms.length)
 
 #: The list without its last item, which there must be.
 list_pop: OpDef = declare(
     "list_pop", "xs", kind="control", may_raise=True, infer=_same_list, numpy=_without_last,
     vjp=lambda g, y, xs: ((list_grown(g), BY_ITEM),),
+    onnx=forms.pop,
 )
 
 #: Some of the items: ``xs[start:stop:step]``; of a gradient, too.
@@ -133,17 +138,19 @@ list_slice: OpDef = declare(
     "list_slice", "xs start stop", {"step": 1}, kind="control", infer=_same_list,
     numpy=lambda xs, start, stop, *, step: xs[start:stop:step],
     vjp=lambda g, y, xs, start, stop, *, step: ((list_unslice(g, xs, start, stop, step=step), BY_ITEM), None, None),
+    onnx=forms.slice_,
 )
 
 #: The items of two lists.
 list_extend: OpDef = declare(
     "list_extend", "xs ys", kind="control", infer=_append_infer_all, numpy="{xs} + {ys}",
     vjp=lambda g, y, xs, ys: (list_slice(g, _number(0), list_len(xs)), list_slice(g, list_len(xs), _number(sys.maxsize))),
+    onnx=forms.extend,
 )
 
 #: What a function of Python's gives for a list of Python's numbers.
 list_call: OpDef = declare("list_call", "xs", {"function": None}, kind="control", may_raise=True, infer=_called_infer,
-                           numpy=lambda xs, *, function: function(xs))
+                           numpy=lambda xs, *, function: function(xs), onnx=forms.call)
 
 # Gradients of lists ---------------------------------------------------------------------------------------------
 
@@ -307,13 +314,16 @@ list_stack: OpDef = declare(
     infer=lambda xs, *, axis, extent, refuse: _stacked(_need_tensor(_need_list(xs).elem), axis, extent),
     numpy=_stack, asks_present=True,
     vjp=lambda g, y, xs, *, axis, extent, refuse, present: (_unstacked(g, axis, present),),
+    onnx=forms.stack,
 )
 
 #: An array of Python's numbers.
 list_array: OpDef = declare(
     "list_array", "xs", {"extent": None}, kind="control", may_raise=True,
     infer=lambda xs, *, extent: Tensor((extent,), np.dtype({"py_bool": bool, "py_float": float}[_need_list(xs).elem.kind])),
-    numpy=lambda xs, *, extent: np.array(xs))
+    numpy=lambda xs, *, extent: np.array(xs),
+    onnx=forms.array,
+)
 
 #: Every ``x[..., i, ...]`` along ``axis``, which goes; and the array of such a list, with zeros for what is None.
 list_unstack: OpDef = declare(
@@ -323,6 +333,7 @@ list_unstack: OpDef = declare(
     vjp=lambda g, y, x, *there, axis, present: (
         list_join(g, x, axis=axis) if present[0] is True else (list_join(g, x, axis=axis), list_has_any(g)),
         *_nothing(there)),
+    onnx=forms.unstack,
 )
 list_join: OpDef = declare(
     "list_join", "xs like", {"axis": 0}, kind="control", infer=lambda xs, like, *, axis: _need_tensor(like),

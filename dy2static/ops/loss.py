@@ -13,6 +13,7 @@ from .activation import sigmoid
 from .broadcasting import broadcast_to
 from .elementwise import cast, clip, log, maximum, sqrt, square
 from .movement import reshape
+from .onnx_forms import arithmetic, functions, reductions
 from .reduction import spread, sum_
 from .rules import c_by_kind, need_dtype, of_filled_floats, one_dtype, one_shape, same_as_input
 
@@ -28,6 +29,7 @@ sum_of_squares = declare(
     vjp=lambda g, y, x: (broadcast_to(g * 2.0, shape=x.shape) * x,),
     numpy="np.dot({x}.ravel(), {x}.ravel(), out={out})",
     decompose=Decomposition(lambda x: sum_(square(x)), of_filled_floats),
+    onnx=reductions.sum_of_squares,
     samples=(sample((4, 3)), sample(()), sample((1,)), sample((0, 3)), sample((2, 1, 5))),
 )
 
@@ -40,6 +42,7 @@ huber = declare(
           "np.multiply({out}, 0.5, out={out})",
     c=c_by_kind("huber_{s}({x}, {delta})"),
     holes=lambda x, *, delta: {"square": "{T}({delta}) * {T}({delta})"},
+    onnx=functions.huber,
     samples=(sample((4, 3), low=-3, high=3), sample(()), sample((0, 3)), sample((5,), delta=0.4)),
 )
 
@@ -70,6 +73,7 @@ log_likelihood = declare(
     numpy="np.multiply({x}, {t} - ({x} >= 0), out={out})\n"
           "np.subtract({out}, np.log1p(np.exp(-np.abs({x}))), out={out})",
     c=_log_likelihood_c,
+    onnx=functions.log_likelihood,
     samples=(sample((2, 3), _LABELS), sample((), np.array(1)), sample((0, 3), np.zeros((0, 3), np.int32))),
 )
 
@@ -156,6 +160,7 @@ triplet_distance = declare(
     "triplet_distance", "anchor positive negative", kind="reduction", infer=_triplet_infer, vjp=_triplet_vjp,
     decompose=Decomposition(_triplet_steps, of_filled_floats),
     numpy="np.sum(({anchor} - {positive}) ** 2 - ({anchor} - {negative}) ** 2, axis=1, out={out})",
+    onnx=reductions.triplet_distance,
     samples=(sample((4, 3), (4, 3), (4, 3)), sample((2, 3, 2), (2, 3, 2), (2, 3, 2)), sample((1, 1), (1, 1), (1, 1))),
 )
 
@@ -187,12 +192,14 @@ def _last_gradient_vjp(g, y, x, of, **refusal):
 #: The same value, the gradient of ``of``, which has no second derivative: to differentiate it is to `refuse`.
 last_gradient = declare(
     "last_gradient", "x of", _REFUSAL, kind="view", view=True, infer=same_as_input, vjp=_last_gradient_vjp, numpy="{x}",
+    onnx=arithmetic.first,
 )
 
 #: The same value; its gradient cannot be differentiated.
 once_differentiable = declare(
     "once_differentiable", "x", _REFUSAL, kind="view", view=True, infer=same_as_input,
     vjp=lambda g, y, x, **refusal: (last_gradient(g, x, **refusal),), numpy="{x}",
+    onnx=arithmetic.first,
 )
 
 

@@ -10,6 +10,7 @@ from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import same_shape, show
 from ..ir.types import Tensor
 from .creation import zeros_like
+from .onnx_forms import arithmetic, movement
 from .rules import canonical_axis, normal_axis, one_dtype, same_as_input, sizes
 from .slicing import getitem
 
@@ -34,6 +35,7 @@ transpose: OpDef = declare(
     infer=lambda x, *, axes: Tensor(tuple(x.shape[a] for a in axes), x.dtype),
     vjp=_transpose_vjp,
     numpy="{x}.transpose({axes})",
+    onnx=movement.transpose,
     samples=(sample((2, 3)), sample((2, 3, 4), axes=(1, 2, 0)), sample(()), sample((0, 3)),
              sample((2, 1, 3), axes=(0, -1, 1))),
 )
@@ -62,6 +64,7 @@ reshape: OpDef = declare(
     "reshape", "x", {"shape": ()}, kind="view", view=True, canonical=_reshape_canonical, infer=_reshape_infer,
     vjp=lambda g, y, x, *, shape: (reshape(g, shape=x.shape),),
     numpy="{x}.reshape({shape})",
+    onnx=movement.reshape,
     samples=(sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)),
              sample((1,), shape=()), sample((0, 3), shape=(3, 0)), sample((4, 3), shape=(4, -1))),
 )
@@ -72,6 +75,7 @@ identity = declare(
     "identity", "x", kind="view", view=True, infer=same_as_input,
     vjp=lambda g, y, x: (g,),
     numpy="{x}",
+    onnx=arithmetic.first,
     samples=(sample((2, 3)), sample(()), sample((0,))),
 )
 
@@ -79,6 +83,7 @@ identity = declare(
 stop_gradient = declare(
     "stop_gradient", "x", kind="view", view=True, infer=same_as_input,
     numpy="{x}",
+    onnx=arithmetic.first,
     samples=(sample((2, 3)), sample(()), sample((0,))),
 )
 
@@ -86,12 +91,14 @@ stop_gradient = declare(
 gradient_of = declare(
     "gradient_of", "x of", kind="view", view=True, infer=same_as_input, numpy="{x}",
     vjp=lambda g, y, x, of: (g, zeros_like(of)),
+    onnx=arithmetic.first,
 )
 
 #: ``x``; its gradient is a `gradient_of` ``on``, as where Chainer's backward is one function that reads it.
 attached = declare(
     "attached", "x on", kind="view", view=True, infer=same_as_input, numpy="{x}",
     vjp=lambda g, y, x, on: (gradient_of(g, on), None),
+    onnx=arithmetic.first,
 )
 
 
@@ -124,6 +131,7 @@ concat = declare(
     "concat", "*xs", {"axis": 1}, kind="movement", canonical=canonical_axis, infer=_concat_infer,
     vjp=_concat_vjp,
     numpy="np.concatenate(({xs},), axis={axis}, out={out})",
+    onnx=movement.concat,
     samples=(sample((2, 3), (2, 1), (2, 0)), sample((2,), (3,), axis=0), sample((1, 2, 3), axis=-1),
              sample((0, 2), (0, 3))),
 )
@@ -148,6 +156,7 @@ stack = declare(
     infer=_stack_infer,
     vjp=_stack_vjp,
     numpy="np.stack(({xs},), axis={axis}, out={out})",
+    onnx=movement.stack,
     samples=(sample((2, 3), (2, 3)), sample((), ()), sample((2, 3), (2, 3), (2, 3), axis=-1),
              sample((0,), (0,), axis=1)),
 )

@@ -14,6 +14,7 @@ from .broadcasting import broadcast_to
 from .contraction import matmul
 from .indexing import diagonal
 from .movement import reshape, transpose
+from .onnx_forms import indexing as forms
 from .reduction import sum_
 from .rules import canonical_shape, of_floats, one_dtype
 
@@ -157,6 +158,7 @@ put_diagonals: OpDef = declare(
     infer=_put_diagonals_infer, vjp=_put_diagonals_vjp,
     numpy="{out}[...] = 0\nnp.einsum({diagonal}, {out})[...] = {x}",
     holes=lambda x, *, letters, shape: {"diagonal": f'"{letters}->{"".join(dict.fromkeys(letters))}"'},
+    onnx=forms.put_diagonals,
     samples=(sample((3, 2), letters="iij", shape=(3, 3, 2)), sample((1,), letters="ii", shape=(1, 1)),
              sample((2, 3), letters="iji", shape=(2, 3, 2))),
 )

@@ -8,6 +8,7 @@ from ..ir.op import declare, sample
 from ..ir.types import Tensor
 from .creation import zeros_like
 from .movement import concat, stack
+from .onnx_forms import movement
 from .rules import canonical_axis
 
 
@@ -45,6 +46,7 @@ def _joined(join: Callable[..., Value]) -> Callable[..., Tuple[Value]]:
 split = declare(
     "split", "x", {"sizes": (), "axis": 0}, kind="view", view=True, canonical=canonical_axis, infer=_split_infer,
     vjp=_joined(concat), numpy="{parts}", holes=_split_holes,
+    onnx=movement.split,
     samples=(sample((4, 3), sizes=(1, 3)), sample((2, 5), sizes=(2, 0, 3), axis=-1), sample((3, 2), sizes=(3,)),
              sample((0, 2), sizes=(0, 0))),
 )
@@ -55,5 +57,6 @@ unstack = declare(
     infer=lambda x, *, axis: tuple(Tensor(x.shape[:axis] + x.shape[axis + 1:], x.dtype) for _ in range(x.shape[axis])),
     vjp=_joined(stack), numpy="{parts}",
     holes=lambda x, *, axis: _pick([f"{i}, ..." for i in range(x.shape[axis])], axis),
+    onnx=movement.unstack,
     samples=(sample((4, 3)), sample((2, 3, 4), axis=1), sample((1, 2)), sample((1, 0))),
 )

@@ -17,6 +17,7 @@ from .broadcasting import broadcast_to
 from .convolution import canonical_windows, check_windows, col2im
 from .maxima import pick_places, put_places, take_maximum
 from .movement import reshape
+from .onnx_forms import windows as forms
 from .rules import need_dtype
 from .windows import average_windows
 
@@ -39,6 +40,7 @@ def _average_vjp(g, y, x, *, kernel, size, stride, pad):
 average_pool = declare(
     "average_pool", "x", _ATTRS, kind="reduction", canonical=canonical_windows, infer=_pooled, vjp=_average_vjp,
     numpy="average_windows({x}, {kernel}, {stride}, {pad}, {size}, out={out})", calls=(average_windows,),
+    onnx=forms.average_pool,
     samples=(sample((2, 3, 4, 6), kernel=(2, 3), size=(2, 2), stride=(2, 3)),
              sample((2, 1, 5), kernel=(3,), size=(5,), pad=(1,)), sample((1, 2, 3, 4), kernel=(3, 4), size=(1, 1)),
              sample((0, 2, 3), kernel=(2,), size=(2,))),
@@ -57,6 +59,7 @@ max_pool = declare(
     "max_pool", "x", _ATTRS, kind="reduction", canonical=canonical_windows, infer=_max_infer,
     vjp=lambda g, y, x, *, size, **attrs: (None if g[0] is None else unpick(g[0], y[1], size=x.shape[2:], **attrs),),
     numpy="take_maximum({x}, {kernel}, {stride}, {pad}, {size}, {out}, {out_1})", calls=(take_maximum,),
+    onnx=forms.max_pool,
     samples=(sample((2, 3, 4, 6), kernel=(2, 3), size=(2, 2), stride=(2, 3)),
              sample((2, 1, 5), kernel=(3,), size=(5,), pad=(1,)), sample((1, 2, 3, 4), kernel=(3, 4), size=(1, 1)),
              sample((1, 20, 9, 9), kernel=(2, 2), size=(8, 8)), sample((0, 2, 3), kernel=(2,), size=(2,))),
@@ -85,6 +88,7 @@ pick_in_windows: OpDef = declare(
     "pick_in_windows", "x indexes", _ATTRS, kind="movement", canonical=canonical_windows, infer=_pick_infer,
     vjp=lambda g, y, x, indexes, *, size, **attrs: (unpick(g, indexes, size=x.shape[2:], **attrs), None),
     numpy="pick_places({x}, {indexes}, {kernel}, {stride}, {pad}, out={out})", calls=(pick_places,),
+    onnx=forms.pick_in_windows,
     samples=(sample((1, 2, 6), _PLACES, kernel=(4,), size=(2,), stride=(2,)),
              sample((1, 1, 3, 4), _PLACES[None], kernel=(2, 2), size=(2, 2), stride=(1, 2))),
 )
@@ -94,6 +98,7 @@ unpick: OpDef = declare(
     "unpick", "x indexes", _ATTRS, kind="movement", canonical=canonical_windows, infer=_unpick_infer,
     vjp=lambda g, y, x, indexes, *, size, **attrs: (pick_in_windows(g, indexes, size=x.shape[2:], **attrs), None),
     numpy="put_places({x}, {indexes}, {kernel}, {stride}, {pad}, {size}, out={out})", calls=(put_places,),
+    onnx=forms.unpick,
     samples=(sample((1, 2, 2), _PLACES, kernel=(4,), size=(6,), stride=(2,)),
              sample((1, 1, 2, 2), _PLACES[None], kernel=(2, 2), size=(3, 4), stride=(1, 2))),
 )

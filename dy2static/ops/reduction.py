@@ -13,6 +13,7 @@ from .broadcasting import broadcast_to
 from .comparison import equal, mask
 from .elementwise import exp, log
 from .movement import reshape
+from .onnx_forms import reductions
 from .rules import canonical_axes, canonical_axis, need_dtype, normal_axis, of_floats, reduced, result_dtype
 from .scalar import dimension, size_as_number
 
@@ -40,6 +41,7 @@ sum_ = declare(
     canonical=canonical_axes, infer=_reduction(np.sum),
     vjp=lambda g, y, x, *, axis, keepdims: (spread(g, x, axis, keepdims),),
     numpy="np.add.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.sum_,
     samples=_REDUCE + _EMPTY + (sample(np.arange(6, dtype=np.int32).reshape(2, 3), axis=0),),
 )
 
@@ -59,6 +61,7 @@ mean = declare(
     "mean", "x", {"axis": None, "keepdims": False}, kind="reduction",
     canonical=canonical_axes, infer=_reduction(np.mean), vjp=_mean_vjp, decompose=Decomposition(_mean_steps, of_floats),
     numpy="np.mean({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.mean,
     samples=_REDUCE,
 )
 
@@ -78,6 +81,7 @@ max_ = declare(
     "max", "x", {"axis": None, "keepdims": False}, kind="reduction",
     canonical=canonical_axes, infer=_extremum_infer, vjp=_extremum_vjp,
     numpy="np.maximum.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.extremum("ReduceMax"),
     samples=_REDUCE + (sample((0, 3), axis=1), sample(np.arange(6).reshape(2, 3), axis=1)),
 )
 
@@ -85,6 +89,7 @@ min_ = declare(
     "min", "x", {"axis": None, "keepdims": False}, kind="reduction",
     canonical=canonical_axes, infer=_extremum_infer, vjp=_extremum_vjp,
     numpy="np.minimum.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.extremum("ReduceMin"),
     samples=_REDUCE + (sample((0, 3), axis=1),),
 )
 
@@ -97,6 +102,7 @@ any_ = declare(
     "any", "x", {"axis": None, "keepdims": False}, kind="reduction",
     canonical=canonical_axes, infer=_truth_infer,
     numpy="np.logical_or.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.any_,
     samples=_REDUCE + _EMPTY,
 )
 
@@ -104,6 +110,7 @@ all_ = declare(
     "all", "x", {"axis": None, "keepdims": False}, kind="reduction",
     canonical=canonical_axes, infer=_truth_infer,
     numpy="np.logical_and.reduce({x}, axis={axis}, keepdims={keepdims}, out={out})",
+    onnx=reductions.all_,
     samples=_REDUCE + _EMPTY,
 )
 
@@ -121,12 +128,14 @@ def _argument_infer(x: Tensor, *, axis: Optional[int]) -> Tensor:
 argmax = declare(
     "argmax", "x", {"axis": None}, kind="reduction", canonical=_argument_canonical, infer=_argument_infer,
     numpy="np.argmax({x}, axis={axis}, out={out})",
+    onnx=reductions.argument("ArgMax"),
     samples=(sample((4, 3)), sample((4, 3), axis=1), sample((0, 3), axis=-1), sample((1,), axis=0)),
 )
 
 argmin = declare(
     "argmin", "x", {"axis": None}, kind="reduction", canonical=_argument_canonical, infer=_argument_infer,
     numpy="np.argmin({x}, axis={axis}, out={out})",
+    onnx=reductions.argument("ArgMin"),
     samples=(sample((4, 3)), sample((4, 3), axis=1), sample((0, 3), axis=-1), sample((1,), axis=0)),
 )
 
@@ -147,6 +156,7 @@ softmax = declare(
     vjp=lambda g, y, x, *, axis: (y * g - y * spread(sum_(y * g, axis=axis, keepdims=True), x, (axis,), True),),
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.divide({out}, {out}.sum(axis={axis}, keepdims=True), out={out})",
+    onnx=reductions.along("Softmax"),
     samples=_ALONG,
 )
 
@@ -163,6 +173,7 @@ log_softmax = declare(
     numpy="np.subtract({x}, {x}.max(axis={axis}, keepdims=True), out={out})\nnp.exp({out}, out={out})\n"
           "np.subtract({x}, np.log({out}.sum(axis={axis}, keepdims=True)) + {x}.max(axis={axis}, keepdims=True), "
           "out={out})",
+    onnx=reductions.along("LogSoftmax"),
     samples=_ALONG,
 )
 
@@ -199,5 +210,6 @@ bincount = declare(
     "bincount", "x", {"size": 1}, kind="reduction", may_raise=True,
     infer=_bincount_infer,
     numpy="np.bincount({x}, minlength={size})[:{size}]",
+    onnx=reductions.bincount,
     samples=(sample(np.array([1, 0, 3, 1]), size=3), sample(np.array([2]), size=5), sample(np.zeros(0, int), size=2)),
 )

@@ -12,9 +12,12 @@ from typing import Any, Callable, Dict
 import numpy as np
 
 from ..ir.dims import Size
+from ..ir.onnx_forms import Form
 from ..ir.op import OpDef, declare, sample
 from ..ir.types import Scalar, Tensor, python_scalar, type_of
 from ..library_facts.python import symbols
+from .onnx_forms import arithmetic
+from .onnx_forms import scalars as forms
 from .rules import canonical_dtype, need_scalar, need_tensor, normal_axis
 
 #: Comparisons by their symbols.
@@ -38,27 +41,29 @@ _F, _I, _B, _N = 2.5, 3, True, np.float32(1.5)
 _NUMBERS = (sample(_F, 2.0), sample(7, _I), sample(_I, _F), sample(_B, _B), sample(_N, _N), sample(-7, 2))
 
 
-def _binary(name: str, symbol: str, function: Callable[[Any, Any], Any], samples: Any = _NUMBERS) -> OpDef:
+def _binary(name: str, symbol: str, function: Callable[[Any, Any], Any], onnx: Form, samples: Any = _NUMBERS) -> OpDef:
     return declare(
-        name, "a b", kind="scalar", infer=_as_python(function), numpy=f"{{a}} {symbol} {{b}}", samples=samples,
+        name, "a b", kind="scalar", infer=_as_python(function), numpy=f"{{a}} {symbol} {{b}}", onnx=onnx, samples=samples,
     )
 
 
-py_add = _binary("py_add", "+", operator.add)
-py_sub = _binary("py_sub", "-", operator.sub, _NUMBERS)
-py_mul = _binary("py_mul", "*", operator.mul)
-py_truediv = _binary("py_truediv", "/", operator.truediv)
-py_floordiv = _binary("py_floordiv", "//", operator.floordiv)
-py_mod = _binary("py_mod", "%", operator.mod)
-py_pow = _binary("py_pow", "**", operator.pow, _NUMBERS[:-1])
+py_add = _binary("py_add", "+", operator.add, forms.of_numbers("Add"))
+py_sub = _binary("py_sub", "-", operator.sub, forms.of_numbers("Sub"), _NUMBERS)
+py_mul = _binary("py_mul", "*", operator.mul, forms.of_numbers("Mul"))
+py_truediv = _binary("py_truediv", "/", operator.truediv, forms.of_numbers("Div"))
+py_floordiv = _binary("py_floordiv", "//", operator.floordiv, forms.of_numbers(arithmetic.floor_divide))
+py_mod = _binary("py_mod", "%", operator.mod, forms.of_numbers(arithmetic.remainder))
+py_pow = _binary("py_pow", "**", operator.pow, forms.power_of_numbers, _NUMBERS[:-1])
 
 py_neg = declare(
     "py_neg", "x", kind="scalar", infer=_as_python(operator.neg), numpy="-{x}",
+    onnx=forms.of_numbers("Neg"),
     samples=(sample(_F), sample(_I), sample(_B), sample(_N)),
 )
 
 py_abs = declare(
     "py_abs", "x", kind="scalar", infer=_as_python(abs), numpy="abs({x})",
+    onnx=forms.of_numbers("Abs"),
     samples=(sample(-_F), sample(-_I), sample(_B), sample(-_N)),
 )
 
@@ -71,23 +76,27 @@ def _compare_infer(a: Scalar, b: Scalar, *, op: str) -> Scalar:
 py_compare = declare(
     "py_compare", "a b", {"op": "=="}, kind="scalar", infer=_compare_infer, numpy="{a} {symbol} {b}",
     holes=lambda a, b, *, op: {"symbol": op},
+    onnx=forms.compare,
     samples=tuple(sample(_F, _I, op=op) for op in COMPARISONS)
     + (sample(_N, 1.0, op=">"), sample(float("nan"), 1.0, op="!=")),
 )
 
 py_not = declare(
     "py_not", "x", kind="scalar", infer=lambda x: python_scalar("py_bool"), numpy="not {x}",
+    onnx=forms.py_not,
     samples=(sample(_B), sample(0), sample(_F)),
 )
 
 py_or = declare(
     "py_or", "a b", kind="scalar", infer=lambda a, b: python_scalar("py_bool"), numpy="{a} | {b}",
+    onnx=forms.of_numbers("Or"),
     samples=(sample(_B, False), sample(False, False)),
 )
 
 #: A number of which the computation may fail: it is computed even if nothing reads it.
 needed = declare(
     "needed", "x", kind="scalar", may_raise=True, infer=_as_python(lambda x: x), numpy="{x}",
+    onnx=arithmetic.first,
     samples=(sample(_F), sample(_I), sample(_B)),
 )
 
@@ -100,6 +109,7 @@ def _constant_infer(*, value: Any) -> Scalar:
 
 py_constant = declare(
     "py_constant", "", {"value": 0}, kind="scalar", infer=_constant_infer, numpy="{value}",
+    onnx=forms.py_constant,
     samples=(sample(value=3), sample(value=2.5), sample(value=True), sample(value=np.float32(0.1)),
              sample(value=-np.inf)),
 )
@@ -111,7 +121,7 @@ def _conversion(name: str, kind: str) -> OpDef:
             raise TypeError(f"only an array of size 1 is a number, not {x}")
         return python_scalar(kind)
     return declare(
-        name, "x", kind="scalar", infer=infer, numpy=f"{kind[3:]}({{x}})",
+        name, "x", kind="scalar", infer=infer, numpy=f"{kind[3:]}({{x}})", onnx=forms.converted,
         samples=(sample(()), sample(np.array(3)), sample(np.array(True)), sample(_F), sample(_I), sample(_N)),
     )
 
@@ -131,6 +141,7 @@ def _item_infer(x: Any) -> Scalar:
 #: ``x.item()``: the Python number in an array of size 1 or a NumPy scalar.
 item = declare(
     "item", "x", kind="scalar", infer=_item_infer, numpy="{x}.item()",
+    onnx=forms.converted,
     samples=(sample(()), sample((1, 1)), sample(np.array(3)), sample(np.array([True])), sample(_N)),
 )
 
@@ -145,6 +156,7 @@ def _tensor_to_scalar_infer(x: Tensor) -> Scalar:
 #: ``x[()]``: the NumPy scalar in a 0-d array.
 tensor_to_scalar = declare(
     "tensor_to_scalar", "x", kind="scalar", infer=_tensor_to_scalar_infer, numpy="{x}[()]",
+    onnx=arithmetic.first,
     samples=(sample(()), sample(np.array(3)), sample(np.array(True))),
 )
 
@@ -158,6 +170,7 @@ def _scalar_to_tensor_infer(x: Scalar, *, dtype: np.dtype) -> Tensor:
 scalar_to_tensor = declare(
     "scalar_to_tensor", "x", {"dtype": np.dtype("float32")}, kind="scalar", canonical=canonical_dtype,
     infer=_scalar_to_tensor_infer, numpy="np.asarray({x}, {dtype})",
+    onnx=forms.converted,
     samples=(sample(_F), sample(_I), sample(_B), sample(_N)),
 )
 
@@ -172,12 +185,14 @@ size = declare(
     "size", "x", {"axis": 0}, kind="scalar", canonical=_size_canonical,
     infer=lambda x, *, axis: python_scalar("py_int"),
     numpy="{x}.shape[{axis}]",
+    onnx=forms.size,
     samples=(sample((4, 3)), sample((4, 0), axis=-1)),
 )
 
 #: A size expression as a Python int.
 dimension = declare(
     "dimension", "", {"size": 0}, kind="scalar", infer=lambda *, size: python_scalar("py_int"), numpy="{size}",
+    onnx=forms.dimension,
     samples=(sample(size=4),),
 )
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..ir.dims import maximum
 from ..ir.op import declare, sample
 from ..ir.types import Tensor
+from .onnx_forms import movement
 
 _INT = np.dtype("int64")
 _ATTRS: Dict[str, Any] = {"sizes": (1,)}
@@ -47,6 +48,7 @@ def find_places(lengths: Sequence[int]) -> Tuple[np.ndarray, ...]:
 places_of_sequences = declare(
     "sequence_places", "", _ATTRS, kind="creation", canonical=_canonical, infer=_places_infer,
     numpy="find_places({sizes})", calls=(find_places,),
+    onnx=movement.of_known_sizes(find_places),
     samples=(sample(sizes=(3, 1, 4)), sample(sizes=(2,)), sample(sizes=(1, 1))),
 )
 
@@ -66,5 +68,6 @@ def find_order(lengths: Sequence[int]) -> Tuple[np.ndarray, np.ndarray]:
 order_of_sequences = declare(
     "sequence_order", "", _ATTRS, kind="creation", canonical=_canonical, infer=lambda *, sizes: (_rows(sizes), _rows(sizes)),
     numpy="find_order({sizes})", calls=(find_order,),
+    onnx=movement.of_known_sizes(find_order),
     samples=(sample(sizes=(3, 1, 4)), sample(sizes=(2, 2))),
 )

@@ -10,6 +10,7 @@ from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import show
 from ..ir.template import AT, index_source
 from ..ir.types import Tensor, Type
+from .onnx_forms import indexing
 from .rules import canonical_shape, need_tensor, sizes
 
 
@@ -107,6 +108,7 @@ getitem = declare(
     infer=_getitem_infer,
     vjp=lambda g, y, x, *, index: (scatter_slice(g, index=index, shape=x.shape),),
     numpy="{x}[{index}]", holes=_index_holes,
+    onnx=indexing.getitem,
     samples=tuple(sample(shape, index=index) for shape, index in (
         ((4, 3), 1), ((4, 3), (slice(1, 3), -1)), ((4, 3), (slice(None, None, -2),)), ((5,), 2),
         ((5,), slice(-3, None)), ((2, 3, 4), (Ellipsis, None, 0)), ((), None), ((), ()), ((0, 3), slice(0, 2)),
@@ -128,6 +130,7 @@ scatter_slice: OpDef = declare(
     infer=_scatter_slice_infer,
     vjp=lambda g, y, x, *, index, shape: (getitem(g, index=index),),
     numpy="{out}[...] = 0\n{out}[{index}] = {x}", holes=_index_holes,
+    onnx=indexing.scatter_slice,
     samples=(sample((3,), index=1, shape=(4, 3)), sample((2,), index=(slice(1, 3), -1), shape=(4, 3)),
              sample((), index=0, shape=(1,)), sample((0, 3), index=slice(0, 2), shape=(0, 3)),
              sample((2, 3), index=slice(None, None, -2), shape=(4, 3))),
@@ -153,6 +156,7 @@ getitem_at: OpDef = declare(
     canonical=lambda x, *numbers, index: {"index": normal_index(index, x.shape)}, infer=_at_numbers,
     vjp=lambda g, y, x, *numbers, index: (scatter_at(g, *numbers, index=index, shape=x.shape), *[None] * len(numbers)),
     numpy="{x}[{index}]", holes=_index_holes,
+    onnx=indexing.getitem,
     samples=(sample((3, 2), np.array(1), index=AT), sample((3, 2), np.array(2), np.array(-1), index=(AT, AT)),
              sample((2, 3, 4), np.array(1), index=(0, AT, slice(1, 3))), sample((2, 3), np.array(-2), index=(None, Ellipsis, AT))),
 )
@@ -162,6 +166,7 @@ scatter_at: OpDef = declare(
     infer=_scatter_at_infer,
     vjp=lambda g, y, x, *numbers, index, shape: (getitem_at(g, *numbers, index=index), *[None] * len(numbers)),
     numpy="{out}[...] = 0\n{out}[{index}] = {x}", holes=_index_holes,
+    onnx=indexing.scatter_slice,
     samples=(sample((2,), np.array(1), index=AT, shape=(3, 2)), sample((), np.array(2), np.array(-1), index=(AT, AT), shape=(3, 2)),
              sample((4,), np.array(1), index=(0, AT), shape=(2, 3, 4))),
 )
@@ -184,6 +189,7 @@ getitem_span: OpDef = declare(
     infer=_span_infer, numpy="{x}[{span}]", holes=_span_holes,
     vjp=lambda g, y, x, *bounds, axis, given, extents: (
         scatter_span(g, *bounds, axis=axis, given=given, extents=extents, shape=x.shape), *[None] * len(bounds)),
+    onnx=indexing.getitem_span,
 )
 scatter_span: OpDef = declare(
     "scatter_span", "x *bounds", {"axis": 0, "given": ">", "extents": (), "shape": ()}, kind="movement",
@@ -192,4 +198,5 @@ scatter_span: OpDef = declare(
     vjp=lambda g, y, x, *bounds, axis, given, extents, shape: (
         getitem_span(g, *bounds, axis=axis, given=given, extents=extents), *[None] * len(bounds)),
     numpy="{out}[...] = 0\n{out}[{span}] = {x}", holes=_span_holes,
+    onnx=indexing.scatter_span,
 )

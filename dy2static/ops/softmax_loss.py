@@ -16,6 +16,7 @@ from .creation import arange
 from .elementwise import cast, exp
 from .gathering import along, take
 from .movement import reshape
+from .onnx_forms import arithmetic, indexing
 from .reduction import log_softmax, sum_
 from .rules import canonical_axis, need_dtype, of_filled_floats, one_shape
 from .scalar import size_as_number
@@ -49,6 +50,7 @@ decrement_along: OpDef = declare(
     decompose=Decomposition(_decrement_steps, lambda x, indices: of_filled_floats(x)),
     numpy="np.copyto({out}, {x})\n{out}[{where}] = {x}[{where}] - 1",
     holes=lambda x, indices, *, axis: {"where": along(indices, axis)}, inplace_ok=True,
+    onnx=indexing.decrement_along,
     samples=(sample((4, 3), _PICKS), sample((2, 3, 2), np.array([[[0, 2]], [[1, 1]]])), sample((1, 1), np.array([[0]])),
              sample((0, 3), np.zeros((0, 1), int)), sample((3, 2), np.array([[1, 0]], np.int8), axis=0)),
 )
@@ -115,4 +117,5 @@ def _cross_entropy_vjp(g: Value, y: Value, loss: Value, x: Value, log_y: Value, 
 cross_entropy = declare(
     "cross_entropy", "loss x log_y t *more", _ATTRS, kind="view", view=True,
     infer=lambda loss, x, log_y, *_, **attrs: one_shape(x, log_y) or loss, vjp=_cross_entropy_vjp, numpy="{loss}",
+    onnx=arithmetic.first,
 )

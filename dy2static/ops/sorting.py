@@ -5,6 +5,7 @@ import numpy as np
 
 from ..ir.op import declare, sample
 from ..ir.types import Tensor
+from .onnx_forms import reductions
 
 
 def _argsort_infer(x: Tensor, *, stable: bool) -> Tensor:
@@ -22,6 +23,7 @@ def _sort_infer(x: Tensor) -> Tensor:
 #: The elements along the last axis, from the smallest to the largest.
 sort = declare(
     "sort", "x", kind="movement", infer=_sort_infer, numpy="np.sort({x})",
+    onnx=reductions.sort,
     samples=(sample(np.array([[3, 1, 2], [0, 5, -4]], "f")), sample(np.array([0.5, np.inf, -1.5])), sample((4, 1)), sample((0, 3)),
              sample(np.array([2, 1, 2, 0]))),
 )
@@ -30,6 +32,7 @@ sort = declare(
 argsort = declare(
     "argsort", "x", {"stable": False}, kind="movement", infer=_argsort_infer,
     numpy="np.argsort({x}, kind={kind})", holes=lambda x, *, stable: {"kind": '"stable"' if stable else "None"},
+    onnx=reductions.argsort,
     samples=(sample(np.array([[3, 1, 2], [0, 5, -4]], "f")), sample(np.array([0.5, np.inf, -1.5])), sample((4, 1)),
              sample(np.array([2, 1, 2, 0]), stable=True)),
 )
@@ -39,4 +42,5 @@ argsort = declare(
 select = declare(
     "select", "x", {"begin": 0, "end": 0}, kind="movement", infer=lambda x, *, begin, end: Tensor(x.shape, np.dtype(np.int64)),
     numpy="np.argpartition({x}, {place})", holes=lambda x, *, begin, end: {"place": str(begin or end - 1)},
+    onnx=reductions.argsort,
 )

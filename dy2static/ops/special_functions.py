@@ -12,6 +12,7 @@ from ..ir.op import OpDef, declare, sample
 from ..ir.shapes import same_shape, show
 from ..ir.types import Tensor, Type
 from .elementwise import exp, square
+from .onnx_forms import functions
 from .rules import need_dtype
 
 #: What Chainer calls for each element where there is no SciPy.
@@ -85,6 +86,7 @@ special: OpDef = declare(
     "special", "*xs", {"function": "erf", "order": None}, kind="elementwise", infer=_infer, vjp=_vjp,
     numpy="special_function({function}, {order}{xs}, out={out})", calls=(special_function,), holes=_holes,
     c=_c,
+    onnx=functions.special,
     samples=(sample((4, 3)), sample(()), sample((0, 3)), sample((3,), function="zeta", order=2.5, low=1.0, high=2.0),
              sample(np.array([[0], [1], [2]]), (3, 1), function="polygamma", low=0.5, high=2.0),
              *(sample((3,), function=name) for name in ("erfc", "erfcx", "ndtr", "log_ndtr")),

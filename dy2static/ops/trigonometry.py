@@ -11,6 +11,7 @@ import numpy as np
 
 from ..ir.op import OpDef, declare, sample
 from .elementwise import power_const, sqrt, square
+from .onnx_forms import arithmetic, functions
 from .rules import elementwise
 from .samples import AWAY_FROM_ZERO, ONE
 
@@ -19,6 +20,7 @@ sin = declare(
     vjp=lambda g, y, x: (cos(x) * g,),
     numpy="np.sin({x}, out={out})",
     c="sin_{s}({x})",
+    onnx=arithmetic.of_result("Sin"),
     samples=ONE,
 )
 
@@ -27,6 +29,7 @@ cos: OpDef = declare(
     vjp=lambda g, y, x: (-(sin(x) * g),),
     numpy="np.cos({x}, out={out})",
     c="cos_{s}({x})",
+    onnx=arithmetic.of_result("Cos"),
     samples=ONE,
 )
 
@@ -35,6 +38,7 @@ tan = declare(
     vjp=lambda g, y, x: (g / square(cos(x)),),
     numpy="np.tan({x}, out={out})",
     c="tan_{s}({x})",
+    onnx=functions.tan,
     samples=ONE,
 )
 
@@ -44,7 +48,7 @@ def _function(name: str, vjp: Callable[..., Any], low: float = -0.9, high: float
     shapes = ((4, 3), (), (0, 3), (1,))
     return declare(
         name, "x", kind="elementwise", infer=elementwise(getattr(np, name)), vjp=vjp,
-        numpy=f"np.{name}({{x}}, out={{out}})", c=f"{name}_{{s}}({{x}})",
+        numpy=f"np.{name}({{x}}, out={{out}})", c=f"{name}_{{s}}({{x}})", onnx=getattr(functions, name),
         samples=tuple(sample(shape, low=low, high=high) for shape in shapes))
 
 
@@ -72,5 +76,6 @@ arctan2 = declare(
     "arctan2", "a b", kind="elementwise", infer=elementwise(np.arctan2), vjp=_arctan2_vjp,
     numpy="np.arctan2({a}, {b}, out={out})",
     c="arctan2_{s}({a}, {b})",
+    onnx=functions.arctan2,
     samples=AWAY_FROM_ZERO,
 )

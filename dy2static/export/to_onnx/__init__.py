@@ -1,0 +1,1 @@
+"""ONNX files of closed programs: what each op becomes stands in its declaration; here are the writer, control flow and files."""

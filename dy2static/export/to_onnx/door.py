@@ -1,0 +1,63 @@
+"""`dy2static.export.onnx`: a function or Link as an ONNX file."""
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Sequence, Union
+
+from ...errors import SignatureError
+from ..captured import exported
+from ..program import ExportedProgram
+from . import proto
+from .model import model_of
+from .writer import NEWEST, Options
+
+#: The first opset that has all operators that are written.
+OLDEST = 17
+#: What becomes of code that raises.
+CHECKS = ("refuse", "leave out")
+
+
+def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os.PathLike[str]"], *, opset: int = OLDEST,
+         training: bool = False, gradients: Union[bool, Sequence[str]] = False, random: bool = False, checks: str = "refuse",
+         external_above: Optional[int] = None) -> None:
+    """Write one kind of call as an ONNX file, which onnxruntime runs with the values of eager.
+
+    f_or_link: a function, a method or a Link, compiled or not, or a model that was loaded.
+    args_or_input_spec: for each positional argument an `InputSpec`, an array or a Variable, in lists, tuples and dicts as the
+        arguments are; None in a shape is any size, and becomes a named axis.
+    path: of the file.  Parameters of ``external_above`` bytes or more, 2 GB by default, are in ``path.data`` beside it.
+    opset: the version of ONNX's operators, 17 to 24.
+    training: the value of ``chainer.config.train``.
+    gradients: True, or names of parameters and arguments: the gradients of the first result are results, too (``grad/l1/W``).
+    random: whether draws become operators of ONNX, whose numbers are others than NumPy's.
+    checks: ``"refuse"``: code that raises is an `ExportError`.  ``"leave out"``: the model goes on as if it did not raise.
+
+    Raises `ExportError`, with the user's line, for what cannot be expressed, before anything is written; `SignatureError` for
+    wrong arguments; `BackendError` where the package ``onnx`` is missing.
+    """
+    options = checked_options(opset, random, checks)
+    program = exported(f_or_link, args_or_input_spec, training=training, gradients=gradients)
+    proto.write(model_of_program(program, options), path, external_above)
+
+
+def checked_options(opset: int, random: bool, checks: str) -> Options:
+    """The options of the writer.  Raises `SignatureError`."""
+    if not OLDEST <= opset <= NEWEST:
+        raise SignatureError(f"opset is a number from {OLDEST} to {NEWEST}, not {opset!r}")
+    if checks not in CHECKS:
+        raise SignatureError(f"checks is one of {', '.join(map(repr, CHECKS))}, not {checks!r}")
+    return Options(opset, random, checks == "leave out")
+
+
+def model_of_program(program: ExportedProgram, options: Options) -> Any:
+    """The model of a closed program."""
+    sizes = {symbol: size.name for symbol, size in program.sizes.items()}
+    model = model_of(program.graph, [(a.value, a.name) for a in program.arguments],
+                     [(p.value, p.name, p.array) for p in program.parameters],
+                     list(zip(program.graph.outputs, [r.name for r in program.results])), sizes, options, program.name)
+    for size in program.sizes.values():
+        if size.least > 1:
+            model.metadata_props.add(key=f"least {size.name}", value=str(size.least))
+    for name, value in program.fixed.items():
+        model.metadata_props.add(key=f"result {name}", value=repr(value))
+    return model
