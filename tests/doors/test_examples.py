@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dy2static import config
+from dy2static import config, errors
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -175,10 +175,27 @@ def program_of(page):
     return "\n".join(blocks)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/settings.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/settings.md", "docs/recipes.md"])
 def test_blocks_of_pages_run(page, tmp_path):
     (tmp_path / "page.py").write_text(program_of((ROOT / page).read_text(encoding="utf-8")), encoding="utf-8")
     run("page.py", cwd=tmp_path)
+
+
+def test_the_tutorial(tmp_path):
+    (tmp_path / "tutorial.py").write_text(program_of((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")), encoding="utf-8")
+    out = run("tutorial.py", cwd=tmp_path)
+    eager, compiled = map(float, re.findall(r"^(?:eager|compiled) +loss ([\d.]+)", out, re.M))
+    assert abs(eager - compiled) < 1e-4 and "captures=2, fallbacks=0" in out
+    assert "`.ctypes` of an array" in out and float(re.findall(r"loaded model: ([\d.]+)", out)[0]) > 0.85
+
+
+def test_every_error_code_is_explained():
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    classes = [cls for cls in vars(errors).values() if isinstance(cls, type) and cls.__module__ == errors.__name__]
+    raised = {(cls.code, cls.__name__) for cls in classes if issubclass(cls, errors.Dy2StaticError)} - {("D2S000", "Dy2StaticError")}
+    assert set(re.findall(r"^\| (D2S\d+) \| `(\w+)`", page, re.M)) == raised
+    warned = {cls.__name__ for cls in classes if issubclass(cls, Warning)}
+    assert set(re.findall(r"^\| `(\w+Warning)`", page, re.M)) == warned
 
 
 def test_the_guide_runs_and_shows_what_it_prints(tmp_path):
