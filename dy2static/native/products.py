@@ -64,7 +64,7 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
     const int64_t work = m * n * k;
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
-    if (m > (trans_b && !trans_a ? TURNED_ROWS : HEIGHT) && n > 1 && alpha != 0 && work >= {shared}
+    if (m > (trans_b && !trans_a ? TURNED_ROWS : HEIGHT) && n > COLUMNS && alpha != 0 && work >= {shared}
         && large_product(&all, piece(m, pieces, DY_ROWS, 1)))
         return;
     if (dy_team && work >= {shared}) {{

@@ -88,6 +88,22 @@ def test_products_of_few_rows(name, m, n, k):
         check(products.address(name), name, m, n, k, trans_a, trans_b, alpha=0.5, beta=2, pad=3)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("m, n, k", [(64, 10, 784), (784, 10, 64), (97, 16, 30), (100, 17, 9), (51, 31, 900), (50, 2, 40), (49, 3, 21),
+                                     (61, 13, 8), (33, 5, 70), (8, 7, 12)], ids=str)
+def test_products_of_few_columns(name, m, n, k):
+    """The larger matrix read where it is, with edges on all sides; each element as where only some rows are asked for."""
+    address = products.address(name)
+    for trans_a, trans_b in itertools.product((0, 1), (0, 1)):
+        check(address, name, m, n, k, trans_a, trans_b, alpha=0.5, beta=2, pad=3)
+        check(address, name, m, n, k, trans_a, trans_b, beta=1, pad=3)
+        whole = check(address, name, m, n, k, trans_a, trans_b, pad=3)
+        a, b = matrices(m, n, k, trans_a, trans_b, NAMES[name][0], 3)
+        some = np.empty((m - 2, n), whole.dtype)
+        call(address, name, trans_a, trans_b, m - 2, n, k, 1, a, b, 0, some)
+        np.testing.assert_array_equal(some, whole[:m - 2])
+
+
 def test_large_products_of_two_threads():
     address = products.address("f32")
     with ThreadPoolExecutor(2) as pool:

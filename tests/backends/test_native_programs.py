@@ -336,3 +336,18 @@ def test_what_raises_keeps_its_place_between_draws():
             one(x)
         states.append(np.random.get_state()[2])
     assert len(set(states)) == 1 and compiled.stats()["native"] > 0
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 6, 9])
+def test_sums_over_leading_axes_add_rows_in_their_order(rows):
+    @to_static(backend="c", strict=True)
+    def f(x, y, n):
+        h = x * y
+        return h.sum(axis=0), h, (x + 1).prod(axis=0), y.reshape(2, rows, 5).sum(axis=1), n.sum(axis=0)
+
+    x, y = 1e4 * array(2 * rows, 5), array(2 * rows, 5, seed=1)
+    n = np.arange(10 * rows).reshape(2 * rows, 5)
+    expected = (x * y).sum(axis=0), x * y, (x + 1).prod(axis=0), y.reshape(2, rows, 5).sum(axis=1), n.sum(axis=0)
+    for got, wanted in zip(f(x, y, n), expected):
+        np.testing.assert_array_equal(got, wanted)      # NumPy adds them in the same order
+        assert got.dtype == wanted.dtype

@@ -29,6 +29,9 @@ from .emitter import Emitter
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
 
+#: So many turns of a loop are done together where that saves memory traffic, in bodies of at most so many statements.
+_JAMMED, _SMALL = 4, 8
+
 _COMBINE = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
 
 
@@ -65,6 +68,7 @@ class _Renderer:
         self.names: Dict[Value, str] = {}                   # of elements that the sweep at hand has got again
         self.sums: Dict[Value, str] = {}                    # the memory of totals that each share sums for itself
         self.own: Dict[Value, str] = {}                     # the part of it that belongs to one share
+        self.running: Dict[Value, str] = {}                 # a total's element in a register, while several turns add to it
         self.rows = {value: self._row_buffer(value) for value in nest.kept}
 
     def write(self) -> None:
@@ -121,6 +125,9 @@ class _Renderer:
         prefix = "all_" if nested else "sum_"
         for reduction in of_rows:
             self._declare(reduction, prefix, nested)
+        if _may_jam(self.nest, sweep):
+            self._jammed(sweep)
+            return
         self._open(inner[:-1])
         if sweep.block:
             self._line(f"for (int64_t b = 0; b < {inner[-1].size}; b += {sweep.block}) {{")
@@ -154,6 +161,36 @@ class _Renderer:
                 local = self.emitter.local(reduction.value)
                 self._line(_merged(reduction.node, f"all_{local}", f"sum_{local}"))
 
+    def _jammed(self, sweep: Sweep) -> None:
+        """A sweep whose totals grow in memory: several turns of the loop around the innermost one are done together, in their
+        order, so that each element of a total is read and written once for all of them.
+        """
+        *outer, axis, inner = self.nest.inner
+        self._open(outer)
+        begin, end = self._span(axis)
+        first = self.emitter.variable(f"{axis.name}_of")
+        self._line(f"int64_t {first} = {begin};")
+        self._line(f"for (; {first} + {_JAMMED} <= {end}; {first} += {_JAMMED}) {{")
+        self.depth += 1
+        self._line("#pragma omp simd")
+        self._open((inner,))
+        for total in sweep.reductions:
+            name = self.running[total.value] = f"all_{self.emitter.local(total.value)}"
+            self._line(f"{_accumulator_type(total.node)} {name} = {self._target(total)};")
+        for turn in range(_JAMMED):
+            self._line("{")
+            self.depth += 1
+            self._line(f"const int64_t {axis.name} = {first} + {turn};")
+            self._statements(sweep.body)
+            self._close(1)
+        for total in sweep.reductions:
+            self._line(f"{self._target(total)} = {self.running.pop(total.value)};")
+        self._close(2)
+        self._line(f"for (int64_t {axis.name} = {first}; {axis.name} < {end}; ++{axis.name}) {{")
+        self.depth += 1
+        self._innermost(sweep, False)
+        self._close(1 + len(outer))
+
     # Statements
 
     def _statements(self, statements: Sequence[Statement]) -> None:
@@ -180,7 +217,10 @@ class _Renderer:
 
     def _accumulate(self, statement: Accumulate) -> None:
         reduction, operand = statement.reduction, self._text(statement.operand)
-        if reduction.in_register:
+        running = self.running.get(reduction.value)
+        if running is not None:
+            self._line(_accumulated(reduction.node, running, operand))
+        elif reduction.in_register:
             self._line(_accumulated(reduction.node, f"sum_{self.emitter.local(reduction.value)}", operand))
         else:
             self._line(_combined(reduction.node, self._target(reduction), operand))
@@ -257,6 +297,21 @@ class _Renderer:
         self._line("    #pragma omp simd")
         self._line(f"    for (int64_t k = 0; k < {size}; ++k) {_combined(node, f'{target}[k]', f'{sums}[b * {size} + k]')}")
         self._line("}")
+
+
+def _may_jam(nest: LoopNest, sweep: Sweep) -> bool:
+    """Whether all that a sweep reduces are totals that grow in memory, and stay where they are from one turn of the loop around the
+    innermost one to the next; and its body is small enough to be written several times.
+    """
+    if nest.split is not None or len(nest.inner) < 2 or sweep.block or not sweep.reductions or len(sweep.body) > _SMALL:
+        return False
+    axis, inner = nest.inner[-2:]
+    return all(r.is_total and not r.in_register and r.op in ("sum", "prod") and inner.name in _loops_of(r.address)
+               and axis.name not in _loops_of(r.address) for r in sweep.reductions)
+
+
+def _loops_of(address: Address) -> List[str]:
+    return [index.loop if isinstance(index, Part) else index for index, _ in address.terms]
 
 
 def _address(address: Address) -> str:

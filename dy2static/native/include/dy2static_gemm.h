@@ -3,7 +3,8 @@
    The scheme is that of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008):
    a block of A is packed so that it stays in the second cache, a panel of B so that it stays in the first, and a
    kernel keeps a tile of C in registers.  A panel of B that is used by few rows is read where it is, and so
-   are up to WIDE_ROWS rows; few rows times a transposed matrix are dot products, sixteen at a time.
+   are up to WIDE_ROWS rows; few rows times a transposed matrix are dot products, sixteen at a time; where C has few columns,
+   A is read where it is.
 
    Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function. */
 #define DY_DEPTH 3072           /* twice that of convolutions: C, which may be far away, is read and written less often */
@@ -216,6 +217,8 @@ static inline panel_place place_of(const int64_t next, const int64_t n, const DY
     return (panel_place){j, n - j < COLUMNS ? n - j : COLUMNS, vectors};
 }
 
+#include "dy2static_narrow_products.h"
+
 /* A product of at most DEPTH steps.  packed: the panels of B one after the other, or null, where they are packed as they are needed. */
 static void rows_product(const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T alpha,
                          const DY_T *a, const int64_t lda, const DY_T *b, const int64_t ldb, const DY_T *packed, const DY_T keep,
@@ -294,8 +297,9 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
         vector_product(!trans_b, n, k, alpha, a, trans_a ? lda : 1, b, ldb, beta, c, 1);
         return;
     }
-    if (n == 1) {
-        vector_product(trans_a, m, k, alpha, b, trans_b ? 1 : ldb, a, lda, beta, c, ldc);
+    if (n == 1 || (n <= DOT_COLUMNS && !trans_a)) {
+        for (int64_t j = 0; j < n; j++)
+            vector_product(trans_a, m, k, alpha, trans_b ? b + j * ldb : b + j, trans_b ? 1 : ldb, a, lda, beta, c + j, ldc);
         return;
     }
     if (trans_b && !trans_a && m <= FEW_ROWS && k >= 2 * WIDTH && WIDTH >= 4) {
@@ -310,7 +314,12 @@ void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
     const int64_t whole = part_of_depth(k);
     for (int64_t l = 0; l < k; l += whole) {
         const int64_t depth = k - l < whole ? k - l : whole;
-        rows_product(trans_a, trans_b, m, n, depth, alpha, trans_a ? a + l * lda : a + l, lda, trans_b ? b + l : b + l * ldb, ldb, 0,
-                     l ? 1 : beta, c, ldc);
+        const DY_T *const left = trans_a ? a + l * lda : a + l, *const right = trans_b ? b + l : b + l * ldb, keep = l ? 1 : beta;
+        if (n <= COLUMNS && !trans_a && m >= NARROW_ROWS)
+            narrow_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
+        else if (n <= COLUMNS && trans_a && m >= WIDTH)
+            narrow_turned_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
+        else
+            rows_product(trans_a, trans_b, m, n, depth, alpha, left, lda, right, ldb, 0, keep, c, ldc);
     }
 }
