@@ -11,11 +11,12 @@ import chainer
 
 from .conversion import conversion_of, levels_of, stages_of
 from .diagnostics.explain import Explanation
+from .diagnostics.pages import function_page
 from .dispatch.dispatcher import Dispatcher
 from .dispatch.entry import Entry
 from .errors import SignatureError
 from .options import DEFAULTS, Options
-from .runtime.cache import Miss
+from .runtime.cache import Misses
 from .runtime.profile import Profile
 from .runtime.program import Program
 from .runtime.staticness import StaticCallable
@@ -60,6 +61,10 @@ class StaticFunction(Entry, StaticCallable):
 
     def __repr__(self) -> str:
         return f"<static {self.__qualname__}>"
+
+    def _repr_html_(self) -> str:
+        return function_page(self.__qualname__, self.dispatcher.programs, self.cache_info()._asdict(),
+                             list(self.dispatcher.fallback.refused.values()), self.dispatcher.in_parts.cuts)
 
     @property
     def code(self) -> str:
@@ -128,9 +133,9 @@ class StaticFunction(Entry, StaticCallable):
         return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallback.count,
                          cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes, self.dispatcher.budget.remaining)
 
-    def explain_misses(self) -> List[Miss]:
-        """The last calls that no program could take, in order: what they wanted otherwise, and what became of them."""
-        return list(self.dispatcher.cache.misses)
+    def explain_misses(self) -> Misses:
+        """The last calls that no program could take, in order: why, and what became of them.  Printed, a line for each."""
+        return Misses(self.dispatcher.cache.misses)
 
     def clear_cache(self) -> None:
         """Forget all programs."""

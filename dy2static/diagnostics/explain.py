@@ -18,6 +18,8 @@ from ..heap.wording import in_users_words
 from ..pyast.source import fetch
 from ..record.guards import ArrayMatch, EqualsMatch, ExpressionMatch, VariableMatch
 from ..record.outcome import Event
+from .pages import explanation_page
+from .segmentation import splitting
 
 #: What a report says a program was compiled for.
 _SHOWN = (EqualsMatch, ExpressionMatch, VariableMatch, ArrayMatch)
@@ -27,8 +29,8 @@ class Mark(NamedTuple):
     """What became of one operation of a line.
 
     kind: ``graph``, ``opaque`` (in the graph, but kept whole), ``host`` (runs at every call), ``Python`` (runs at capture
-    only), ``not run`` (not by this call), ``cut`` (runs as Python between compiled parts), or ``eager`` (the whole call runs
-    eagerly because of it).
+    only), ``not run`` (not by this call), ``part`` (in a compiled part, without operations of its own), ``cut`` (runs as Python
+    between compiled parts), or ``eager`` (the whole call runs eagerly because of it).
     """
 
     kind: str
@@ -60,12 +62,13 @@ class Divided(NamedTuple):
     """What is known of a function that runs in parts.
 
     parts: how many there are.  cuts: the lines that Python carries out, with ``at``, ``reason`` and ``hint``.
-    programs: of the parts, and of the functions called between them.
+    programs: of the parts, and of the functions called between them.  spans: file, first and last line of each part that has one.
     """
 
     parts: int
     cuts: Sequence[Any]
     programs: Sequence[Any]
+    spans: Sequence[Tuple[str, int, int]] = ()
 
     @property
     def events(self) -> Tuple[Event, ...]:
@@ -85,6 +88,7 @@ class Explanation(str):
     listings: the function and the user's functions it called.  reason, at, hint: why the call runs eagerly, or None.
     cuts: the lines that run as Python between compiled parts, each with ``at``, ``reason`` and ``hint``.
     counts: of the nodes, as in `StaticFunction.stats`.  depends: what later calls must have in common with this one.
+    segments: how many FunctionNodes compute the gradients; split_by: the stored Variables for which these are several.
     """
 
     listings: Tuple[Listing, ...]
@@ -94,6 +98,11 @@ class Explanation(str):
     counts: Dict[str, int]
     depends: Tuple[str, ...]
     cuts: Tuple[Any, ...]
+    segments: int
+    split_by: Tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        return explanation_page(self)
 
     def marks(self, line: int, file: Optional[str] = None) -> Tuple[Mark, ...]:
         """The marks of a line, of the function itself if no file is given."""
@@ -103,7 +112,7 @@ class Explanation(str):
 
 
 _WORDS = {"graph": "graph", "opaque": "graph, kept whole", "host": "host, at every call", "Python": "Python",
-          "not run": "not run", "eager": "EAGER", "cut": "Python, between compiled parts"}
+          "not run": "not run", "eager": "EAGER", "cut": "Python, between compiled parts", "part": "in a compiled part"}
 _KINDS = {"staged": "graph", "opaque": "opaque", "host": "host"}
 
 
@@ -138,8 +147,11 @@ class Coverage:
 
 
 def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], coverage: Coverage,
-                divided: Optional[Divided] = None) -> Explanation:
-    """The report of a call that gave a program, or stopped, or runs in parts."""
+                divided: Optional[Divided] = None, is_open: bool = False) -> Explanation:
+    """The report of a call that gave a program, or stopped, or runs in parts.
+
+    is_open: whether a call that stopped may yet turn out to run in parts: none like it was called.
+    """
     if divided is not None:
         stop, program = None, None
     source = divided or program or stop
@@ -152,11 +164,12 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
         marks.setdefault((stop.at.file, stop.at.line), []).append(Mark("eager", stop.reason, stop.hint or ""))
     for cut in () if divided is None else divided.cuts:
         marks.setdefault((cut.at.file, cut.at.line), []).append(Mark("cut", "", f"{cut.reason}; {cut.hint}"))
-    listings = [_listing(name, file, first, text, marks, coverage) for name, file, first, text in _texts(function, coverage)]
+    listings = [_listing(name, file, first, text, marks, coverage, () if divided is None else divided.spans)
+                for name, file, first, text in _texts(function, coverage)]
     counts = {} if source is None or source is stop else source.counts
     depends = () if program is None else tuple(dict.fromkeys(
         guard.describe() for guard in program.guards if isinstance(guard, _SHOWN)))
-    head = f"this call runs eagerly: {stop.reason}" if stop is not None else _summary(counts)
+    head = f"this call runs eagerly: {stop.reason}{_OPEN if is_open else ''}" if stop is not None else _summary(counts)
     if divided is not None:
         head = (f"this call runs in {divided.parts} compiled parts, with Python for {len(divided.cuts)} lines between them; "
                 f"{head[len(_COMPILED):]}")
@@ -164,19 +177,30 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
     listed = {(listing.file, line.number) for listing in listings for line in listing.lines}
     shown += [f"  in {file}:{line}: {'; '.join(dict.fromkeys(map(str, found)))}" for (file, line), found in marks.items()
               if (file, line) not in listed]
+    split_by = tuple([] if program is None else splitting(program))
+    if split_by:
+        shown.append("\n".join([f"gradients are computed by {len(program.segments)} FunctionNodes, not one, since later code can "
+                                "reach", *_some(split_by)]))
     if depends:
-        shown.append("\n".join(["made for calls with", *(f"    {text}" for text in depends[:_MOST_SHOWN]),
-                                *([f"    and {len(depends) - _MOST_SHOWN} more"] if len(depends) > _MOST_SHOWN else [])]))
+        shown.append("\n".join(["made for calls with", *_some(depends)]))
     title, *lines = shown[1].split("\n", 1)             # without lines where there is no source
     made = Explanation("\n".join([title, head, *lines, *shown[2:]]))
     made.listings, made.counts, made.depends = tuple(listings), dict(counts), depends
+    made.segments, made.split_by = (0 if program is None else len(program.segments)), split_by
     made.cuts = () if divided is None else tuple(divided.cuts)
     made.reason, made.at, made.hint = (None, None, None) if stop is None else (stop.reason, stop.at, stop.hint)
     return made
 
 
 _MOST_SHOWN = 20
+_OPEN = "; in compiled parts around such lines, where that pays: the first call of this kind decides"
 _NUMPY = ("numpy_call", "checked_call", "sized_call")
+
+
+def _some(texts: Sequence[str]) -> List[str]:
+    """The first of these texts, a line for each, and how many more there are."""
+    more = [f"    and {len(texts) - _MOST_SHOWN} more"] if len(texts) > _MOST_SHOWN else []
+    return [*(f"    {text}" for text in texts[:_MOST_SHOWN]), *more]
 
 
 _COMPILED = "this call is compiled; "
@@ -216,15 +240,24 @@ def _lines_of(code: types.CodeType) -> Iterator[int]:
 
 
 def _listing(name: str, file: str, first: int, text: str, marks: Dict[Tuple[str, int], List[Mark]],
-             coverage: Coverage) -> Listing:
+             coverage: Coverage, spans: Sequence[Tuple[str, int, int]]) -> Listing:
     own = {line: tuple(dict.fromkeys(found)) for (where, line), found in marks.items() if where == file}
+    last_line = first + text.count("\n")
+    within = [(begin, end) for where, begin, end in spans if where == file and first <= begin <= last_line]
     for start, end in _statements(text, first):
         span = range(start, end + 1)
         if not any(line in own for line in span):
             ran = any((file, line) in coverage.lines for line in span)
-            own[start] = (Mark("Python" if ran else "not run"),)
+            own[start] = (Mark("Python") if ran else _unseen(start, within),)
     lines = [Line(number, line, own.get(number, ())) for number, line in enumerate(text.splitlines(), first)]
     return Listing(name, file, tuple(lines))
+
+
+def _unseen(line: int, parts: Sequence[Tuple[int, int]]) -> Mark:
+    """What became of a line that no capture went through, in a function with these compiled parts: first and last lines."""
+    if any(begin <= line <= end for begin, end in parts):
+        return Mark("part")
+    return Mark("Python", "", "outside of the compiled parts") if parts else Mark("not run")
 
 
 def _statements(text: str, first: int) -> List[Tuple[int, int]]:

@@ -106,7 +106,7 @@ class Dispatcher:
             return self._capture_and_run(signature, args, kwargs)
         if verdict is Verdict.TRIAL:
             return self._try_again(signature, args, kwargs)
-        self.cache.note(Miss("", self._lookup.again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
+        self.cache.note(Miss(self._lookup.again(args, kwargs)[1], "runs eagerly, as do the next: captures do not pay"))
         return self.fallback.run(args, kwargs)
 
     def _try_again(self, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
@@ -174,7 +174,7 @@ class Dispatcher:
         if isinstance(failed, CaptureAborted):
             return self._stopped(failed, signature, args, kwargs, reason)
         # The user's own mistake: eager raises it from the user's own frames, after the effects that come first.
-        self.cache.note(Miss("", reason, f"runs eagerly: it raised {type(failed).__name__}"))
+        self.cache.note(Miss(reason, f"runs eagerly: it raised {type(failed).__name__}"))
         result, stop = self.fallback.run_after(failed, args, kwargs)
         if not self.in_parts.learn(stop, signature):
             self.fallback.refuse_after(stop, signature, failed)
@@ -208,11 +208,13 @@ class Dispatcher:
     def _stopped(self, stop: CaptureAborted, signature: Tuple, args: Tuple, kwargs: Mapping[str, Any], reason: str) -> Any:
         tries = self.postponed[signature] = self.postponed.get(signature, 0) + 1
         again = stop.again and tries <= _MOST_TRIES
-        self.cache.note(Miss("", reason, f"{'is captured next time' if again else 'runs eagerly'}: {stop.reason}"))
+        in_parts = not again and self.in_parts.learn(stop, signature)
+        became = "is captured next time" if again else "runs in parts" if in_parts else "runs eagerly"
+        self.cache.note(Miss(reason, f"{became}: {stop.reason}"))
         if again:
             with observing(self.observed, stop.observe) if stop.observe is not None else contextlib.nullcontext():
                 return self.function(*args, **kwargs)
-        if self.in_parts.learn(stop, signature):
+        if in_parts:
             return self._in_parts(signature, args, kwargs)
         self.fallback.refuse(signature, stop.reason, stop.at, stop.hint)
         return self.fallback.run_and_tell(args, kwargs, stop.reason, stop.at, stop.hint)
@@ -245,7 +247,7 @@ class Dispatcher:
         checked = CheckedCall(self.function, program, check, self._checked) if check else None
         was_here = self.cache.put(program, checked or self._call_of(program))
         why = f"{why}; one like it had to go before" if was_here else why
-        self.cache.note(Miss(program.signature, why, "was captured"))
+        self.cache.note(Miss(why, "was captured", program.signature))
         return program
 
     def _entered(self, program: Program) -> Program:
@@ -321,7 +323,9 @@ class Dispatcher:
             stop = aborted
         except Exception as error:                      # of any kind: the user's code raised it
             stop = stopped_by(error, error_location(error))
-        return explanation(self.function, program, stop, coverage, self.in_parts.report())
+        is_open = (stop is not None and stop.at is not None and self.options.allows_parts and not stop.whole
+                   and not self.fallback.refused)
+        return explanation(self.function, program, stop, coverage, self.in_parts.report(), is_open)
 
     def stats(self) -> Dict[str, int]:
         """Counts over all programs."""

@@ -190,7 +190,9 @@ class InParts:
         if not self.is_used:
             return None
         programs = [dispatcher.programs[-1] for dispatcher in self.dispatchers() if dispatcher.programs]
-        return explain.Divided(len(self.parts.all()), tuple(self.parts.known.found), programs)
+        spans = [(part.owner.__code__.co_filename, part.run.key.first.line, part.run.key.last.end_line)
+                 for part in self.parts.all()]
+        return explain.Divided(len(self.parts.all()), tuple(self.parts.known.found), programs, spans)
 
     def stats(self) -> Dict[str, int]:
         """Counts of parts and cuts."""

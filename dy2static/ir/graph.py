@@ -6,7 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import Location
+from ..markup import page_part, preformatted
+from .listing import listing
 from .op import OpDef
+from .picture import Picture, picture
 from .types import Tensor, Type
 
 
@@ -155,6 +158,11 @@ class Graph:
         return {value: node for node in self.nodes for value in node.outputs}
 
     def __str__(self) -> str:
-        from_values = ", ".join(map(repr, self.inputs))
-        body = "".join(f"  {node!r}\n" for node in self.nodes)
-        return f"{self.name}({from_values}):\n{body}  return {', '.join(v.name for v in self.outputs)}"
+        return listing(self)
+
+    def plot(self) -> Picture:
+        """The graph as a picture (SVG), which notebooks show; ``save(path)`` writes it into a file."""
+        return picture(self)
+
+    def _repr_html_(self) -> str:
+        return page_part(preformatted(listing(self)))

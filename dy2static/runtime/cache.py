@@ -5,6 +5,7 @@ import collections
 import threading
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
+from ..markup import cell, escaped, page_part, table
 from .program import Program
 
 #: How many misses are remembered, and how many signatures of evicted programs.
@@ -17,17 +18,29 @@ _LONGEST = 200
 class Miss(NamedTuple):
     """A call that no program could take.
 
-    call: the arguments, as far as they are arrays or numbers of the graph; "" where the capture stopped before that.
     reason: what the nearest of the programs wanted otherwise.
-    result: what became of it: ``was captured``, ``runs eagerly: …`` or ``is captured next time: …``.
+    result: what became of it: ``was captured``, ``runs eagerly: …``, ``runs in parts: …`` or ``is captured next time: …``.
+    call: the arguments, as far as they are arrays or numbers of the graph; "" where the capture stopped before that.
     """
 
-    call: str
     reason: str
     result: str
+    call: str = ""
 
     def __str__(self) -> str:
-        return f"a call{f' ({self.call})' if self.call else ''} {self.result}; {self.reason}"
+        return f"{self.reason}: the call {self.result}{f' ({self.call})' if self.call else ''}"
+
+
+class Misses(List[Miss]):
+    """Misses in order; printed, a line for each."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no misses"
+
+    def _repr_html_(self) -> str:
+        rows = [[cell(number), cell(escaped(miss.reason)), cell(escaped(miss.result)), cell(escaped(miss.call), "dim")]
+                for number, miss in enumerate(self, 1)]
+        return page_part(table(("", "reason", "the call", "its arguments"), rows))
 
 
 class Recent(dict):

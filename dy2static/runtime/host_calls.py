@@ -68,6 +68,18 @@ def frozen(template: Any, operand: Callable[[int], Any] = lambda index: index) -
     return kind, repr(template) if kind is float else template
 
 
+def _shown(template: Any, show: Callable[[Any], str]) -> str:
+    if type(template) is Hole:
+        return f"{{{template.index}}}"
+    if type(template) is tuple:
+        return f"({', '.join([_shown(part, show) for part in template])}{',' if len(template) == 1 else ''})"
+    if type(template) is list:
+        return f"[{', '.join([_shown(part, show) for part in template])}]"
+    if type(template) is slice:
+        return ":".join(["" if part is None else _shown(part, show) for part in (template.start, template.stop, template.step)])
+    return show(template)
+
+
 class Call:
     """A call with holes: ``function(*args, **kwargs)``; its results are flattened by ``flatten``.
 
@@ -87,6 +99,11 @@ class Call:
 
     def __repr__(self) -> str:
         return self.name
+
+    def shown(self, show: Callable[[Any], str]) -> str:
+        """The call as a reader would write it, ``gt({0}, 5)``, with its operands by their numbers; show: the text of a constant."""
+        args = [_shown(part, show) for part in self.args]
+        return f"{self.name}({', '.join([*args, *(f'{name}={_shown(part, show)}' for name, part in self.kwargs.items())])})"
 
     def __call__(self, *operands: Any) -> Any:
         function = fill(self.function, operands)

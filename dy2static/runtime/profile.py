@@ -8,6 +8,7 @@ import time
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import Location
+from ..markup import cell, escaped, heading, page_part, table
 from .clocks import Clock
 from .program import MISS, Program
 
@@ -80,6 +81,15 @@ class Profile:
 
     def __repr__(self) -> str:
         return f"<profile of {self.name}: {self.calls} calls>"
+
+    def _repr_html_(self) -> str:
+        records = self.records
+        rows = [[cell(f"{record.share:.1%}", "number"), cell(f"<span class='bar' style='width:{record.share * 120:.0f}px'></span>"),
+                 cell(f"{record.calls}", "number"), cell(f"{record.seconds / record.calls * 1e6:,.1f}", "number"),
+                 cell(record.direction), cell("C" if record.native else "NumPy" if record.places else ""),
+                 cell(escaped(", ".join(record.operations))), cell(escaped(_places(record.places)))] for record in records]
+        return page_part(heading(self._summary(records)),
+                         table(("share", "", "calls", "µs each", "", "", "operation", "lines"), rows))
 
     def __str__(self) -> str:
         records = self.records

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
+from ..markup import folded, heading, page_part, preformatted
 from .segment import ArenaPool, Footprint, Segment
 
 #: What `Program.call` gives when its guards do not hold.
@@ -86,6 +87,11 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
+
+    def _repr_html_(self) -> str:
+        texts = {"graph": str(self.graph), "guards": "\n".join([guard.describe() for guard in self.guards]),
+                 "generated Python": self.code, "around it": self.entry, "C": self.native_code}
+        return page_part(heading(repr(self)), *[folded(title, preformatted(text)) for title, text in texts.items() if text])
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ from dy2static.paddle.names import PaddleNames
 PACKAGE = Path(dy2static.__file__).parent
 
 ROWS = (
-    ("errors", "library_facts"),            # below the others: even compat raises errors of ours
+    ("errors", "library_facts", "markup"),            # below the others: even compat raises errors of ours
     ("config", "compat"),
     ("pyast", "ir", "options", "input_spec"),
     ("ops", "transformers", "runtime", "native"),

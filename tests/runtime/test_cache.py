@@ -259,11 +259,11 @@ def test_reasons_of_misses():
     assert len(reasons) == static.cache_info().misses == static.cache_info().captures
     assert reasons[:3] == ["there was no program yet", "no longer argument 2 == 'a'", "no longer argument 1 == 1.0"]
     assert "no longer argument 0: ndarray (2,) float32" in reasons
-    assert reasons[-1].endswith("one like it had to go before") and str(static.explain_misses()[0]).startswith("a call (x0: ")
+    assert reasons[-1].endswith("one like it had to go before") and str(static.explain_misses()[0]).startswith("there was no program yet: the call was captured (x0: ")
     refused = to_static(lambda x: x.ctypes.shape[0])
     with pytest.warns(FallbackWarning):
         refused(x), refused(x)
-    assert [miss.result for miss in refused.explain_misses()] == ["runs eagerly: `.ctypes` of an array is used inside the compiled function"]
+    assert [miss.result for miss in refused.explain_misses()] == ["runs in parts: `.ctypes` of an array is used inside the compiled function"]
     assert refused.cache_info().misses == 1             # the second call runs in parts
     static.clear_cache()
     assert not static.explain_misses()

@@ -84,7 +84,7 @@ def test_the_program_that_got_furthest_is_nearest():
 def test_only_the_last_misses_and_keys_are_remembered():
     cache = filled("a")
     for number in range(300):
-        cache.note(Miss("", "", str(number)))
+        cache.note(Miss("", str(number)))
     assert cache.missed == 300 and cache.misses[0].result == "44"
     recent = Recent()
     for number in range(Recent.most + 5):
