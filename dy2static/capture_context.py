@@ -19,6 +19,7 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
+    Set,
     Tuple,
     Union,
 )
@@ -186,6 +187,7 @@ class Decisions(Protocol):
 
     depth: int
     in_loop: int
+    sizes_in_loops: Set[str]
     truths: Dict[Value, Any]
     path: Any
 

@@ -1,14 +1,13 @@
 """Sizes that only the run knows: their symbols are names in the text of a function."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Dict, Iterator, List, Set, Tuple
 
 import numpy as np
 
 from ..ir.dims import Dim
 from ..ir.graph import Graph, Node, Value
-from ..ir.types import Extent, Stack, Tensor
-from ..ir.types import List as ListType
+from ..ir.types import Extent, Tensor, dims_in
 
 #: Types of attributes in which there are no sizes.
 _WITHOUT_SIZES = frozenset((int, float, bool, str, type(None), np.ndarray, type(np.dtype(np.float32))))
@@ -63,22 +62,6 @@ def symbol_sources(graph: Graph) -> List[Tuple[str, Value, int]]:
             if isinstance(size, Dim) and (str(size),) == size.symbols:
                 found.setdefault(str(size), (str(size), value, axis))
     return list(found.values())
-
-
-def dims_in(item: Any) -> Iterator[Dim]:
-    """The sizes in types, attributes and what these are made of that only the run knows."""
-    kind = type(item)
-    if isinstance(item, Dim):
-        yield item
-    elif kind is Tensor:
-        yield from dims_in(item.shape)
-    elif kind in (Stack, ListType):
-        yield from dims_in(item.elem)
-    elif kind in (tuple, list):
-        for part in item:
-            yield from dims_in(part)
-    elif kind is slice:
-        yield from dims_in((item.start, item.stop, item.step))
 
 
 def dims_of(node: Node) -> Iterator[Dim]:

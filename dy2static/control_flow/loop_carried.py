@@ -9,9 +9,10 @@ from ..ir.op import OPS
 from ..ir.types import python_scalar
 from ..symbolic.kinds import describe, number_kind
 from ..symbolic.least_numbers import Least
-from ..symbolic.lists import Contents, GrownSlot, ListSlot, is_list
+from ..symbolic.lists import Contents, is_list
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicScalar, SymbolicVariable
 from ..symbolic.variable_identity import Choice, is_uncertain
+from .loop_carried_lists import GrownSlot, ListSlot
 from .loop_carried_trees import compound_of, is_like, rebuilt
 
 #: In place of the flags of a place: what is in it before a loop stays in it; it is a number that becomes no less.

@@ -7,10 +7,11 @@ from ..heap.object_shadows import ShadowBase
 from ..ir.graph import Value
 from ..runtime.dy import Undefined
 from ..symbolic.kinds import number_kind
-from ..symbolic.lists import Contents, GrownSlot, ListSlot, flags_of, is_list
+from ..symbolic.lists import Contents, flags_of, is_list
 from ..symbolic.rollback import Snapshot
 from ..symbolic.values import Maybe, SymbolicArray, SymbolicVariable
 from .loop_carried import COUNTS, STAYS, CompoundSlot, CounterSlot, MaybeSlot, Slot, Unchanged, VariableSlot, may_count, stays
+from .loop_carried_lists import GrownSlot, ListSlot, share_lengths
 from .loop_carried_trees import changed, compound_of, containers_in, is_like, is_plain
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Trial:
     def __init__(self, staging: Staging, before: Snapshot, state: Tuple, slots: Dict[Any, Slot], names: Sequence[str]):
         self.staging, self.capture = staging, staging.capture
         self.initial, self.slots, self.names = state, slots, names
+        share_lengths(slots.values())
         self.inside = {key: slot.wrap(iter(slot.inside)) for key, slot in slots.items()}
         self.state = tuple([self.inside.get(i, item) for i, item in enumerate(state)])
         for key, item in self.inside.items():

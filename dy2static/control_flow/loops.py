@@ -10,6 +10,7 @@ from ..heap.regions import close, free_values
 from ..ir.dims import Dim, less
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
+from ..ir.types import dims_in
 from ..passes.effects import has_effect
 from ..runtime import dy
 from ..runtime.dy import Undefined
@@ -21,6 +22,7 @@ from ..symbolic.values import Maybe
 from .for_rest import Replayed, Rest, check_unnamed
 from .joining import Branch
 from .loop_carried import GradientSlot, MaybeSlot, Slot, slot_of
+from .loop_carried_lists import check_lengths
 from .loop_trials import Trial, present
 from .raising import is_of_user_code
 
@@ -205,6 +207,8 @@ class Loops:
         capture, slots = self.capture, list(trial.slots.values())
         with self.staging.region() as closing:
             results = [v for key, slot in trial.slots.items() for v in slot.values_of(after[key])]
+        check_lengths(capture, trial.slots, after)
+        self._keep_sizes_inside([*test[0], *body, *closing], results)
         before.restore()
         initial = [v for slot in slots for v in slot.values_of(slot.initial)]
         own = [v for slot in slots for v in slot.inside]
@@ -218,6 +222,14 @@ class Loops:
         capture.event("staged", "while")
         made = capture.builder.add(OPS["while_"], (*initial, *invariants), {"carried": len(own)}, regions, name="loop")
         return trial.finish(made, after, before, has_run)
+
+
+    def _keep_sizes_inside(self, nodes: Sequence[Node], results: Sequence[Value]) -> None:
+        """Stop where a loop leaves arrays of a size that each iteration finds out for itself."""
+        made = {symbol for node in nodes for inner in node.walk() if inner.op.name == "list_stack"
+                for symbol in inner.attrs["extent"].symbols}
+        if made and any(not made.isdisjoint(dim.symbols) for v in results for dim in dims_in(v.type)):
+            self.capture.abort("a loop on array values leaves arrays whose size is that of a list that grows in it")
 
 
 def _is_for(test: Callable) -> bool:

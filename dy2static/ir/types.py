@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Tuple
+from typing import Any, Iterator, Tuple
 from typing import Union as _Union
 
 import numpy as np
@@ -155,3 +155,19 @@ def type_of(value: Any) -> Type:
     if isinstance(value, float):
         return python_scalar("py_float")
     return Dynamic()
+
+
+def dims_in(item: Any) -> Iterator[Dim]:
+    """The sizes in types, attributes and what these are made of that only the run knows."""
+    kind = type(item)
+    if isinstance(item, Dim):
+        yield item
+    elif kind is Tensor:
+        yield from dims_in(item.shape)
+    elif kind in (Stack, List):
+        yield from dims_in(item.elem)
+    elif kind in (tuple, list):
+        for part in item:
+            yield from dims_in(part)
+    elif kind is slice:
+        yield from dims_in((item.start, item.stop, item.step))

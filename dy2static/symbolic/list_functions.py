@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Collection, Dict, Iterable
 
 import chainer
 import chainer.functions as F
 import numpy as np
 
-from ..capture_context import Calls
+from ..capture_context import Calls, CaptureContext
 from ..heap.shadows import ShadowList
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Tensor
+from ..ir.types import Tensor, dims_in
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..runtime import dy
@@ -128,7 +128,8 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
     assert items is not None
     name = getattr(function, "__name__", "")
     known = getattr(np, name, None) is function and name in _LISTED and _KEYWORDS.issuperset(options)
-    if not known or capture.staging.in_loop or items.kind not in ("array", "py_bool", "py_float"):
+    counts_in_loop = capture.staging.in_loop and items.kind != "array"
+    if not known or counts_in_loop or items.kind not in ("array", "py_bool", "py_float"):
         capture.abort(f"a list whose length depends on array values is given to `{name}`", because=items)
 
     def of_items() -> Any:
@@ -138,6 +139,8 @@ def of_array(calls: Calls, function: Callable, xs: Any, *rest: Any, **options: A
         _raise_like(function, rest, options)
         empty = OPS["full"](shape=(0,), value=0.0, dtype=np.dtype(float))
         return capture.numpy.call(function, (SymbolicArray(capture, empty), *rest), options)
+    if items.count[1] > 0:                              # it has been appended to: there are some
+        return of_items()
     return dy.if_exp(items.length > 0, of_items, of_nothing)
 
 
@@ -181,10 +184,13 @@ def stacked(items: Items, axis: int, function: Callable, refuse: Any = None) -> 
     refuse: what becomes of no items; else they fail as the function does.
     """
     capture = items.capture
-    if capture.staging.in_loop:
-        capture.abort("a list whose length depends on array values is made an array inside a loop on array values")
+    staging = capture.staging
+    if staging.in_loop and items.kind == "variable" and items.requires_grad and chainer.config.enable_backprop:
+        refuse_gradient(capture)
     capture.effects.store_writes()
-    extent = _extent(capture.builder, items.value)
+    extent = _extent_of(capture.builder, items)
+    if staging.in_loop:
+        staging.sizes_in_loops.update(extent.symbols)
     capture.event("staged", function.__name__)
     value, = capture.builder.add(OPS["list_stack"], (items.value,), {
         "axis": axis, "extent": extent, "refuse": refuse or EmptyCall(function)}, name="stacked")
@@ -196,12 +202,36 @@ _LISTED, _KEYWORDS = named("listed", numpy_facts.FUNCTIONS), frozenset(("axis", 
 _MAKING_ARRAYS = ("list_stack", "list_array")
 
 
-def _extent(builder: Any, items: Value) -> Dim:
-    """The symbol for the length of a list: that of an earlier array of it, or the next; the same in every capture."""
+def check_gradient(capture: CaptureContext, values: Iterable[Value]) -> None:
+    """Stop where a gradient would lead through arrays of a size that each iteration of a loop finds out for itself."""
+    made = capture.staging.sizes_in_loops
+    if made and capture.staging.in_loop and any(not made.isdisjoint(dim.symbols) for v in values for dim in dims_in(v.type)):
+        refuse_gradient(capture)
+
+
+def refuse_gradient(capture: CaptureContext) -> None:
+    """Stop: the gradients of a loop are computed from arrays of one size in all iterations."""
+    capture.abort("a list is made an array inside a loop on array values, and gradients lead through it",
+                  hint="do all of the loop in `chainer.no_backprop_mode()`, if none are wanted")
+
+
+def _extent_of(builder: Any, items: Items) -> Dim:
+    """The symbol for the length of a list: that of an array of another list that is known to be as long."""
+    length, more = items.count
+    alike = length.users.setdefault(more, {})
+    alike[items.value] = None
+    return _extent(builder, items.value, alike)
+
+
+def _extent(builder: Any, items: Value, alike: Collection[Value] = ()) -> Dim:
+    """The symbol for the length of a list: that of an earlier array of it, or the next; the same in every capture.
+
+    alike: lists of the same length.
+    """
     count = 0
     while builder is not None:
         for node in builder.nodes:
-            if node.op.name == "list_stack" and node.inputs[0] is items:
+            if node.op.name == "list_stack" and (node.inputs[0] is items or node.inputs[0] in alike):
                 return node.attrs["extent"]
             count += sum(inner.op.name in _MAKING_ARRAYS for inner in node.walk())
         builder = builder.outer

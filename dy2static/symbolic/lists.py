@@ -5,7 +5,7 @@ Then the list object stays what it is, and holds one `Items`: what the graph kno
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
 from ..heap.shadows import load_other
@@ -18,12 +18,22 @@ from .sequences import Parts
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
+class Length:
+    """A number of items that some lists have in common.
+
+    users: the lists that an array was made of, by how many items more they have.
+    """
+
+    def __init__(self) -> None:
+        self.users: Dict[int, Dict[Value, None]] = {}
+
+
 class Items:
     """The contents of a list of which the length is not known: a value of the graph, and what its items are.
 
     kind: "variable", "array", or that of Python numbers.  requires_grad, connected: of some item.  uncertain: items
     differ in that.  origins: Variables made in the function that are in the list.  is_new: there are no others.
-    has_leaves: some require a gradient and have no creator.
+    has_leaves: some require a gradient and have no creator.  count: the number of items, as a `Length` and how many more.
     """
 
     def __init__(self, capture: CaptureContext, value: Value, kind: str, requires_grad: bool = False, connected: bool = False,
@@ -32,6 +42,7 @@ class Items:
         self.requires_grad, self.connected, self.uncertain = requires_grad, connected, uncertain
         self.origins, self.is_new, self.has_leaves = dict(origins or {}), is_new, has_leaves
         self.decision = capture.staging.path.decision
+        self.count: Tuple[Length, int] = (Length(), 0)
 
     @property
     def elem(self) -> Type:
@@ -45,6 +56,11 @@ class Items:
         made = Items(self.capture, value, self.kind, **{**parts, **changes})
         made.decision = self.decision or made.decision
         return made
+
+    def counted(self, length: Length, more: int) -> "Items":
+        """These items, of which it is now known how many they are."""
+        self.count = length, more
+        return self
 
     def joined(self, other: "Items", value: Value) -> "Items":
         """The items of this list or of the other one, or of both."""
@@ -198,7 +214,8 @@ class StagedList(list):
         if part.kind != items.kind or part.elem != items.elem:
             refuse_mixed(self.capture, items, part)
         value, = self.capture.builder.add(OPS["list_append"], (items.value, part.value), {}, name="items")
-        self.hold(items.joined(part, value))
+        length, more = items.count
+        self.hold(items.joined(part, value).counted(length, more + 1))
 
     def extend(self, other: Iterable[Any]) -> None:
         theirs = symbolic_items(other)
@@ -255,7 +272,8 @@ class StagedList(list):
             self._refuse("popped from anywhere but the end")
         self.capture.effects.store_writes()
         value, = self.capture.builder.add(OPS["list_pop"], (items.value,), {}, name="items")
-        self.hold(items.replaced(value))
+        length, more = items.count
+        self.hold(items.replaced(value).counted(length, more - 1))
         return items.item(-1)
 
     def clear(self) -> None:
@@ -316,51 +334,6 @@ def truth_of(value: Any) -> Any:
 
 
 # Joins and loops --------------------------------------------------------------------------------------------------
-
-
-class ListSlot:
-    """A list that a loop carries.  like: what its items are."""
-
-    def __init__(self, capture: CaptureContext, initial: Contents, name: str, flags: Tuple[bool, bool, Dict], after: Any):
-        self.capture, self.initial, self.before, self.name = capture, initial, initial, name
-        self.requires_grad, self.connected = flags[:2]
-        self.like = kind_of(capture, (initial, after))
-        self.inside = [Value(ListType(self.like.elem), capture.builder.fresh("items"))]
-
-    def wrap(self, values: Any, *after: Any) -> Contents:
-        """The list at the start of an iteration or, with what the body leaves there, after all."""
-        parts = [found for found in (self.before.symbolic, *(x.symbolic for x in after)) if found is not None]
-        plain = [describe_item(self.capture, x) for x in self.before.items if type(x) is not Items]
-        made = self.like.replaced(next(values), requires_grad=self.requires_grad, connected=self.connected)
-        for part in (*parts, *plain):
-            made = made.joined(part, made.value)
-        return Contents([made])
-
-    def values_of(self, item: Any) -> List[Value]:
-        """The value of the graph for what is in the list."""
-        if type(item) is not Contents:
-            self.capture.abort(f"{self.name} is a list before a loop on array values and becomes something else in it")
-        return [item.as_items(self.capture, self.like).value]
-
-
-class GrownSlot(ListSlot):
-    """A name, or another place, of a list that a loop replaces with one of another length."""
-
-    def __init__(self, capture: CaptureContext, initial: list, name: str, flags: Tuple[bool, bool, Dict], after: list):
-        super().__init__(capture, Contents(list.copy(initial)), name, flags, Contents(list.copy(after)))
-        self.initial = initial          # type: ignore[assignment]
-
-    def wrap(self, values: Any, *after: Any) -> StagedList:     # type: ignore[override]
-        """A list with what is in it."""
-        return StagedList(self.capture, super().wrap(values, *[Contents(list.copy(x)) for x in after]).items)
-
-    def values_of(self, item: Any) -> List[Value]:
-        """The value of the graph for what is in the list."""
-        return super().values_of(Contents(list.copy(item)) if is_list(item) else item)
-
-    def containers_in(self, item: Any) -> List[Tuple[Any, List[Any]]]:
-        """The list, with what is in it."""
-        return [(item, list.copy(item))] if is_list(item) else []
 
 
 def is_list(item: Any) -> bool:

@@ -6,8 +6,8 @@ from typing import Any, Collection, Dict, List, Set
 
 from ...ir.dims import Dim
 from ...ir.graph import Graph, Node, Value
-from ...ir.types import Extent, Stack, Tensor
-from ..extents import dims_in, dims_of
+from ...ir.types import Extent, Stack, Tensor, dims_in
+from ..extents import dims_of
 
 
 class RunSize(Dim):
