@@ -1,12 +1,20 @@
-"""The command line: ``python -m dy2static doctor | install-hook | remove-hook | pipelines | build-kernels``."""
+"""The command line: ``python -m dy2static doctor | install-hook | remove-hook | pipelines | build-kernels | export``."""
 from __future__ import annotations
 
 import argparse
-from typing import Optional, Sequence
+import os
+import pkgutil
+import sys
+from typing import Any, Optional, Sequence
+
+import chainer
 
 from dy2static.backends.pipelines import pipelines
 from dy2static.compat import doctor, hook
-from dy2static.errors import BackendError
+from dy2static.errors import BackendError, Dy2StaticError, SignatureError
+from dy2static.export.captured import exported
+from dy2static.export.formats import FORMATS, write_as
+from dy2static.input_spec import InputSpec
 from dy2static.native import hotpath, kernels, store
 
 
@@ -15,8 +23,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="dy2static", description="How dy2static is set up in this Python.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, (run, summary) in COMMANDS.items():
-        commands.add_parser(name, help=summary, description=summary).set_defaults(run=run)
-    return parser.parse_args(arguments).run()
+        commands.add_parser(name, help=summary, description=summary).set_defaults(run=lambda given, run=run: run())
+    _add_export(commands)
+    given = parser.parse_args(arguments)
+    return given.run(given)
 
 
 def _doctor() -> int:
@@ -48,6 +58,48 @@ def _build_kernels() -> int:
         return 1
     print(f"compiled {compiled} of {count} libraries of kernels into {store.directory()}")
     return 0
+
+
+def _add_export(commands: Any) -> None:
+    summary = "write a function or Link as an ONNX file, or as C"
+    parser = commands.add_parser("export", help=summary, description=summary)
+    parser.add_argument("target", help="module:function, module:link, or module:Class of a Link that is made without arguments")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=SHAPE:DTYPE",
+                        help="an argument, in their order: image=Nx784:float32; a letter is any size")
+    parser.add_argument("-o", "--output", required=True, help="the file or folder")
+    parser.add_argument("--format", choices=list(FORMATS), default="onnx")
+    parser.add_argument("--weights", help="an .npz file for the Link, as chainer.serializers.save_npz writes it")
+    parser.add_argument("--training", action="store_true", help="with chainer.config.train")
+    parser.add_argument("--state", action="store_true", help="state that calls change becomes inputs and outputs")
+    parser.set_defaults(run=_export)
+
+
+def _export(given: argparse.Namespace) -> int:
+    try:
+        target = _found(given.target)
+        if given.weights is not None:
+            chainer.serializers.load_npz(given.weights, target)
+        program = exported(target, [InputSpec.from_text(text) for text in given.input], training=given.training, state=given.state)
+        write_as(program, given.output, given.format)
+    except Dy2StaticError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"wrote {given.output}: {', '.join(part.name for part in program.arguments)} -> "
+          f"{', '.join(part.name for part in program.results)}")
+    return 0
+
+
+def _found(words: str) -> Any:
+    """What ``module:name.name`` names; a Link of a class of Links.  Raises `SignatureError`."""
+    if not all(words.partition(":")):
+        raise SignatureError(f"{words!r} names no function", hint="write module:function")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        target = pkgutil.resolve_name(words)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SignatureError(f"there is no {words}: {error}") from error
+    return target() if isinstance(target, type) and issubclass(target, chainer.Link) else target
 
 
 COMMANDS = {

@@ -1,6 +1,7 @@
 """What arguments look like before there are any: `InputSpec`."""
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -42,6 +43,18 @@ class InputSpec:
     def from_numpy(cls, ndarray: np.ndarray, name: Optional[str] = None) -> "InputSpec":
         """A spec of the shape and dtype of an array."""
         return cls(ndarray.shape, ndarray.dtype, name)
+
+    @classmethod
+    def from_text(cls, text: str) -> "InputSpec":
+        """A spec in words: ``image=Nx3x224x224:float32``; a capital letter or ``?`` is any size; a name and a dtype may be there.
+
+        ``n=:int64`` is an array of no axes.  Raises `SignatureError` for what is no such text.
+        """
+        found = re.fullmatch(r"(?:([A-Za-z_]\w*)=)?((?:\d+|[A-Z]|\?)(?:x(?:\d+|[A-Z]|\?))*|)(?::(\w+))?", text)
+        if found is None:
+            raise SignatureError(f"{text!r} says no input", hint="write one as name=Nx784:float32")
+        name, shape, dtype = found.groups()
+        return cls([int(part) if part.isdigit() else None for part in shape.split("x") if part], dtype or "float32", name)
 
     def batch(self, batch_size: Optional[int]) -> "InputSpec":
         """Put an axis of this size (None: any) in front of the shape; returns the spec itself."""

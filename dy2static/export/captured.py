@@ -19,7 +19,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.types import Tensor
 from ..lowering.numpy.legalize import legalize_numpy_calls
 from ..lowering.numpy.selections import with_selections
-from ..record.builds import Build, Choice, Const, FromSource, Number, TupleOf
+from ..record.builds import Build, Const, FromSource, Number
 from ..record.inputs import ArrayInput, Input, NumberInput, VariableInput
 from ..record.outcome import Outcome
 from ..record.paths import Source, follow
@@ -27,10 +27,12 @@ from ..record.places import Place, place_of
 from ..runtime.host_calls import Call, Report
 from ..saved.paths import name_of_path
 from ..saved.subject import Subject
+from .alternatives import Alternatives, Apart
 from .gradients import with_gradients
 from .loaded import fitting
 from .naming import uniquely_named
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
+from .raising import with_raises
 from .sizes_of_one import serves_one
 from .state import State, steady
 
@@ -120,6 +122,7 @@ class _Closing:
         self.state = State(outcome)
         self._before = self.state.before if with_state else {}
         self._keeps_state = with_state
+        self._alternatives = Alternatives(self._value)
         self.graph = outcome.graph
         self._sources: Dict[Source, Value] = {item.source: item.value for item in outcome.inputs if item.source is not None}
         links = [subject.instance] if isinstance(subject.instance, chainer.Link) else []
@@ -134,23 +137,23 @@ class _Closing:
     def program(self) -> ExportedProgram:
         """The program.  Raises `ExportError`."""
         outcome = self.outcome
-        if len(outcome.ends) != 1:
-            raise ExportError(f"what arrays hold decides of which structure the result of {self.subject.name} is", self._place(),
-                              "give back the same lists, tuples and dicts, of arrays of the same dtypes, in each case")
-        end, = outcome.ends
-        if end.writes and not self._keeps_state:
+        if len(outcome.ends) != 1 and (self._keeps_state or any(end.writes for end in outcome.ends)):
+            raise ExportError(f"what arrays hold decides which state {self.subject.name} changes", self._place(),
+                              "take the state as an argument, and give it back")
+        if outcome.ends[0].writes and not self._keeps_state:
             raise ExportError(f"{self.subject.name} changes state between calls: {self.state.places}", self._place(),
                               "`state=True` makes arguments and results of it")
         arguments = tuple([Argument(value, name) for name, value in self._arguments()])
         given = {argument.value for argument in arguments}
         parameters = tuple([self._parameter(item) for item in outcome.inputs if item.value not in given])
-        values, fixed = self._results(end.result)
+        values, fixed = self._results()
         for name, build in self.state.after(self._place()):
             self._add(name, build, values, fixed)
         names = {part.name for part in (*arguments, *parameters)}
         outputs = tuple([value for _, value in values])
-        graph = outcome.graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]), outputs=outputs)
-        graph = passes.run(EXPORT, _without(graph, self.showing(graph)))
+        graph = outcome.graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]), outputs=outputs,
+                                    nodes=(*outcome.graph.nodes, *self._alternatives.nodes))
+        graph = passes.run(EXPORT, with_raises(_without(graph, self.showing(graph))))
         for node in graph.walk():
             self._check(node)
         results = tuple(map(Result, graph.outputs, unique([name for name, _ in values], names)))
@@ -221,21 +224,26 @@ class _Closing:
 
     # Results
 
-    def _results(self, result: Optional[Build]) -> Tuple[List[Tuple[str, Value]], Dict[str, Any]]:
+    def _results(self) -> Tuple[List[Tuple[str, Value]], Dict[str, Any]]:
         """The arrays that come back, with their names, and what is fixed."""
         arrays: List[Tuple[str, Value]] = []
         fixed: Dict[str, Any] = {}
-        if result is None:
+        if all(end.result is None for end in self.outcome.ends):
             raise ExportError(f"{self.subject.name} always raises", self._place())
-        for path, part in self._leaves(result, ()):
+        try:
+            parts = self._alternatives.of_ends(self.outcome.ends)
+        except Apart as what:
+            raise ExportError(f"what arrays hold decides {what} of what {self.subject.name} gives back", self._place(),
+                              "give back the same lists, tuples and dicts, of arrays of the same types, in each case") from what
+        for path, part in parts.items():
             name = "_".join(path) if path and not path[0].isdigit() else "_".join(("output", *path))
             self._add(name, part, arrays, fixed)
         if not arrays:
             raise ExportError(f"{self.subject.name} gives back no array", self._place())
         return arrays, fixed
 
-    def _add(self, name: str, part: Build, arrays: List[Tuple[str, Value]], fixed: Dict[str, Any]) -> None:
-        value = self._value(part)
+    def _add(self, name: str, part: Union[Value, Build], arrays: List[Tuple[str, Value]], fixed: Dict[str, Any]) -> None:
+        value = part if isinstance(part, Value) else self._value(part)
         if value is not None:
             arrays.append((name, value))
         elif isinstance(part, Const):
@@ -243,16 +251,6 @@ class _Closing:
         else:
             raise ExportError(f"{self.subject.name} gives back, or keeps, {part.describe()}, which is no array", self._place(),
                               "give back arrays, Variables, and lists, tuples and dicts of them")
-
-    def _leaves(self, build: Build, path: Tuple[str, ...]) -> Iterator[Tuple[Tuple[str, ...], Build]]:
-        if isinstance(build, Choice):
-            raise ExportError(f"which object {self.subject.name} gives back depends on what arrays hold", self._place())
-        items = build.items()
-        if not items:
-            yield path, build
-        fields = getattr(build.cls, "_fields", None) if isinstance(build, TupleOf) else None
-        for key, part in items.items():
-            yield from self._leaves(part, (*path, str(fields[key] if fields else key)))
 
     def _value(self, build: Build) -> Optional[Value]:
         value = build.graph_value(self._sources)

@@ -16,6 +16,7 @@ from .elementwise import sqrt, square
 from .loss import never
 from .movement import reshape
 from .normalization_steps import one_of
+from .onnx_forms import windows
 from .reduction import mean, sum_
 from .rules import canonical_axes, need_dtype, need_statistics, of_filled_floats, one_shape
 
@@ -142,6 +143,7 @@ def _local_response_grad(x: np.ndarray, y: np.ndarray, g: np.ndarray, unit: np.n
 local_response = declare(
     "local_response", "x", {"n": 5, "k": 2, "alpha": 1e-4, "beta": 0.75}, kind="reduction",
     infer=lambda x, **attrs: (x, x, x), numpy=_local_response,
+    onnx=windows.local_response,
     vjp=lambda g, y, x, *, n, k, alpha, beta: (
         local_response_grad(x, y[0], g[0], y[1], y[2], n=n, alpha=alpha, beta=beta),),
 )
@@ -149,4 +151,5 @@ local_response = declare(
 local_response_grad = declare(
     "local_response_grad", "x y g unit scale", {"n": 5, "alpha": 1e-4, "beta": 0.75}, kind="reduction",
     infer=lambda *xs, **attrs: one_shape(*xs) or xs[0], numpy=_local_response_grad, vjp=never,
+    onnx=windows.local_response_grad,
 )

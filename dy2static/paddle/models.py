@@ -3,10 +3,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from .. import passes
 from ..call_specs import Sharing, leaves
-from ..errors import LoadError, SaveError, SaveWarning, SignatureError
+from ..errors import ExportError, LoadError, SaveError, SaveWarning, SignatureError
+from ..export.captured import exported
+from ..export.program import ExportedProgram
 from ..heap.locations import caller_depth
 from ..input_spec import InputSpec
 from ..record.outcome import Outcome
@@ -72,6 +76,29 @@ def save_part(part: Part, path: Union[str, os.PathLike], input_spec: Optional[Se
         why = error.args[0]
     save_subject(part, path, part.fixed_specs)
     warnings.warn(f"{part.name} is saved for arrays of these sizes only: {why}", SaveWarning, stacklevel=caller_depth())
+
+
+def exported_part(method: BoundStaticFunction, program: NamedProgram, specs: Sequence[Any], feed: Optional[Sequence[int]],
+                  fetch: Optional[Sequence[int]]) -> ExportedProgram:
+    """What is exported of a traced layer; the first axes of any size if that can be.
+
+    Raises `SignatureError` where a result that is fetched needs an input that is not fed, and `ExportError`.
+    """
+    target = method.instance if isinstance(method.instance, TranslatedLayer) else method
+    try:
+        whole = exported(target, [_any_batch(spec) for spec in specs], training=bool(program.train))
+    except ExportError:
+        whole = exported(target, specs, training=bool(program.train))
+    arguments = [whole.arguments[k] for k in _chosen(feed, list(range(len(whole.arguments))), range(len(whole.arguments)), "input")]
+    results = [whole.results[k] for k in _chosen(fetch, list(range(len(whole.results))), range(len(whole.results)), "result")]
+    graph = passes.run(passes.CLEAN, whole.graph.with_(outputs=tuple([result.value for result in results])))
+    read = {v for node in graph.walk() for v in node.inputs}.union(graph.outputs)
+    for argument in whole.arguments:
+        if argument not in arguments and argument.value in read:
+            raise SignatureError(f"a result needs the input {argument.name}, which is not fed")
+    graph = graph.with_(inputs=tuple([part.value for part in (*arguments, *whole.parameters)]))
+    results = [replace(result, value=value) for result, value in zip(results, graph.outputs)]
+    return replace(whole, graph=graph, arguments=tuple(arguments), results=tuple(results))
 
 
 def load_inference_model(path: Union[str, os.PathLike], executor: Any = None) -> Tuple[NamedProgram, List[str], List[Target]]:

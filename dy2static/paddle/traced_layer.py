@@ -10,11 +10,12 @@ import numpy as np
 
 from ..call_specs import normal
 from ..errors import SignatureError
+from ..export.formats import write_as
 from ..options import Options
 from ..saved.layer import TranslatedLayer
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .concrete_program import concrete_program
-from .models import Part, save_part
+from .models import Part, exported_part, save_part
 from .named_program import NamedProgram
 
 
@@ -65,7 +66,8 @@ class TracedLayer:
         """Do nothing: what such strategies turn on is done in any case."""
 
     def save_inference_model(self, path: Union[str, os.PathLike], feed: Optional[Sequence[int]] = None,
-                             fetch: Optional[Sequence[int]] = None, input_spec: Optional[Sequence[Any]] = None) -> None:
+                             fetch: Optional[Sequence[int]] = None, input_spec: Optional[Sequence[Any]] = None,
+                             format: Optional[str] = None) -> None:
         """Save the program, in the mode in which it was traced, for `load_inference_model`; also `load` takes it.
 
         path: the folder.
@@ -73,9 +75,14 @@ class TracedLayer:
         fetch: the results that it shall give, by number (``program.fetch_targets``), in a tuple; None: what the Link gives.
         input_spec: as `save` has it, for all inputs; None: like those that were traced, the first axes of any size if that
             can be, and of the same if not, of which a `SaveWarning` tells.
+        format: ``"onnx"``: a file of that format at ``path`` instead, which runs without Python, and which `load` does not take.
 
-        Raises `SignatureError` where something that is fetched needs an input that is not fed, and what `save` raises.
+        Raises `SignatureError` where something that is fetched needs an input that is not fed, and what `save` raises;
+        `ExportError` for what a format cannot express, and `RunError` where arrays in the Link do not fit the program.
         """
+        if format is not None:
+            write_as(exported_part(self._method, self._program, input_spec or self._specs, feed, fetch), path, format)
+            return
         save_part(Part(self._method, self._program, self._specs, feed, fetch), path, input_spec)
 
     def __repr__(self) -> str:

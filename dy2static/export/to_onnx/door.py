@@ -18,8 +18,8 @@ CHECKS = ("refuse", "leave out")
 
 
 def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os.PathLike[str]"], *, opset: int = OLDEST,
-         training: bool = False, gradients: Union[bool, Sequence[str]] = False, random: bool = False, checks: str = "refuse",
-         external_above: Optional[int] = None) -> None:
+         training: bool = False, state: bool = False, gradients: Union[bool, Sequence[str]] = False, random: bool = False,
+         checks: str = "refuse", external_above: Optional[int] = None) -> None:
     """Write one kind of call as an ONNX file, which onnxruntime runs with the values of eager.
 
     f_or_link: a function, a method or a Link, compiled or not, or a model that was loaded.
@@ -28,6 +28,7 @@ def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os
     path: of the file.  Parameters of ``external_above`` bytes or more, 2 GB by default, are in ``path.data`` beside it.
     opset: the version of ONNX's operators, 17 to 24.
     training: the value of ``chainer.config.train``.
+    state: attributes and arrays that calls read and change become inputs ``state/lstm/h`` and outputs ``next/lstm/h``.
     gradients: True, or names of parameters and arguments: the gradients of the first result are results, too (``grad/l1/W``).
     random: whether draws become operators of ONNX, whose numbers are others than NumPy's.
     checks: ``"refuse"``: code that raises is an `ExportError`.  ``"leave out"``: the model goes on as if it did not raise.
@@ -36,8 +37,13 @@ def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os
     wrong arguments; `BackendError` where the package ``onnx`` is missing.
     """
     options = checked_options(opset, random, checks)
-    program = exported(f_or_link, args_or_input_spec, training=training, gradients=gradients)
+    program = exported(f_or_link, args_or_input_spec, training=training, state=state, gradients=gradients)
     proto.write(model_of_program(program, options), path, external_above)
+
+
+def write_program(program: ExportedProgram, path: Union[str, "os.PathLike[str]"]) -> None:
+    """Write a closed program as an ONNX file, as `onnx` does by default."""
+    proto.write(model_of_program(program, Options(OLDEST)), path)
 
 
 def checked_options(opset: int, random: bool, checks: str) -> Options:

@@ -267,3 +267,32 @@ def fixed_batch_norm(o: OnnxWriter, types: Sequence[Any], results: Sequence[Any]
 def fixed_decorrelate(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, mean: Name, projection: Name) -> Name:
     """``projection @ (x - mean)``."""
     return o.node("MatMul", projection, o.node("Sub", x, o.node("Unsqueeze", mean, axes(o, 2))))
+
+
+def _around(o: OnnxWriter, x: Name, half: int, ndim: int) -> Name:
+    """For each channel the sum over those around it, up to so many on each side."""
+    widths = [0] * 2 * ndim
+    widths[1] = widths[ndim + 1] = half
+    wide = o.node("Pad", x, o.constant(widths, np.int64), o.like(0, x))
+    total = x
+    for k in [*range(half), *range(half + 1, 2 * half + 1)]:
+        last = np.iinfo(np.int64).max if k == 2 * half else k - 2 * half
+        total = o.node("Add", total, o.node("Slice", wide, axes(o, k), axes(o, last), axes(o, 1)))
+    return total
+
+
+def local_response(o: OnnxWriter, types: Sequence[Any], results: Sequence[Type], x: Name, *, n: int, k: float, alpha: float,
+                   beta: float) -> Tuple[Name, ...]:
+    """``y, unit, scale``: divided by a power of what channels around have."""
+    sums = _around(o, o.node("Mul", x, x), n // 2, types[0].ndim)
+    unit = o.node("Add", o.node("Mul", sums, o.like(alpha, x)), o.like(k, x))
+    scale = o.node("Pow", unit, o.like(-beta, x))
+    return o.node("Mul", x, scale), unit, scale
+
+
+def local_response_grad(o: OnnxWriter, types: Sequence[Any], results: Sequence[Type], x: Name, y: Name, g: Name, unit: Name,
+                        scale: Name, *, n: int, alpha: float, beta: float) -> Name:
+    """The gradient of `local_response`."""
+    sums = _around(o, o.node("Div", o.node("Mul", y, g), unit), n // 2, types[0].ndim)
+    less = o.node("Mul", o.node("Mul", x, o.like(2 * alpha * beta, x)), sums)
+    return o.node("Sub", o.node("Mul", g, scale), less)

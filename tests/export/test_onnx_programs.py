@@ -1,0 +1,304 @@
+"""Functions and Links as ONNX files: control flow, lists, free sizes, gradients, state; what is refused before anything is written."""
+import os
+import sys
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from onnx_runs import check, run, session
+
+import dy2static
+from dy2static import InputSpec, cli
+from dy2static.errors import ExportError, LoadError, SignatureError
+from dy2static.export.captured import exported
+from dy2static.export.to_onnx import proto
+from dy2static.export.to_onnx.door import model_of_program
+from dy2static.export.to_onnx.writer import Options
+
+
+def leaves(x):
+    if isinstance(x, (list, tuple)):
+        return [leaf for part in x for leaf in leaves(part)]
+    return [x.array if isinstance(x, chainer.Variable) else np.asarray(x)]
+
+
+def compare(f, specs, *inputs, allowed=1e-5, **options):
+    """Export for the specs, and compare with eager for each tuple of inputs."""
+    program = exported(f, specs)
+    model = model_of_program(program, Options(**options))
+    proto.checked(model)
+    opened = session(model)
+    for arrays in inputs:
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            expected = leaves(f(*map(chainer.Variable, arrays)))
+        found = run(opened, dict(zip([a.name for a in program.arguments], leaves(arrays))))
+        assert len(found) == len(expected)
+        for actual, wanted in zip(found.values(), expected):
+            check(actual, wanted, allowed)
+    return model
+
+
+def vector(*numbers):
+    return np.array(numbers, "f")
+
+
+# Control flow ---------------------------------------------------------------------------------------------------
+
+
+def test_branches_and_loops_on_arrays():
+    def f(x):
+        h, n = x, 0
+        while float(F.max(abs(h)).array) > 1:
+            h = h / 2 if n % 2 == 0 else h - h * 0.25
+            n += 1
+        return (F.relu(h) if h.array[0] > 0 else F.sigmoid(h)), n
+
+    compare(f, [InputSpec([3])], (vector(0.5, 0, 0.25),), (vector(8, -3, 1),), (vector(-100, 3, 2),))
+
+
+def test_a_loop_of_rows_with_a_list_that_is_stacked():
+    def f(xs, threshold):
+        hs, h = [], xs[0] * 0
+        for x in xs:
+            h = F.tanh(h + x)
+            if h.array.sum() > threshold.array:
+                hs.append(h * 2)
+        hs.append(h)
+        return F.stack(hs)
+
+    compare(f, [InputSpec([4, 2]), InputSpec([])], (np.ones((4, 2), "f"), np.array(0, "f")), (-np.ones((4, 2), "f"), np.array(0, "f")))
+
+
+def test_results_that_decisions_choose():
+    def f(x, y):
+        if x.array[0] > 0:
+            return x, y * 2
+        if x.array[1] > 0:
+            return y, y
+        return x + 1, y
+
+    pairs = [(vector(a, b), vector(5, 6)) for a in (1, -1) for b in (1, -1)]
+    compare(f, [InputSpec([2]), InputSpec([2])], *pairs)
+
+
+def test_none_before_the_first_iteration():
+    def f(xs):
+        best = None
+        for x in xs:
+            if best is None or x.array.sum() > best.array.sum():
+                best = x * 1
+        return best
+
+    compare(f, [InputSpec([3, 2])], (np.array([[1, 2], [5, 0], [3, 1]], "f"),), (np.array([[9, 2], [5, 0], [3, 1]], "f"),))
+
+
+class Reader(chainer.Chain):
+    """Reads rows until it is sure."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.cell = L.StatelessGRU(4, 6)
+            self.out = L.Linear(6, 3)
+
+    def forward(self, image):
+        h = chainer.Variable(self.xp.zeros((1, 6), "f"))
+        row, sure = 0, 0.0
+        while row < image.shape[0] and sure < 0.6:
+            h = self.cell(h, image[row:row + 1])
+            sure = float(F.max(F.softmax(self.out(h))).array)
+            row += 1
+        return self.out(h), row
+
+
+def test_a_recurrent_network_that_stops_when_it_is_sure():
+    np.random.seed(3)
+    net = Reader()
+    images = [(np.random.normal(0, 3, (8, 4)).astype("f"),) for _ in range(4)]
+    compare(net, [InputSpec([8, 4])], *images)
+
+
+# Sizes ----------------------------------------------------------------------------------------------------------
+
+
+class Net(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.conv = L.Convolution2D(2, 4, 3, pad=1)
+            self.bn = L.BatchNormalization(4)
+            self.l1 = L.Linear(4, 3)
+
+    def forward(self, x):
+        h = F.max_pooling_2d(F.relu(self.bn(self.conv(x))), 2)
+        return self.l1(F.mean(h, axis=(2, 3)))
+
+
+def test_any_batch_with_names_of_the_users():
+    model = compare(Net(), [InputSpec([None, 2, 6, 6], name="image")],
+                    *[(np.random.rand(n, 2, 6, 6).astype("f"),) for n in (1, 2, 5)])
+    assert [v.name for v in model.graph.input] == ["image"] and [v.name for v in model.graph.output] == ["output"]
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert {"conv/W", "conv/b", "bn/gamma", "l1/W"} <= {tensor.name for tensor in model.graph.initializer}
+    convolution = next(node for node in model.graph.node if node.op_type == "Conv")
+    assert os.path.basename(__file__) in convolution.doc_string and "self.conv(x)" in convolution.doc_string
+
+
+def test_sizes_as_numbers():
+    def f(x):
+        n, m = x.shape
+        return x.reshape((n * m,)), x[1:], F.sum(x) / n, F.concat([x, x * m], axis=1)
+
+    compare(f, [InputSpec([None, None])], *[(np.random.rand(n, m).astype("f"),) for n, m in ((2, 3), (4, 2), (3, 7))])
+
+
+# Gradients and state --------------------------------------------------------------------------------------------
+
+
+class Loss(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.cell = L.Linear(3, 3)
+            self.out = L.Linear(3, 2)
+
+    def forward(self, xs, t):
+        h = xs[0]
+        for x in xs:
+            h = F.tanh(self.cell(h) + x)
+            if h.array.sum() > 1:
+                h = h * 0.5
+        return F.softmax_cross_entropy(self.out(h), t)
+
+
+def test_gradients_are_results(tmp_path):
+    np.random.seed(0)
+    net, path = Loss(), str(tmp_path / "loss.onnx")
+    dy2static.export.onnx(net, [InputSpec([3, 2, 3]), InputSpec([2], "int32")], path, gradients=True)
+    for scale in (1, -2):
+        xs, t = np.random.normal(scale, 1, (3, 2, 3)).astype("f"), np.array([1, 0], np.int32)
+        found = run(path, {"xs": xs, "t": t})
+        net.cleargrads()
+        with chainer.using_config("train", False):
+            loss = net(xs, t)
+        loss.backward()
+        check(found["output"], loss.array, 1e-5)
+        for name, param in net.namedparams():
+            check(found[f"grad{name}"], param.grad, 1e-5, name)
+
+
+def test_state_is_given_and_given_back(tmp_path):
+    net, path = L.LSTM(3, 4), str(tmp_path / "lstm.onnx")
+    x = np.random.rand(2, 3).astype("f")
+    dy2static.export.onnx(net, [x], path, state=True)
+    opened = session(path)
+    names = [node.name for node in opened.get_inputs()]
+    state = {name: np.zeros((2, 4), "f") for name in names if name.startswith("state/")}
+    assert len(state) == 2
+    for _ in range(3):
+        with chainer.no_backprop_mode():
+            expected = net(x).array
+        found = run(opened, {names[0]: x, **state})
+        check(next(iter(found.values())), expected, 1e-5)
+        state = {"state/" + name[5:]: value for name, value in found.items() if name.startswith("next/")}
+
+
+# Files ----------------------------------------------------------------------------------------------------------
+
+
+def test_large_parameters_are_in_a_file_of_their_own(tmp_path):
+    net, path = L.Linear(40, 30), str(tmp_path / "net.onnx")
+    dy2static.export.onnx(net, [InputSpec([None, 40])], path, external_above=1000)
+    assert os.path.getsize(path) < 4000 < os.path.getsize(path + ".data")
+    assert sorted(os.listdir(tmp_path)) == ["net.onnx", "net.onnx.data"]
+    x = np.random.rand(2, 40).astype("f")
+    check(run(path, {"x": x})["output"], net(x).array, 1e-5)
+
+
+def test_what_cannot_be_expressed_is_refused_before_anything_is_written(tmp_path):
+    path = str(tmp_path / "f.onnx")
+
+    def inverse(x):
+        return F.inv(x)
+
+    def draws(x):
+        return F.dropout(x)
+
+    def raises(x):
+        if x.array[0] < 0:
+            raise ValueError("negative")
+        return x + 1
+
+    for f, spec, options, line in ((inverse, [3, 3], {}, "return F.inv(x)"), (draws, [3], {"training": True}, "F.dropout(x)"),
+                                   (raises, [2], {}, "x.array[0] < 0")):
+        with pytest.raises(ExportError) as error:
+            dy2static.export.onnx(f, [InputSpec(spec)], path, **options)
+        assert line in str(error.value)
+    for options in ({"opset": 16}, {"opset": 99}, {"checks": "no"}):
+        with pytest.raises(SignatureError):
+            dy2static.export.onnx(raises, [InputSpec([2])], path, **options)
+    assert os.listdir(tmp_path) == []
+    dy2static.export.onnx(raises, [InputSpec([2])], path, checks="leave out")
+    for x in (vector(1, 2), vector(-1, 2)):
+        check(run(path, {"x": x})["output"], x + 1, 0)
+    dy2static.export.onnx(draws, [InputSpec([1000])], path, training=True, random=True)
+    found = run(path, {"x": np.ones(1000, "f")})["output"]
+    assert set(found) == {0, 2} and 300 < np.count_nonzero(found) < 700
+    with pytest.raises(LoadError, match="onnxruntime"):
+        dy2static.load(path)
+
+
+# Doors ----------------------------------------------------------------------------------------------------------
+
+MODULE = """
+import dy2static
+import chainer.links as L, chainer.functions as F
+class Net(L.Linear):
+    def __init__(self):
+        super().__init__(4, 2)
+def f(x, n):
+    return F.relu(x) * 2, n + 1
+"""
+
+
+def test_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "exported_by_command.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    assert cli.main(["export", "exported_by_command:Net", "--input", "image=Nx4:float32", "-o", "net.onnx"]) == 0
+    assert capsys.readouterr().out == "wrote net.onnx: image -> output\n"
+    assert run(str(tmp_path / "net.onnx"), {"image": np.ones((3, 4), "f")})["output"].shape == (3, 2)
+    assert cli.main(["export", "exported_by_command:f", "--input", "2x?", "--input", ":int64", "-o", "f.onnx"]) == 0
+    found = run(str(tmp_path / "f.onnx"), {"x": -np.ones((2, 3), "f"), "n": np.array(4)})
+    assert found["output_1"] == 5 and not found["output_0"].any()
+    for arguments, text in ((["exported_by_command:no", "-o", "a"], "no exported_by_command:no"),
+                            (["exported_by_command", "-o", "a"], "names no function"),
+                            (["exported_by_command:f", "--input", "x=2y", "-o", "a"], "says no input")):
+        assert cli.main(["export", *arguments]) == 1
+        assert text in capsys.readouterr().err
+
+
+def test_inference_models_of_paddle(tmp_path):
+    class Two(chainer.Chain):
+        def __init__(self):
+            super().__init__()
+            with self.init_scope():
+                self.l1 = L.Linear(4, 2)
+
+        def forward(self, x, y):
+            return self.l1(x), y * 2
+
+    net, path = Two(), str(tmp_path / "two.onnx")
+    x, y = np.random.rand(3, 4).astype("f"), np.random.rand(3, 2).astype("f")
+    _, traced = dy2static.TracedLayer.trace(net, [x, y])
+    traced.save_inference_model(path, format="onnx")
+    found = list(run(path, {"x": x[:2], "y": y[:2]}).values())
+    check(found[0], net.l1(x[:2]).array, 1e-5)
+    traced.save_inference_model(path, feed=[0], fetch=[0], format="onnx")
+    assert [node.name for node in session(path).get_inputs()] == ["x"]
+    with pytest.raises(SignatureError, match="needs the input"):
+        traced.save_inference_model(path, feed=[0], format="onnx")
+    with pytest.raises(SignatureError, match="no format"):
+        traced.save_inference_model(path, format="tflite")
