@@ -37,15 +37,17 @@ _TEXT = """
 static void some_rows(const void *given, int64_t begin, int64_t end)
 {{
     const factors *const f = given;
+    const finishing after = from(f, begin, 0);
     own_product(f->trans_a, f->trans_b, end - begin, f->n, f->k, f->alpha, f->a + begin * (f->trans_a ? 1 : f->lda), f->lda, f->b,
-                f->ldb, f->beta, f->c + begin * f->ldc, f->ldc);
+                f->ldb, f->beta, f->c + begin * f->ldc, f->ldc, after.body ? &after : 0);
 }}
 
 static void some_columns(const void *given, int64_t begin, int64_t end)
 {{
     const factors *const f = given;
+    const finishing after = from(f, 0, begin);
     own_product(f->trans_a, f->trans_b, f->m, end - begin, f->k, f->alpha, f->a, f->lda, f->b + begin * (f->trans_b ? f->ldb : 1),
-                f->ldb, f->beta, f->c + begin, f->ldc);
+                f->ldb, f->beta, f->c + begin, f->ldc, after.body ? &after : 0);
 }}
 
 /* The size of about so many pieces: whole grains, and the last one is not so small that it would be computed otherwise. */
@@ -58,11 +60,13 @@ static int64_t piece(const int64_t count, const int64_t pieces, const int64_t gr
     return step;
 }}
 
-void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
-             int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
+/* body: what is done with each part of C when it is there, or null. */
+void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda,
+                      const DY_T *b, int64_t ldb, DY_T beta, DY_T *c, int64_t ldc,
+                      void (*body)(const void *, int64_t, int64_t, int64_t, int64_t), const void *given)
 {{
     const int64_t work = m * n * k;
-    const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c}};
+    const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
     if (m > (trans_b && !trans_a ? TURNED_ROWS : HEIGHT) && n > COLUMNS && alpha != 0 && work >= {shared}
         && large_product(&all, piece(m, pieces, DY_ROWS, 1)))
@@ -74,7 +78,13 @@ void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alp
             dy_share_freely(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
         return;
     }}
-    own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    own_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, body ? &all.after : 0);
+}}
+
+void product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
+             int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
+{{
+    finished_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0);
 }}
 """
 
@@ -85,9 +95,9 @@ def start(name: str) -> compiler.Build:
 
 
 @functools.lru_cache(maxsize=None)
-def address(name: str) -> int:
-    """Where the product of one type, "f32" or "f64", is."""
-    return start(name).library().address("product")
+def address(name: str, function: str = "product") -> int:
+    """Where the product of one type, "f32" or "f64", is; "finished_product": that with something to do with each part of C."""
+    return start(name).library().address(function)
 
 
 def text(name: str, shared: int = SHARED) -> str:
@@ -96,5 +106,5 @@ def text(name: str, shared: int = SHARED) -> str:
 
 
 for _name in _TYPES:
-    library.ADDRESSES[f"dy2static_set_product_{_name}"] = functools.partial(address, _name)
+    library.ADDRESSES[f"dy2static_set_product_{_name}"] = functools.partial(address, _name, "finished_product")
     library.CALLED[f"#define DY_PRODUCTS_{_name.upper()}"] = functools.partial(start, _name)

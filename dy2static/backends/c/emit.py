@@ -19,6 +19,7 @@ from ..loops.schedule import schedule
 from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
 from .extents import with_run_sizes
+from .finished_products import finished_at, write_finished
 from .function import FunctionEmitter
 from .kernels_blocks import expect, may_overwrite
 from .kernels_convolution import write as write_convolution
@@ -116,7 +117,8 @@ class _Walk:
         while index < len(fused.parts):
             self.out.memory.tick()
             expect(self.out, fused.parts[index:])
-            index += self._epilogue(fused, index) or self._chain(fused, index) or self._part(fused.parts[index])
+            index += (self._epilogue(fused, index) or self._chain(fused, index) or self._finished(fused, index)
+                      or self._part(fused.parts[index]))
 
     def _epilogue(self, fused: Run, index: int) -> int:
         """Write a convolution with what follows it, if anything can; gives how many parts that is.
@@ -143,6 +145,15 @@ class _Walk:
         write_chain(self.out, chain)
         self._tick([chain.first, *chain.group.nodes, chain.second])
         return 3
+
+    def _finished(self, fused: Run, index: int) -> int:
+        """Write a product with the elementwise nest that follows it, if one can; gives how many parts that is."""
+        found = finished_at(self.out, fused, index)
+        if found is None:
+            return 0
+        write_finished(self.out, found)
+        self._tick([found.node, *found.group.nodes])
+        return 2
 
     def _part(self, part: object) -> int:
         if isinstance(part, Node):

@@ -39,8 +39,11 @@ class Emitter(Protocol):
     def part(self, lines: Sequence[str], share: Any = None) -> None:
         """Call a function of its own, made of lines that only fill memory; with a share, from ``begin`` to ``end``."""
 
-    def body(self, lines: Sequence[str]) -> Tuple[str, str]:
-        """The function that these lines make, which run from ``begin`` to ``end``, and a pointer to what it is given."""
+    def body(self, lines: Sequence[str], of_part: bool = False) -> Tuple[str, str]:
+        """The function that these lines make, which run from ``begin`` to ``end``, and a pointer to what it is given.
+
+        of_part: they run from ``left`` to ``right``, too, over the columns of a matrix.
+        """
 
     # Names and expressions
 

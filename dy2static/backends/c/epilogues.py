@@ -55,7 +55,7 @@ def followers(emitter: Emitter, order: Sequence[object], index: int, kept: Colle
         if lines is None:
             break
         if not found and isinstance(part, Group) and value not in kept:
-            _share_memory(emitter, value, part, order[index + 2:])
+            share_memory(emitter, value, part, order[index + 2:])
         follower = lines()
         if follower is None:
             break
@@ -107,7 +107,7 @@ def _stays_in_image(place: Place, images: int) -> bool:
         images == 1 or place.strides[0] == size) and all(s >= 0 for s in place.strides) and reach < size
 
 
-def _share_memory(emitter: Emitter, value: Value, group: Group, later: Sequence[object]) -> None:
+def share_memory(emitter: Emitter, value: Value, group: Group, later: Sequence[object]) -> None:
     """Let a value that only this group reads be made where a value of the group goes, which is written when it has been read."""
     places = {v: emitter.place(v) for node in group.nodes for v in node.inputs}
     if group.sweeps != 1 or emitter.has_memory(value) or any(
@@ -117,7 +117,7 @@ def _share_memory(emitter: Emitter, value: Value, group: Group, later: Sequence[
     last = max(k for k, node in enumerate(group.nodes) if any(places[v].base is value for v in node.inputs))
     for node in group.nodes[last:]:
         (result,) = node.outputs
-        if result in group.elements and emitter.stored(result) and result.type == value.type:
+        if result in group.elements and emitter.stored(result) and result.dtype == value.dtype:
             emitter.put_at(value, emitter.name(result))
             return
 

@@ -65,7 +65,7 @@ class Bundle:
     def source(self) -> str:
         """The whole text."""
         text = "\n".join([*self.parts.texts, *(region.text for region in (*self.regions, *self.updates))])
-        used = [name for name in ("f32", "f64") if f"dy_gemm_{name}(" in text]
+        used = [name for name in ("f32", "f64") if f"gemm_{name}(" in text]
         headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
         headers += f'#include "{products.HEADER}"\n' if used else ""
         headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text or "dy_join_" in text else ""

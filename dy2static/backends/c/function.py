@@ -58,8 +58,8 @@ class FunctionEmitter(FlowEmitter):
     def part(self, lines: Sequence[str], share: Optional[Share] = None) -> None:
         self.line(self.parts.call(lines, self.names.types, self.names.taken, share))
 
-    def body(self, lines: Sequence[str]) -> Tuple[str, str]:
-        return self.parts.body(lines, self.names.types, self.names.taken)
+    def body(self, lines: Sequence[str], of_part: bool = False) -> Tuple[str, str]:
+        return self.parts.body(lines, self.names.types, self.names.taken, of_part)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ _RESERVED = frozenset("""
     pragma omp simd reduction max min all sum p n d run scratch bail int float double char long short if else for while
     do return goto const static void switch case break continue sizeof struct union enum bool true false i j k b
     INFINITY NAN y0 y1 j0 j1 log exp sin cos tan register signed unsigned volatile inline restrict auto extern default
-    typedef a c e o at to from best found item last total begin end better linux unix free memset memcpy fabs
+    typedef a c e o at to from best found item last total begin end left right better linux unix free memset memcpy fabs
 """.split())
 
 #: Names of loops' variables, and what is made of other names.

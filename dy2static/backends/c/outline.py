@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import collections
 import re
-from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..loops.parallelize import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 #: An element, or the elements from one on, of an array: that many behind the first.
 _OFFSET = re.compile(r"(?<![\w.])(([A-Za-z_]\w*)(?:\)?\[| \+ ))([1-9]\d*)(?=[],)]| \+ )")
+#: What makes the text of a function of its name, the declarations and names of its parameters, and its lines.
+_Kind = Callable[[str, Sequence[str], Sequence[str], str], str]
 _MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
 
 
@@ -27,19 +29,22 @@ class Parts:
         are not outside are variables of the lines.  share: the lines are the turns from ``begin`` to ``end`` of a loop,
         which may be done by several threads.
         """
-        function, arguments = self._function(lines, types, own, share is not None)
+        function, arguments = self._function(lines, types, own, _alone if share is None else _shared)
         if share is None:
             call = f"{function}({', '.join(arguments)})"
             return f"if ({call}) goto bail;" if _bails(lines) else f"{call};"
         return f"dy_share({function}, &(struct {function}){{{', '.join(arguments)}}}, {share.count}, {share.step});"
 
-    def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str]) -> Tuple[str, str]:
-        """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given."""
-        function, arguments = self._function(lines, types, own, True)
+    def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], of_part: bool = False) -> Tuple[str, str]:
+        """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given.
+
+        of_part: they run from ``left`` to ``right``, too, over a part of a matrix.
+        """
+        function, arguments = self._function(lines, types, own, _of_part if of_part else _shared)
         return function, f"&(struct {function}){{{', '.join(arguments)}}}"
 
     def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
-                  shared: bool) -> Tuple[str, List[str]]:
+                  kind: "_Kind") -> Tuple[str, List[str]]:
         text = "\n".join(lines)
         names = collections.Counter(IDENTIFIER.findall(text))
         parameters = [name for name in names if name in types]
@@ -52,11 +57,11 @@ class Parts:
             if name in types or _is_own(name, own):
                 return numbers.setdefault(name, f"@{len(numbers)}")
             return name
-        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + " shared" * shared
+        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + f" {kind.__name__}"
         if key not in self._known:
             self._known[key] = function = f"part_{len(self.texts)}"
             declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
-            self.texts.append((_shared if shared else _alone)(function, declared, parameters, text))
+            self.texts.append(kind(function, declared, parameters, text))
         return self._known[key], arguments
 
 
@@ -87,13 +92,18 @@ def _bails(lines: Sequence[str]) -> bool:
     return any("goto bail;" in line for line in lines)
 
 
-def _shared(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
-    """A `dy_body`: what a function on its own has as parameters is in a structure."""
+def _shared(function: str, declared: Sequence[str], names: Sequence[str], text: str, more: str = "") -> str:
+    """A `dy_body`: what a function on its own has as parameters is in a structure.  more: further parameters."""
     taken = "\n".join(f"    {declaration.replace('*', '*const ')} = given_->{name};"
                       for declaration, name in zip(declared, names))
     return (f"struct {function} {{ {' '.join(f'{declaration};' for declaration in declared)} }};\n"
-            f"static void {function}(const void *given, int64_t begin, int64_t end)\n{{\n"
+            f"static void {function}(const void *given, int64_t begin, int64_t end{more})\n{{\n"
             f"    const struct {function} *const given_ = given;\n{taken}\n{text}\n}}\n")
+
+
+def _of_part(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:
+    """A `dy_part_body`."""
+    return _shared(function, declared, names, text, ", int64_t left, int64_t right")
 
 
 def _is_own(name: str, own: Collection[str]) -> bool:

@@ -41,28 +41,30 @@ _BYTE, _OPERATION, _DEAR_OPERATION = 0.05, 0.03, 0.3
 OWN_BYTES = 32768
 
 
-def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0) -> LoopNest:
+def schedule(group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], images: int = 0,
+             apart: int = 0) -> LoopNest:
     """The loop nest of a group.
 
     place: where the elements of a value are.  stored: whether a value must be in memory.  images: of what comes one after the
-    other; if given, the outermost loop is shared image by image, however little work that is.
+    other; if given, the outermost loop is shared image by image, however little work that is.  apart: so many axes have loops of
+    their own, in a group without rows.
 
     Linear in nodes times the sweeps that need them again.
     """
-    return _Schedule(group, place, stored).nest(images)
+    return _Schedule(group, place, stored, apart).nest(images)
 
 
 class _Schedule:
     """The decisions for one group."""
 
-    def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool]):
+    def __init__(self, group: Group, place: Callable[[Value], Place], stored: Callable[[Value], bool], apart: int):
         self.group, self.place, self.stored = group, place, stored
         self.makers = {node.outputs[0]: node for node in group.nodes}
         self.places = self._places()
         split = group.split or 0
         axes = range(len(group.shape))
         self.outer = self._loops("i", axes[:split])
-        self.inner = self._loops("j", axes[split:])
+        self.inner = self._loops("i", axes[split:apart]) + self._loops("j", axes[max(split, apart):])
         self.kept = tuple(dict.fromkeys(self._wanted_later()))
         self.here: Set[Value] = set()                       # elements that the sweep at hand has made
         self.body: List[Statement] = []

@@ -7,6 +7,22 @@
    A is read where it is.
 
    Before the include: DY_T, the type (float or double), and DY_GEMM, the name of the function. */
+#include <stdint.h>
+
+/* What is done with a part of C when it is there, and near: rows from `row` on, columns from `column` on of what the body knows.
+   The body is given the numbers of rows and columns from which and to which it goes. */
+typedef struct {
+    void (*body)(const void *given, int64_t begin, int64_t end, int64_t left, int64_t right);
+    const void *given;
+    int64_t row, column;
+} finishing;
+
+static inline void finish(const finishing *after, const int64_t i, const int64_t rows, const int64_t n)
+{
+    if (after)
+        after->body(after->given, after->row + i, after->row + i + rows, after->column, after->column + n);
+}
+
 #define DY_DEPTH 3072           /* twice that of convolutions: C, which may be far away, is read and written less often */
 #define DY_HEIGHT 8
 #include "dy2static_tiles.h"
@@ -219,10 +235,11 @@ static inline panel_place place_of(const int64_t next, const int64_t n, const DY
 
 #include "dy2static_narrow_products.h"
 
-/* A product of at most DEPTH steps.  packed: the panels of B one after the other, or null, where they are packed as they are needed. */
+/* A product of at most DEPTH steps.  packed: the panels of B one after the other, or null, where they are packed as they are needed.
+   after: what is done with each block of rows that is made, or null. */
 static void rows_product(const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t depth, const DY_T alpha,
                          const DY_T *a, const int64_t lda, const DY_T *b, const int64_t ldb, const DY_T *packed, const DY_T keep,
-                         DY_T *c, const int64_t ldc)
+                         DY_T *c, const int64_t ldc, const finishing *after)
 {
     const DY_T *const block = at_hand(own_block);
     DY_T *const panel = at_hand(own_panel);
@@ -281,45 +298,42 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                     copy(to + s * ldc, edge + s * COLUMNS, at.columns);
             }
         }
+        finish(after, i, rows, n);
     }
 }
 
 void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
-             int64_t ldb, DY_T beta, DY_T *c, int64_t ldc)
+             int64_t ldb, DY_T beta, DY_T *c, int64_t ldc, const finishing *after)
 {
     if (k <= 0 || alpha == 0) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++)
                 c[i * ldc + j] = beta == 0 ? 0 : beta * c[i * ldc + j];
-        return;
-    }
-    if (m == 1) {
+    } else if (m == 1) {
         vector_product(!trans_b, n, k, alpha, a, trans_a ? lda : 1, b, ldb, beta, c, 1);
-        return;
-    }
-    if (n == 1 || (n <= DOT_COLUMNS && !trans_a)) {
+    } else if (n == 1 || (n <= DOT_COLUMNS && !trans_a)) {
         for (int64_t j = 0; j < n; j++)
             vector_product(trans_a, m, k, alpha, trans_b ? b + j * ldb : b + j, trans_b ? 1 : ldb, a, lda, beta, c + j, ldc);
-        return;
-    }
-    if (trans_b && !trans_a && m <= FEW_ROWS && k >= 2 * WIDTH && WIDTH >= 4) {
+    } else if (trans_b && !trans_a && m <= FEW_ROWS && k >= 2 * WIDTH && WIDTH >= 4) {
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-        return;
-    }
-    if (trans_b && !trans_a && m <= TURNED_ROWS && (fills_vectors(m) || n * k * sizeof(DY_T) > NEAR_BYTES)) {
+    } else if (trans_b && !trans_a && m <= TURNED_ROWS && (fills_vectors(m) || n * k * sizeof(DY_T) > NEAR_BYTES)) {
         for (int64_t i = 0; i < m; i += HEIGHT)
             turned_product(m - i < HEIGHT ? m - i : HEIGHT, n, k, alpha, a + i * lda, lda, b, ldb, beta, c + i * ldc, ldc);
-        return;
+    } else {
+        const int64_t whole = part_of_depth(k);
+        const int narrow = n <= COLUMNS && m >= (trans_a ? WIDTH : NARROW_ROWS);
+        for (int64_t l = 0; l < k; l += whole) {
+            const int64_t depth = k - l < whole ? k - l : whole;
+            const DY_T *const left = trans_a ? a + l * lda : a + l, *const right = trans_b ? b + l : b + l * ldb, keep = l ? 1 : beta;
+            if (narrow && !trans_a)
+                narrow_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
+            else if (narrow)
+                narrow_turned_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
+            else
+                rows_product(trans_a, trans_b, m, n, depth, alpha, left, lda, right, ldb, 0, keep, c, ldc, l + depth < k ? 0 : after);
+        }
+        if (!narrow)
+            return;
     }
-    const int64_t whole = part_of_depth(k);
-    for (int64_t l = 0; l < k; l += whole) {
-        const int64_t depth = k - l < whole ? k - l : whole;
-        const DY_T *const left = trans_a ? a + l * lda : a + l, *const right = trans_b ? b + l : b + l * ldb, keep = l ? 1 : beta;
-        if (n <= COLUMNS && !trans_a && m >= NARROW_ROWS)
-            narrow_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
-        else if (n <= COLUMNS && trans_a && m >= WIDTH)
-            narrow_turned_product(trans_b, m, n, depth, alpha, left, lda, right, ldb, keep, c, ldc);
-        else
-            rows_product(trans_a, trans_b, m, n, depth, alpha, left, lda, right, ldb, 0, keep, c, ldc);
-    }
+    finish(after, 0, m, n);
 }

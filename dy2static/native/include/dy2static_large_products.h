@@ -7,7 +7,14 @@ typedef struct {
     DY_T alpha, beta;
     const DY_T *a, *b;
     DY_T *c;
+    finishing after;            /* no body: nothing */
 } factors;
+
+/* What is done with the rows from `row` and the columns from `column` on. */
+static inline finishing from(const factors *f, const int64_t row, const int64_t column)
+{
+    return (finishing){f->after.body, f->after.given, f->after.row + row, f->after.column + column};
+}
 
 enum { SLAB = 16 };             /* panels: 1.5 MiB with the longest vectors */
 
@@ -28,8 +35,9 @@ static void some_panels(const void *given, int64_t begin, int64_t end)
 static void some_packed_rows(const void *given, int64_t begin, int64_t end)
 {
     const factors *const f = given;
+    const finishing after = from(f, begin, 0);
     rows_product(f->trans_a, f->trans_b, end - begin, f->n, f->k, f->alpha, f->a + begin * (f->trans_a ? 1 : f->lda), f->lda, f->b,
-                 f->ldb, slab, f->beta, f->c + begin * f->ldc, f->ldc);
+                 f->ldb, slab, f->beta, f->c + begin * f->ldc, f->ldc, after.body ? &after : 0);
 }
 
 /* Whether it was done: the slab was free.  rows: about how many a thread does at a time. */
@@ -47,6 +55,7 @@ static int large_product(const factors *all, const int64_t rows)
             part.b += all->trans_b ? j * all->ldb + l : l * all->ldb + j;
             part.c += j;
             part.beta = l ? 1 : all->beta;
+            part.after = l + part.k < all->k ? (finishing){0} : from(all, 0, j);
             const int64_t panels = (part.n + COLUMNS - 1) / COLUMNS;
             dy_share_freely(some_panels, &part, panels, panels < 8 ? panels : 4);
             dy_share_freely(some_packed_rows, &part, part.m, rows);

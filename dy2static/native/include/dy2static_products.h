@@ -3,6 +3,8 @@
 
    dy_gemm_*: C (m, n) = alpha * op(A) op(B) + beta * C; lda, ldb, ldc are the distances of rows as they are stored;
    where beta is 0, C is not read.
+   dy_finished_gemm_*: the same with alpha 1 and beta 0; `body` is called for each part of C when it is there, by the thread that has
+   made it, with the numbers of rows and columns from which and to which the part goes.
    dy_gemm_batch_*: the same for `count` matrices, with the distances from one to the next (0: the same one each time). */
 #ifndef DY2STATIC_PRODUCTS_H
 #define DY2STATIC_PRODUCTS_H
@@ -12,9 +14,11 @@
 /* Products of constant sizes up to these are written out: the compiler keeps them in registers. */
 enum { DY_INLINE_PRODUCT = 1024, DY_INLINE_DEPTH = 16 };
 
+typedef void dy_part_body(const void *given, int64_t begin, int64_t end, int64_t left, int64_t right);
+
 #define DY_DEFINE_PRODUCTS(T, NAME)                                                                                    \
     typedef void dy_product_##NAME(int, int, int64_t, int64_t, int64_t, T, const T *, int64_t, const T *, int64_t, T,  \
-                                   T *, int64_t);                                                                      \
+                                   T *, int64_t, dy_part_body *, const void *);                                        \
     static dy_product_##NAME *dy_any_product_##NAME;                                                                   \
     void dy2static_set_product_##NAME(void *product) { dy_any_product_##NAME = product; }                              \
                                                                                                                        \
@@ -23,7 +27,7 @@ enum { DY_INLINE_PRODUCT = 1024, DY_INLINE_DEPTH = 16 };
         const T *a, const int64_t lda, const T *b, const int64_t ldb, const T beta, T *c, const int64_t ldc)           \
     {                                                                                                                  \
         if (!(__builtin_constant_p(m * n * k) && m * n * k <= DY_INLINE_PRODUCT && k <= DY_INLINE_DEPTH)) {            \
-            dy_any_product_##NAME(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                     \
+            dy_any_product_##NAME(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0);               \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < m; i++)                                                                                \
@@ -33,6 +37,14 @@ enum { DY_INLINE_PRODUCT = 1024, DY_INLINE_DEPTH = 16 };
                     sum += (trans_a ? a[l * lda + i] : a[i * lda + l]) * (trans_b ? b[j * ldb + l] : b[l * ldb + j]);  \
                 c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);                                \
             }                                                                                                          \
+    }                                                                                                                  \
+                                                                                                                       \
+    static inline __attribute__((always_inline)) void dy_finished_gemm_##NAME(                                         \
+        const int trans_a, const int trans_b, const int64_t m, const int64_t n, const int64_t k, const T *a,           \
+        const int64_t lda, const T *b, const int64_t ldb, T *c, const int64_t ldc, dy_part_body *body,                 \
+        const void *given)                                                                                             \
+    {                                                                                                                  \
+        dy_any_product_##NAME(trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, ldc, body, given);                   \
     }                                                                                                                  \
                                                                                                                        \
     static inline __attribute__((always_inline)) void dy_gemm_batch_##NAME(                                            \
