@@ -33,7 +33,8 @@ class LazyArray:
     @property
     def _now(self) -> Node:
         """The node of the value that the array has now."""
-        return self._node if self._view is None else self._view.refreshed(self)     # type: ignore[no-any-return]
+        view = self._view                               # once: another thread may find out that it is none
+        return self._node if view is None else view.refreshed(self)     # type: ignore[no-any-return]
 
     # --- looking ----------------------------------------------------------------------------------------------------------------
 

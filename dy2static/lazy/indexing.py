@@ -10,7 +10,7 @@ from .arrays import LazyArray, array_of_node, array_of_op
 from .calls import Call
 from .evaluation import result_of
 from .forms import MOST_FORMS, Index, Unsupported, call_of, operand
-from .nodes import COMPUTED, TRACED, Node, call_node, leaf
+from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
 from .protocols import values
 from .views import is_alone, is_scalar, view_of, write
 from .writes import Stored, write_of
@@ -124,11 +124,17 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         raise TypeError(f"{type(value).__name__} cannot be stored in a lazy array")
     if is_scalar(self):
         raise TypeError(f"'{type(result_of(self._now)).__name__}' object does not support item assignment")
+    with writing:
+        _store(self, index, given, frame)
+
+
+def _store(self: LazyArray, index: Any, given: Any, frame: Any) -> None:
+    """Item assignment of a node or number, by the one thread that writes."""
     there = self._view is None and _is_constant(self._node) and (type(given) is not Node or _is_constant(given))
     if there and _is_there(index):
         index = values(index)
         result = given.result if type(given) is Node else given
-        del given, value
+        del given
         if is_alone(self):
             self._node.result[index] = result
         else:
@@ -140,7 +146,7 @@ def _setitem(self: LazyArray, index: Any, value: Any) -> None:
         call, operands = call_of("__getitem__", (self, Index(index)), {}, is_method=True)
     except Unsupported:
         changed = np.array(result_of(self._now))
-        changed[values(index)] = values(value)
+        changed[values(index)] = result_of(given) if type(given) is Node else given
         write(self, leaf(changed, COMPUTED), frame)
         return
     write(self, call_node(write_of(Stored, call), (*operands, given), frame), frame)

@@ -9,6 +9,9 @@ import numpy as np
 #: Held while an expression is read or results are stored; computing happens outside of it.
 lock = threading.RLock()
 
+#: Held while an array gets a new version, so that no write of another thread is lost.  It is taken before ``lock``, not behind it.
+writing = threading.RLock()
+
 #: The depth of what gradients are taken by and of all that is built of it: such nodes keep how they are computed.
 TRACED = 1 << 20
 

@@ -12,7 +12,7 @@ from .arrays import LazyArray, array_of_op
 from .depth import MOST_DEPTH, keep_shallow
 from .forms import Unsupported, call_of, operand
 from .functions import METHODS
-from .nodes import NUMBERS, TRACED, Node, call_node
+from .nodes import NUMBERS, TRACED, Node, call_node, writing
 from .protocols import at_once, called
 from .views import is_scalar, view_of, write
 from .writes import InPlace
@@ -65,7 +65,8 @@ def _in_place(text: str, sign: str) -> Callable[[LazyArray, Any], Any]:
         frame = _frame(1)
         if is_scalar(self):                             # as NumPy's: the name gets another object
             return array_of_op(text, (self._now, given), frame)
-        write(self, call_node(op, (self._now, given), frame), frame)
+        with writing:
+            write(self, call_node(op, (self._now, given), frame), frame)
         return self
     return method
 

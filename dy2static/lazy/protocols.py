@@ -11,7 +11,7 @@ from .arrays import LazyArray, array_of_node, array_of_op
 from .evaluation import tell
 from .forms import Unsupported, call_of, operand
 from .functions import CHANGING, CHANGING_METHODS, FUNCTIONS, LOOKS, MAYBE_VIEWS, READ_ONLY_VIEWS, VIEWS
-from .nodes import COMPUTED, NUMBERS, TRACED, call_node, leaf
+from .nodes import COMPUTED, NUMBERS, TRACED, call_node, leaf, writing
 from .views import is_scalar, view_of, write
 from .writes import Out, write_of
 
@@ -69,11 +69,12 @@ def called(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_la
     if is_lazy and out is None:
         return _lazily(function, args, kwargs, frame)
     if is_lazy and type(out) is LazyArray and not is_scalar(out):
-        try:
-            call, operands = call_of(function, args, {**_without_out(kwargs), "out": out})
-        except Unsupported:
-            return at_once(function, args, kwargs, frame, is_changing)
-        write(out, call_node(write_of(Out, call), operands, frame), frame)
+        with writing:
+            try:
+                call, operands = call_of(function, args, {**_without_out(kwargs), "out": out})
+            except Unsupported:
+                return at_once(function, args, kwargs, frame, is_changing)
+            write(out, call_node(write_of(Out, call), operands, frame), frame)
         return out
     return at_once(function, args, kwargs, frame, is_changing)
 
@@ -101,6 +102,13 @@ def _lazily(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any) -> A
 
 def at_once(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_changing: bool) -> Any:
     """Call a function on values.  Lazy arrays that it writes to get new versions."""
+    if not is_changing and kwargs.get("out") is None:
+        return _called_now(function, args, kwargs, frame, is_changing)
+    with writing:
+        return _called_now(function, args, kwargs, frame, is_changing)
+
+
+def _called_now(function: Any, args: Tuple, kwargs: Dict[str, Any], frame: Any, is_changing: bool) -> Any:
     outs = kwargs.get("out")
     several = outs if type(outs) is tuple else (outs,)
     changed: List[Tuple[LazyArray, np.ndarray]] = []

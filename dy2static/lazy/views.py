@@ -10,7 +10,7 @@ from .arrays import LazyArray
 from .calls import Call
 from .depth import MOST_DEPTH, keep_shallow
 from .evaluation import result_of
-from .nodes import COMPUTED, TRACED, Node, call_node, leaf
+from .nodes import COMPUTED, TRACED, Node, call_node, leaf, writing
 from .writes import Out, Overlay, write_of
 
 _new = object.__new__
@@ -54,12 +54,13 @@ class View:
 
     def refreshed(self, array: LazyArray) -> Node:
         """The node of the view, after what was written to its base."""
-        node = self.base._now
-        if node is not self.seen:
-            if self.is_view():
-                array._node, self.seen = self.of(node, sys._getframe(2)), node
-            else:
-                array._view = None
+        if self.base._now is not self.seen:
+            with writing:
+                node = self.base._now
+                if not self.is_view():
+                    array._view = None
+                elif node is not self.seen:
+                    array._node, self.seen = self.of(node, sys._getframe(2)), node
         return array._node
 
     def is_view(self) -> bool:
@@ -92,7 +93,7 @@ def view_of(base: LazyArray, op: Any, rest: Tuple[Any, ...], frame: Any, look: O
 
 
 def write(array: LazyArray, node: Node, frame: Any) -> None:
-    """Give a lazy array a new version, and all that it is a view of.
+    """Give a lazy array a new version, and all that it is a view of.  The lock `writing` is held since the old one was read.
 
     Raises ValueError for a view that NumPy makes read-only.
     """

@@ -13,7 +13,7 @@ def test_threads_build_and_compute_shared_arrays():
     shared = np.sin(lazy.array(data)) * 2
     total = shared.sum(axis=1) + 1
     found, errors, gate = {}, [], threading.Barrier(3)
-    guard, written = threading.Lock(), lazy.array(np.zeros(3)) + 0
+    written = lazy.array(np.zeros(3)) + 0
 
     def work(number):
         try:
@@ -23,8 +23,7 @@ def test_threads_build_and_compute_shared_arrays():
                 own = lazy.array(np.full(6, float(number)))
                 own += total * step
                 own[step % 6] = number
-                with guard:
-                    written[number] += step
+                written[number] += step
                 steps.append((own @ shared).tolist())
             found[number] = steps
         except BaseException as error:
@@ -51,6 +50,38 @@ def test_threads_build_and_compute_shared_arrays():
     for number in range(3):
         np.testing.assert_allclose(found[number], list(expected(number)), rtol=1e-12)
     assert written.tolist() == [sum(range(15))] * 3
+
+
+@pytest.mark.parametrize("change, expected", [
+    (lambda y, part, k: y.__iadd__(1), [90, 90, 90, 90]),
+    (lambda y, part, k: (part if k else y).__iadd__(1), [30, 90, 90, 90]),
+    (lambda y, part, k: (float(y.sum()), part.__setitem__(k, part[k] + 1)), [0, 30, 30, 30]),
+    (lambda y, part, k: np.add(y, 1, out=y), [90, 90, 90, 90]),
+    (lambda y, part, k: np.add.at(y, [k, k], 1), [60, 60, 60, 0]),
+], ids=["in_place", "view", "store", "out", "at"])
+def test_no_write_of_another_thread_is_lost(change, expected):
+    y, gate, errors = lazy.array(np.zeros(4)) + 0, threading.Barrier(3), []
+    part = y[1:]
+
+    def work(number):
+        try:
+            gate.wait(20)
+            for _ in range(30):
+                change(y, part, number)
+        except BaseException as error:
+            errors.append(error)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors and not any(thread.is_alive() for thread in threads)
+    assert (y.tolist(), part.tolist()) == (expected, expected[1:])
 
 
 @pytest.mark.parametrize("make", [lambda x: x + 1, lambda x: (x * 2)[::2, 1:], lambda x: x.sum()])
