@@ -13,7 +13,7 @@ from .conversion import conversion_of, levels_of, stages_of
 from .diagnostics.explain import Explanation
 from .diagnostics.pages import function_page
 from .dispatch.dispatcher import Dispatcher
-from .dispatch.entry import Entry
+from .dispatch.entry import Entry, left_by
 from .errors import SignatureError
 from .options import DEFAULTS, Options
 from .runtime.cache import Misses
@@ -182,7 +182,11 @@ class BoundStaticFunction(StaticCallable):
         self.static, self.instance = static, instance
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.static(self.instance, *args, **kwargs)
+        try:
+            return self.static(self.instance, *args, **kwargs)
+        except Exception as error:
+            left_by(error)
+            raise
 
     @property
     def python_function(self) -> Callable:              # type: ignore[override]

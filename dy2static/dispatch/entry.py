@@ -3,7 +3,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..runtime.hooks import stage
 from ..runtime.program import MISS
+from ..runtime.traceback import hide_internals
+
+
+def left_by(error: Exception) -> None:
+    """Have the traceback of an error that leaves a compiled call show the user's lines only; captures need all of them."""
+    if stage.capture is None:
+        hide_internals(error)
 
 
 class Entry:
@@ -14,10 +22,14 @@ class Entry:
         self._calls, self._cache = dispatcher.calls, dispatcher.cache
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for call in self._calls:
-            result = call(args, kwargs)
-            if result is not MISS:
-                if call is not self._cache.last:
-                    self._cache.used(call)
-                return result
-        return self.dispatcher.miss(args, kwargs)
+        try:
+            for call in self._calls:
+                result = call(args, kwargs)
+                if result is not MISS:
+                    if call is not self._cache.last:
+                        self._cache.used(call)
+                    return result
+            return self.dispatcher.miss(args, kwargs)
+        except Exception as error:
+            left_by(error)
+            raise

@@ -122,11 +122,18 @@ def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]
 
 
 def caller_depth() -> int:
-    """The ``stacklevel`` at which a warning of ours names the line that called us."""
-    depth, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+    """The ``stacklevel`` at which a warning of ours names the user's line that called us, perhaps through Chainer.
+
+    Where nobody's line is the user's, that of whoever called us.
+    """
+    depth, frame, called = 1, sys._getframe(1), 0
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_user_file(file):
+            return depth
+        called = called or (0 if file.startswith((OURS, "<dy2static")) else depth)
         depth, frame = depth + 1, frame.f_back
-    return depth
+    return called or depth
 
 
 def _walk(traceback: Any) -> Iterable:

@@ -6,8 +6,9 @@ import types
 from itertools import islice
 from typing import Any, Collection, List, Mapping, Optional, Sequence, Tuple
 
-from ..errors import Dy2StaticError, Location
-from .frames import is_standing, standing_at
+from .. import config
+from ..errors import Dy2StaticError, InternalError, Location
+from .frames import is_ours, is_standing, standing_at
 
 #: Where an expression begins and ends: line, column, line, column.
 Span = Tuple[int, int, int, int]
@@ -32,6 +33,23 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
             entries += [_entry(line) for line in (*place.callers, place)]
         step = step.tb_next
     return error.with_traceback(_chained(entries))
+
+
+def hide_internals(error: BaseException) -> None:
+    """Take the entries of this package and of generated code out of the traceback of an error that leaves a compiled call.
+
+    All stay under ``DY2STATIC_FULL_TRACEBACK=1``, and where the error seems to be a mistake of ours: it was raised in a line
+    of ours, and is no error that is meant for the user.
+    """
+    entries: List[Any] = []
+    step: Any = error.__traceback__
+    while step is not None:
+        entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
+        step = step.tb_next
+    if config.FULL_TRACEBACK.value or not entries or isinstance(error, InternalError) or \
+            is_ours(entries[-1][0].f_code) and not isinstance(error, Dy2StaticError):
+        return
+    error.__traceback__ = _chained([entry for entry in entries if not is_ours(entry[0].f_code)])
 
 
 def traceback_at(places: Sequence[Location]) -> Optional[types.TracebackType]:

@@ -3,6 +3,7 @@ import gc
 import importlib.util
 import linecache
 import os
+import sys
 import textwrap
 import traceback
 
@@ -11,7 +12,9 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from dy2static import to_static
+from dy2static import config, to_static
+from dy2static.errors import CaptureError, FallbackWarning
+from dy2static.runtime import frames
 
 HEADER = "import chainer\nimport chainer.functions as F\nimport numpy as np\nfrom dy2static import not_to_static\n"
 
@@ -120,6 +123,53 @@ def test_a_failing_run_shows_the_users_lines(case, module):
     assert shown == frames == eagerly
     assert error.__cause__ is None and error.__context__ is None
     assert np.isfinite(f(x_(), good).array).all(), "and it goes on working"
+
+
+def files_of(error):
+    return [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a bare `raise` restores the traceback before Python 3.11")
+def test_the_lines_of_the_compiler_are_hidden(module):
+    user = module("""
+    class Model(chainer.Chain):
+        def forward(self, x, i):
+            h = F.relu(x)
+            if i > 5:
+                raise ValueError("too much")
+            return F.embed_id(np.array([0, i], np.int32), h)
+    """)
+    eager, compiled = user.Model(), to_static(user.Model())
+    compiled(x_(), 1), compiled(x_(), 0)
+    for i in (3, 3, 9, 9):
+        expected, error = failure(eager, x_(), i)[0], failure(compiled, x_(), i)[0]
+        assert type(error) is type(expected)
+        ours = [file for file in files_of(error) if "dy2static" in os.path.relpath(file, os.path.dirname(__file__)) or file[0] == "<"]
+        assert not [file for file in ours if "site-packages" not in file], files_of(error)
+    with config.FULL_TRACEBACK.set(1):
+        assert any(file.startswith("<dy2static entry") for file in files_of(failure(compiled, x_(), 3)[0]))
+    strict = to_static(lambda x: x.array.ctypes.shape[0] and F.relu(x), strict=True)
+    error = failure(strict, x_())[0]
+    assert isinstance(error, CaptureError) and files_of(error) == [__file__], "it stands at the call"
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+    f = to_static(lambda x: F.relu(x))
+    monkeypatch.setattr(f.dispatcher, "miss", lambda args, kwargs: {}["ours"])
+    monkeypatch.setattr(frames, "_OURS", os.path.dirname(__file__))
+    assert any(os.path.basename(file) == "entry.py" for file in files_of(failure(f, x_())[0]))
+
+
+def test_a_fall_back_is_told_at_the_users_line():
+    class Model(chainer.Chain):
+        def forward(self, x):
+            x.array.ctypes.shape[0]
+            return x
+
+    compiled = to_static(Model())
+    with pytest.warns(FallbackWarning) as caught:
+        compiled(x_())
+    assert {found.filename for found in caught} == {__file__}
 
 
 def test_a_failing_backward_shows_the_users_lines(module):
