@@ -283,7 +283,12 @@ def _stacked(elem: Tensor, axis: int, extent: Any) -> Tensor:
 
 def _stack(xs: Sequence[np.ndarray], *, axis: int, extent: Dim, refuse: Optional[Callable[[], Any]]) -> np.ndarray:
     made = refuse() if not xs and refuse is not None else None
-    return made if made is not None else np.stack(xs, axis=axis)
+    if made is not None:
+        return made
+    if not xs or axis >= xs[0].ndim:
+        return np.stack(xs, axis=axis)
+    shape = xs[0].shape
+    return np.concatenate(xs, axis=axis).reshape(*shape[:axis], len(xs), *shape[axis:])     # faster than `np.stack`
 
 
 def _parts(x: np.ndarray, there: bool = True, *, axis: int) -> Items[np.ndarray]:

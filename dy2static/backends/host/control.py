@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Callable, List, Optional, Sequence, Tuple
 
 from ...ir.graph import Node, Value
+from ...runtime.joined_rows import Rows
 from ..flatten import Block, Step
 from ..text import Line
 from .emitter import Emitter
@@ -14,7 +15,7 @@ class ControlText:
 
     def __init__(self, out: Emitter, steps: Callable[[Block], None]):
         self.text, self.values, self.plan, self.changes = out.text, out.values, out.plan, out.changes
-        self.reads, self.held, self.names, self.steps = out.reads, out.held, out.names, steps
+        self.reads, self.held, self.names, self.rows, self.steps = out.reads, out.held, out.names, out.rows, steps
 
     def write(self, step: Step) -> None:
         """Write a step that has blocks."""
@@ -44,6 +45,9 @@ class ControlText:
 
     def _loop(self, step: Step) -> None:
         node, loop, texts = step.node, step.loop, self.values.texts
+        for variable in dict.fromkeys(v for v in self.changes.joined.values() if v in step.variables):
+            self.rows[variable] = self.names.fresh("rows")
+            self.text.line(f"{self.rows[variable]} = {self.names.bind('Rows', Rows)}()", node)
         begin = [self.changes.copied(variable, texts[v]) for variable, v in zip(step.variables, loop.state)]
         state = [self.values.variable(v) for v in step.variables]
         for variable, name, text in zip(step.variables, state, begin):

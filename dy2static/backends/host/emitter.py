@@ -1,7 +1,7 @@
 """What the rules of nodes are given to write a function of NumPy calls with."""
 from __future__ import annotations
 
-from typing import Collection, Mapping, Sequence
+from typing import Collection, Dict, Mapping, Sequence
 
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
@@ -21,6 +21,7 @@ class Emitter:
 
     text: the lines so far.  reads: what is read where.  plan: the arena.  values: what each value is called.
     templates: the lines of ops.  changes: lists and arrays that are changed in place.
+    rows: names of the arrays of lists that loops let grow.
     held: values whose memory somebody outside can hold.  into: results that are made in the memory of inputs.
     """
 
@@ -34,6 +35,7 @@ class Emitter:
         self.values = Values(names, self.plan)
         self.templates = Templates(self.reads, self.values)
         self.into: Mapping[Value, Value] = {}
+        self.rows: Dict[Value, str] = {}
 
     def make(self, value: Value, node: Node) -> None:
         """Let there be memory for a value before the node fills it: its buffer, or a new array."""

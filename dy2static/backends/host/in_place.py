@@ -8,6 +8,7 @@ from ...ir.graph import Node, Value
 from ...ir.template import fills_out
 from ...ir.types import List as ListType
 from ...ir.types import Tensor
+from ..compiled_calls import is_native
 from ..flatten import Block, Step, all_steps
 from .calls import is_operator
 
@@ -22,12 +23,14 @@ class InPlaceChanges:
     """The lists and arrays of a block that may be changed in place, because nobody reads the old contents.
 
     nodes: the appends and writes that change their list or array.  variables: those of loops that own theirs; their first
-    value is copied in front of the loop.  buffered: the values that live in the arena, which are left alone.
+    value is copied in front of the loop.  joined: what makes an array of a list of these that only native code reads.
+    buffered: the values that live in the arena, which are left alone.
     """
 
     def __init__(self, block: Block, buffered: AbstractSet[Value]):
         self.nodes: Set[Node] = set()
         self.variables: Set[Value] = set()
+        self.joined: Dict[Node, Value] = {}
         for step in all_steps(block):
             for variable, result in zip(step.variables, step.blocks[-1].results if step.variables else ()):
                 if isinstance(variable.type, (ListType, Tensor)) and variable not in buffered:
@@ -35,6 +38,9 @@ class InPlaceChanges:
                     if versions.are_one(result) and buffered.isdisjoint(versions.made):
                         self.nodes.update(node for node, _, _ in versions.changes)
                         self.variables.add(variable)
+                        self.joined.update((node, variable) for node in versions.joined)
+        kept = _kept_values(block)
+        self.joined = {node: v for node, v in self.joined.items() if node.outputs[0] not in kept}
 
     def copied(self, variable: Value, text: str) -> str:
         """What a loop begins with, for this variable."""
@@ -62,6 +68,7 @@ class _Versions:
         self.made: Dict[Value, int] = {variable: -1}
         self.changes: List[Tuple[Node, int, _Path]] = []
         self.reads: List[Tuple[Value, int, _Path]] = []
+        self.joined: List[Node] = []
         self.kept, self.body = False, step.blocks[-1]
         for block in step.blocks:
             self._follow(block, ())
@@ -86,6 +93,7 @@ class _Versions:
                 self.reads += [(v, step.position, path) for v in node.inputs if v in self.made]
                 changes = changes_first(node) and node.inputs[0] in self.made
                 self.kept |= not (changes or _only_reads(node))
+                self.joined += [node] if node.op.name == "list_stack" and node.attrs["axis"] == 0 else []
                 if changes:
                     self.kept |= not self.made.keys().isdisjoint(node.inputs[1:])
                     self.changes.append((node, step.position, path))
@@ -102,6 +110,14 @@ class _Versions:
                 self.made[output] = step.end
             else:
                 self.kept |= any(own)
+
+
+def _kept_values(block: Block) -> Set[Value]:
+    """What anything but native code reads, or a block gives."""
+    found = set(block.results)
+    for step in block.steps:
+        found.update(() if is_native(step.node) else step.node.inputs, *map(_kept_values, step.blocks))
+    return found
 
 
 def _only_reads(node: Node) -> bool:

@@ -19,8 +19,10 @@ def write_call(out: Emitter, node: Node) -> None:
             out.text.line(f"{out.values.assigned(node)} = {written}", node)
             return
     function = out.names.bind(f"do_{node.op.name}", node.op.numpy)
-    arguments += [f"{name}={out.values.attribute(name, attr)}" for name, attr in node.attrs.items()]
-    out.assign(node, f"{function}({', '.join(arguments)})")
+    attributes = [f"{name}={out.values.attribute(name, attr)}" for name, attr in node.attrs.items()]
+    text = f"{function}({', '.join(arguments + attributes)})"
+    rows = out.rows.get(out.changes.joined.get(node))       # type: ignore[arg-type]
+    out.assign(node, text if rows is None else f"{rows}.of({arguments[0]}) if {arguments[0]} else {text}")
 
 
 def write_change(out: Emitter, node: Node) -> None:
