@@ -70,7 +70,13 @@ def clipped(x, k):
             np.clip(x, x[0], x[1]), np.clip(x, 1, -1))
 
 
-CASES = (smallest, largest, sorted_rows, picked, written, sums, along_axes, sorted_values, clipped)
+def triangles(x, k):
+    a, n = x.reshape(4, 2, 8), k.reshape(6, 4)
+    return (np.tril(a), np.triu(a), np.tril(a, 3), np.tril(a, k=-1), np.triu(a, 9), np.triu(n, -2), np.tril(n, -9), np.triu(a > 0, 1),
+            np.tril(np.ones((3, 3), bool)) & (x[0] > 0))
+
+
+CASES = (smallest, largest, sorted_rows, picked, written, sums, along_axes, sorted_values, clipped, triangles)
 
 
 def leaves(result):

@@ -7,6 +7,7 @@ import numpy as np
 
 from ... import ops
 from ...ir.building import constant
+from ...ir.dims import is_known
 from ...ir.graph import Value
 from ...ir.op import OpDef
 from ...ir.template import AT
@@ -86,6 +87,21 @@ def dot(type_: Tensor, a: Any, b: Any) -> Optional[Value]:
     if b.ndim == 1:
         return ops.sum(a * (b if a.ndim == 1 else ops.broadcast_to(b, shape=a.shape)), axis=(a.ndim - 1,))
     return ops.reshape(ops.matmul(ops.reshape(a, shape=(1, *a.shape)), b), shape=(b.shape[1],))
+
+
+def triangle(lower: bool) -> Rule:
+    """The rule of ``np.tril`` or ``np.triu``: zeros above, or below, a diagonal of the last two axes."""
+    def rule(type_: Tensor, m: Any, k: Any = 0) -> Optional[Value]:
+        if not is_array(m) or m.ndim < 2 or m.type != type_ or m.dtype.kind not in "biuf" or type(k) is not int \
+                or abs(k) >= 2 ** 31 or not all(map(is_known, m.shape)):
+            return None
+        rows, columns = m.shape[-2:]
+        diagonal = ops.arange(start=k, stop=rows + k, step=1, dtype=np.dtype("int64"))
+        at = ops.broadcast_to(ops.reshape(diagonal, shape=(rows, 1)), shape=m.shape)
+        column = ops.broadcast_to(ops.arange(start=0, stop=columns, step=1, dtype=np.dtype("int64")), shape=m.shape)
+        kept = ops.less_equal(column, at) if lower else ops.greater_equal(column, at)
+        return ops.where(kept, m, ops.broadcast_to(constant(m.dtype.type(0)), shape=m.shape))
+    return rule
 
 
 def over_bools(op: OpDef) -> Rule:

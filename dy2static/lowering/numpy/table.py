@@ -111,6 +111,8 @@ ROWS: Tuple[Row, ...] = (
     _asked(along_axes.deviation(root=True), np.std, _method("std")),
     _asked(along_axes.running(ops.cumsum), np.cumsum, _method("cumsum")),
     _asked(along_axes.running(ops.cumprod), np.cumprod, _method("cumprod")),
+    _asked(on_request.triangle(lower=True), np.tril),
+    _asked(on_request.triangle(lower=False), np.triu),
     _asked(on_request.dot, np.dot, np.matmul, operator.matmul, _method("dot")),
     _asked(along_axes.argsort, np.argsort, _method("argsort")),
     _asked(along_axes.sort, np.sort),
