@@ -12,11 +12,14 @@ from ...ir.building import Builder, building, constant
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Tensor
 from ...ops import scalar
+from ...ops.creation import full
 from ...ops.scalar import tensor_to_scalar
 from ...runtime.host_calls import Call, fill
 from .operands import as_arrays
-from .table import OF_NUMBERS, found, lower_numpy, on_request_row
+from .table import OF_NUMBERS, fixed_array, found, lower_numpy, on_request_row
 
+#: Elements up to which an array that a call makes of nothing is a constant.
+LARGEST = 4096
 #: Nodes that are calls of NumPy.
 CALLS = ("numpy_call", "checked_call")
 
@@ -60,12 +63,23 @@ def _as_ops(node: Node) -> Optional[List[Node]]:
     builder.loc = node.loc
     wanted = Tensor((), type_.dtype) if is_number else type_
     with building(builder):
-        result = _lowered(call, node.inputs, wanted)
+        result = _lowered(call, node.inputs, wanted) if node.inputs else _computed(call, wanted)
         if result is None or result.type != wanted or result not in {v for n in builder.nodes for v in n.outputs}:
             return None
         if is_number:
             result = tensor_to_scalar(result)
     return [replace(new, outputs=tuple(value if v is result else v for v in new.outputs)) for new in builder.nodes]
+
+
+def _computed(call: Call, wanted: Tensor) -> Optional[Value]:
+    """What a call without operands gives, such as ``np.arange(12)``, where that is no large array, or one number everywhere."""
+    value = fixed_array(call) if all(isinstance(n, int) for n in wanted.shape) else None
+    if value is None:
+        return None
+    if value.size <= LARGEST:
+        return constant(value)
+    number = value.flat[0]
+    return full(shape=value.shape, value=number.item(), dtype=value.dtype) if np.all(value == number) else None
 
 
 def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Value]:

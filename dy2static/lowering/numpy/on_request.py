@@ -13,6 +13,7 @@ from ...ir.op import OpDef
 from ...ir.template import AT
 from ...ir.types import Scalar, Tensor
 from ...ops.indexing import picked
+from . import exact
 from .exact import Rule
 from .operands import is_array, is_basic, operand, operands
 
@@ -63,6 +64,24 @@ def number_of(function: Any) -> Optional[Rule]:
 def fixed(type_: Tensor, item: Any) -> Optional[Value]:
     """``np.positive`` of a number that is known: the number."""
     return constant(type_.dtype.type(item)) if type(item) in (int, float) or isinstance(item, np.generic) else None
+
+
+def filled(type_: Tensor, shape: Any, fill_value: Any, dtype: Any = None) -> Optional[Value]:
+    """``np.full``, also with a number that only the run knows."""
+    if not isinstance(fill_value, Value):
+        return exact.filled(type_, shape, fill_value)
+    is_plain = fill_value.shape == () and fill_value.dtype.kind in "biuf"
+    if not is_plain or not np.can_cast(fill_value.dtype, type_.dtype, "same_kind"):
+        return None
+    to_array = ops.cast if is_array(fill_value) else ops.scalar_to_tensor
+    return ops.broadcast_to(to_array(fill_value, dtype=type_.dtype), shape=type_.shape)
+
+
+def where(type_: Tensor, condition: Any, a: Any, b: Any) -> Optional[Value]:
+    """``np.where`` with an array of bools and two numbers."""
+    values = [operand(x, type_.dtype) for x in (a, b)]
+    is_plain = is_array(condition) and condition.dtype.kind == "b" and None not in values
+    return ops.where(condition, *values) if is_plain else None
 
 
 def power(type_: Tensor, a: Any, b: Any) -> Optional[Value]:

@@ -54,7 +54,7 @@ def operands(items: Sequence[Any], dtype: Optional[np.dtype] = None) -> Optional
 
 def widened(item: Any, dtype: np.dtype) -> Any:
     """An array that NumPy casts to this dtype without loss, cast; others as they are."""
-    narrow = is_array(item) and item.dtype != dtype and item.dtype.kind in "fiu" and np.can_cast(item.dtype, dtype)
+    narrow = is_array(item) and item.dtype != dtype and item.dtype.kind in "biuf" and np.can_cast(item.dtype, dtype)
     return ops.cast(item, dtype=dtype) if narrow else item
 
 

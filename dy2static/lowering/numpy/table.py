@@ -104,6 +104,8 @@ ROWS: Tuple[Row, ...] = (
     _row(exact.reduction(ops.min), np.min, _method("min")),
     _row(exact.argument(ops.argmax), np.argmax, _method("argmax")),
     _row(exact.argument(ops.argmin), np.argmin, _method("argmin")),
+    _asked(on_request.filled, np.full, takes_numbers=True),
+    _asked(on_request.where, np.where),
     _asked(on_request.over_bools(ops.all), np.all, _method("all")),
     _asked(on_request.over_bools(ops.any), np.any, _method("any")),
     _asked(along_axes.mean, np.mean, _method("mean")),
@@ -178,12 +180,18 @@ def fixed(call: Any) -> Optional[Value]:
 
     None for a large one, and for functions that may look at something else.
     """
+    value = fixed_array(call)
+    is_plain = value is not None and value.flags.c_contiguous and value.nbytes <= _MOST_BYTES
+    return ops.copy(constant(value)) if is_plain else None
+
+
+def fixed_array(call: Any) -> Optional[np.ndarray]:
+    """What a call gives that is the same in every run; None for functions that may look at something else, and for numbers."""
     function = call.function
     if not isinstance(function, np.ufunc) and function not in _CREATING or _holds_objects([call.args, call.kwargs]):
         return None
     value = call()[0]
-    is_plain = type(value) is np.ndarray and value.flags.c_contiguous and value.nbytes <= _MOST_BYTES
-    return ops.copy(constant(value)) if is_plain else None
+    return value if type(value) is np.ndarray else None
 
 
 def _holds_objects(item: Any) -> bool:
