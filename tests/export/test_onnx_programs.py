@@ -120,6 +120,30 @@ def test_a_recurrent_network_that_stops_when_it_is_sure():
     compare(net, [InputSpec([8, 4])], *images)
 
 
+def test_checks_in_loops_and_branches_fail_in_the_run():
+    def f(xs, limit):
+        total = xs[0] * 0
+        for x in xs:
+            if x.array[0] > 0:
+                assert float(x.array[1]) < float(limit.array), "too much"
+                total = total + x
+            if total.array[0] > 100:
+                if total.array[1] > 100:
+                    raise OverflowError
+        return total
+
+    program = exported(f, [InputSpec([3, 2]), InputSpec([])])
+    model = model_of_program(program, Options(checks="fail"))
+    proto.checked(model)
+    opened = session(model)
+    rows = np.array([[1, 2], [-1, 50], [3, 4]], "f")
+    check(run(opened, {"xs": rows, "limit": np.array(10, "f")})["output"], vector(4, 6), 0)
+    with pytest.raises(Exception, match="AssertionError"):
+        run(opened, {"xs": rows, "limit": np.array(3, "f")})
+    with pytest.raises(Exception, match="OverflowError"):
+        run(opened, {"xs": rows * 100, "limit": np.array(1e9, "f")})
+
+
 # Sizes ----------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +267,10 @@ def test_what_cannot_be_expressed_is_refused_before_anything_is_written(tmp_path
     dy2static.export.onnx(raises, [InputSpec([2])], path, checks="leave out")
     for x in (vector(1, 2), vector(-1, 2)):
         check(run(path, {"x": x})["output"], x + 1, 0)
+    dy2static.export.onnx(raises, [InputSpec([2])], path, checks="fail")
+    check(run(path, {"x": vector(1, 2)})["output"], vector(2, 3), 0)
+    with pytest.raises(Exception, match=r"ValueError: negative \(.*test_onnx_programs.py:\d+\)"):
+        run(path, {"x": vector(-1, 2)})
     dy2static.export.onnx(draws, [InputSpec([1000])], path, training=True, random=True)
     found = run(path, {"x": np.ones(1000, "f")})["output"]
     assert set(found) == {0, 2} and 300 < np.count_nonzero(found) < 700

@@ -100,22 +100,32 @@ def _if(w: GraphWriter, node: Node) -> None:
     operands = [w.names_of(v) for v in captured]
     there = [region for region in node.regions if returns(region)]
     if len(there) < 2:
-        _refuse_raising(w, [region for region in node.regions if not returns(region)], bool(there))
+        _raising(w, node, [region for region in node.regions if not returns(region)], bool(there))
         _inlined(w, there[0], operands)
         for value, result in zip(node.outputs, there[0].outputs):
             w.declare(value, _lifted(w, result, value.type))
         return
     condition = _truth(w, w.name_of(pred), pred.type)
-    if not node.outputs:
+    has_checks = w.options.checks == "fail" and any(inner.op.name == "raise_" for inner in node.walk())
+    dtypes = _dtypes(node.outputs) + [np.dtype(np.int64)] * has_checks
+    if not dtypes:
         return
-    graphs = []
-    for region in node.regions:
-        with w.inside() as scope:
-            _inlined(w, region, operands)
-            results = [w.produced(name) for value, result in zip(node.outputs, region.outputs)
-                       for name in _lifted(w, result, value.type)]
-        graphs.append(proto.graph(w.fresh("branch"), scope.nodes, results))
-    _declare_all(w, node.outputs, w.nodes("If", (condition,), _dtypes(node.outputs), then_branch=graphs[0], else_branch=graphs[1]))
+    branches = {name: _branch(w, node, region, operands, has_checks)
+                for name, region in zip(("then_branch", "else_branch"), node.regions)}
+    results = w.nodes("If", (condition,), dtypes, **branches)
+    _declare_all(w, node.outputs, results)
+    w.scope.checks += results[len(dtypes) - has_checks:]
+
+
+def _branch(w: GraphWriter, node: Node, region: Graph, operands: Sequence[Names], has_checks: bool) -> Any:
+    """A branch; with checks its last result is zero, once they have been made."""
+    with w.inside() as scope:
+        _inlined(w, region, operands)
+        names = [name for value, result in zip(node.outputs, region.outputs) for name in _lifted(w, result, value.type)]
+        if has_checks:
+            names.append(w.checked() or w.constant(0, np.int64))
+        results = [w.produced(name) for name in names]
+    return proto.graph(w.fresh("branch"), scope.nodes, results)
 
 
 def _dtypes(values: Sequence[Value]) -> List[np.dtype]:
@@ -128,13 +138,19 @@ def _declare_all(w: GraphWriter, values: Sequence[Value], names: Sequence[Name])
         w.declare(value, tuple(next(rest) for _ in parts(value.type)))
 
 
-def _refuse_raising(w: GraphWriter, regions: Sequence[Graph], returning: bool) -> None:
-    raising = [node for region in regions for node in region.walk() if node.op.name == "raise_"]
+def _raising(w: GraphWriter, node: Node, regions: Sequence[Graph], returning: bool) -> None:
+    """What becomes of the sides of a decision that raise."""
+    raising = [inner for region in regions for inner in region.walk() if inner.op.name == "raise_"]
     what = raising[0].attrs["exception"].__name__ if raising else "an exception"
     if not returning:
         raise NotInOnnx(f"all that can happen here is {what}")
-    if not w.options.leave_out_checks:
-        raise NotInOnnx(f"ONNX cannot raise {what}; with `checks=\"leave out\"` the model goes on as if it were not raised")
+    if w.options.checks == "refuse":
+        raise NotInOnnx(f"ONNX cannot raise {what}; with `checks=\"fail\"` the run fails, with \"leave out\" it goes on")
+    if w.options.checks == "fail":
+        condition = _truth(w, w.name_of(node.inputs[0]), node.inputs[0].type)
+        message, place = (raising[0].attrs["message"], raising[0].loc or node.loc) if raising else ("", node.loc)
+        words = f"{what}: {message}" if isinstance(message, str) and message else what
+        w.fail_if(condition if regions[0] is node.regions[0] else w.node("Not", condition), f"{words} ({place})")
 
 
 def _raise(w: GraphWriter, node: Node) -> None:
@@ -198,7 +214,7 @@ def _loop(w: GraphWriter, count: Name, first: Name, start: Sequence[Names], coun
         more = [w.node("Add", next(rest), w.constant(1, np.int64)) for _ in counted]
         grown = [w.node("SequenceInsert", next(rest), w.name_of(items[k])) for k in sequences]
         stacked = [w.name_of(item) for k, item in enumerate(items) if k not in sequences]
-        test = w.constant(True) if going is None else going(following)
+        test = w.behind_checks(w.constant(True) if going is None else going(following))
         names = [test, *(name for names in following for name in names), *more, *grown, *stacked]
         results = [w.produced(name) for name in names]
     graph = proto.body(w.fresh("body"), scope.nodes, i, on, inside, results)

@@ -14,7 +14,7 @@ from .writer import NEWEST, Options
 #: The first opset that has all operators that are written.
 OLDEST = 17
 #: What becomes of code that raises.
-CHECKS = ("refuse", "leave out")
+CHECKS = ("refuse", "fail", "leave out")
 
 
 def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os.PathLike[str]"], *, opset: int = OLDEST,
@@ -31,7 +31,8 @@ def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os
     state: attributes and arrays that calls read and change become inputs ``state/lstm/h`` and outputs ``next/lstm/h``.
     gradients: True, or names of parameters and arguments: the gradients of the first result are results, too (``grad/l1/W``).
     random: whether draws become operators of ONNX, whose numbers are others than NumPy's.
-    checks: ``"refuse"``: code that raises is an `ExportError`.  ``"leave out"``: the model goes on as if it did not raise.
+    checks: ``"refuse"``: code that raises is an `ExportError`.  ``"fail"``: the run fails in a node that is named after the
+        exception and the user's line.  ``"leave out"``: the model goes on as if nothing were raised.
 
     Raises `ExportError`, with the user's line, for what cannot be expressed, before anything is written; `SignatureError` for
     wrong arguments; `BackendError` where the package ``onnx`` is missing.
@@ -52,7 +53,7 @@ def checked_options(opset: int, random: bool, checks: str) -> Options:
         raise SignatureError(f"opset is a number from {OLDEST} to {NEWEST}, not {opset!r}")
     if checks not in CHECKS:
         raise SignatureError(f"checks is one of {', '.join(map(repr, CHECKS))}, not {checks!r}")
-    return Options(opset, random, checks == "leave out")
+    return Options(opset, random, checks)
 
 
 def model_of_program(program: ExportedProgram, options: Options) -> Any:

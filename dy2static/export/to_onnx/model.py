@@ -49,6 +49,7 @@ def model_of(graph: Graph, arguments: Sequence[Named], parameters: Sequence[Tupl
     for value, given in results:
         if isinstance(value.type, Scalar) or isinstance(value.type, (Tensor, ListType)):
             found = writer.name_of(value)
+            found = found if isinstance(value.type, ListType) else writer.behind_checks(found)
             writer.append("Identity", (found,), (given,), (writer.dtype(found),), {})
         else:
             raise ExportError(f"the result {given} is {value.type}, which no output of ONNX is")

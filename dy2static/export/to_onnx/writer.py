@@ -21,11 +21,14 @@ _SMALL = 1 << 12
 
 
 class Options(NamedTuple):
-    """What was asked for.  random: draws are written.  checks: what raises in Python is left out."""
+    """What was asked for.
+
+    random: draws are written.  checks: what becomes of code that raises: "refuse", "leave out", or "fail", an error of the run.
+    """
 
     opset: int = 17
     random: bool = False
-    leave_out_checks: bool = False
+    checks: str = "refuse"
 
 
 class Scope:
@@ -39,6 +42,7 @@ class Scope:
         self.lazy: Dict[Value, Node] = {}
         self.symbols: Dict[str, Callable[[], Name]] = {}
         self.sizes: Dict[Size, Name] = {}
+        self.checks: List[Name] = []
 
     def around(self) -> Iterator["Scope"]:
         """This scope, then those around it."""
@@ -289,6 +293,29 @@ class GraphWriter:
         copy, = self.nodes("Identity", (name,), (self.dtype(name),))
         self.scope.made.discard(copy)
         return copy
+
+    # Checks ---------------------------------------------------------------------------------------------------------
+
+    def fail_if(self, condition: Name, words: str) -> None:
+        """Let the run fail where the condition holds, in a node of this name: it picks an element that is not there."""
+        count = self.cast(condition, np.int64)
+        result = self.fresh()
+        self.append("Gather", (self.constant([0], np.int64), count), (result,), (np.int64,), {"axis": 0})
+        self.scope.nodes[-1].name = self.fresh(words)
+        self.scope.checks.append(result)
+
+    def checked(self) -> Optional[Name]:
+        """Zero, once all checks of this graph have been made; None if there are none."""
+        total: Optional[Name] = None
+        for check in self.scope.checks:
+            total = check if total is None else self.node("Add", total, check)
+        self.scope.checks = []
+        return total
+
+    def behind_checks(self, x: Name) -> Name:
+        """The array, once all checks of this graph have been made."""
+        zero = self.checked()
+        return x if zero is None else self.node("Reshape", x, self.node("Add", self.shape_of(x), zero), allowzero=1)
 
     # Sizes ----------------------------------------------------------------------------------------------------------
 
