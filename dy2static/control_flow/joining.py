@@ -226,7 +226,8 @@ class Joins:
         if type(item) is SymbolicArray:
             return item
         builder = self.capture.builder.region()
-        call = Call(np.positive, (item,), {}, as_it_is, "positive", True)
+        same = np.bool_ if isinstance(item, np.bool_) else np.positive      # which takes no truths
+        call = Call(same, (item,), {}, as_it_is, "positive", True)
         value, = builder.add(numpy_call, (), {"call": call, "types": (type_of(item),)}, name="number")
         branch.nodes += builder.nodes
         return SymbolicArray(self.capture, value)

@@ -62,7 +62,7 @@ def number_of(function: Any) -> Optional[Rule]:
 
 
 def fixed(type_: Tensor, item: Any) -> Optional[Value]:
-    """``np.positive`` of a number that is known: the number."""
+    """``np.positive``, or ``np.bool_``, of a number that is known: the number."""
     return constant(type_.dtype.type(item)) if type(item) in (int, float) or isinstance(item, np.generic) else None
 
 

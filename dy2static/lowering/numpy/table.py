@@ -71,7 +71,7 @@ ROWS: Tuple[Row, ...] = (
     _asked(on_request.of_ints(ops.floor_divide), operator.floordiv, np.floor_divide),
     _asked(on_request.of_ints(ops.remainder), operator.mod, np.remainder),
     _asked(on_request.power, operator.pow, np.power),
-    _asked(on_request.fixed, np.positive),
+    _asked(on_request.fixed, np.positive, np.bool_),
     # comparisons and truths
     _row(exact.comparison(ops.greater), operator.gt, np.greater),
     _row(exact.comparison(ops.greater_equal), operator.ge, np.greater_equal),
