@@ -33,7 +33,7 @@ ROWS = (
     ("static_function",),
     ("lazy", "saved", "static_graph", "training"),
     ("api", "export"),
-    ("paddle", "cli"),
+    ("paddle", "cli", "check_gpu"),
     ("__init__", "__main__"),
 )
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
@@ -214,8 +214,8 @@ def test_backends_do_not_know_each_other():
     report(
         f"{module.at(imported.line)}: {imported.name} is for the registry"
         for module in MODULES for imported in module.imports
-        if imported.name.startswith("dy2static.backends.c") and not imported.name.startswith("dy2static.backends.compiled")
-        and not module.place.startswith("backends/c/") and module.place not in ("backends/registry.py", "saved/aot.py"))
+        for folder in ("c", "cuda") if f"{imported.name}.".startswith(f"dy2static.backends.{folder}.")
+        and not module.place.startswith(f"backends/{folder}/") and module.place not in ("backends/registry.py", "saved/aot.py"))
 
 
 def test_one_door_for_imports():

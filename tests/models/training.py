@@ -99,12 +99,12 @@ def train_with_sizes(entry: Model, sizes: Sequence[int]) -> Report:
         del _BATCHES[:]
 
 
-def train(entry: Model) -> Report:
-    """Train a model both ways."""
+def train(entry: Model, **options: Any) -> Report:
+    """Train a model both ways.  options: of `to_static`."""
     statics: List[StaticFunction] = []
 
     def compile(target: Any) -> Any:
-        made = to_static(target, strict=True)
+        made = to_static(target, strict=True, **options)
         statics.append(made if isinstance(made, StaticFunction) else _static_of(made))
         return made
     eager, _ = _observations(entry, lambda target: target, [])

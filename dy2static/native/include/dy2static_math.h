@@ -7,6 +7,9 @@
 #ifndef DY2STATIC_MATH_H
 #define DY2STATIC_MATH_H
 
+#ifdef __CUDACC__                       /* a GPU, which has no flags to raise */
+#include "dy2static_device.h"
+#else
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,6 +17,7 @@
 
 #define D2S_FUNCTION static inline __attribute__((always_inline, unused))
 #define D2S_RARE static __attribute__((noinline, cold, unused))
+#endif
 
 /* Exponentials, logarithms, sine, cosine, tanh: straight code that compilers turn into vector instructions. ----------
  *
@@ -38,10 +42,17 @@
 typedef union { float f; uint32_t u; int32_t i; } d2s_bits32;
 typedef union { double f; uint64_t u; int64_t i; } d2s_bits64;
 
+#ifdef __CUDACC__
+D2S_FUNCTION uint32_t d2s_bits_f32(float x) { return (uint32_t)__float_as_uint(x); }
+D2S_FUNCTION float d2s_of_bits_f32(uint32_t u) { return __uint_as_float(u); }
+D2S_FUNCTION uint64_t d2s_bits_f64(double x) { return (uint64_t)__double_as_longlong(x); }
+D2S_FUNCTION double d2s_of_bits_f64(uint64_t u) { return __longlong_as_double((long long)u); }
+#else
 D2S_FUNCTION uint32_t d2s_bits_f32(float x) { return ((d2s_bits32){.f = x}).u; }
 D2S_FUNCTION float d2s_of_bits_f32(uint32_t u) { return ((d2s_bits32){.u = u}).f; }
 D2S_FUNCTION uint64_t d2s_bits_f64(double x) { return ((d2s_bits64){.f = x}).u; }
 D2S_FUNCTION double d2s_of_bits_f64(uint64_t u) { return ((d2s_bits64){.u = u}).f; }
+#endif
 
 /* yes or no, by masks: a compiler makes branches of ?: between computed numbers, and loops with branches stay scalar. */
 D2S_FUNCTION uint32_t d2s_pick_u32(bool test, uint32_t yes, uint32_t no) {
@@ -639,12 +650,12 @@ D2S_ROUNDING(double, f64, __builtin_fabs, 0x1p+52)
         T rest = fmod##F(a, b); \
         if (b == 0) return rest; \
         if (rest != 0) return (isless(b, 0) != isless(rest, 0)) ? rest + b : rest; \
-        return copysign##F(0, b); } \
+        return copysign##F((T)0, b); } \
     D2S_FUNCTION T floor_divide_##s(T a, T b) { \
         if (b == 0) return a / b; \
         T rest = fmod##F(a, b), quotient = (a - rest) / b, whole; \
         if (rest != 0 && isless(b, 0) != isless(rest, 0)) quotient -= 1; \
-        if (quotient == 0) return copysign##F(0, a / b); \
+        if (quotient == 0) return copysign##F((T)0, a / b); \
         whole = floor##F(quotient); \
         return isgreater(quotient - whole, (T)0.5) ? whole + 1 : whole; }
 
@@ -653,9 +664,15 @@ D2S_FLOAT_DIVISION(double, f64, )
 
 /* Ints: where NumPy warns or raises, a flag is raised and the value does not matter. ---------------------------------- */
 
+#ifdef __CUDACC__
+D2S_RARE void d2s_raise_divide(void) {}
+D2S_RARE void d2s_raise_overflow(void) {}
+D2S_RARE void d2s_raise_invalid(void) {}
+#else
 D2S_RARE void d2s_raise_divide(void) { volatile double zero = 0, y = 1 / zero; (void)y; }
 D2S_RARE void d2s_raise_overflow(void) { volatile double big = DBL_MAX, y = big * big; (void)y; }
 D2S_RARE void d2s_raise_invalid(void) { volatile double zero = 0, y = zero / zero; (void)y; }
+#endif
 
 /* A sum.  Whether NumPy warns of infinities of both signs in one that is NaN depends on the order in which it adds: it decides. */
 D2S_FUNCTION float summed_f32(float y) { if (__builtin_expect(y != y, 0)) d2s_raise_invalid(); return y; }

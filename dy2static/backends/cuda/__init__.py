@@ -1,0 +1,1 @@
+"""The CUDA backend: loop nests as kernels, and what launches them."""

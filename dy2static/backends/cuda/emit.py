@@ -1,0 +1,103 @@
+"""From a graph to a device function: which nodes kernels compute, and the walk over them."""
+from __future__ import annotations
+
+from typing import Dict, Optional, Set
+
+import numpy as np
+
+from ...ir.c_forms import c_expression, c_type
+from ...ir.graph import Graph, Node, Value
+from ...ir.types import Tensor
+from ...lowering.numpy.legalize import CALLS, call_as_ops, legalize_numpy_calls
+from ...passes import Pass, Pipeline, run
+from ...passes.cleanup.dce import eliminate_dead
+from ...passes.legalize.decompose import decompose, decomposes
+from ..loops import layout
+from ..loops.fuse import REDUCTIONS, Group, fuse
+from ..loops.layout import place_of
+from ..loops.schedule import schedule
+from .function import FunctionText
+from .kernels_alone import ALONE
+from .program import DeviceFunction
+from .render_cuda import reduces, render
+
+#: Tables up to this size stand in the text of kernels.
+_LARGEST_TABLE = 64
+
+#: What a region goes through before it becomes kernels.
+REGION = Pipeline("cuda region", "a part of a graph for a GPU, before it becomes kernels", (
+    Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+
+
+def supported(node: Node) -> bool:
+    """Whether kernels compute a node: of arrays whose sizes are known and not zero, without control flow."""
+    if node.regions or not all(map(_is_array, (*node.inputs, *node.outputs))):
+        return False
+    name = node.op.name
+    if name in CALLS:
+        instead = call_as_ops(node)
+        return instead is not None and all(map(supported, instead))
+    if node.op.kind == "elementwise":
+        types = [v.type for v in node.inputs]
+        return c_expression(node.op, [v.name for v in node.inputs], types, node.outputs[0].type, node.attrs) is not None
+    if node.op.decompose is not None:
+        return decomposes(node)
+    if name in REDUCTIONS:
+        return reduces(node)
+    if name == "full":
+        return _is_number(node.attrs["value"], node.outputs[0])
+    if name == "constant":
+        return node.attrs["value"].size <= _LARGEST_TABLE
+    if name == "matmul":
+        return node.outputs[0].dtype.kind == "f"
+    if name == "arange":
+        return node.outputs[0].dtype.kind == "i" and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
+    return name in layout.RULES or name in ALONE
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value.type, Tensor) and c_type(value.dtype) is not None and all(
+        isinstance(n, (int, np.integer)) and n > 0 for n in value.shape)
+
+
+def _is_number(number: object, value: Value) -> bool:
+    return isinstance(number, (bool, int, float, np.generic)) and (value.dtype.kind == "f" or number in (0, 1))
+
+
+def write(graph: Graph, prefix: str = "kernel") -> DeviceFunction:
+    """The kernels of a graph all of whose nodes are `supported`, and what launches them.  prefix: how their names begin."""
+    graph = run(REGION, graph)
+    function = FunctionText(graph, prefix)
+    made = {v for node in graph.nodes for v in node.outputs}
+    fused = fuse(graph.nodes, function.places, _readers(graph))
+    copied = []
+    for number, value in enumerate(graph.outputs, start=len(graph.inputs)):
+        is_own = value in made and function.places.of(value).base is value and value not in function.places.constants
+        if is_own and not function.has_memory(value):
+            function.put_at(value, number)
+        else:
+            copied.append((value, number))
+    function.needed = fused.needed
+    for part in fused.parts:
+        function.clock += 1
+        if isinstance(part, Group):
+            if part.nodes:
+                render(schedule(part, function.places.of, function.stored), function)
+        else:
+            assert isinstance(part, Node)
+            ALONE[part.op.name](function, part)
+    for value, number in copied:
+        function.clock += 1
+        function.copy(place_of(value), function.places.of(value), number)
+    return function.finish()
+
+
+def _readers(graph: Graph) -> Dict[Value, Set[Optional[Node]]]:
+    """What reads each value: nodes, and None for the end of the graph."""
+    found: Dict[Value, Set[Optional[Node]]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            found.setdefault(value, set()).add(node)
+    for value in graph.outputs:
+        found.setdefault(value, set()).add(None)
+    return found

@@ -1,0 +1,236 @@
+"""A device function while it is written: its memory, its kernels, and what is launched."""
+from __future__ import annotations
+
+import math
+from typing import AbstractSet, Any, Dict, List, Optional, Sequence, Tuple
+
+from ...ir.c_forms import c_constant, c_expression, c_type
+from ...ir.graph import Graph, Node, Value
+from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
+from ..memory_planner import Buffer, arranged
+from .program import DeviceFunction, Kernel, Launch, Matrices, Step
+
+#: Threads of a block in kernels that compute one element per thread.
+ELEMENTS = 256
+
+#: Indices are ints of 32 bits for arrays of fewer elements.
+_INT = 2 ** 31
+
+
+class KernelText:
+    """The lines of one kernel.
+
+    Parameters and local variables are numbered in the order of their use, so that kernels that do the same have one text.
+    index: the C type of indices, which lines call ``dy_index``.
+    """
+
+    def __init__(self, function: "FunctionText"):
+        self.function = function
+        self.lines: List[str] = []
+        self.depth = 1
+        self.index = "int"
+        self._parameters: Dict[int, str] = {}                # number of the pointer -> name
+        self._written: Dict[int, bool] = {}
+        self._types: Dict[int, str] = {}
+        self._locals: Dict[Value, str] = {}
+        self._count = 0
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append("    " * self.depth + text)
+
+    def open(self, head: str) -> None:
+        """Add a line that opens a block."""
+        self.line(head)
+        self.depth += 1
+
+    def close(self) -> None:
+        """End a block."""
+        self.depth -= 1
+        self.line("}")
+
+    def variable(self) -> str:
+        """A new name."""
+        self._count += 1
+        return f"v{self._count - 1}"
+
+    def local(self, value: Value) -> str:
+        """The variable of a value that this kernel computes."""
+        if value not in self._locals:
+            self._locals[value] = self.variable()
+        return self._locals[value]
+
+    def is_local(self, value: Value) -> bool:
+        """Whether this kernel has computed a value."""
+        return value in self._locals
+
+    def pointer(self, number: int, type: str, writes: bool = False) -> str:
+        """The name of a pointer of the function in this kernel."""
+        self._written[number] = self._written.get(number, False) or writes
+        self._types[number] = type
+        return self._parameters.setdefault(number, f"p{len(self._parameters)}")
+
+    def memory(self, value: Value, writes: bool = False) -> str:
+        """The name of the pointer to the elements of a value."""
+        if math.prod(value.shape) >= _INT:
+            self.index = "int64_t"
+        return self.pointer(self.function.pointer(value), c_type(value.dtype) or "", writes)
+
+    def read(self, value: Value, address: str) -> str:
+        """An element of a value in memory."""
+        return f"{self.memory(value)}[{address}]"
+
+    def number(self, value: Value) -> str:
+        """A value of no dimensions: a constant, what the kernel has computed, or what is in memory."""
+        constants = self.function.places.constants
+        if value in constants:
+            return c_constant(constants[value], value.dtype)
+        return self.local(value) if self.is_local(value) else self.read(value, "0")
+
+    def launch(self, blocks: int, threads: int) -> None:
+        """Have the kernel launched as the next step."""
+        heads = []
+        for number, name in self._parameters.items():
+            const = "" if self._written[number] else "const "
+            heads.append(f"{const}{self._types[number]} *{'__restrict__ ' if const else ''}{name}")
+        body = [line.replace("dy_index", self.index) for line in self.lines]
+        text = f"({', '.join(heads)})\n{{\n" + "\n".join(body) + "\n}\n"
+        self.function.launch(text, blocks, threads, tuple(self._parameters))
+
+
+class FunctionText:
+    """The steps of one function while they are written.
+
+    prefix: how the names of its kernels begin.  needed: the values that must be in memory at present.
+    """
+
+    def __init__(self, graph: Graph, prefix: str = "kernel"):
+        self.graph, self.prefix = graph, prefix
+        self.places = Places(lambda: "")
+        self.kernels: Dict[Tuple[str, int], Kernel] = {}
+        self.steps: List[Step] = []
+        self.needed: AbstractSet[Value] = frozenset()
+        self.clock = 0
+        self._pointers: Dict[Value, int] = {value: number for number, value in enumerate(graph.inputs)}
+        self._pieces: List[Buffer] = []
+        self._first_piece = len(graph.inputs) + len(graph.outputs)
+
+    # Memory
+
+    def pointer(self, value: Value) -> int:
+        """The number of the pointer to the elements of a value, which gets memory now if it has none."""
+        if value not in self._pointers:
+            self._pointers[value] = self.piece(math.prod(value.shape), value.dtype)
+        number = self._pointers[value]
+        self.used(number)
+        return number
+
+    def put_at(self, value: Value, number: int) -> None:
+        """Let a value be made where this pointer points."""
+        self._pointers[value] = number
+
+    def has_memory(self, value: Value) -> bool:
+        """Whether it is settled where a value is."""
+        return value in self._pointers
+
+    def stored(self, value: Value) -> bool:
+        """Whether a value must be in memory."""
+        return value in self.needed or value in self._pointers
+
+    def piece(self, count: int, dtype: Any) -> int:
+        """The number of a pointer to scratch memory for so many elements, in use now."""
+        self._pieces.append(Buffer("", "", max(count, 1) * dtype.itemsize, self.clock, self.clock))
+        return self._first_piece + len(self._pieces) - 1
+
+    def used(self, number: int) -> None:
+        """The memory behind a pointer is in use now."""
+        if number >= self._first_piece:
+            piece = self._pieces[number - self._first_piece]
+            piece.last = max(piece.last, self.clock)
+
+    # Steps
+
+    def kernel(self) -> KernelText:
+        """A new kernel."""
+        return KernelText(self)
+
+    def launch(self, text: str, blocks: int, threads: int, pointers: Tuple[int, ...]) -> None:
+        """Add a launch; kernels of one text are one kernel."""
+        key = text, threads
+        if key not in self.kernels:
+            name = f"{self.prefix}_{len(self.kernels)}"
+            head = f'extern "C" __global__ void __launch_bounds__({threads}) {name}'
+            self.kernels[key] = Kernel(name, head + text)
+        self.steps.append(Launch(self.kernels[key].name, blocks, threads, pointers))
+
+    def elements(self, count: int, shape: Sequence[int] = (), names: Sequence[str] = ()) -> KernelText:
+        """A kernel with one thread for each of so many elements; names: the index along each axis of their shape."""
+        kernel = self.kernel()
+        if count >= _INT:
+            kernel.index = "int64_t"
+        kernel.line("const dy_index k = (dy_index)blockIdx.x * blockDim.x + threadIdx.x;")
+        kernel.line(f"if (k >= {count}) return;")
+        split_index(kernel, "k", shape, names)
+        return kernel
+
+    def launch_elements(self, kernel: KernelText, count: int) -> None:
+        """Launch such a kernel."""
+        kernel.launch(-(-count // ELEMENTS), ELEMENTS)
+
+    def copy(self, target: Place, source: Place, number: int) -> None:
+        """Write the elements of one place to another of the same shape; number: the pointer of the base of the target."""
+        axes = merged_axes(target.shape, (target, source))
+        sizes, names = [math.prod(target.shape[a] for a in part) for part in axes], [f"k{n}" for n in range(len(axes))]
+        kernel = self.elements(math.prod(sizes), sizes, names)
+        to, of = (address(place.offset, zip(names, [place.strides[part[-1]] for part in axes])) for place in (target, source))
+        base = source.base
+        kernel.line(f"{kernel.pointer(number, c_type(target.base.dtype) or '', True)}[{to}] = "
+                    f"{kernel.read(base, of) if base.ndim else kernel.number(base)};")
+        self.launch_elements(kernel, math.prod(sizes))
+
+    def compact(self, value: Value) -> Place:
+        """The elements of a value in the order of memory: a copy of them where they do not stand so."""
+        place = self.places.of(value)
+        if place.base.ndim and place.compact:
+            return place
+        own = Value(value.type, value.name)
+        self.copy(place_of(own), place, self.pointer(own))
+        return place_of(own)
+
+    def matrices(self, value: Value) -> Matrices:
+        """An operand of a product: as it is, or turned, else a copy."""
+        place = self.places.of(value)
+        rows, columns = place.strides[-2:]
+        if not place.base.ndim or 1 not in (rows, columns) or 0 in (rows, columns):
+            place = self.compact(value)
+        return Matrices(self.pointer(place.base), place.offset, place.shape, place.strides, value.dtype)
+
+    def finish(self) -> DeviceFunction:
+        """The function."""
+        scratch, pieces = arranged(self._pieces)
+        return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(pieces), scratch)
+
+
+def expression(node: Node, operands: Sequence[str]) -> str:
+    """The form of an elementwise node, which CUDA has in common with C."""
+    text = c_expression(node.op, operands, [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
+    assert text is not None, f"{node} has no form in C"
+    return text
+
+
+def split_index(kernel: KernelText, index: str, sizes: Sequence[int], names: Sequence[str]) -> None:
+    """Define the index along each of several axes, from that of an element in the order of memory."""
+    for name, size, after in zip(names, sizes, compact_strides(sizes)):
+        text = index if after == 1 else f"{index} / {after}"
+        kernel.line(f"const dy_index {name} = {text if name == names[0] else f'{text} % {size}'};")
+
+
+def address(offset: int, terms: Any) -> str:
+    """The sum of indices times strides."""
+    texts = [str(offset)] if offset else []
+    return " + ".join(texts + [name if stride == 1 else f"{name} * {stride}" for name, stride in terms if stride]) or "0"
+
+
+def size_of(value: Optional[Value]) -> int:
+    """The number of elements of a value."""
+    return 0 if value is None else math.prod(value.shape)

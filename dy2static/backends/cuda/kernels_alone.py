@@ -1,0 +1,205 @@
+"""Nodes that are no loop nest: products, copies, joins, and elements picked by arrays of indices.
+
+An index that is out of range wraps, as in CuPy; eager code raises no error either.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Callable, Dict
+
+import numpy as np
+
+from ...ir.c_forms import c_constant, c_type
+from ...ir.graph import Node
+from ..loops.layout import Place, compact_strides, indexed, place_of
+from .function import FunctionText, KernelText, address
+from .program import Matrices, Product
+
+#: Comparisons up to which each element of a sum of picked rows looks at all indices; else one thread goes down each column.
+_COMPARED = 1 << 32
+
+
+def _matmul(function: FunctionText, node: Node) -> None:
+    """One product, or a stack of them; turned operands are read as they are."""
+    (value,), turns = node.outputs, (node.attrs["transa"], node.attrs["transb"])
+    operands = [_turned(function.matrices(v)) if turn else function.matrices(v) for v, turn in zip(node.inputs, turns)]
+    out = Matrices(function.pointer(value), 0, value.shape, compact_strides(value.shape), value.dtype)
+    function.steps.append(Product(*operands, out))
+
+
+def _turned(found: Matrices) -> Matrices:
+    shape, strides = found.shape, found.strides
+    return replace(found, shape=(*shape[:-2], shape[-1], shape[-2]), strides=(*strides[:-2], strides[-1], strides[-2]))
+
+
+def _reshape(function: FunctionText, node: Node) -> None:
+    """A copy in the order of elements, for strides that cannot say it."""
+    (value,), (operand,) = node.outputs, node.inputs
+    target = Place(value, operand.shape, compact_strides(operand.shape))
+    function.copy(target, function.places.of(operand), function.pointer(value))
+
+
+def _pretransposed(function: FunctionText, node: Node) -> None:
+    (value,), place = node.outputs, function.places.of(node.inputs[0])
+    source = Place(place.base, value.shape, place.strides[::-1], place.offset)
+    function.copy(place_of(value), source, function.pointer(value))
+
+
+def _scatter_slice(function: FunctionText, node: Node) -> None:
+    (value,), number = node.outputs, function.pointer(node.outputs[0])
+    _fill(function, node, "0")
+    function.copy(indexed(place_of(value), node.attrs["index"]), function.places.of(node.inputs[0]), number)
+
+
+def _fill(function: FunctionText, node: Node, text: str) -> None:
+    (value,) = node.outputs
+    count = math.prod(value.shape)
+    kernel = function.elements(count)
+    kernel.line(f"{kernel.memory(value, True)}[k] = {text};")
+    function.launch_elements(kernel, count)
+
+
+def _concat(function: FunctionText, node: Node) -> None:
+    (value,), axis, start = node.outputs, node.attrs["axis"], 0
+    strides = compact_strides(value.shape)
+    for operand in node.inputs:
+        target = Place(value, operand.shape, strides, start * strides[axis])
+        function.copy(target, function.places.of(operand), function.pointer(value))
+        start += operand.shape[axis]
+
+
+def _stack(function: FunctionText, node: Node) -> None:
+    (value,), axis = node.outputs, node.attrs["axis"]
+    strides = compact_strides(value.shape)
+    for k, operand in enumerate(node.inputs):
+        target = Place(value, operand.shape, strides[:axis] + strides[axis + 1:], k * strides[axis])
+        function.copy(target, function.places.of(operand), function.pointer(value))
+
+
+def _constant(function: FunctionText, node: Node) -> None:
+    """A table, which stands in the text."""
+    (value,) = node.outputs
+    items = [c_constant(item, value.dtype) for item in np.ravel(node.attrs["value"])]
+    kernel = function.elements(len(items))
+    kernel.line(f"const {c_type(value.dtype)} table[] = {{{', '.join(items)}}};")
+    kernel.line(f"{kernel.memory(value, True)}[k] = table[k];")
+    function.launch_elements(kernel, len(items))
+
+
+def _arange(function: FunctionText, node: Node) -> None:
+    type = c_type(node.outputs[0].dtype)
+    _fill(function, node, f"({type})({node.attrs['start']} + ({type})k * ({node.attrs['step']}))")
+
+
+# Picks ----------------------------------------------------------------------------------------------------------------
+
+
+def _wrapped(kernel: KernelText, name: str, text: str, size: int) -> None:
+    """Define an index that wraps."""
+    kernel.line(f"int64_t {name} = (int64_t){text} % {size};")
+    kernel.line(f"if ({name} < 0) {name} += {size};")
+
+
+def _operand(function: FunctionText, kernel: KernelText, value: object, names: Dict[int, str]) -> str:
+    """An element of an operand.  names: the index along each of its axes."""
+    place = function.places.of(value)                                  # type: ignore[arg-type]
+    if not place.base.ndim:
+        return kernel.number(place.base)
+    return kernel.read(place.base, address(place.offset, [(f"({name})", place.strides[a]) for a, name in names.items()]))
+
+
+def _take(function: FunctionText, node: Node) -> None:
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    count = math.prod(value.shape)
+    names = [f"k{a}" for a in range(value.ndim)]
+    kernel = function.elements(count, value.shape, names)
+    picked = {a: names[axis + a] for a in range(indices.ndim)}
+    _wrapped(kernel, "at", _operand(function, kernel, indices, picked), x.shape[axis])
+    where = {a: names[a] if a < axis else "at" if a == axis else names[a + indices.ndim - 1] for a in range(x.ndim)}
+    kernel.line(f"{kernel.memory(value, True)}[k] = {_operand(function, kernel, x, where)};")
+    function.launch_elements(kernel, count)
+
+
+def _take_along(function: FunctionText, node: Node) -> None:
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    count = math.prod(value.shape)
+    names = {a: f"k{a}" for a in range(value.ndim)}
+    kernel = function.elements(count, value.shape, list(names.values()))
+    _wrapped(kernel, "at", _operand(function, kernel, indices, names), x.shape[axis])
+    kernel.line(f"{kernel.memory(value, True)}[k] = {_operand(function, kernel, x, {**names, axis: 'at'})};")
+    function.launch_elements(kernel, count)
+
+
+def _add_along(function: FunctionText, node: Node) -> None:
+    """Each element looks at all indices of its line, which mostly is one: no two threads add to one place."""
+    (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    count, type = math.prod(value.shape), c_type(value.dtype)
+    names = {a: f"k{a}" for a in range(value.ndim)}
+    kernel = function.elements(count, value.shape, list(names.values()))
+    kernel.line(f"{type} all = 0;")
+    kernel.open(f"for (int n = 0; n < {indices.shape[axis]}; ++n) {{")
+    there = {**names, axis: "n"}
+    _wrapped(kernel, "at", _operand(function, kernel, indices, there), value.shape[axis])
+    kernel.line(f"if (at == {names[axis]}) all += {_operand(function, kernel, x, there)};")
+    kernel.close()
+    kernel.line(f"{kernel.memory(value, True)}[k] = all;")
+    function.launch_elements(kernel, count)
+
+
+def _scatter_add(function: FunctionText, node: Node) -> None:
+    """Rows of equal index add up in the order of the indices: no two threads add to one place."""
+    (value,), (_, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
+    numbers, size = math.prod(indices.shape), value.shape[axis]
+    count = math.prod(value.shape)
+    if count * numbers <= _COMPARED:
+        _scatter_each(function, node, count, numbers, size)
+    else:
+        _scatter_columns(function, node, count // size, numbers, size)
+
+
+def _scattered(function: FunctionText, node: Node, kernel: KernelText, names: Dict[int, str]) -> str:
+    """Define the row that number ``n`` of the indices names; gives the element of ``x`` that goes there."""
+    x, indices = node.inputs
+    axis, size = node.attrs["axis"], node.outputs[0].shape[node.attrs["axis"]]
+    parts = {a: f"n / {after} % {indices.shape[a]}" for a, after in enumerate(compact_strides(indices.shape))}
+    _wrapped(kernel, "at", _operand(function, kernel, indices, parts), size)
+    where = {**{a: names[a] for a in range(axis)}, **{axis + a: text for a, text in parts.items()},
+             **{a + indices.ndim - 1: names[a] for a in names if a > axis}}
+    return _operand(function, kernel, x, where)
+
+
+def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, size: int) -> None:
+    """One thread for each element of the result, which looks at all indices."""
+    (value,), axis = node.outputs, node.attrs["axis"]
+    names = {a: f"k{a}" for a in range(value.ndim)}
+    kernel = function.elements(count, value.shape, list(names.values()))
+    kernel.line(f"{c_type(value.dtype)} all = 0;")
+    kernel.open(f"for (int n = 0; n < {numbers}; ++n) {{")
+    element = _scattered(function, node, kernel, names)
+    kernel.line(f"if (at == {names[axis]}) all += {element};")
+    kernel.close()
+    kernel.line(f"{kernel.memory(value, True)}[k] = all;")
+    function.launch_elements(kernel, count)
+
+
+def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: int, size: int) -> None:
+    """One thread for each column of the result, which goes through the indices."""
+    (value,), axis = node.outputs, node.attrs["axis"]
+    _fill(function, node, "0")
+    names = {a: f"k{a}" for a in range(value.ndim) if a != axis}
+    kernel = function.elements(count, [value.shape[a] for a in names], list(names.values()))
+    kernel.open(f"for (dy_index n = 0; n < {numbers}; ++n) {{")
+    element = _scattered(function, node, kernel, names)
+    strides = compact_strides(value.shape)
+    to = address(0, [(name, strides[a]) for a, name in names.items()] + [("at", strides[axis])])
+    kernel.line(f"{kernel.memory(value, True)}[{to}] += {element};")
+    kernel.close()
+    function.launch_elements(kernel, count)
+
+
+#: Ops by name.
+ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
+    "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice, "concat": _concat,
+    "stack": _stack, "constant": _constant, "arange": _arange, "take": _take, "take_along": _take_along, "add_along": _add_along,
+    "scatter_add": _scatter_add}

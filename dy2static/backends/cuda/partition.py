@@ -1,0 +1,102 @@
+"""The regions of a graph that become kernels: each is one ``native`` node of it."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Collection, Dict, List, Sequence, Set
+
+from ...ir.graph import Graph, Node, Value
+from ...passes.effects import must_run
+from ..compiled_calls import NATIVE
+from ..loops import layout
+from .emit import supported
+
+#: Ops that only rename elements, or make numbers that stand in the text.
+_RENAMING = frozenset((*layout.RULES, "reshape", "constant", "full"))
+
+
+def divide(graph: Graph, kept: Collection[Value] = ()) -> Graph:
+    """The graph with a node for each group of nodes that become kernels together, also inside of loops and branches.
+
+    kept: values besides the outputs that are read afterwards.  Values keep their identity.  Linear in nodes times regions.
+    """
+    wanted = set(kept) | set(graph.outputs)
+    on_device = {node for node in graph.nodes if supported(node) and not _is_ordered(node)}
+    by_level: Dict[int, List[Node]] = {}
+    for node, level in _levels(graph, on_device).items():
+        by_level.setdefault(level, []).append(node)
+    nodes: List[Node] = []
+    for level in sorted(by_level):
+        inside = [node for node in by_level[level] if node in on_device]
+        nodes += _region(graph, inside, on_device, wanted) if inside else []
+        nodes += [replace(node, regions=tuple(map(divide, node.regions))) if node.regions else node
+                  for node in by_level[level] if node not in on_device]
+    return graph.with_(nodes=tuple(nodes))
+
+
+def _is_ordered(node: Node) -> bool:
+    """Whether a node does something besides what it gives: it writes, draws, or calls Python."""
+    return any(inner.op.effect for inner in node.walk())
+
+
+def _levels(graph: Graph, on_device: Set[Node]) -> Dict[Node, int]:
+    """The number of the region that each node is in: one more behind each node that is not on the device, and behind each that is
+    ordered.  Nodes of one level that are on the device run first."""
+    producer = {v: node for node in graph.nodes for v in node.outputs}
+    found: Dict[Node, int] = {}
+    barrier = highest = 0
+    for node in graph.nodes:
+        level = barrier
+        for value in {v for inner in node.walk() for v in inner.inputs}:
+            before = producer.get(value)
+            if before is not None and before is not node:
+                level = max(level, found[before] + (before not in on_device and node in on_device))
+        highest = max(highest, level)
+        if node not in on_device and (_is_ordered(node) or must_run(node)):
+            level, barrier = highest, highest + 1
+        found[node] = level
+    return found
+
+
+def _region(graph: Graph, nodes: Sequence[Node], on_device: Set[Node], wanted: Set[Value]) -> List[Node]:
+    """The node for a region, and behind it the views that others read, which are views of what the region gives."""
+    inside, made = set(nodes), {v for node in nodes for v in node.outputs}
+    readers: Dict[Value, List[Node]] = {}
+    for node in graph.nodes:
+        for value in {v for inner in node.walk() for v in inner.inputs}:
+            readers.setdefault(value, []).append(node)
+    leaving = {v for v in made if v in wanted or any(node not in inside for node in readers.get(v, ()))}
+    views: List[Node] = []
+    for node in reversed(nodes):
+        if node.op.name in _RENAMING and not leaving.isdisjoint(node.outputs):
+            views.insert(0, node)
+            leaving -= set(node.outputs)
+            leaving |= {v for v in node.inputs if v in made}
+    live, kept = set(leaving), []
+    for node in reversed(nodes):
+        if not live.isdisjoint(node.outputs):
+            kept.insert(0, node)
+            live.update(node.inputs)
+    if not any(node.op.name not in _RENAMING for node in kept):
+        return list(nodes)
+    kept = _with_sources(graph, kept, on_device)
+    made = {v for node in kept for v in node.outputs}
+    inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
+    outputs = tuple(v for node in kept for v in node.outputs if v in leaving)
+    region = Graph(inputs, outputs, tuple(kept), "device")
+    return [Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc), *views]
+
+
+def _with_sources(graph: Graph, nodes: Sequence[Node], on_device: Set[Node]) -> List[Node]:
+    """The nodes, and before them those of earlier regions that only rename elements, or are numbers."""
+    producer = {v: node for node in graph.nodes for v in node.outputs}
+    order = {node: k for k, node in enumerate(graph.nodes)}
+    made, found = {v for node in nodes for v in node.outputs}, []
+    waiting = [v for node in reversed(nodes) for v in node.inputs]
+    while waiting:
+        value = waiting.pop()
+        source = producer.get(value)
+        if value not in made and source in on_device and source.op.name in _RENAMING:
+            made.update(source.outputs)
+            found.append(source)
+            waiting += source.inputs
+    return sorted(found, key=order.__getitem__) + list(nodes)

@@ -1,0 +1,70 @@
+"""What a region is on a device, as data: kernels, and what is launched one after the other.  Everything is frozen."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterable, List, Tuple, Union
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel, all of whose parameters are pointers."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel.  pointers: the numbers of its arguments among the pointers of the region."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    pointers: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """A matrix, or a stack of them, in memory: the number of its pointer, and where its elements are, in elements."""
+
+    pointer: int
+    offset: int
+    shape: Tuple[int, ...]
+    strides: Tuple[int, ...]
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class Product:
+    """``out[...] = left @ right``, for each pair of matrices."""
+
+    left: Matrices
+    right: Matrices
+    out: Matrices
+
+
+Step = Union[Launch, Product]
+
+
+@dataclass(frozen=True)
+class DeviceFunction:
+    """The kernels of a region, and the steps that compute its outputs.
+
+    Pointers are numbered: first the inputs, then the outputs, then pieces of scratch memory, which begin at ``pieces`` (bytes).
+    scratch: bytes that the pieces need.
+    """
+
+    kernels: Tuple[Kernel, ...]
+    steps: Tuple[Step, ...]
+    pieces: Tuple[int, ...] = ()
+    scratch: int = 0
+
+    @property
+    def launches(self) -> List[Launch]:
+        """The steps that are kernels."""
+        return [step for step in self.steps if isinstance(step, Launch)]
+
+
+def text_of(kernels: Iterable[Kernel]) -> str:
+    """The CUDA C of kernels."""
+    return '#include "dy2static_math.h"\n\n' + "\n".join(kernel.text for kernel in kernels)

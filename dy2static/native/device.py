@@ -1,0 +1,57 @@
+"""A GPU as CuPy has it: kernels are compiled by NVRTC, and CuPy only loads and launches them.
+
+The only module that imports CuPy for that.
+"""
+from __future__ import annotations
+
+from typing import Any, Dict, Sequence, Tuple
+
+import numpy as np
+
+from . import nvrtc
+
+
+class CupyDevice:
+    """The device that is current when it is made; launches go to CuPy's current stream."""
+
+    def __init__(self) -> None:
+        import cupy
+        self._cupy = cupy
+        self._id = cupy.cuda.Device().id
+        self.architecture = f"sm_{cupy.cuda.Device().compute_capability}"
+
+    def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
+        """The functions of these kernels.  Raises `nvrtc.NvrtcRefused` and `nvrtc.NoNvrtc`."""
+        module = self._cupy.cuda.function.Module()
+        module.load(nvrtc.compile(text, self.architecture).cubin)
+        return {name: module.get_function(name) for name in names}
+
+    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
+        """Launch a kernel whose arguments are pointers."""
+        function((blocks,), (threads,), tuple([np.uint64(address) for address in addresses]))
+
+    def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
+        """The array of CuPy's on memory of somebody else's.  strides: in elements."""
+        size = (1 + sum((n - 1) * s for n, s in zip(shape, strides))) * dtype.itemsize
+        memory = self._cupy.cuda.MemoryPointer(self._cupy.cuda.UnownedMemory(address, size, self, self._id), 0)
+        return self._cupy.ndarray(shape, dtype, memory, tuple([s * dtype.itemsize for s in strides]))
+
+    def multiply(self, left: Any, right: Any, out: Any) -> None:
+        """Write a product of matrices, or stacks of them."""
+        out[...] = self._cupy.matmul(left, right)
+
+    def address(self, array: Any) -> int:
+        """Where the elements of an array are."""
+        return int(array.data.ptr)
+
+    def contiguous(self, array: Any) -> Any:
+        """The array, or a copy whose elements stand in the order of memory."""
+        return self._cupy.ascontiguousarray(array)
+
+    def upload(self, array: np.ndarray) -> Any:
+        """A copy of an array on the device."""
+        return self._cupy.asarray(array)
+
+    def download(self, array: Any) -> np.ndarray:
+        """A copy of an array of the device, when all that was launched before is done."""
+        return self._cupy.asnumpy(array)

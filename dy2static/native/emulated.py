@@ -1,0 +1,104 @@
+"""An emulator of a GPU: CUDA C compiled for the processor by g++, a block as one fiber for each thread, arrays of NumPy's.
+
+For checks without a GPU: it is thousands of times slower than one.  ``dy2static_emulated.h`` says what it finds.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Dict, Sequence, Tuple
+
+import numpy as np
+
+from ..errors import BackendError
+from . import store
+from .process import Process
+
+_INCLUDE = Path(__file__).with_name("include")
+_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h")
+_FLAGS = ("-std=gnu++17", "-O1", "-march=native", "-ffp-contract=fast", "-fwrapv", "-fPIC", "-shared", "-w", "-I", str(_INCLUDE))
+
+
+class EmulationError(BackendError):
+    """A kernel does what the emulator knows to be wrong."""
+
+
+def missing() -> str:
+    """Why kernels cannot be emulated; "" where they can."""
+    return "" if shutil.which("g++") else "there is no g++ to compile kernels for the processor"
+
+
+@functools.lru_cache(maxsize=None)
+def _built(text: str) -> ctypes.CDLL:
+    """The library of a text.  Raises `BackendError` where g++ does not take it."""
+    parts = [text.encode(), repr(_FLAGS).encode(), *[(_INCLUDE / name).read_bytes() for name in _HEADERS]]
+    return ctypes.CDLL(store.fetch("emulated-" + hashlib.sha256(b"\0".join(parts)).hexdigest(), functools.partial(_compile, text)))
+
+
+def _compile(text: str, path: str) -> None:
+    process = Process(["g++", *_FLAGS, "-x", "c++", "-", "-o", path], text, path)
+    while not process.is_over():
+        time.sleep(0.01)
+    status, words = process.result()
+    if status:
+        raise BackendError(f"g++ does not compile the kernels:\n{words}")
+
+
+class EmulatedDevice:
+    """A device whose memory is this process's.
+
+    order: in which threads and blocks run: 0 first to last, 1 last to first, others at random with that seed.
+    launched, products: how many there were.  texts: what it was given to compile.
+    """
+
+    def __init__(self, order: int = 0):
+        self.order, self.launched, self.products = order, 0, 0
+        self.texts: list = []
+
+    def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
+        """The functions of these kernels.  Raises `BackendError`."""
+        self.texts.append(text)
+        library = _built(f'#include "{_HEADERS[0]}"\n{text}\n' + "".join(f"DY_EMULATED({name})\n" for name in names))
+        found = {name: library[f"launch_{name}"] for name in names}
+        for function in found.values():
+            function.restype = ctypes.c_char_p
+        return found
+
+    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
+        """Run all blocks of a kernel whose arguments are pointers.  Raises `EmulationError`."""
+        self.launched += 1
+        values = [ctypes.c_void_p(int(address)) for address in addresses]
+        message = function((ctypes.c_void_p * len(values))(*map(ctypes.addressof, values)), blocks, threads, self.order)
+        if message:
+            raise EmulationError(f"{function.__name__}: {message.decode()}")
+
+    def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array on memory that is there.  strides: in elements."""
+        size = (1 + sum((n - 1) * s for n, s in zip(shape, strides))) * dtype.itemsize
+        return np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(address), 0, [s * dtype.itemsize for s in strides])
+
+    def multiply(self, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+        """Write a product of matrices, or stacks of them."""
+        self.products += 1
+        np.matmul(left, right, out=out)
+
+    def address(self, array: np.ndarray) -> int:
+        """Where the elements of an array are."""
+        return int(array.ctypes.data)
+
+    def contiguous(self, array: Any) -> np.ndarray:
+        """The array, or a copy whose elements stand in the order of memory."""
+        array = np.asarray(array)
+        return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
+
+    def upload(self, array: np.ndarray) -> np.ndarray:
+        """A copy of an array."""
+        return np.array(array, order="C")
+
+    def download(self, array: np.ndarray) -> np.ndarray:
+        """The array itself: what was launched is done."""
+        return array

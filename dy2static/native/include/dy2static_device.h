@@ -1,0 +1,100 @@
+/* What generated kernels for GPUs call besides the functions of one element: C's types, and reductions of a block.
+ *
+ * For NVRTC and nvcc, and for compilers on the processor that give CUDA's words meanings of their own (tests/gpu/emulate.h): these define
+ * __CUDACC__, DY_SHARED and the headers of C themselves.
+ */
+#ifndef DY2STATIC_DEVICE_H
+#define DY2STATIC_DEVICE_H
+
+#ifdef __CUDACC_RTC__
+/* NVRTC has no headers of C. */
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#define INT8_MIN (-128)
+#define INT16_MIN (-32768)
+#define INT32_MIN (-2147483647 - 1)
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT32_MAX 2147483647
+#define INT64_MAX 9223372036854775807LL
+#define INT8_C(x) x
+#define INT16_C(x) x
+#define INT32_C(x) x
+#define INT64_C(x) x##LL
+#define UINT8_C(x) x##u
+#define UINT16_C(x) x##u
+#define UINT32_C(x) x##u
+#define UINT64_C(x) x##ull
+#define DBL_MAX 0x1.fffffffffffffp+1023
+#define FLT_MAX 0x1.fffffep+127f
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define isgreater(a, b) ((a) > (b))
+#define isgreaterequal(a, b) ((a) >= (b))
+#define isless(a, b) ((a) < (b))
+#define islessequal(a, b) ((a) <= (b))
+#endif
+
+#ifndef DY_SHARED
+/* Memory of a block.  Nothing is in it. */
+#define DY_SHARED(T, name, count) __shared__ T name[count]
+#endif
+
+/* The words of GNU C in dy2static_math.h. */
+#define D2S_FUNCTION static __device__ __forceinline__
+#define D2S_RARE static __device__
+#define __builtin_sqrt sqrt
+#define __builtin_sqrtf sqrtf
+#define __builtin_fabs fabs
+#define __builtin_fabsf fabsf
+#define __builtin_fma fma
+#define __builtin_fmaf fmaf
+#ifndef __FP_FAST_FMA
+#define __FP_FAST_FMA 1
+#define __FP_FAST_FMAF 1
+#endif
+
+#define DY_WARP 32
+#define DY_ALL_LANES 0xffffffffu
+
+/* The operations of reductions; NaN wins in max and min, as in NumPy. */
+struct dy_sum { template <class T> static __device__ T of(T a, T b) { return a + b; } };
+struct dy_prod { template <class T> static __device__ T of(T a, T b) { return a * b; } };
+struct dy_any { template <class T> static __device__ T of(T a, T b) { return a | b; } };
+struct dy_all { template <class T> static __device__ T of(T a, T b) { return a & b; } };
+struct dy_max { template <class T> static __device__ T of(T a, T b) { return (b > a) | (b != b) ? b : a; } };
+struct dy_min { template <class T> static __device__ T of(T a, T b) { return (b < a) | (b != b) ? b : a; } };
+
+/* Both of two numbers, in the type of the first. */
+template <class Op, class T, class U> static __device__ T dy_combined(T a, U b) { return Op::of(a, (T)b); }
+
+/* The reduction of one number of each thread of a warp: the same tree in every run; all threads get the result. */
+template <class Op, class T> static __device__ T dy_reduced_in_warp(T x, T)
+{
+    for (int by = DY_WARP / 2; by; by >>= 1)
+        x = Op::of(x, __shfl_xor_sync(DY_ALL_LANES, x, by));
+    return x;
+}
+
+/* The same for a block.  start: what changes nothing.
+ * All threads of the block come here; blockDim.x is a multiple of 32, at most 1024. */
+template <class Op, class T> static __device__ T dy_reduced(T x, T start)
+{
+    DY_SHARED(T, part, DY_WARP);
+    x = dy_reduced_in_warp<Op>(x, start);
+    if (blockDim.x == DY_WARP)
+        return x;
+    if (threadIdx.x % DY_WARP == 0)
+        part[threadIdx.x / DY_WARP] = x;
+    __syncthreads();
+    x = threadIdx.x % DY_WARP < blockDim.x / DY_WARP ? part[threadIdx.x % DY_WARP] : start;
+    x = dy_reduced_in_warp<Op>(x, start);
+    __syncthreads();                                    /* part is used again by the next reduction */
+    return x;
+}
+#endif
