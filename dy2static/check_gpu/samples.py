@@ -92,7 +92,7 @@ def cases(dtype: Optional[str] = None, most: int = 100) -> List[Case]:
     found: List[Case] = []
     for op in OPS.values():
         for name, graph, operands in _graphs(op, dtype, most):
-            expected = _meaning(graph, operands) if supported(graph.nodes[0]) else None
+            expected = meaning(graph, operands) if supported(graph.nodes[0]) else None
             if expected is not None:
                 found.append(Case(name, graph, operands, expected, len(found)))
     return found
@@ -121,7 +121,7 @@ def _graphs(op: OpDef, dtype: Optional[str], most: int) -> Iterator[Tuple[str, G
             continue
 
 
-def _meaning(graph: Graph, operands: Sequence[Any]) -> Optional[Sequence[Any]]:
+def meaning(graph: Graph, operands: Sequence[Any]) -> Optional[Sequence[Any]]:
     """What a graph gives; None where NumPy does not take these dtypes."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,0 +1,64 @@
+"""`python -m dy2static.check_gpu`: it counts what holds and what does not."""
+import numpy as np
+import pytest
+
+from dy2static.backends.registry import BACKENDS
+from dy2static.check_gpu import __main__ as command
+from dy2static.check_gpu import models, samples, speed
+from dy2static.compat import cuda
+from dy2static.native import nvrtc
+from dy2static.native.emulated import EmulatedDevice, missing
+
+needs_emulator = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Few samples, one model, and a compiler for one architecture."""
+    names = ("exp", "sum", "matmul")
+    found = [case for case in samples.cases(None, 1) if case.graph.nodes[0].op.name in names]
+    assert len(found) == len(names)
+    monkeypatch.setattr(samples, "cases", lambda dtype, most: found)
+    monkeypatch.setattr(models, "MODELS", {"LSTM": models.MODELS["LSTM"]})
+    yield found
+    BACKENDS.pop("recording", None)
+
+
+@needs_emulator
+def test_all_holds(few, capsys):
+    assert command.main(["--emulated", "--quick"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    count = 2 * len(few) + nvrtc.available()
+    assert last.endswith(" passed, 0 failed") and int(last.split()[0]) > count
+    assert any(line.startswith("regions of LSTM: ") and not line.startswith("regions of LSTM: 0") for line in lines)
+
+
+@needs_emulator
+def test_what_is_wrong_is_said(few, capsys, monkeypatch):
+    monkeypatch.setattr(models, "MODELS", {})
+    first, product = few[0], next(case for case in few if case.name.startswith("matmul"))
+    first.expected = [np.asarray(x) + 1 for x in first.expected]
+    monkeypatch.setattr(EmulatedDevice, "multiply", lambda device, left, right, out: out.fill(device.order))
+    assert command.main(["--emulated", "--quick"]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert {line.split(":")[0] for line in lines if line.startswith("FAILED")} == {
+        f"FAILED {name}" for name in (first.name, product.name, f"{product.name}, once more")}
+    assert last.endswith(", 3 failed")
+
+
+@pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU")
+def test_without_a_gpu_it_says_so(capsys):
+    assert command.main([]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "FAILED the checks: D2S401: CuPy finds no device", "  hint: `--emulated` runs what needs none", "0 passed, 1 failed"]
+
+
+@needs_emulator
+def test_what_is_measured_is_right():
+    device = EmulatedDevice()
+    random = np.random.RandomState(0)
+    for number, (name, function) in enumerate(speed.FUNCTIONS.items()):
+        graph, x = speed.graph_of(function, 70, 50), random.rand(70, 50).astype(np.float32)
+        case = samples.Case(name, graph, [x], samples.meaning(graph, [x]), number)
+        text, kernels = samples.source_of([case])
+        assert not case.difference(case.run(device, device.load(text, [kernel.name for kernel in kernels])))
