@@ -96,9 +96,9 @@ def _compiled(checks: Checks, text: str, architecture: str) -> None:
         return
     registers = list(map(int, re.findall(r"Used (\d+) registers", made.log)))
     spilled = sum(map(int, re.findall(r"(\d+) bytes spill stores", made.log)))
-    checks.check(f"{architecture}, spills", "" if not spilled else f"{spilled} bytes")
+    checks.check(architecture, "" if made.cubin else "no machine code")
     print(f"  {architecture}: {len(registers)} kernels, at most {max(registers)} registers, half of them at most "
-          f"{int(np.median(registers))}, {len(made.cubin) // 1024} KiB", flush=True)
+          f"{int(np.median(registers))}, {spilled} bytes of registers in memory, {len(made.cubin) // 1024} KiB", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dy2static.native.emulated import EmulatedDevice, missing
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 #: Models that are emulated in a few seconds, and how many of their launches are kernels, at least.
-MODELS = {"MLP": 20, "VAE": 40, "MAML: two inner steps, second order": 60}
+MODELS = {"MLP": 20, "VAE": 40, "MAML: two inner steps, second order": 60, "CNN: batch normalisation, dropout": 100}
 
 
 class EmulatedBackend(CudaBackend):

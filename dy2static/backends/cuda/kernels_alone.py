@@ -14,6 +14,8 @@ from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node
 from ..loops.layout import Place, compact_strides, indexed, place_of
 from .function import FunctionText, KernelText, address
+from .kernels_windows import WINDOWS
+from .operands import element, wrapped
 from .program import Matrices, Product
 
 #: Comparisons up to which each element of a sum of picked rows looks at all indices; else one thread goes down each column.
@@ -95,29 +97,15 @@ def _arange(function: FunctionText, node: Node) -> None:
 # Picks ----------------------------------------------------------------------------------------------------------------
 
 
-def _wrapped(kernel: KernelText, name: str, text: str, size: int) -> None:
-    """Define an index that wraps."""
-    kernel.line(f"int64_t {name} = (int64_t){text} % {size};")
-    kernel.line(f"if ({name} < 0) {name} += {size};")
-
-
-def _operand(function: FunctionText, kernel: KernelText, value: object, names: Dict[int, str]) -> str:
-    """An element of an operand.  names: the index along each of its axes."""
-    place = function.places.of(value)                                  # type: ignore[arg-type]
-    if not place.base.ndim:
-        return kernel.number(place.base)
-    return kernel.read(place.base, address(place.offset, [(f"({name})", place.strides[a]) for a, name in names.items()]))
-
-
 def _take(function: FunctionText, node: Node) -> None:
     (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
     count = math.prod(value.shape)
     names = [f"k{a}" for a in range(value.ndim)]
     kernel = function.elements(count, value.shape, names)
     picked = {a: names[axis + a] for a in range(indices.ndim)}
-    _wrapped(kernel, "at", _operand(function, kernel, indices, picked), x.shape[axis])
+    wrapped(kernel, "at", element(function, kernel, indices, picked), x.shape[axis])
     where = {a: names[a] if a < axis else "at" if a == axis else names[a + indices.ndim - 1] for a in range(x.ndim)}
-    kernel.line(f"{kernel.memory(value, True)}[k] = {_operand(function, kernel, x, where)};")
+    kernel.line(f"{kernel.memory(value, True)}[k] = {element(function, kernel, x, where)};")
     function.launch_elements(kernel, count)
 
 
@@ -126,8 +114,8 @@ def _take_along(function: FunctionText, node: Node) -> None:
     count = math.prod(value.shape)
     names = {a: f"k{a}" for a in range(value.ndim)}
     kernel = function.elements(count, value.shape, list(names.values()))
-    _wrapped(kernel, "at", _operand(function, kernel, indices, names), x.shape[axis])
-    kernel.line(f"{kernel.memory(value, True)}[k] = {_operand(function, kernel, x, {**names, axis: 'at'})};")
+    wrapped(kernel, "at", element(function, kernel, indices, names), x.shape[axis])
+    kernel.line(f"{kernel.memory(value, True)}[k] = {element(function, kernel, x, {**names, axis: 'at'})};")
     function.launch_elements(kernel, count)
 
 
@@ -140,8 +128,8 @@ def _add_along(function: FunctionText, node: Node) -> None:
     kernel.line(f"{type} all = 0;")
     kernel.open(f"for (int n = 0; n < {indices.shape[axis]}; ++n) {{")
     there = {**names, axis: "n"}
-    _wrapped(kernel, "at", _operand(function, kernel, indices, there), value.shape[axis])
-    kernel.line(f"if (at == {names[axis]}) all += {_operand(function, kernel, x, there)};")
+    wrapped(kernel, "at", element(function, kernel, indices, there), value.shape[axis])
+    kernel.line(f"if (at == {names[axis]}) all += {element(function, kernel, x, there)};")
     kernel.close()
     kernel.line(f"{kernel.memory(value, True)}[k] = all;")
     function.launch_elements(kernel, count)
@@ -163,10 +151,10 @@ def _scattered(function: FunctionText, node: Node, kernel: KernelText, names: Di
     x, indices = node.inputs
     axis, size = node.attrs["axis"], node.outputs[0].shape[node.attrs["axis"]]
     parts = {a: f"n / {after} % {indices.shape[a]}" for a, after in enumerate(compact_strides(indices.shape))}
-    _wrapped(kernel, "at", _operand(function, kernel, indices, parts), size)
+    wrapped(kernel, "at", element(function, kernel, indices, parts), size)
     where = {**{a: names[a] for a in range(axis)}, **{axis + a: text for a, text in parts.items()},
              **{a + indices.ndim - 1: names[a] for a in names if a > axis}}
-    return _operand(function, kernel, x, where)
+    return element(function, kernel, x, where)
 
 
 def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, size: int) -> None:
@@ -176,8 +164,8 @@ def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, 
     kernel = function.elements(count, value.shape, list(names.values()))
     kernel.line(f"{c_type(value.dtype)} all = 0;")
     kernel.open(f"for (int n = 0; n < {numbers}; ++n) {{")
-    element = _scattered(function, node, kernel, names)
-    kernel.line(f"if (at == {names[axis]}) all += {element};")
+    picked = _scattered(function, node, kernel, names)
+    kernel.line(f"if (at == {names[axis]}) all += {picked};")
     kernel.close()
     kernel.line(f"{kernel.memory(value, True)}[k] = all;")
     function.launch_elements(kernel, count)
@@ -190,10 +178,10 @@ def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: in
     names = {a: f"k{a}" for a in range(value.ndim) if a != axis}
     kernel = function.elements(count, [value.shape[a] for a in names], list(names.values()))
     kernel.open(f"for (dy_index n = 0; n < {numbers}; ++n) {{")
-    element = _scattered(function, node, kernel, names)
+    picked = _scattered(function, node, kernel, names)
     strides = compact_strides(value.shape)
     to = address(0, [(name, strides[a]) for a, name in names.items()] + [("at", strides[axis])])
-    kernel.line(f"{kernel.memory(value, True)}[{to}] += {element};")
+    kernel.line(f"{kernel.memory(value, True)}[{to}] += {picked};")
     kernel.close()
     function.launch_elements(kernel, count)
 
@@ -202,4 +190,4 @@ def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: in
 ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
     "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice, "concat": _concat,
     "stack": _stack, "constant": _constant, "arange": _arange, "take": _take, "take_along": _take_along, "add_along": _add_along,
-    "scatter_add": _scatter_add}
+    "scatter_add": _scatter_add, **WINDOWS}

@@ -1,0 +1,26 @@
+"""Elements of operands as expressions in kernels."""
+from __future__ import annotations
+
+from typing import Mapping, Tuple
+
+from ...ir.graph import Value
+from .function import FunctionText, KernelText, address
+
+
+def element(function: FunctionText, kernel: KernelText, value: Value, names: Mapping[int, str]) -> str:
+    """An element of an operand, which may be a view.  names: the index along each of its axes."""
+    place = function.places.of(value)
+    if not place.base.ndim:
+        return kernel.number(place.base)
+    return kernel.read(place.base, address(place.offset, [(f"({name})", place.strides[axis]) for axis, name in names.items()]))
+
+
+def wrapped(kernel: KernelText, name: str, text: str, size: int) -> None:
+    """Define an index that wraps."""
+    kernel.line(f"int64_t {name} = (int64_t){text} % {size};")
+    kernel.line(f"if ({name} < 0) {name} += {size};")
+
+
+def axes_of(count: int, letter: str) -> Tuple[str, ...]:
+    """Names of the indices along so many axes."""
+    return tuple([f"{letter}{axis}" for axis in range(count)])
