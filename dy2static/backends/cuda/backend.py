@@ -100,7 +100,8 @@ class DeviceRegion:
     def call(self, *arrays: Any) -> None:
         """Launch all steps, in their order."""
         device, function = self.device, self.function
-        held = [device.contiguous(array) for array in arrays]          # copies live until the last step is launched
+        count = len(self.graph.inputs)                                 # copies live until the last step is launched
+        held = [*[device.contiguous(array) for array in arrays[:count]], *arrays[count:]]
         addresses = [device.address(array) for array in held]
         if function.scratch:
             scratch = addresses.pop()

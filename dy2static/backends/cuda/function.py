@@ -13,8 +13,8 @@ from .program import DeviceFunction, Kernel, Launch, Matrices, Step
 #: Threads of a block in kernels that compute one element per thread.
 ELEMENTS = 256
 
-#: Indices are ints of 32 bits for arrays of fewer elements.
-_INT = 2 ** 31
+#: Indices are ints of 32 bits for fewer elements: what threads add to an index beyond the last element is no overflow.
+INT = 2 ** 30
 
 
 class KernelText:
@@ -72,7 +72,7 @@ class KernelText:
 
     def memory(self, value: Value, writes: bool = False) -> str:
         """The name of the pointer to the elements of a value."""
-        if math.prod(value.shape) >= _INT:
+        if math.prod(value.shape) >= INT:
             self.index = "int64_t"
         return self.pointer(self.function.pointer(value), c_type(value.dtype) or "", writes)
 
@@ -166,7 +166,7 @@ class FunctionText:
     def elements(self, count: int, shape: Sequence[int] = (), names: Sequence[str] = ()) -> KernelText:
         """A kernel with one thread for each of so many elements; names: the index along each axis of their shape."""
         kernel = self.kernel()
-        if count >= _INT:
+        if count >= INT:
             kernel.index = "int64_t"
         kernel.line("const dy_index k = (dy_index)blockIdx.x * blockDim.x + threadIdx.x;")
         kernel.line(f"if (k >= {count}) return;")

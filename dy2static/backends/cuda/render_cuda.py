@@ -35,7 +35,7 @@ from ..loops.ir import (
     Statement,
     Sweep,
 )
-from .function import FunctionText, expression, size_of, split_index
+from .function import INT, FunctionText, expression, size_of, split_index
 
 WARP = 32
 
@@ -76,6 +76,8 @@ class _Renderer:
         self.again: Dict[Value, str] = {}                   # elements that the sweep at hand has got again
         self.kept: Dict[Value, str] = {}                    # the element of a row buffer that a thread is at
         self.sums: Dict[Reduction, str] = {}                # what grows in registers
+        if math.prod(nest.shape) >= INT:
+            self.kernel.index = "int64_t"
 
     def statements(self, statements: Sequence[Statement], once: str = "") -> None:
         """Statements of one element, or with ``once`` of a row."""
