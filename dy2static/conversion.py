@@ -7,7 +7,7 @@ import logging
 import threading
 import types
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import gast
 
@@ -16,7 +16,7 @@ from .errors import SignatureError
 from .options import did_you_mean
 from .pyast.loader import LoadedFunction, codes_in, load
 from .pyast.parser import parse
-from .pyast.printer import unparse
+from .pyast.printer import lines_of, unparse
 from .pyast.scopes import walk
 from .pyast.trees import copy_of, first_line
 
@@ -147,12 +147,16 @@ _check_environment()
 
 
 class Stage(NamedTuple):
-    """One transformer of a conversion: its place in the pipeline (from 1), its name, and the source around it."""
+    """One transformer of a conversion: its place in the pipeline (from 1), its name, and the source around it.
+
+    lines: the user's line for each line of the source after it on which a statement begins.
+    """
 
     number: int
     name: str
     before: str
     after: str
+    lines: Mapping[int, int] = {}
 
     def is_wanted(self, levels: Sequence[str]) -> bool:
         """Whether these levels (names, numbers, ``all``, ``last``) ask for this one."""
@@ -179,7 +183,7 @@ def stages_of(function: types.FunctionType) -> List[Stage]:
 
         def after(transformer: Any, tree: gast.FunctionDef) -> None:
             texts.append(unparse(tree))
-            found.append(Stage(len(found) + 1, transformer.__name__, *texts[-2:]))
+            found.append(Stage(len(found) + 1, transformer.__name__, *texts[-2:], lines_of(tree, texts[-1])))
         transformers.apply(transformers.PIPELINE, tree, after)
     return found
 

@@ -5,7 +5,7 @@ import functools
 import sys
 import types
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import chainer
 
@@ -15,6 +15,8 @@ from .diagnostics.pages import function_page
 from .dispatch.dispatcher import Dispatcher
 from .dispatch.entry import Entry, left_by
 from .errors import SignatureError
+from .explorer.gathered import gathered
+from .explorer.page import Page, page
 from .options import DEFAULTS, Options
 from .runtime.cache import Misses
 from .runtime.profile import Profile
@@ -116,6 +118,28 @@ class StaticFunction(Entry, StaticCallable):
         """
         return self.dispatcher.explain(args, kwargs)
 
+    def explore(self, *args: Any, **kwargs: Any) -> Page:
+        """A page about a call with these arguments, which is not run: source, stages, graph, generated code, memory, cache.
+
+        Notebooks show it; ``save(path)`` writes it into a file.
+        """
+        return self.explored(args, kwargs)
+
+    def explored(self, args: Tuple, kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
+        """As `explore`, with the times of a profile.
+
+        Raises `UnsupportedSyntaxError` for what cannot be compiled between the lines of a function in parts.
+        """
+        explanation = self.dispatcher.explain(args, kwargs)
+        programs = []
+        if explanation.reason is None and not explanation.cuts:
+            programs = [("", self.program(*args, **kwargs))]
+        elif explanation.cuts:
+            found = [(part.__qualname__, part.dispatcher.cache.current) for part in self.parts]
+            programs = [(name, program) for name, program in found if program is not None]
+        return Page(page(gathered(self.python_function, explanation, programs, profile, self.explain_misses(),
+                                  self.cache_info()._asdict())))
+
     def profile(self) -> Profile:
         """Times the calls in a ``with`` block, operation by operation: see `Profile`.  Print it for a table."""
         return self.dispatcher.profile()
@@ -208,6 +232,14 @@ class BoundStaticFunction(StaticCallable):
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """As `StaticFunction.explain`."""
         return self.static.explain(self.instance, *args, **kwargs)
+
+    def explore(self, *args: Any, **kwargs: Any) -> Page:
+        """As `StaticFunction.explore`."""
+        return self.static.explore(self.instance, *args, **kwargs)
+
+    def explored(self, args: Tuple, kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
+        """As `StaticFunction.explored`."""
+        return self.static.explored((self.instance, *args), kwargs, profile)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
+from ..errors import Location
 from .dims import Dim
 
 #: The most elements of a constant, and characters of another attribute, that are shown.
@@ -21,13 +22,19 @@ def listing(graph: Any) -> str:
     ``name(x: float32[2, 3]):`` and its nodes, ``y: float32[2, 3] = op(x, attribute=2)  # file.py:7``.  Attributes that have their
     default are left out.  Loops and branches have their bodies below them, each with the names of its own inputs.
     """
-    return "\n".join(_Listing().graph(graph, graph.name or "graph", 0))
+    return "\n".join([text for text, _ in listed(graph, with_places=True)])
+
+
+def listed(graph: Any, with_places: bool = False) -> List[Tuple[str, Optional[Location]]]:
+    """The lines of `listing`, each with the user's line; with_places: which is part of the text, too."""
+    return _Listing(with_places).graph(graph, graph.name or "graph", 0)
 
 
 class _Listing:
     """Gives each value a name of its own: values of different regions may share one."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_places: bool) -> None:
+        self.with_places = with_places
         self.names: Dict[Any, str] = {}
         self.taken: Set[str] = set()
 
@@ -45,19 +52,20 @@ class _Listing:
     def typed(self, values: Sequence[Any]) -> str:
         return ", ".join([f"{self.name(value)}: {value.type}" for value in values])
 
-    def graph(self, graph: Any, title: str, depth: int) -> List[str]:
-        lines = [f"{'  ' * depth}{title}({self.typed(graph.inputs)}):"]
+    def graph(self, graph: Any, title: str, depth: int) -> List[Tuple[str, Optional[Location]]]:
+        lines: List[Tuple[str, Optional[Location]]] = [(f"{'  ' * depth}{title}({self.typed(graph.inputs)}):", None)]
         for node in graph.nodes:
             lines += self.node(node, depth + 1)
         outputs = ", ".join(map(self.name, graph.outputs))
-        return [*lines, f"{'  ' * (depth + 1)}return {outputs}".rstrip()]
+        return [*lines, (f"{'  ' * (depth + 1)}return {outputs}".rstrip(), None)]
 
-    def node(self, node: Any, depth: int) -> List[str]:
+    def node(self, node: Any, depth: int) -> List[Tuple[str, Optional[Location]]]:
         operands = [*map(self.name, node.inputs), *attributes(node.op.attrs, node.attrs)]
         results = f"{self.typed(node.outputs)} = " if node.outputs else ""
         text = f"{'  ' * depth}{results}{node.op.name}({', '.join(operands)})"
-        place = "" if node.loc is None else f"# {os.path.basename(node.loc.file)}:{node.loc.line}"
-        lines = [f"{text:<{_PLACES_AT}}  {place}".rstrip()]
+        if self.with_places and node.loc is not None:
+            text = f"{text:<{_PLACES_AT}}  # {os.path.basename(node.loc.file)}:{node.loc.line}"
+        lines = [(text, node.loc)]
         titles = node.op.regions if len(node.op.regions) == len(node.regions) else [f"body {k}" for k in range(len(node.regions))]
         for title, region in zip(titles, node.regions):
             lines += self.graph(region, title, depth + 1)

@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import config
 from .announce import announce
@@ -202,6 +202,32 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass            # another process was faster
+
+
+class Entry(NamedTuple):
+    """One library: its file's name, bytes, the time of its last use (seconds since 1970), and whether it is sound."""
+
+    name: str
+    size: int
+    used: float
+    is_sound: bool
+
+
+def entries() -> List[Entry]:
+    """All libraries, those used last first."""
+    found = []
+    with os.scandir(directory()) as files:
+        for file in files:
+            if file.name.endswith(".so"):
+                seen = file.stat(follow_symlinks=False)
+                found.append(Entry(file.name, seen.st_size, seen.st_mtime, _is_sound(file.path)))
+    return sorted(found, key=lambda entry: -entry.used)
+
+
+def remove(found: Sequence[Entry]) -> None:
+    """Remove these libraries."""
+    for entry in found:
+        _remove(os.path.join(directory(), entry.name))
 
 
 def shrink(folder: str, keep: str) -> None:

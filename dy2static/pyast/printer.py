@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from typing import Optional
+from typing import Dict, List, Optional
 
 import gast
 
@@ -24,6 +24,19 @@ def unparse(tree: gast.AST) -> str:
     if text is None or not _parses_to(text, converted):
         text = ast.unparse(converted)
     return text.rstrip("\n") + "\n"
+
+
+def lines_of(tree: gast.AST, text: str) -> Dict[int, int]:
+    """For the lines of what `unparse` printed of a tree on which statements begin, the lines of the user's that these stand for."""
+    statements = _statements(ast.fix_missing_locations(gast.gast_to_ast(tree)))
+    printed = [node for root in ast.parse(text).body for node in _statements(root)]
+    if len(printed) != len(statements):
+        return {}
+    return {there.lineno: here.lineno for here, there in zip(statements, printed)}
+
+
+def _statements(tree: ast.AST) -> List[ast.stmt]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
 
 
 def _with_astor(tree: ast.AST) -> Optional[str]:

@@ -29,7 +29,7 @@ ROWS = (
     ("backends", "diagnostics"),
     ("program",),
     ("pipeline", "call_specs", "parts"),
-    ("dispatch",),
+    ("dispatch", "explorer"),
     ("static_function",),
     ("lazy", "saved", "static_graph", "training"),
     ("api", "export"),

@@ -301,7 +301,7 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert cli.main(["export", "exported_by_command:f", "--input", "2x?", "--input", ":int64", "-o", "f.onnx"]) == 0
     found = run(str(tmp_path / "f.onnx"), {"x": -np.ones((2, 3), "f"), "n": np.array(4)})
     assert found["output_1"] == 5 and not found["output_0"].any()
-    for arguments, text in ((["exported_by_command:no", "-o", "a"], "no exported_by_command:no"),
+    for arguments, text in ((["exported_by_command:no", "-o", "a"], "there is no exported_by_command:no"),
                             (["exported_by_command", "-o", "a"], "names no function"),
                             (["exported_by_command:f", "--input", "x=2y", "-o", "a"], "says no input")):
         assert cli.main(["export", *arguments]) == 1

@@ -1,0 +1,49 @@
+"""The command line: ``python -m dy2static``, or ``dy2static``; each module here adds its commands to `COMMANDS`."""
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Optional, Sequence
+
+import click
+
+from dy2static.cli import cached, exporting, inspecting, installing, measuring
+from dy2static.errors import Dy2StaticError
+
+
+def _version() -> str:
+    try:
+        return version("dy2static")
+    except PackageNotFoundError:                        # a checkout that is not installed
+        return "unknown"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.version_option(_version(), prog_name="dy2static")
+def commands() -> None:
+    """See, measure and set up what dy2static compiles.
+
+    A TARGET is a function, method, Link or class of one: package.module:name, or path/to/file.py:name.
+    Its arguments are given by --input; see `dy2static explain --help`.
+    """
+
+
+for _module in (installing, inspecting, measuring, exporting, cached):
+    for _command in _module.COMMANDS:
+        commands.add_command(_command)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run one command and return the exit status: 0; 1 where it fails; 2 for a wrong command line."""
+    try:
+        return commands.main(args=None if arguments is None else list(arguments), prog_name="dy2static", standalone_mode=False) or 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as mistake:
+        mistake.show()
+        return mistake.exit_code
+    except click.Abort:
+        click.echo("stopped", err=True)
+        return 1
+    except Dy2StaticError as error:
+        click.echo(error, err=True)
+        return 1

@@ -1,0 +1,1 @@
+"""One page about one call of a compiled function: see `explorer.page`."""

@@ -1,0 +1,135 @@
+"""``python -m dy2static``: commands about a user's function, and about this machine."""
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dy2static
+from dy2static import cli, config
+
+MODULE = """
+import chainer, chainer.functions as F, chainer.links as L
+class Net(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l = L.Linear(4, 3)
+    def forward(self, x, n=1):
+        return F.relu(self.l(x)) * n
+net = Net()
+def f(x):
+    return F.relu(x) + 1 if float(F.sum(x).array) > 0 else x
+def cut(x):
+    return x.array.ctypes.shape[0]
+class Given(chainer.Link):
+    def __init__(self, n): super().__init__()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "of_the_user.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield
+    sys.modules.pop("of_the_user", None)
+
+
+X = ("-i", "x=2x4:float32")
+
+#: Command lines, and what they print.
+COMMANDS = {
+    ("code", "of_the_user:f"): "_dy.if_exp(",
+    ("code", "of_the_user.py:f", "--stages", "--diff"): "+++ Calls",
+    ("explain", "of_the_user:net", *X, "-i", "n=3"): "| graph: LinearFunction; graph: ReLU; graph: MulConstant",
+    ("graph", "of_the_user:Net", "-i", "2x4:float32"): "= matmul(x1, l_w, transb=True)",
+    ("graph", "of_the_user:f", "-i", "2x4:float32", "--svg", "f.svg"): "wrote f.svg",
+    ("bench", "of_the_user:net.forward", *X, "--calls", "3", "--backward"): "Net.forward: medians of 3 calls, alternately, with gradients",
+    ("profile", "of_the_user:f", *X, "--calls", "3"): "f: 3 calls of",
+    ("explore", "of_the_user:f", *X, "--calls", "2"): "wrote explorer.html",
+    ("cache", "size"): " libraries in ",
+    ("completion", "bash"): "_DY2STATIC_COMPLETE",
+    ("--version",): "dy2static, version ",
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_commands(arguments, capsys):
+    assert cli.main(arguments) == 0
+    assert COMMANDS[arguments] in capsys.readouterr().out
+
+
+#: Mistakes, the exit status, and what is said.
+MISTAKES = {
+    ("explain", "of_the_user"): (1, "names no function"),
+    ("explain", "of_the_user:g"): (1, "hint: there is Net, net, f, cut"),
+    ("explain", "not_there:f"): (1, "there is no module not_there"),
+    ("explain", "not_there.py:f"): (1, "there is no file not_there.py"),
+    ("explain", "of_the_user:Given"): (1, "cannot be made without arguments"),
+    ("explain", "of_the_user:F"): (1, "is no function of Python's, and no Link: module"),
+    ("explain", "of_the_user:f", "-i", "x=2x4:float3"): (2, "there is no dtype 'float3'"),
+    ("explain", "of_the_user:f", "-i", "x=what"): (2, "is neither an array nor a value"),
+    ("explain", "of_the_user:f", "-i", "x=@no.npy"): (2, "no.npy cannot be read"),
+    ("explain", "of_the_user:cut", *X, "--strict"): (1, ""),
+    ("explains", "of_the_user:f"): (2, "No such command 'explains'"),
+    ("bench", "of_the_user:f", *X, "--calls", "0"): (2, "is not in the range"),
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
+def test_mistakes(arguments, capsys):
+    status, text = MISTAKES[arguments]
+    assert cli.main(arguments) == status
+    assert text in capsys.readouterr().err
+
+
+def test_json(capsys):
+    def data(*arguments):
+        assert cli.main([*arguments, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    found = data("explain", "of_the_user:f", *X)
+    assert found["reason"] is None and found["functions"][0]["lines"][1]["marks"][0] == {"kind": "graph", "text": "Sum", "why": ""}
+    assert {"eager_seconds", "compiled_seconds", "ratio"} <= data("bench", "of_the_user:f", *X, "--calls", "2").keys()
+    assert data("profile", "of_the_user:f", *X, "--calls", "2")["calls"] == 2
+    names = [fact["name"] for fact in data("doctor")]
+    assert names[:3] == ["C compiler", "cache", "threads"] and {"onnx", "cupy", "mpi4py", "safetensors"} <= set(names)
+
+
+def test_arrays_of_inputs():
+    from dy2static.cli.target import arguments_of
+    np.save("a.npy", np.arange(3))
+    args, kwargs = arguments_of(["2x3:float32", ":float64", "t=5:int32<10", "m=4:bool", "n=3", "a=@a.npy", "s='x'", "l=[1, 2]"])
+    assert [(a.shape, a.dtype.name) for a in args] == [((2, 3), "float32"), ((), "float64")]
+    assert kwargs["t"].dtype == np.int32 and 0 <= kwargs["t"].min() <= kwargs["t"].max() < 10 and kwargs["m"].dtype == bool
+    assert (kwargs["n"], kwargs["s"], kwargs["l"], list(kwargs["a"])) == (3, "x", [1, 2], [0, 1, 2])
+
+
+def test_doctor_without_a_compiler(capsys):
+    with config.CC.set("no-such-compiler"):
+        assert cli.main(["doctor", "--json"]) == 0
+    fact = json.loads(capsys.readouterr().out)[0]
+    assert fact["found"].startswith("none: there is no C compiler (no-such-compiler)") and "NumPy" in fact["cost"]
+    assert "apt-get install gcc" in fact["remedy"]
+
+
+def test_the_cache(tmp_path, capsys):
+    with config.CACHE_DIR.set(str(tmp_path / "cache")):
+        assert cli.main(["cache", "verify"]) == 0
+        from dy2static.native import store
+        open(os.path.join(store.directory(), "damaged.so"), "w").close()
+        assert cli.main(["cache", "verify"]) == 1 and "damaged: damaged.so" in capsys.readouterr().out
+        assert cli.main(["cache", "list"]) == 0 and "damaged: it is made again" in capsys.readouterr().out
+        assert cli.main(["cache", "clear"]) == 0 and not store.entries()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes close otherwise there")
+def test_a_closed_pipe_is_no_traceback():
+    command = f"{sys.executable} -m dy2static code of_the_user:f --stages | true"
+    root = os.path.dirname(os.path.dirname(dy2static.__file__))
+    found = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+                           env=dict(os.environ, PYTHONPATH=root))
+    assert found.stdout == found.stderr == ""
