@@ -40,6 +40,7 @@ def in_onnxruntime(path, inputs):
 
 
 def in_openvino(path, inputs):
+    # float32 as everybody else: by itself it may choose bfloat16 where the CPU has instructions for that
     settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": THREADS, "INFERENCE_PRECISION_HINT": "f32"}
     request = openvino.Core().compile_model(path, "CPU", settings).create_infer_request()
     fed = {i: x for i, x in enumerate(inputs)}
