@@ -1,6 +1,7 @@
 """Values, nodes and graphs: immutable, each node with the user's line it comes from."""
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
@@ -152,6 +153,17 @@ class Graph:
                 yield from node.walk()
             else:
                 yield node
+
+    @functools.cached_property
+    def has_effect(self) -> bool:
+        """Whether a node, or one in its regions, has an effect."""
+        return any([node.op.effect or any([region.has_effect for region in node.regions]) for node in self.nodes])
+
+    @functools.cached_property
+    def must_run(self) -> bool:
+        """Whether a node, or one in its regions, has an effect or may raise."""
+        return any([node.op.effect or node.op.may_raise or any([region.must_run for region in node.regions])
+                    for node in self.nodes])
 
     def producers(self) -> Mapping[Value, Node]:
         """The node that made each value; inputs are absent."""

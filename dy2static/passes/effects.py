@@ -11,7 +11,7 @@ def has_effect(node: Node) -> bool:
     """Whether a node writes, draws, prints or may raise on purpose, or holds a region with such a node."""
     if node.op.effect or not node.regions:
         return node.op.effect
-    return any(inner.op.effect for region in node.regions for inner in region.walk())
+    return any(region.has_effect for region in node.regions)
 
 
 def may_write(node: Node) -> bool:
@@ -25,4 +25,4 @@ def must_run(node: Node) -> bool:
     """Whether a node, or one inside it, must run even if nothing reads its results: it has an effect, or may raise."""
     if node.op.effect or node.op.may_raise or not node.regions:
         return node.op.effect or node.op.may_raise
-    return any(inner.op.effect or inner.op.may_raise for region in node.regions for inner in region.walk())
+    return any(region.must_run for region in node.regions)
