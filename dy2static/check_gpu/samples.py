@@ -23,8 +23,9 @@ TOLERANCE = {"float32": 4e-6, "float64": 1e-11}
 MORE: Dict[str, Tuple[Sample, ...]] = {
     "sum": (sample((3, 17), axis=1), sample((700, 3), axis=0), sample((3, 5, 7), axis=(0, 2)), sample((2, 5000), axis=1),
             sample((9, 300), axis=1), sample((3, 5, 7), axis=1, keepdims=True), sample((2, 700, 40), axis=1),
-            sample((70000,), axis=0)),
-    "max": (sample((3, 17), axis=1), sample((170, 3), axis=0), sample((3, 5, 7), axis=(0, 2)), sample((4, 300), axis=1)),
+            sample((70000,), axis=0), sample((300, 7, 40), axis=(0, 1, 2))),
+    "max": (sample((3, 17), axis=1), sample((170, 3), axis=0), sample((3, 5, 7), axis=(0, 2)), sample((4, 300), axis=1),
+            sample((40000,), axis=0)),
     "min": (sample((3, 17), axis=1), sample((170, 3), axis=0)),
     "softmax": (sample((5, 37), axis=1), sample((5, 37), axis=0), sample((2, 5, 3, 4), axis=1), sample((5, 1500), axis=1),
                 sample((2, 11000), axis=1)),
@@ -40,6 +41,9 @@ MORE: Dict[str, Tuple[Sample, ...]] = {
     "scale_shift_grad": (sample((2, 3, 4), (3,), (2, 3, 4)),),
     "soft_labels": (sample((4, 3), (4, 3), low=0.1), sample((4, 3, 2), (4, 3, 2), low=0.1, eps=1e-3)),
     "contrast": (sample((4, 3), np.array([1, 0, 1, 0], np.int32)), sample((2, 5), np.array([0, 1], "f"))),
+    "pick": (sample((7, 30), np.arange(40) % 7 - 3, index=("at",)),
+             sample((6, 4, 50), np.arange(30) % 4, index=(slice(1, 6, 2), "at"))),
+    "argmax": (sample(np.array([[1, np.nan, 3], [2, 2, 1]]), axis=1), sample((3, 5, 2), axis=1), sample(np.arange(6) % 4)),
     "scatter_add": (sample((2, 200, 70), np.arange(200) % 5 - 2, axis=1, shape=(2, 5, 70)),),
 }
 

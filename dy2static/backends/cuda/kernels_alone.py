@@ -4,6 +4,7 @@ An index that is out of range wraps, as in CuPy; eager code raises no error eith
 """
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import Callable, Dict
@@ -12,6 +13,8 @@ import numpy as np
 
 from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node
+from ...ir.shapes import broadcast_shapes
+from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
 from .function import FunctionText, KernelText, address
 from .kernels_windows import WINDOWS
@@ -186,8 +189,54 @@ def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: in
     function.launch_elements(kernel, count)
 
 
+def _pick(function: FunctionText, node: Node) -> None:
+    """Elements by arrays of indices: the axes that these make stand together, in front if they are apart in the index."""
+    (value,), (x, *numbers), index = node.outputs, node.inputs, node.attrs["index"]
+    together = functools.reduce(broadcast_shapes, [array.shape for array in numbers])
+    places = [place for place, entry in enumerate(index) if not (entry is None or isinstance(entry, tuple))]
+    before = places[0] if places[-1] - places[0] < len(places) else 0
+    names = [f"k{a}" for a in range(value.ndim)]
+    kernel = function.elements(math.prod(value.shape), value.shape, names)
+    common, others = names[before:before + len(together)], iter(names[:before] + names[before + len(together):])
+    where: Dict[int, str] = {}
+    arrays, axis = iter(numbers), 0
+    for entry in index:
+        if entry is None:
+            next(others)
+            continue
+        if isinstance(entry, tuple):
+            where[axis] = f"{entry[0]} + {next(others)} * {entry[2]}"
+        elif entry == AT:
+            array = next(arrays)
+            at = {a: name for a, (name, n) in enumerate(zip(common[len(common) - array.ndim:], array.shape)) if n != 1}
+            wrapped(kernel, f"at{axis}", element(function, kernel, array, at), x.shape[axis])
+            where[axis] = f"at{axis}"
+        else:
+            where[axis] = str(entry)
+        axis += 1
+    kernel.line(f"{kernel.memory(value, True)}[k] = {element(function, kernel, x, where)};")
+    function.launch_elements(kernel, math.prod(value.shape))
+
+
+def _argument(function: FunctionText, node: Node) -> None:
+    """The first NaN, else the first of the largest, or smallest, elements."""
+    (value,), (x,), axis, sign = node.outputs, node.inputs, node.attrs["axis"], ">" if node.op.name == "argmax" else "<"
+    kept = [a for a in range(x.ndim) if axis is not None and a != axis]
+    kernel = function.elements(math.prod(value.shape), [x.shape[a] for a in kept], [f"k{a}" for a in kept])
+    gone = {a: f"n / {after} % {x.shape[a]}" for a, after in enumerate(compact_strides(x.shape))} if axis is None else {axis: "n"}
+    text = element(function, kernel, x, {**{a: f"k{a}" for a in kept}, **gone})
+    kernel.line("int64_t found = 0;")
+    kernel.line(f"{c_type(x.dtype)} best = 0;")
+    kernel.open(f"for (int64_t n = 0; n < {math.prod(x.shape) if axis is None else x.shape[axis]}; ++n) {{")
+    kernel.line(f"const {c_type(x.dtype)} here = {text};")
+    kernel.line(f"if (n == 0 || here {sign} best || (here != here && best == best)) {{ best = here; found = n; }}")
+    kernel.close()
+    kernel.line(f"{kernel.memory(value, True)}[k] = found;")
+    function.launch_elements(kernel, math.prod(value.shape))
+
+
 #: Ops by name.
 ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
     "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice, "concat": _concat,
     "stack": _stack, "constant": _constant, "arange": _arange, "take": _take, "take_along": _take_along, "add_along": _add_along,
-    "scatter_add": _scatter_add, **WINDOWS}
+    "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument, **WINDOWS}

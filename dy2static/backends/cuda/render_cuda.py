@@ -1,10 +1,11 @@
 """A loop nest as kernels: all that is said in CUDA, and how loops become blocks and threads.
 
-A nest is one of three kinds of kernels:
+A nest is one of four kinds of kernels:
 
 - *elements*: nothing is reduced.  One thread computes one element.
 - *rows*: reductions that are ready at the end of each row.  A row belongs to one warp, or to one block where it is long; each
   thread goes over elements of the row, and what threads have summed is added up in one fixed tree.
+- *one long row*: blocks share it; a second kernel adds up what they have summed, in their order.
 - *totals*: other reductions.  Each block takes some rows one after the other and has sums of its own; a second kernel adds these
   up in their order.
 
@@ -45,6 +46,9 @@ _SHORT, _WARPS = 256, 4
 #: Threads for a row that is not short, and for one of at least so many elements.
 _THREADS, _LONG, _MOST_THREADS = 256, 16384, 1024
 
+#: Elements of a row that several blocks share, and those of each block.
+_SHARED_ROW, _OWN = 32768, 8192
+
 #: Blocks that share the rows of a nest with totals, and elements for each one of a sum of its own.
 _BLOCKS, _SUMMED = 264, 4
 
@@ -59,6 +63,8 @@ def render(nest: LoopNest, function: FunctionText) -> None:
     """Write the kernels of a nest, and launch them."""
     if nest.totals:
         _Totals(nest, function).write()
+    elif nest.split is not None and not nest.outer and len(nest.sweeps) == 1 and _count(nest.inner) >= _SHARED_ROW:
+        _LongRow(nest, function).write()
     elif nest.split is not None:
         _Rows(nest, function).write()
     else:
@@ -201,6 +207,47 @@ class _Rows(_Renderer):
         for reduction in sweep.reductions:
             function = "dy_reduced_in_warp" if self.short else "dy_reduced"
             self.finish(reduction, function)
+
+
+class _LongRow(_Renderer):
+    """Blocks share the only row."""
+
+    once = "if (threadIdx.x == 0) "
+
+    def write(self) -> None:
+        nest, kernel, function = self.nest, self.kernel, self.function
+        (sweep,), size = nest.sweeps, _count(nest.inner)
+        step = max(_OWN, -(-size // _BLOCKS))
+        blocks = -(-size // step)
+        for reduction in sweep.reductions:
+            self.declare(reduction, step > _WIDE)
+        kernel.line(f"const dy_index begin = (dy_index)blockIdx.x * {step};")
+        kernel.line(f"const dy_index end = begin + {step} < {size} ? begin + {step} : {size};")
+        kernel.open("for (dy_index k = begin + threadIdx.x; k < end; k += blockDim.x) {")
+        split_index(kernel, "k", *_sizes_and_names(nest.inner))
+        self.statements(sweep.body)
+        kernel.close()
+        parts = {reduction: function.piece(blocks, reduction.value.dtype) for reduction in sweep.reductions}
+        for reduction, number in parts.items():
+            pointer, whole = kernel.pointer(number, c_type(reduction.value.dtype) or "", True), kernel.variable()
+            kernel.line(f"const {_type(reduction)} {whole} = {self.reduced(reduction, 'dy_reduced')};")
+            kernel.line(f"{self.once}{pointer}[blockIdx.x] = {whole};")
+        kernel.launch(blocks, _THREADS)
+        self.join(parts, blocks)
+
+    def join(self, parts: Dict[Reduction, int], blocks: int) -> None:
+        """One more kernel: what the blocks have summed, added up in their order, and what follows from it."""
+        kernel = self.kernel = self.function.kernel()
+        for reduction, number in parts.items():
+            self.declare(reduction)
+            pointer, name = kernel.pointer(number, c_type(reduction.value.dtype) or ""), self.sums[reduction]
+            kernel.line(f"for (int b = threadIdx.x; b < {blocks}; b += blockDim.x) {name} = "
+                        f"{_combined(reduction, name, f'{pointer}[b]')};")
+        for reduction in parts:
+            self.finish(reduction, "dy_reduced")
+        self.again = {}
+        self.statements(self.nest.after, self.once)
+        kernel.launch(1, _THREADS)
 
 
 class _Totals(_Renderer):
