@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Sequence, Set, Tuple, Union
 
 import chainer
 import numpy as np
@@ -24,11 +24,13 @@ from ..record.inputs import ArrayInput, Input, NumberInput, VariableInput
 from ..record.outcome import Outcome
 from ..record.paths import Source, follow
 from ..record.places import Place, place_of
-from ..runtime.host_calls import Call, Report
+from ..runtime.host_calls import Call, Report, StateCall
 from ..saved.paths import name_of_path
 from ..saved.subject import Subject
 from .alternatives import Alternatives, Apart
+from .draws import with_draws
 from .gradients import with_gradients
+from .known_calls import with_known_calls
 from .loaded import fitting
 from .naming import uniquely_named
 from .program import Argument, ExportedProgram, Parameter, Result, free_sizes, unique
@@ -145,19 +147,22 @@ class _Closing:
                               "`state=True` makes arguments and results of it")
         arguments = tuple([Argument(value, name) for name, value in self._arguments()])
         given = {argument.value for argument in arguments}
-        parameters = tuple([self._parameter(item) for item in outcome.inputs if item.value not in given])
         values, fixed = self._results()
         for name, build in self.state.after(self._place()):
             self._add(name, build, values, fixed)
-        names = {part.name for part in (*arguments, *parameters)}
-        outputs = tuple([value for _, value in values])
-        graph = outcome.graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]), outputs=outputs,
+        graph = outcome.graph.with_(outputs=tuple([value for _, value in values]),
                                     nodes=(*outcome.graph.nodes, *self._alternatives.nodes))
-        graph = passes.run(EXPORT, with_raises(_without(graph, self.showing(graph))))
+        graph = with_known_calls(with_draws(with_raises(_without(graph, self.showing(graph)))))
+        read = _read_in(graph)
+        parameters = tuple([self._parameter(item) for item in outcome.inputs
+                            if item.value not in given and (item.value in read or isinstance(item, (ArrayInput, VariableInput)))])
+        names = {part.name for part in (*arguments, *parameters)}
+        graph = graph.with_(inputs=tuple([part.value for part in (*arguments, *parameters)]))
+        graph = passes.run(EXPORT, uniquely_named(graph))
         for node in graph.walk():
             self._check(node)
         results = tuple(map(Result, graph.outputs, unique([name for name, _ in values], names)))
-        read = {v for node in graph.walk() for v in node.inputs}.union(graph.outputs)
+        read = _read_in(graph)
         used = tuple([parameter for parameter in parameters if parameter.value in read])
         graph = graph.with_(inputs=tuple([part.value for part in (*arguments, *used)]), name=identifier(self.subject.name))
         used = tuple([Parameter(p.value, name, p.array) for p, name in zip(used, unique([p.name for p in used]))])
@@ -299,13 +304,24 @@ class _Closing:
         return None if code is None else Location(code.co_filename, code.co_firstlineno, 0, self.subject.name)
 
 
+def _read_in(graph: Graph) -> Set[Value]:
+    """What the graph reads or gives, at all levels."""
+    return {v for node in graph.walk() for v in node.inputs}.union(graph.outputs)
+
+
 def _without(graph: Graph, nodes: Sequence[Node]) -> Graph:
-    """The graph without these nodes, at all levels, whose results nothing reads."""
+    """The graph without these nodes, at all levels, whose results nothing reads, and without the Variables made for them."""
     if not nodes:
         return graph
-    kept = [node if not node.regions else replace(node, regions=tuple([_without(region, nodes) for region in node.regions]))
-            for node in graph.nodes if node not in nodes]
-    return graph.with_(nodes=tuple(kept))
+    kept: List[Node] = []
+    read = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        is_made_for = isinstance(node.attrs.get("call"), StateCall) and node.outputs and not read.intersection(node.outputs)
+        if node not in nodes and not is_made_for:
+            regions = tuple([_without(region, nodes) for region in node.regions])
+            kept.append(replace(node, regions=regions) if regions else node)
+            read.update(node.inputs)
+    return graph.with_(nodes=tuple(reversed(kept)))
 
 
 def identifier(name: str) -> str:

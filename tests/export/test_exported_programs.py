@@ -47,6 +47,57 @@ def test_a_link_becomes_a_program_for_any_batch():
             np.testing.assert_array_equal(run(program, x)[0], net(x).array)
 
 
+def test_calls_of_numpy_on_known_arrays_are_constants():
+    def f(x):
+        y = x * np.tril(np.ones((3, 3), bool))
+        while y.array.sum() > 1:
+            y = y - np.triu(np.full((3, 3), 2, "f"))
+        return y
+
+    program = exported(f, [InputSpec([3, 3])])
+    assert not [node for node in program.graph.walk() if node.op.kind == "opaque"]
+    x = np.random.rand(3, 3).astype("f") * 5
+    np.testing.assert_allclose(run(program, x)[0], f(chainer.Variable(x)).array, rtol=1e-6)
+
+
+def test_values_that_are_reported_need_no_python():
+    net = L.Classifier(L.Linear(3, 2))
+    with pytest.warns(ExportWarning, match="report"):
+        program = exported(net, [InputSpec([4, 3]), InputSpec([4], "int32")], state=True)
+    assert names(program.results) == ["output", "next/accuracy", "next/loss", "next/y"]
+    x, t = np.random.rand(4, 3).astype("f"), np.array([0, 1, 1, 0], "i")
+    np.testing.assert_allclose(run(program, x, t)[0], net(x, t).array, rtol=1e-6)
+
+
+def test_arrays_choose_among_results_of_one_type():
+    def f(x, y):
+        if x.array[0] > 0:
+            return x, 1
+        return (y * 2, 1) if y.array[0] > 0 else (x + 1, 1)
+
+    program = exported(f, [InputSpec([2]), InputSpec([2])])
+    for a, b in ((1, 1), (-1, 1), (-1, -1)):
+        x, y = np.array([a, 2], "f"), np.array([b, 3], "f")
+        np.testing.assert_array_equal(run(program, x, y)[0], f(chainer.Variable(x), chainer.Variable(y))[0].array)
+    with pytest.raises(ExportError, match="decides whether a part is"):
+        exported(lambda x: x if x.array[0] > 0 else F.sum(x), [InputSpec([2])])
+
+
+def test_draws_of_the_functions_own_are_ops():
+    def f(x):
+        y = x + np.random.uniform(-1, 1, (2, 3)).astype("f") * np.random.rand(3)
+        return y if np.random.rand() < 0.5 else y * np.random.normal(1, 2, size=x.shape)
+
+    program = exported(f, [InputSpec([2, 3])])
+    assert not [node for node in program.graph.walk() if node.op.kind == "opaque"]
+    x = np.ones((2, 3), "f")
+    for seed in range(4):
+        np.random.seed(seed)
+        found = run(program, x)[0]
+        np.random.seed(seed)
+        np.testing.assert_allclose(found, f(x), rtol=1e-6)
+
+
 def test_names_of_arguments_in_containers_and_of_results():
     def f(x, pair, options, unread):
         a, b = pair

@@ -213,6 +213,50 @@ def test_gradients_are_results(tmp_path):
             check(found[f"grad{name}"], param.grad, 1e-5, name)
 
 
+class Nested(chainer.Chain):
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.l = L.Linear(3, 3)
+
+    def forward(self, x):
+        h, i = x, 0
+        while float(F.sum(h * h).array) > 0.5 and i < 6:
+            j = 0
+            while float(F.max(h).array) > 0.3 and j < 5:
+                h = h * 0.9 - 0.01
+                j += 1
+            h = F.tanh(self.l(h))
+            i += 1
+        return F.sum(h * x)
+
+
+class Collecting(Nested):
+    def forward(self, xs):
+        hs, h = [], xs[0]
+        for x in xs:
+            h = F.tanh(self.l(h) + x)
+            if float(F.sum(h).array) > 0:
+                hs.append(h)
+        hs.append(h)
+        return F.sum(F.stack(hs))
+
+
+def test_gradients_through_loops_in_loops(tmp_path):
+    np.random.seed(1)
+    net, path = Nested(), str(tmp_path / "nested.onnx")
+    dy2static.export.onnx(net, [InputSpec([2, 3])], path, gradients=True)
+    x = np.random.rand(2, 3).astype("f")
+    for scale in (0.1, 1, 3):
+        found = run(path, {"x": x * np.float32(scale)})
+        net.cleargrads()
+        net(x * np.float32(scale)).backward()
+        gradient = np.zeros((3, 3), "f") if net.l.W.grad is None else net.l.W.grad     # None where no iteration is made
+        check(found["grad/l/W"], gradient, 1e-5)
+    with pytest.raises(ExportError, match="list_unstack cannot be written in ONNX"):
+        dy2static.export.onnx(Collecting(), [InputSpec([4, 2, 3])], str(tmp_path / "lists.onnx"), gradients=True)
+
+
 def test_state_is_given_and_given_back(tmp_path):
     net, path = L.LSTM(3, 4), str(tmp_path / "lstm.onnx")
     x = np.random.rand(2, 3).astype("f")

@@ -85,6 +85,7 @@ _ROOTS = {"np": np, "numpy": np, "math": math, "operator": operator, "random": r
 OTHER_LISTS = {
     "backends/host/calls.py": "builtins that generated Python writes by their names",
     "capture/handlers.py": "handlers: what a call becomes",
+    "export/draws.py": "lowerings of draws",
     "runtime/functions.py": "the messages of errors about matrices",
     "control_flow/staging.py": "handlers of calls that transformers write",
     "lowering/numpy/selections.py": "arithmetic through which an order that nobody sees is followed",

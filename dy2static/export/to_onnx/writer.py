@@ -110,8 +110,7 @@ class GraphWriter:
         self._node, self._loc = node, node.loc or self._loc
         self._hint = node.outputs[0].name if node.outputs else node.op.name
         if node.op.name == "broadcast_to":
-            self.scope.lazy[node.outputs[0]] = node
-            self._bind(node.outputs[0])
+            self.scope.lazy[node.outputs[0]] = node             # its sizes are those of others
             return
         try:
             if node.op.name in self._control:

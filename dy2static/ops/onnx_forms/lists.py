@@ -92,8 +92,10 @@ def array(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], xs: Nam
     return _joined(o, xs, 0)
 
 
-def unstack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, *, axis: int) -> Name:
+def unstack(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type], x: Name, *there: Name, axis: int) -> Name:
     """Every ``x[..., i, ...]``."""
+    if there:
+        raise NotInOnnx("a sequence of ONNX holds no gradients of which some are missing")
     return o.nodes("SplitToSequence", (x,), (o.dtype(x),), axis=axis, keepdims=0)[0]
 
 
