@@ -7,6 +7,7 @@ from ..errors import CaptureError
 from ..ir.graph import Node, Value
 from ..ir.op import OPS
 from ..ir.types import Scalar
+from ..lowering.numpy.differentiable import differentiable
 from ..lowering.numpy.legalize import CALLS, call_as_ops
 from ..ops.scalar import scalar_to_tensor, tensor_to_scalar
 from ..passes.differentiation.inner_autodiff import inner_autodiff
@@ -47,6 +48,11 @@ _BETWEEN = (tensor_to_scalar, scalar_to_tensor)
 def _is_float(value: Value) -> bool:
     """Whether a value is a number or numbers that a gradient can go through."""
     return getattr(getattr(value.type, "dtype", None), "kind", "") == "f"
+
+
+def _has_gradient(part: Node) -> bool:
+    """Whether gradients know what to do with an op: it has one, none goes through it, or its derivative is zero."""
+    return part.op.vjp is not None or part.op.name in _FLAT or part.op in _BETWEEN or not any(map(_is_float, part.outputs))
 
 
 def _tensor(value: Value) -> Value:
@@ -93,17 +99,21 @@ class _History:
 
     def _go_over(self, node: Node) -> None:
         is_plain = not node.regions and node.op.kind not in ("opaque", "effect")
-        parts = call_as_ops(node) if node.op.name in CALLS else [node] if is_plain else None
+        parts = self._call_parts(node) if node.op.name in CALLS else [node] if is_plain else None
         if parts is None:
             name = getattr(node.attrs.get("call"), "name", "") or node.op.name
             self.capture.abort(f"the gradient goes through {name}, which has none here",
                                hint="write it with functions that have one, or take its values out with float or numpy.asarray")
         for part in parts:
-            if part.op.vjp is None and part.op.name not in _FLAT and any(map(_is_float, part.outputs)) and any(
-                    v in self._active or v in self._tensors for v in part.inputs) and part.op not in _BETWEEN:
+            if not _has_gradient(part) and any(v in self._active or v in self._tensors for v in part.inputs):
                 self.capture.abort(f"the gradient goes through {part.op.name}, which has none")
             self._add(part, node)
         self._active.update(v for v in node.outputs if _is_float(v))
+
+    def _call_parts(self, node: Node) -> Optional[List[Node]]:
+        """A call of NumPy as ops, as such that have gradients if there are some."""
+        parts = call_as_ops(node)
+        return parts if parts is not None and all(map(_has_gradient, parts)) else differentiable(node) or parts
 
     def _add(self, part: Node, node: Node) -> None:
         """Add an op of a node of the history to the graph, unless it is there as it is."""

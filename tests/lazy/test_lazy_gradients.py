@@ -87,12 +87,71 @@ def test_writes_inside():
     np.testing.assert_allclose(lazy.grad(f)(W), [4 * W.sum() + 4 * W[0], 4 * W[0], 4 * W[0]])
 
 
-def test_stores_at_an_index_have_none():
+A = np.array([[3, 0.5, 0.25], [-0.5, 4, 1], [0.125, 0.75, 2]])
+WEIGHTS = np.arange(1.0, 10).reshape(3, 3)
+
+
+def stored(index, value):
+    def f(w):
+        y = w.reshape(3, 1) * A
+        y[index] = value(w)
+        return (y * y * WEIGHTS).sum()
+    return f
+
+
+def updated(w):
+    y = w * 2
+    y[1:] *= w[0]
+    y[0] += 3 * y[2]
+    return (y * y).sum()
+
+
+ASSIGNMENTS = {
+    "element": stored((1, 2), lambda w: w[0] * w[1]), "row": stored(1, lambda w: w * w), "number": stored((slice(None), 1), lambda w: 2.5),
+    "view": stored((slice(None, None, -2), slice(1, None)), lambda w: w[1:] ** 2), "mask": stored(A > 0.6, lambda w: w[2] * w[2]),
+    "twice": stored(([0, 2, 0], [1, 1, 1]), lambda w: w * w), "updated": updated,
+}
+MATRICES = {
+    "inv": lambda w: (np.linalg.inv(A * w) * WEIGHTS).sum(), "det": lambda w: np.linalg.det(A * w),
+    "solve": lambda w: (np.linalg.solve(A * w, w * w) * W).sum(), "columns": lambda w: (np.linalg.solve(A * w, A + w) * WEIGHTS).sum(),
+    "cholesky": lambda w: (np.linalg.cholesky(A @ A.T + np.diag(w * w)) * WEIGHTS).sum(), "trace": lambda w: np.trace(A * w * w, 1),
+    "diagonal": lambda w: (np.diagonal((A * w).reshape(3, 3, 1), -1, 1, 0) * w[:2]).sum(), "norm": lambda w: np.linalg.norm(A * w),
+    "norms": lambda w: (np.linalg.norm(A * w, axis=1, keepdims=True) * WEIGHTS).sum(), "outer": lambda w: (np.outer(w, w) * A).sum(),
+}
+
+
+@pytest.mark.parametrize("f", [*ASSIGNMENTS.values(), *MATRICES.values()], ids=[*ASSIGNMENTS, *MATRICES])
+def test_item_assignment_and_linear_algebra(f):
+    value, g = lazy.value_and_grad(f)(W)
+    np.testing.assert_allclose(value, f(W.copy()), rtol=1e-12)
+    np.testing.assert_allclose(g, differences(f, W), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("f", [MATRICES["solve"], ASSIGNMENTS["row"]], ids=["solve", "row"])
+def test_second_derivatives_of_these(f):
+    hessian = differences(lambda w: np.asarray(lazy.grad(f)(w)), W)
+    np.testing.assert_allclose(lazy.hessian_vector_product(f, (W,), (V,))[0], hessian @ V, rtol=1e-5)
+
+
+@pytest.mark.parametrize("f", [MATRICES["cholesky"], ASSIGNMENTS["twice"], ASSIGNMENTS["mask"]], ids=["cholesky", "twice", "mask"])
+def test_native_gradients_of_these(f):
+    with lazy.backend("c"):
+        g = lazy.grad(f)(W.astype("f"))
+        assert g.dtype == np.float32
+        np.testing.assert_allclose(g, differences(f, W), rtol=1e-4)
+
+
+def test_what_is_singular_fails_as_in_numpy():
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        lazy.grad(lambda w: np.linalg.inv(np.zeros((3, 3)) * w).sum())(W).evaluate()
+
+
+def test_as_many_stores_as_contents_say_have_none():
     def f(w):
         y = w * 2
-        y[1:] *= w[0]
+        y[y > 1] = w[y > 1]
         return y.sum()
-    with pytest.raises(CaptureError, match="goes through write_at"):
+    with pytest.raises(CaptureError, match="cannot be compiled"):
         lazy.grad(f)(W).evaluate()
 
 

@@ -52,10 +52,18 @@ def call_as_ops(node: Node) -> Optional[List[Node]]:
 
 
 def _as_ops(node: Node) -> Optional[List[Node]]:
+    (type_, *others) = [value.type for value in node.outputs]
+    is_python = not others and isinstance(type_, Scalar) and type_.kind != "numpy"
+    return _of_numbers(node) if is_python else by_rule(node, _lowered)
+
+
+def by_rule(node: Node, lowered: Callable[[Call, Sequence[Value], Tensor], Optional[Value]]) -> Optional[List[Node]]:
+    """Nodes that compute the one array or NumPy scalar that a call gives, by a function that builds them; None where it gives None.
+
+    lowered: takes the call, its operands and the type of the array, without axes for a scalar.
+    """
     call, (value, *others) = node.attrs["call"], node.outputs
     type_ = value.type
-    if not others and isinstance(type_, Scalar) and type_.kind != "numpy":
-        return _of_numbers(node)
     is_number = isinstance(type_, Scalar) and type_.kind == "numpy"
     if others or not is_number and not isinstance(type_, Tensor) or type_.dtype.kind not in "biuf":
         return None
@@ -63,7 +71,7 @@ def _as_ops(node: Node) -> Optional[List[Node]]:
     builder.loc = node.loc
     wanted = Tensor((), type_.dtype) if is_number else type_
     with building(builder):
-        result = _lowered(call, node.inputs, wanted) if node.inputs else _computed(call, wanted)
+        result = lowered(call, node.inputs, wanted)
         if result is None or result.type != wanted or result not in {v for n in builder.nodes for v in n.outputs}:
             return None
         if is_number:
@@ -83,7 +91,9 @@ def _computed(call: Call, wanted: Tensor) -> Optional[Value]:
 
 
 def _lowered(call: Call, inputs: Sequence[Value], wanted: Tensor) -> Optional[Value]:
-    function = _key(call.function)
+    if not inputs:
+        return _computed(call, wanted)
+    function = key_of(call.function)
     row = on_request_row(call, function)
     operands = inputs if row is not None and row.takes_numbers else as_arrays(inputs, wanted)
     args, kwargs = fill(call.args, operands), fill(call.kwargs, operands)
@@ -122,7 +132,7 @@ def _as_number(item: Any) -> Optional[Value]:
     return scalar.py_constant(value=item) if type(item) in (bool, int, float) else None
 
 
-def _key(function: Any) -> Any:
+def key_of(function: Any) -> Any:
     """How the table names a method or an attribute of arrays."""
     for kind in ("method", "attribute"):
         name = getattr(function, kind, None)

@@ -27,7 +27,7 @@ def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: T
         return None
     if function is not operator.setitem:
         return _combined(contents, LOWERED_IN_PLACE[function], *args)
-    place, item = place_in(contents, args[0]), _fitting(args[1], contents.dtype)
+    place, item = place_in(contents, args[0]), fitting(args[1], contents.dtype)
     if place is None or item is None:
         return None
     index, numbers = normal_index(place[0], contents.shape), place[1]
@@ -39,7 +39,7 @@ def written(type_: Tensor, contents: Value, steps: Tuple, function: Any, args: T
     return ops.put(contents, item, *numbers, index=index)
 
 
-def _fitting(item: Any, dtype: np.dtype) -> Optional[Value]:
+def fitting(item: Any, dtype: np.dtype) -> Optional[Value]:
     """What is written, in the dtype that it gets; None where that may warn, raise or cut something off."""
     if not isinstance(item, Value):
         fits = type(item) in (bool, int, float) and np.can_cast(np.min_scalar_type(item), dtype, "same_kind")
@@ -58,7 +58,7 @@ def _combined(contents: Value, op: OpDef, item: Any) -> Optional[Value]:
     if not isinstance(item, Value) or contents.dtype.kind != "f":
         return None
     is_number = not is_array(item)
-    value = _fitting(item, item.dtype if is_array(item) or item.type.kind == "numpy" else contents.dtype)
+    value = fitting(item, item.dtype if is_array(item) or item.type.kind == "numpy" else contents.dtype)
     if value is None or value.dtype.kind != "f" or len(value.shape) > contents.ndim:
         return None
     wide = np.result_type(np.empty(1, contents.dtype), value.dtype.type(0) if is_number else np.empty(1, value.dtype))
