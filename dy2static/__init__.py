@@ -8,7 +8,7 @@ compat.install()
 
 __version__ = "0.1.0"
 
-from dy2static import export, pipeline  # noqa: E402
+from dy2static import export, extensions, pipeline  # noqa: E402
 from dy2static.api import enable_to_static, ignore_module, not_to_static, set_code_level, set_pass_level, set_verbosity, to_static
 from dy2static.backends.pipelines import pipelines
 from dy2static.errors import (
@@ -41,6 +41,6 @@ install_paddle_names()
 
 __all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
            "Executor", "FallbackWarning", "InputSpec", "LoadError", "ProgramTranslator", "SaveError", "SaveWarning",
-           "SettingWarning", "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "export", "ignore_module",
-           "load", "load_inference_model", "not_to_static", "patch_chainer", "pipelines", "register_lowering", "save",
-           "set_code_level", "set_pass_level", "set_verbosity", "static_code", "static_graph", "to_static"]
+           "SettingWarning", "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "export", "extensions",
+           "ignore_module", "load", "load_inference_model", "not_to_static", "patch_chainer", "pipelines", "register_lowering",
+           "save", "set_code_level", "set_pass_level", "set_verbosity", "static_code", "static_graph", "to_static"]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import types
 from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -98,6 +99,23 @@ def check_arguments(specs: Sequence[Any], names: Sequence[str], args: Sequence[A
             _check(spec, args[place], name)
         elif name in kwargs:
             _check(spec, kwargs[name], name)
+
+
+def check_count(specs: Sequence[Any], function: types.FunctionType) -> None:
+    """Raise `SignatureError` if there are more specs than positional arguments, or fewer than a call of the function needs."""
+    code = function.__code__
+    names = code.co_varnames[:code.co_argcount]
+    skip, needed = _skip(names), len(names) - len(function.__defaults__ or ())
+    if specs and len(specs) < needed - skip:
+        raise SignatureError(f"input_spec has none for {', '.join(names[skip + len(specs):needed])} of {function.__qualname__}",
+                             hint="give one for each argument without a default, in their order")
+    if len(specs) > len(names) - skip and not code.co_flags & _VARARGS:
+        raise SignatureError(f"input_spec has {len(specs)} specs, and {function.__qualname__} takes "
+                             f"{', '.join(names[skip:]) or 'no arguments'}")
+
+
+#: The flag of the code of functions with ``*args``.
+_VARARGS = 0x04
 
 
 def _skip(names: Sequence[str]) -> int:

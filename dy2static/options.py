@@ -34,7 +34,7 @@ class Options:
 
     def __post_init__(self) -> None:
         made = {
-            "strict": self.strict if self.strict == "parts" else switch("strict", self.strict),
+            "strict": _strict(self.strict),
             "dynamic": switch("dynamic", self.dynamic),
             "cache_limit": count("cache_limit", self.cache_limit, 1),
             "cache_bytes": None if self.cache_bytes is None else count("cache_bytes", self.cache_bytes),
@@ -103,6 +103,12 @@ def did_you_mean(given: Any, known: Iterable[str]) -> Optional[str]:
     """A hint at the known word that is most like what was given; None where none is."""
     other = config.nearest(given, known) if isinstance(given, str) else ""
     return f'"{other}"?' if other else None
+
+
+def _strict(given: Any) -> Union[bool, str]:
+    if isinstance(given, str) and given != "parts":
+        raise SignatureError(f'strict is True, False or "parts", not {given!r}', hint=did_you_mean(given, ("parts",)))
+    return given if isinstance(given, str) else switch("strict", given)
 
 
 def _recompute(given: Any) -> Recompute:

@@ -23,7 +23,7 @@ from ..heap.debuggers import is_debugging
 from ..heap.global_state_guard import untouched_globals
 from ..heap.locations import caller_depth, definition, error_location
 from ..heap.reads import noting_reads
-from ..input_spec import check_arguments
+from ..input_spec import check_arguments, check_count
 from ..lowering.opaque import relied_on
 from ..options import DEFAULTS, Options
 from ..parts.divided import Parts
@@ -58,6 +58,7 @@ class Dispatcher:
     """The programs of one function, and the signatures that run eagerly."""
 
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, parts: Optional[Parts] = None):
+        check_count(options.input_spec, function)
         self.function, self.options = function, options
         self.cache = Cache(options.cache_limit, options.cache_bytes)
         self.programs, self.calls = self.cache.programs, self.cache.calls
@@ -369,6 +370,16 @@ def enable(enabled: bool) -> None:
     config.ENABLED.value = int(enabled)
     for dispatcher in list(_dispatchers):
         dispatcher.enable(enabled)
+
+
+def totals() -> Dict[str, int]:
+    """The counts of `Dispatcher.stats` over all functions that are compiled; their parts are counted with them."""
+    found: Dict[str, int] = {}
+    for dispatcher in list(_dispatchers):
+        if dispatcher.in_parts.is_outermost:
+            for name, count in dispatcher.stats().items():
+                found[name] = found.get(name, 0) + count
+    return found
 
 
 def clear_all() -> None:

@@ -27,7 +27,10 @@ function list(title, items) {
   return found;
 }
 
-function micro(seconds) { return seconds ? `${(seconds * 1e6 / data.timed.calls).toFixed(1)} µs` : ""; }
+function micro(seconds) {
+  const each = seconds * 1e6 / data.timed.calls;
+  return !seconds ? "" : each < 1000 ? `${each.toFixed(1)} µs` : `${(each / 1000).toFixed(1)} ms`;
+}
 
 function sourceLine(line, most, title) {
   const time = make("span", { class: "time" });

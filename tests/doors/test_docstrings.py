@@ -3,6 +3,7 @@ import ast
 import collections
 import importlib
 import inspect
+import operator
 import pkgutil
 import re
 import textwrap
@@ -86,8 +87,13 @@ def test_every_public_name_has_a_docstring():
 
 def reached():
     """Yield (name, function) for all that a user reaches: public functions, and methods and properties of public classes."""
-    for name in dy2static.__all__:
-        value = getattr(dy2static, name)
+    public = {name: getattr(dy2static, name) for name in dy2static.__all__}
+    for module in [value for value in public.values() if isinstance(value, types.ModuleType)]:
+        public.update({f"{module.__name__.partition('.')[2]}.{name}": value for name, value in vars(module).items()
+                       if getattr(value, "__module__", "") == module.__name__ and not name.startswith("_")})
+    for name, value in public.items():
+        if isinstance(value, types.ModuleType):
+            continue
         if not isinstance(value, type):
             yield name, value
             continue
@@ -120,7 +126,7 @@ def test_public_functions_say_what_they_raise():
     for name, function in reached():
         text = inspect.getdoc(function) or ""
         if name.endswith(("__init__", "__call__")):
-            text += inspect.getdoc(getattr(dy2static, name.split(".")[0])) or ""
+            text += inspect.getdoc(operator.attrgetter(name.rpartition(".")[0])(dy2static)) or ""
         problems += [f"{name}: raises {error}, which its docstring does not say"
                      for error in raised(function, set()) if (name, error) not in NEVER_RAISED and not ("aises" in text and error in text)]
         problems += [f"{name}: no docstring"] * (not text)

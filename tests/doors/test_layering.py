@@ -31,7 +31,7 @@ ROWS = (
     ("pipeline", "call_specs", "parts"),
     ("dispatch", "explorer"),
     ("static_function",),
-    ("lazy", "saved", "static_graph", "training"),
+    ("lazy", "saved", "static_graph", "training", "extensions"),
     ("api", "export"),
     ("paddle", "cli", "check_gpu"),
     ("__init__", "__main__"),
