@@ -5,6 +5,7 @@ For native code it also needs a C compiler (cc, gcc or clang); without one progr
     python3 run.py demo     train a digit classifier, eager and compiled side by side
     python3 run.py test     run the tests
     python3 run.py lint     check the style of the sources
+    python3 run.py docs     build the documentation into build/site
 
 Arguments after the command go to what is run: ``python3 run.py test -x tests/doors/test_compat.py``.  Everything
 is installed in the folder ``.venv-<version of Python>`` here, which later runs use again; delete it to start
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent
 COMMANDS = {
     "demo": ("examples/digits/train.py",),
     "test": ("-m", "pytest", "-n", "auto", "--dist", "worksteal"),
+    "docs": ("-m", "sphinx", "-W", "-q", "docs", "build/site"),
     "lint": ("-m", "ruff", "check", "--output-format=concise"),
 }
 OLDEST = (3, 9)
@@ -75,7 +77,7 @@ class Environment:
         with step("Chainer, built from source"):
             self.pip("install", "--no-build-isolation", CHAINER, self.numpy)
         with step("dy2static and its tests"):
-            self.pip("install", "--no-build-isolation", "--editable", ".[test,examples]", self.numpy)
+            self.pip("install", "--no-build-isolation", "--editable", ".[test,examples,docs]", self.numpy)
         self.stamp.write_text(self.recipe())
         print("  %-28s %6.1f s" % ("all", time.time() - started), flush=True)
 

@@ -40,7 +40,9 @@ def test_the_readme_names_what_is_needed():
     bounds = set(re.findall(r"setuptools(?: older than |[^\n]*?<)(\d+)", "\n".join([readme, *RUN["BUILD"]])))
     assert bounds == {"81"}
     assert "C compiler" in readme and "C compiler" in RUN["__doc__"]
-    assert set(setup_cfg()["options.extras_require"]) == {"test", "examples", "dev", "cuda12", "cuda13", "export"}
+    extras = set(setup_cfg()["options.extras_require"])
+    assert extras == {"test", "examples", "dev", "docs", "export", "cuda12", "cuda13"}
+    assert extras - {"test", "dev"} <= set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
 
 
 @pytest.mark.skipif(not hasattr(sys, "stdlib_module_names"), reason="Python 3.9 does not know its library")
