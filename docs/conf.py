@@ -1,5 +1,7 @@
 """How Sphinx builds the documentation: ``python3 run.py docs``."""
-import dy2static        # noqa: I001  before Chainer, which autodoc imports
+import re
+
+import dy2static
 
 project = "dy2static"
 author = "The dy2static authors"
@@ -17,16 +19,25 @@ default_role = "code"
 suppress_warnings = ["misc.highlighting_failure"]
 
 
-def as_literal(app, what, name, obj, options, lines):
-    """Docstrings are plain text: paragraphs stay, and what is indented or lists parameters is a list of lines."""
-    text = "\n".join(lines).strip("\n").splitlines()
+#: ``name: what it is``, or several names, at the beginning of a line.
+PARAMETER = re.compile(r"^(\*{0,2}[a-z_]\w*(?:, \*{0,2}[a-z_]\w*)*): +(.*)$")
+
+
+def as_fields(app, what, name, obj, options, lines):
+    """Docstrings are paragraphs of plain text; lines ``name: what it is`` describe parameters and attributes."""
     shown = []
-    for line in text:
-        escaped = line.replace("*", r"\*").replace("|", r"\|")
-        shown.append(f"| {escaped.strip()}" if line.strip() else "")
+    for line in lines:
+        text = line.strip().replace("*", r"\*").replace("|", r"\|")
+        found = PARAMETER.match(line)
+        if found:
+            shown += [f":param {found[1]}: " + found[2].replace("*", r"\*").replace("|", r"\|")]
+        elif text and shown and shown[-1].startswith(":param") and line[:1] == " ":
+            shown[-1] += " " + text                     # what goes on is indented
+        else:
+            shown += ["", text] if text and shown and shown[-1].startswith(":param") else [text]
     lines[:] = [*shown, ""]
 
 
 def setup(app):
     """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", as_literal)
+    app.connect("autodoc-process-docstring", as_fields)

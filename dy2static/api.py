@@ -28,29 +28,30 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
 
     target: a Python function or lambda; a bound method; a class derived from `chainer.Link` (its ``forward`` or
         ``__call__`` is decorated); a Link (the same object comes back, with that method compiled); or an updater (the
-        same object, with ``update_core`` compiled).  Without it, a decorator with these options.
-    strict: True raises `CaptureError` for the first line that cannot be compiled; "parts" lets such lines run as Python between
-        compiled parts, and raises where nothing is left to compile.  Without it, both come with a warning.
-    cache_limit: the most programs kept per function; the one used longest ago goes first.
-    cache_bytes: about how much memory they may take together, looked at when another one is made; at least one stays.
-    check: so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
-    rng: where Chainer's functions (dropout and its kin) draw from: ``"eager"``, the very numbers that eager draws; or
-        ``"fast"``, other ones, from a counter-based generator whose key each call draws from NumPy's global one.
-    backend: what programs run on: ``"numpy"``, calls of NumPy; ``"c"``, native code where there is a C compiler;
-        ``"auto"``, NumPy for the first ten calls of each program, then native code.  None: DY2STATIC_BACKEND, or "auto".
-    recompute: what the backward computes again instead of keeping it: ``"none"``; ``"auto"``, what elementwise ops make of
-        intermediate results, where that saves much; ``"cheap"``, what they make of the rest and of what went in; ``"sublinear"``,
-        all but what parts the forward into segments (Chen et al., 2016); or how many bytes may be kept, with as little computed
-        again as need be.  With the last three, as with `F.forget`, arrays that went in must not be changed before the backward.
-        None: DY2STATIC_RECOMPUTE, or "auto".
-    dynamic: whether sizes that differ from call to call become free: with the third size of an axis, a program is made for
-        all of them, where the function does not need their numbers (`cache_info` counts the captures).
-    input_spec: an `InputSpec` for each positional argument but ``self``, in lists, tuples and dicts as the arguments are; what
-        is None in it is free from the first call on, and a call with other arguments is a `SignatureError`.
-    grads: ``"drop"`` clears the gradients of Parameters that a program computes and updates, as `cleargrad` would: they need no
-        arrays of their own then.  ``"keep"`` leaves them in ``param.grad``.  Steps that run eagerly keep them in any case.
-    full_graph: Paddle's name for strict.  build_strategy: may be given as there; it changes nothing, because all that such
-        strategies turn on is done in any case.  The backend ``"CINN"`` is ``"c"``.
+        same object, with ``update_core`` compiled).  Without a target, `to_static` returns a decorator with these options.
+    strict: True raises `CaptureError` for the first line that cannot be compiled.  ``"parts"`` lets such lines run as Python
+        between compiled parts, and raises only if nothing is left to compile.  False warns in both cases.
+    cache_limit: the largest number of programs per function; the least recently used one is evicted first.
+    cache_bytes: about how many bytes the programs may take together; checked when a program is added; at least one stays.
+    check: the first so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
+    rng: where Chainer's functions (dropout and the like) draw random numbers from.  ``"eager"``: the same numbers as in eager
+        mode.  ``"fast"``: other numbers, from a counter-based generator whose key each call draws from NumPy's global generator.
+    backend: what programs run on.  ``"numpy"``: NumPy calls.  ``"c"``: native code, if there is a C compiler.  ``"auto"``: NumPy
+        for the first ten calls of each program, then native code.  None: DY2STATIC_BACKEND, or "auto".
+    recompute: what the backward recomputes instead of keeping (rematerialization).  ``"none"``: nothing.  ``"auto"``: what
+        elementwise operations make of intermediate results, where that saves much memory.  ``"cheap"``: also what they make of
+        inputs.  ``"sublinear"``: all but the values that split the forward into segments (Chen et al., 2016).  A number: keep so
+        many bytes, with as little recomputation as possible.  With the last three, as with `F.forget`, the inputs of a call must
+        not change before its backward.  None: DY2STATIC_RECOMPUTE, or "auto".
+    dynamic: whether sizes that differ from call to call become free.  At the third size of an axis, one program is compiled for
+        all sizes, if the function does not need the number.
+    input_spec: an `InputSpec` for each positional argument except ``self``, in lists, tuples and dicts like the arguments.
+        None in a shape is free from the first call on.  A call with other arguments raises `SignatureError`.
+    grads: ``"keep"`` leaves the gradients of updated Parameters in ``param.grad``.  ``"drop"`` clears those that a program both
+        computes and updates, as `cleargrad` would, so that they need no arrays.  Eager calls always keep them.
+    full_graph: Paddle's name for ``strict``.
+    build_strategy: accepted as in Paddle, and ignored: all that such strategies turn on is always done.  The backend ``"CINN"`` is
+        ``"c"``.
 
     Raises `SignatureError` for anything else.
     """
