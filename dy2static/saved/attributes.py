@@ -96,7 +96,7 @@ def _is_setting(value: Any) -> bool:
 #: By the names of attributes.
 KINDS: Dict[str, Test] = {
     **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "cached", "closed", "finite", "stable",
-                     "weighted", "mean"),
+                     "weighted", "mean", "gate"),
                     _is_flag),
     **dict.fromkeys(("slope", "alpha", "beta", "exponent", "cap", "base", "low", "high", "delta", "margin", "k", "n", "scale",
                      "rmax", "dmax", "fill", "ignored", "value", "least", "greatest"), _is_number),
