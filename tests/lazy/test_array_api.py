@@ -112,3 +112,11 @@ def test_libraries_that_follow_the_standard_take_lazy_arrays():
     done = subprocess.run([sys.executable, "-c", LIBRARIES], env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": str(array_api.ROOT)},
                           stderr=subprocess.PIPE, universal_newlines=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("a, b", [("float32", "float64"), ("int8", "int64"), ("uint8", "int16")])
+def test_dtypes_alone_decide_where_one_array_has_no_axes(a, b):
+    x, y = xp.ones((2,), dtype=a), xp.asarray(3, dtype=b)
+    for result in (xp.add(x, y), xp.multiply(y, x)):
+        assert result.dtype == np.promote_types(a, b)
+    assert xp.less(xp.asarray(2, dtype="int8"), xp.ones((2,), dtype="int64")).dtype == bool

@@ -26,8 +26,26 @@ def _unary(name: str, function: np.ufunc) -> Callable[[Any], Any]:
     return _named(elementwise, name, f"As the array API standard has ``{name}``, for each element.")
 
 
+def _promoting(function: np.ufunc) -> Callable[[Any, Any], Any]:
+    """A ufunc of two arrays whose dtypes alone decide that of the result, as the standard has it.
+
+    NumPy 1 lets an array without axes give way to one with some.
+    """
+    def promoting(x1: Any, x2: Any) -> Any:
+        if x1.dtype != x2.dtype:
+            dtype = np.promote_types(x1.dtype, x2.dtype)
+            x1, x2 = x1.astype(dtype), x2.astype(dtype)
+        return function(x1, x2)
+    promoting.__name__ = function.__name__
+    return promoting
+
+
 def _binary(name: str, function: np.ufunc) -> Callable[[Any, Any], Any]:
+    promoting = None if np.__version__ >= "2" else _promoting(function)
+
     def elementwise(x1: Any, x2: Any, /) -> LazyArray:
+        if promoting is not None and type(x1) is LazyArray and type(x2) is LazyArray:
+            return call(promoting, x1, x2)              # type: ignore[no-any-return]
         return ufunc(function, x1, x2)                  # type: ignore[no-any-return]
     return _named(elementwise, name, f"As the array API standard has ``{name}``, for each pair of elements, with broadcasting.")
 
