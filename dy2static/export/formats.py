@@ -5,11 +5,13 @@ from typing import Any, Callable, Dict
 
 from ..errors import SignatureError
 from .program import ExportedProgram
+from .to_c.folder import write_program as write_c
 from .to_onnx.door import write_program as write_onnx
 
 #: ``write(program, path)``: of a file, or a folder.
 FORMATS: Dict[str, Callable[[ExportedProgram, Any], None]] = {
     "onnx": write_onnx,
+    "c": write_c,
 }
 
 

@@ -46,7 +46,7 @@ class Windows(NamedTuple):
         def axes(sizes: Sequence[int], filler: int) -> str:
             return "{" + ", ".join(map(str, (filler,) * (AXES - len(sizes)) + tuple(sizes))) + "}"
 
-        parts = [*map(str, self[:4]), *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1)]
+        parts = [*map(str, self[:4]), *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1), "0"]
         return "{" + ", ".join(parts) + "}"
 
 

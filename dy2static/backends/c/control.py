@@ -53,7 +53,13 @@ def write_branch(emitter: FlowEmitter, step: Step, write_block: WriteBlock) -> N
 
 
 def _side(emitter: FlowEmitter, results: Sequence[Value], block: Block, write_block: WriteBlock) -> None:
-    """One side of a branch: what it can is made in the memory of the results, the rest is copied there."""
+    """One side of a branch: what it can is made in the memory of the results, the rest is copied there.
+
+    One that raises has no results.
+    """
+    if any(step.node.op.name == "raise_" for step in block.steps):
+        write_block(block)
+        return
     made, here = owned(block), set()
     for value, inner in zip(results, block.results):
         if not is_number(value) and not emitter.has_memory(inner) and inner in made and block.results.count(inner) == 1:

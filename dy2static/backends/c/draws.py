@@ -13,11 +13,13 @@ from typing import Any, Callable
 
 import numpy as np
 
+from ...ir.c_forms import c_constant
 from ...ir.graph import Graph, Node
 from .emitter import Emitter
 
-#: Ops that native code draws for.
+#: Ops that native code draws for, and those that functions draw for that no Python stands behind, whose generator is their own.
 NATIVE_DRAWS = ("random_uniform",)
+STANDALONE_DRAWS = (*NATIVE_DRAWS, "random_between", "random_normal")
 
 HEADER = '#include "dy2static_draws.h"\n'
 
@@ -29,8 +31,8 @@ _rand = np.random.rand
 
 
 def draws(node: Node) -> bool:
-    """Whether a node, or one inside it, draws in native code."""
-    return any(inner.op.name in NATIVE_DRAWS for inner in node.walk())
+    """Whether a node, or one inside it, draws where it is in C."""
+    return any(inner.op.name in STANDALONE_DRAWS for inner in node.walk())
 
 
 def graph_draws(graph: Graph) -> bool:
@@ -39,9 +41,16 @@ def graph_draws(graph: Graph) -> bool:
 
 
 def write_draw(emitter: Emitter, node: Node) -> None:
-    """Uniform numbers in [0, 1)."""
-    (value,) = node.outputs
-    emitter.line(f"dy_uniform({emitter.generator}, {emitter.name(value)}, {math.prod(value.shape)});")
+    """Uniform numbers in [0, 1), or between two numbers, or numbers of the standard normal distribution."""
+    (value,), attrs = node.outputs, node.attrs
+    function = {"random_uniform": "dy_uniform", "random_between": "dy_between", "random_normal": "dy_normal"}[node.op.name]
+    ends = [c_constant(attrs[key], value.dtype) for key in ("low", "high") if key in attrs]
+    target = emitter.name(value) if value.ndim else f"&{emitter.local(value)}"
+    if not value.ndim:
+        emitter.line(f"double {emitter.local(value)};")
+    emitter.line(f"{function}({', '.join([emitter.generator, target, str(math.prod(value.shape)), *ends])});")
+    if not value.ndim and emitter.stored(value):
+        emitter.line(f"{emitter.name(value)}[0] = {emitter.local(value)};")
 
 
 def declining(*_: Any) -> Any:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Set
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.legalize import legalize_numpy_calls
@@ -18,7 +18,7 @@ from ..loops.layout import Place
 from ..loops.schedule import schedule
 from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
-from .extents import with_run_sizes
+from .extents import RunSize, with_run_sizes
 from .finished_products import finished_at, write_finished
 from .function import FunctionEmitter
 from .kernels_blocks import expect, may_overwrite
@@ -29,6 +29,7 @@ from .render_c import render
 from .row_chains import chain_at, write_chain
 from .scalars import SCALARS, scalar_type
 from .signature import Signature
+from .standalone import Standalone
 
 #: What a region goes through before it is written as C.
 REGION = Pipeline("c region", "a native part of a graph, before it is written as C", (
@@ -42,22 +43,27 @@ REGION = Pipeline("c region", "a native part of a graph, before it is written as
 class CFunction:
     """``static int run(char **p, int64_t *n, double *d)`` for a graph.
 
-    text: of the function.  scratch: how many bytes it wants behind its outputs.
+    text: of the function.  scratch: how many bytes it wants behind its outputs.  rooms: those of other memory, in sizes that the
+    caller gives.  grows: whether it takes memory besides, as much as its loops and lists need.
     """
 
     text: str
     scratch: int
+    rooms: Tuple[RunSize, ...] = ()
+    grows: bool = False
 
 
-def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = None) -> CFunction:
+def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = None,
+          standalone: Optional[Standalone] = None) -> CFunction:
     """The C function of a graph all of whose nodes are `supported`; its loop nests go to ``parts``.
 
-    ticks: the clock that is to be in it.
+    ticks: the clock that is to be in it.  standalone: for a function that no Python stands behind; its graph has been through
+    the passes.
     """
-    graph = run(REGION, graph)
+    graph = run(REGION, graph) if standalone is None else graph
     block = flatten(graph)
     read_by = _readers(block)
-    out = FunctionEmitter(graph, parts, read_by)
+    out = FunctionEmitter(graph, parts, read_by, standalone)
     signature = Signature(graph, out)
     signature.enter()
     signature.bind_outputs(owned(block))
@@ -65,7 +71,11 @@ def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = 
         out.line("dy_start();")
     _Walk(out, read_by, ticks).block(block)
     signature.leave()
-    return CFunction(*signature.text(name))
+    text, scratch = signature.text(name)
+    made = set(out.sizes.made)
+    rooms = [room.nbytes for room in out.memory.rooms]
+    known = tuple([size for size in rooms if made.isdisjoint(size.symbols)])
+    return CFunction(text, scratch, known, bool(out.stacks or out.lists or len(known) < len(rooms)))
 
 
 def _readers(block: Block) -> Mapping[Value, Set[Optional[Node]]]:
@@ -96,6 +106,7 @@ class _Walk:
                 self._run(nodes)
                 nodes = []
                 self.out.memory.tick()
+                self.out.begin([step.node])
                 self._control(step)
                 self._tick([step.node])
             else:
@@ -104,10 +115,13 @@ class _Walk:
         self.out.memory.tick()
 
     def _control(self, step: Step) -> None:
+        def write_block(block: Block) -> None:
+            self.block(block)
+            self.out.begin([step.node])
         if step.node.op.name == "if_":
-            write_branch(self.out, step, self.block)
+            write_branch(self.out, step, write_block)
         else:
-            LoopText(self.out, step, self.block).write()
+            LoopText(self.out, step, write_block).write()
 
     def _run(self, nodes: Sequence[Node]) -> None:
         """Write nodes without control flow."""
@@ -116,6 +130,7 @@ class _Walk:
         index = 0
         while index < len(fused.parts):
             self.out.memory.tick()
+            self.out.begin(nodes_of(fused.parts[index]))
             expect(self.out, fused.parts[index:])
             index += (self._epilogue(fused, index) or self._chain(fused, index) or self._finished(fused, index)
                       or self._part(fused.parts[index]))
@@ -237,6 +252,7 @@ class _Walk:
             self._overwrite_operand(node)
             return
         (value,), out = node.outputs, self.out
-        out.lines(SCALARS[node.op.name](node, [out.scalar(v) for v in node.inputs], out.local(value)))
+        operands = [f"(int64_t){out.scalar(v)}" if getattr(v.type, "kind", "") == "py_bool" else out.scalar(v) for v in node.inputs]
+        out.lines(SCALARS[node.op.name](node, operands, out.local(value)))
         if out.stored(value):
             out.line(f"{out.name(value)}[0] = {out.local(value)};")

@@ -1,20 +1,24 @@
 """What the rules of ops may ask of the C function that is being written."""
 from __future__ import annotations
 
-from typing import Any, Callable, ContextManager, Protocol, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Optional, Protocol, Sequence, Tuple
 
 from ...ir.dims import Size
 from ...ir.graph import Node, Value
 from ..loops.layout import Place
 from ..loops.parallelize import Share
 from .memory import Memory
+from .standalone import Standalone
 
 
 class Emitter(Protocol):
     """A function in C to which a rule adds the lines of one node.
 
     storages: the variable that knows the memory of all lists.  generator: the pointer to the state of NumPy's generator.
+    standalone: None where Python stands behind the function.
     """
+
+    standalone: Optional[Standalone]
 
     storages: str
     generator: str

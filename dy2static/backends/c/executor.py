@@ -8,7 +8,7 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.types import Extent, Stack, Tensor
 from ...ir.types import List as ListType
-from ...native import compiler, library, products, team
+from ...native import compiler, library
 from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
 from ...runtime.native_values import as_array, as_items, as_stack, grown, list_bytes, pushed
@@ -16,14 +16,15 @@ from ...runtime.traceback import show_user_line
 from ..compiled_calls import Conversion
 from ..extents import made_symbols
 from ..updates import alike, form
-from . import draws, kernels_blocks, kernels_convolution, kernels_sorting, lists
+from . import draws
 from .emit import CFunction, write
 from .extents import is_grown
+from .headers import headers
 from .outline import Parts
 from .scalars import enters_as_array
 from .updates import UpdateRegion
 
-_INCLUDES = "".join(f'#include "dy2static_{name}.h"\n' for name in ("python", "math", "values"))
+_PYTHON = '#include "dy2static_python.h"\n'
 #: The loops that matter say themselves that they are to be vectorised; -O3 takes five times as long to compile.
 _FLAGS = ("-O2",)
 
@@ -65,15 +66,8 @@ class Bundle:
     def source(self) -> str:
         """The whole text."""
         text = "\n".join([*self.parts.texts, *(region.text for region in (*self.regions, *self.updates))])
-        used = [name for name in ("f32", "f64") if f"gemm_{name}(" in text]
-        headers = "".join(f"#define DY_PRODUCTS_{name.upper()}\n" for name in used)
-        headers += f'#include "{products.HEADER}"\n' if used else ""
-        headers += f'#include "{team.HEADER}"\n' if "dy_share(" in text or "dy_join_" in text else ""
-        headers += draws.HEADER if any(region.draws for region in self.regions) else ""
-        headers += "" if self.clock is None else self.clock.header
-        headers += kernels_convolution.headers(text) + lists.headers(text) + kernels_sorting.headers(text)
-        headers += kernels_blocks.headers(text)
-        return f"{_INCLUDES}{headers}\n{text}"
+        clock = "" if self.clock is None else self.clock.header
+        return f"{_PYTHON}{headers(text)}{clock}\n{text}"
 
     def start(self) -> None:
         """Begin to compile the text, and the libraries that it calls.  Raises `native.compiler.NoCompiler`."""

@@ -7,6 +7,7 @@ from typing import Any, Collection, Dict, List, Set
 from ...ir.dims import Dim
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Extent, Stack, Tensor, dims_in
+from ...ir.types import List as ListType
 from ..extents import dims_of
 
 
@@ -66,8 +67,8 @@ def in_c(item: Any) -> Any:
         return made
     if kind is Tensor:
         return Tensor(in_c(item.shape), item.dtype)
-    if kind is Stack:
-        return Stack(in_c(item.elem))
+    if kind in (Stack, ListType):
+        return kind(in_c(item.elem))
     if kind in (tuple, list):
         return kind([in_c(part) for part in item])
     if kind is dict:

@@ -19,6 +19,7 @@ from .names import CNames
 from .nests import begin_of, copy
 from .outline import Parts
 from .scalars import literal, scalar_type
+from .standalone import Standalone
 from .text import Text
 
 #: What stands for the call that frees lists that nothing has; which lists there are is known in the end.
@@ -29,9 +30,12 @@ class FunctionEmitter(FlowEmitter):
     """Holds the text, the names, the memory and the places of one function.
 
     parts: the functions of the file.  read_by: what reads each value.  needed: the values that must be in memory at present.
+    standalone: None for a function that Python stands behind.
     """
 
-    def __init__(self, graph: Graph, parts: Parts, read_by: Mapping[Value, Collection[Optional[Node]]]):
+    def __init__(self, graph: Graph, parts: Parts, read_by: Mapping[Value, Collection[Optional[Node]]],
+                 standalone: Optional[Standalone] = None):
+        self.standalone = standalone
         self.parts, self.read_by = parts, read_by
         self.names, self.text = CNames(), Text()
         self.memory = Memory(self.names, self.text)
@@ -44,6 +48,11 @@ class FunctionEmitter(FlowEmitter):
         self._locals: Dict[Value, str] = {}
 
     # Text
+
+    def begin(self, nodes: Sequence[Node]) -> None:
+        """The lines that follow are for these nodes."""
+        if self.standalone is not None:
+            self.standalone.mark(self.text, nodes)
 
     def line(self, text: str) -> None:
         self.text.line(text)

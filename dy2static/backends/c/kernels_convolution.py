@@ -1,6 +1,7 @@
 """Convolutions: each node is one call, with its windows as a constant of the text."""
 from __future__ import annotations
 
+import math
 from typing import Dict
 
 from ...ir.dims import is_known
@@ -10,6 +11,8 @@ from ...native.convolutions import Windows
 from .emitter import Emitter, Rule
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
+#: As in ``dy2static_plain_windows.h``.
+_PATCH_SIZE = 1 << 16
 _FUNCTIONS = {"conv": "dy_conv", "conv_transpose": "dy_conv_transpose", "conv_grad_weight": "dy_conv_grad_weight"}
 
 
@@ -28,14 +31,22 @@ def _windows(node: Node) -> Windows:
 def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     """A call; before: a line in front of it.  more: further arguments."""
     (value,) = node.outputs
-    arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
-    emitter.line("{")
     windows = _windows(node)
+    arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
+    if emitter.standalone is not None:
+        arguments.append(emitter.scratch(_patches(windows), value.dtype))
+    emitter.line("{")
     emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
     if before:
         emitter.line(f"    {before}")
     emitter.line(f"    if ({_FUNCTIONS[node.op.name]}_{_SUFFIXES[value.dtype.name]}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
+
+
+def _patches(windows: Windows) -> int:
+    """How many elements of patches there are at a time without the library: `DY_PATCH_SIZE`, or one row of windows."""
+    row = windows.in_ * math.prod(windows.kernel) * (windows.spots[-1] if windows.spots else 1)
+    return max(row, min(_PATCH_SIZE, row * math.prod(windows.spots[:-1])))
 
 
 def _call(emitter: Emitter, node: Node) -> None:

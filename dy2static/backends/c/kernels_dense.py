@@ -9,7 +9,7 @@ from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node
 from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
-from .draws import write_draw
+from .draws import STANDALONE_DRAWS, write_draw
 from .emitter import Emitter, Rule
 from .kernels_blocks import BLOCKS
 from .kernels_convolution import CONVOLUTIONS
@@ -21,6 +21,10 @@ from .kernels_sequences import SEQUENCES
 from .kernels_sorting import ORDERS
 from .lists import LISTS
 from .nests import checked_index, zeros
+
+#: Tables above this size are constants of a text without Python.
+_SMALL_TABLE = 8
+_ITEMS_OF_LINE = 12
 
 
 def _reshape(emitter: Emitter, node: Node) -> None:
@@ -104,9 +108,18 @@ def _stack(emitter: Emitter, node: Node) -> None:
 
 
 def _constant(emitter: Emitter, node: Node) -> None:
-    """A table; the region has only small ones."""
+    """A table; a region has only small ones, which are written element by element."""
     (value,) = node.outputs
     items = [c_constant(item, value.dtype) for item in np.ravel(node.attrs["value"])]
+    if emitter.standalone is not None and len(items) > _SMALL_TABLE:
+        type = c_type(value.dtype)
+        name = emitter.variable(value.name, f"const {type} *")
+        emitter.line(f"static const {type} {name}[] = {{")
+        for k in range(0, len(items), _ITEMS_OF_LINE):
+            emitter.line(f"    {', '.join(items[k:k + _ITEMS_OF_LINE])},")
+        emitter.line("};")
+        emitter.put_at(value, name)
+        return
     pointer = emitter.name(value)
     for k, item in enumerate(items):
         emitter.line(f"{pointer}[{k}] = {item};")
@@ -119,8 +132,13 @@ def _arange(emitter: Emitter, node: Node) -> None:
     emitter.line(f"for (int64_t k = 0; k < {value.shape[0]}; ++k) {pointer}[k] = ({type})({start} + k * ({step}));")
 
 
+def _raise(emitter: Emitter, node: Node) -> None:
+    emitter.line("goto bail;")
+
+
 #: Ops by name.
 ALONE: Dict[str, Rule] = {
+    "raise_": _raise,
     "reshape": _reshape, "getitem_at": _getitem_at, "scatter_slice": _scatter_slice, "scatter_at": _scatter_at, "put": _put,
-    "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, "random_uniform": write_draw,
+    "concat": _concat, "stack": _stack, "constant": _constant, "arange": _arange, **dict.fromkeys(STANDALONE_DRAWS, write_draw),
     **PRODUCTS, **AXES, **PICKS, **ORDERS, **SEQUENCES, **LISTS, **WINDOWS, **CONVOLUTIONS, **BLOCKS}

@@ -49,17 +49,18 @@ class Part:
         return cls(((outer, shape[axis] * inner),), ((inner, 1),), (indices,), ((shape[axis], inner),), indices.shape)
 
     @classmethod
-    def of(cls, shape: Sequence[int], numbers: Sequence[Value], index: Sequence) -> "Part":
-        """What a canonical index picks of an array of this shape."""
+    def of(cls, shape: Sequence[Size], numbers: Sequence[Value], index: Sequence) -> "Part":
+        """What a canonical index picks of an array of this shape.  Sizes that only the run knows are cut in steps of one."""
         axes: List[_Axis] = []
         chosen: List[_Axis] = []
         whole, axis, offset = compact_strides(shape), 0, 0
         for entry in index:
             if entry is None or isinstance(entry, tuple):
                 start, stop, step = entry or (0, 1, 1)
-                count = len(range(start, -1 if stop is None else stop, step))
+                known = is_known(start) and is_known(stop)
+                count = len(range(start, -1 if stop is None else stop, step)) if known else stop - start
                 axes.append((count, 0 if entry is None else step * whole[axis]))
-                offset += start * whole[axis] if entry is not None and count else 0
+                offset += start * whole[axis] if entry is not None and (not known or count) else 0
             elif entry == AT:
                 chosen.append((shape[axis], whole[axis]))
             else:
@@ -185,4 +186,6 @@ def takes(node: Node) -> bool:
     if node.op.name in ("take", "scatter_add"):
         return True
     is_number = node.outputs[0].dtype.kind in "fiu"
-    return node.inputs[0].type.size > 0 and (node.op.name == "pick" or is_number)      # NumPy also looks at the indices of nothing
+    size = node.inputs[0].type.size
+    has_elements = not is_known(size) or size > 0               # NumPy also looks at the indices of nothing
+    return has_elements and (node.op.name == "pick" or is_number)

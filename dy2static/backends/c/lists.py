@@ -33,11 +33,11 @@ def has_list(node: Node) -> bool:
     return any(map(is_list, (*node.inputs, *node.outputs)))
 
 
-def has_memory_form(type: ListType) -> bool:
-    """Whether the items are numbers, or arrays of one known shape."""
+def has_memory_form(type: ListType, any_items: bool = False) -> bool:
+    """Whether the items are numbers, or arrays of one known shape.  any_items: or of one that only the run knows."""
     elem = type.elem
     if isinstance(elem, Tensor):
-        return c_type(elem.dtype) is not None and all(isinstance(n, int) and n for n in elem.shape)
+        return c_type(elem.dtype) is not None and all(n if isinstance(n, int) else any_items for n in elem.shape)
     return isinstance(elem, Scalar) and elem.kind != "numpy"
 
 

@@ -19,7 +19,7 @@ from ..extents import dims_of, made_symbols
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS
 from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_picking, kernels_pooling, lists
-from .draws import NATIVE_DRAWS, draws
+from .draws import NATIVE_DRAWS, STANDALONE_DRAWS, draws
 from .extents import symbols_of
 from .kernels_dense import ALONE
 from .lists import LISTS, has_list, is_list
@@ -33,21 +33,30 @@ _DRAWS = ("random_uniform", "random_between", "random_normal", "fast_begin", "fa
           "fast_kept")
 
 
-def supported(node: Node) -> bool:
-    """Whether C computes a node, with all that is in its regions."""
-    if not all(map(_has_memory_form, (*node.inputs, *node.outputs))):
+def supported(node: Node, standalone: bool = False) -> bool:
+    """Whether C computes a node, with all that is in its regions.
+
+    standalone: in a function that no Python stands behind: also tables of any size, all draws, what raises, and lists and stacks
+        whose items have sizes that only the run knows; none of these enters or leaves.
+    """
+    if node.op.name == "raise_":
+        return standalone
+    if not all(_has_memory_form(value, standalone) for value in (*node.inputs, *node.outputs)):
         return False
     name = node.op.name
     if name in CALLS:
         instead = call_as_ops(node)
-        return instead is not None and all(map(supported, instead))
+        return instead is not None and all(supported(new, standalone) for new in instead)
     if not all(map(is_known, dims_of(node))) and not _fits_run_sizes(node):
         return False
     if name in LISTS:
         return lists.takes(node)
+    if standalone and name in ("constant", *STANDALONE_DRAWS):
+        return True
     if node.regions:
-        return name in ("if_", "while_", "scan") and all(supported(inner) for region in node.regions for inner in region.nodes) \
-            and all(_plain_control(node, region) for region in node.regions)
+        return name in ("if_", "while_", "scan") and all(
+            supported(inner, standalone) for region in node.regions for inner in region.nodes) \
+            and all(_plain_control(node, region, standalone) for region in node.regions)
     if any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
         return name in ("stack_product", "stack_scatter") and node.outputs[0].dtype.kind == "f"
     if node.op.kind == "scalar":
@@ -65,8 +74,9 @@ def supported(node: Node) -> bool:
 #: Ops whose text is right for sizes that only the run knows.
 _OF_ANY_SIZE = frozenset((
     *REDUCTIONS, *layout.RULES, "matmul", "take", "scatter_add", "concat", "stack", "reshape", "full", "getitem_at", "scatter_at",
-    "take_along", "add_along", "stack_scatter", "sequence_places", "dimension", "argmax", "argmin",
-    *LISTS)) - {"getitem", "diagonal"}
+    "take_along", "add_along", "stack_scatter", "sequence_places", "dimension", "argmax", "argmin", "arange", "argsort", "bincount",
+    "cumprod", "cumsum", "linear_recurrence", "pad", "pretransposed", "put_diagonal", "put_diagonals", "random_uniform", "select",
+    "shift", "sort", "stack_product", "weighted_add", "weighted_take", *LISTS)) - {"getitem", "diagonal"}
 
 
 #: Ops whose text is right for any number of images, if that is all that only the run knows.
@@ -75,7 +85,7 @@ _OF_ANY_BATCH = frozenset((*kernels_convolution.CONVOLUTIONS, *kernels_pooling.W
 
 def _fits_run_sizes(node: Node) -> bool:
     """Whether C computes a node for sizes that only the run knows."""
-    if node.op.name in ("getitem", "scatter_slice"):
+    if node.op.name in ("getitem", "scatter_slice", "pick", "add_at", "put"):
         return all(entry[2] == 1 or all(e is None or is_known(e) for e in entry[:2])
                    for entry in node.attrs["index"] if isinstance(entry, tuple))
     if node.op.name in _OF_ANY_BATCH:
@@ -99,20 +109,22 @@ def _fits(node: Node) -> bool:
     return isinstance(value, (bool, float)) or isinstance(value, int) and -2 ** 62 < value < 2 ** 62
 
 
-def _has_memory_form(value: Value) -> bool:
+def _has_memory_form(value: Value, standalone: bool = False) -> bool:
     type = value.type
     if isinstance(type, Stack):
         return not isinstance(type.elem, (Stack, ListType)) and _has_memory_form(Value(type.elem)) and all(
-            is_known(n) and n for n in type.elem.shape)
+            n if is_known(n) else standalone for n in type.elem.shape)
     if isinstance(type, ListType):
-        return lists.has_memory_form(type)
+        return lists.has_memory_form(type, standalone)
     if isinstance(type, Tensor):
         return c_type(type.dtype) is not None
     return isinstance(type, Scalar) and (type.kind != "numpy" or c_type(type.dtype) is not None)
 
 
-def _plain_control(node: Node, region: Graph) -> bool:
-    """Whether a region gives what the node gives, and always ends."""
+def _plain_control(node: Node, region: Graph, standalone: bool) -> bool:
+    """Whether a region gives what the node gives, and always ends; one that raises may be a side of a branch."""
+    if standalone and node.op.name == "if_" and region.nodes and region.nodes[-1].op.name == "raise_":
+        return True
     if node.op.name == "if_" and any(isinstance(v.type, Stack) for v in (*node.inputs, *node.outputs)):
         return False
     if node.op.name == "if_" and [v.type for v in region.outputs] != [v.type for v in node.outputs]:
@@ -121,7 +133,7 @@ def _plain_control(node: Node, region: Graph) -> bool:
         return False                                           # the size of its result is known in there only
     carried = node.attrs.get("carried", 0)
     return not any(isinstance(v.type, Stack) for v in node.outputs[:carried]) and all(
-        _has_memory_form(v) for v in region.outputs)
+        _has_memory_form(v, standalone) for v in region.outputs)
 
 
 def _is_float(node: Node) -> bool:
@@ -135,6 +147,7 @@ def _always(node: Node) -> bool:
 #: For each op that is no list, no number and not elementwise, whether C takes a node of it; what comes later counts.
 _TAKEN: Dict[str, Callable[[Node], bool]] = {
     **dict.fromkeys((*layout.RULES, *ALONE), _always),
+    **dict.fromkeys(STANDALONE_DRAWS, lambda node: False),
     **dict.fromkeys(NATIVE_DRAWS, lambda node: node.outputs[0].ndim > 0),
     **dict.fromkeys(kernels_pooling.WINDOWS, kernels_pooling.takes),
     **dict.fromkeys(kernels_convolution.CONVOLUTIONS, kernels_convolution.takes),

@@ -7,14 +7,16 @@ from typing import Collection, List, Tuple
 
 from ...ir.c_forms import c_type
 from ...ir.graph import Graph, Value
-from ...ir.types import Extent, Stack
+from ...ir.types import Extent, Stack, Tensor
 from ...runtime.native_values import has_marks
 from ..loops.layout import place_of
 from .draws import graph_draws
 from .extents import is_grown, name_of
 from .function import SWEEP, FunctionEmitter
 from .lists import is_list, nbytes
+from .outline import IDENTIFIER
 from .scalars import enters_as_array, scalar_type
+from .standalone import SIZE
 
 #: A function with more pointers than these has none of them in variables: so many that live so long take the compiler seconds.
 _MOST_POINTERS = 64
@@ -58,11 +60,16 @@ class Signature:
             self._input(value)
         if graph_draws(self.graph):
             self.out.generator, self.restored = self.out.variable("generator"), self.out.variable("before")
-            self.head.append(f"dy_generator *const {self.out.generator} = (dy_generator *){self.arguments.int()};")
-            self.head.append(f"const dy_generator {self.restored} = *{self.out.generator};")
+            self.head.append(f"dy_generator *const {self.out.generator} = (dy_generator *)(uintptr_t){self.arguments.int()};")
+            if self.out.standalone is None:
+                self.head.append(f"const dy_generator {self.restored} = *{self.out.generator};")
+        if self.out.standalone is not None:
+            self.head.append(f"dy_heap *const heap = (dy_heap *)(uintptr_t){self.arguments.int()};")
         for symbol in self.out.sizes.made:
             self.out.names.take(name_of(symbol), "const int64_t")
-        self.head += [f"if ({size} <= 0) return 1;" for size in self.out.sizes.known_by()]
+        for size in self.out.sizes.known_by():
+            failed = 1 if self.out.standalone is None else self.out.standalone.number(SIZE)
+            self.head.append(f"if ({size} <= 0) return {failed};")
 
     def _input(self, value: Value) -> None:
         out, arguments = self.out, self.arguments
@@ -116,7 +123,7 @@ class Signature:
         for value in self.graph.outputs:
             self._output(value)
         leaving = {out.local(value) for value in self.graph.outputs if isinstance(value.type, Stack)}
-        out.lines([f"dy_block_give({name}.data);" for name in out.stacks if name not in leaving])
+        out.lines([f"dy_stack_free(&{name});" for name in out.stacks if name not in leaving])
 
     def _output(self, value: Value) -> None:
         out, arguments = self.out, self.arguments
@@ -136,8 +143,9 @@ class Signature:
         out = self.out
         marks = is_list(value) and has_marks(value.type)
         bytes_ = f"{out.local(value)}.count * {nbytes(value.type)}" if is_list(value) else value.type.size * value.dtype.itemsize
+        new = "dy_block_new(" if out.standalone is None else "dy_heap_take(heap, "
         out.line(f"{size} = {bytes_}{f' + {out.local(value)}.count' if marks else ''};")
-        out.line(f"if (!({pointer} = dy_block_new({size}))) goto bail;")
+        out.line(f"if (!({pointer} = {new}{size}))) goto bail;")
         if is_list(value):
             out.line(f"memcpy({pointer}, {out.local(value)}.data, {bytes_});")
             if marks:
@@ -163,24 +171,36 @@ class Signature:
         head += [f"    {line}" for line in (*self.head, *self._declarations())]
         sweep = f"dy_lists_sweep(&{out.storages}, (dy_list *const[]){{{', '.join(f'&{x}' for x in out.lists)}}}, {len(out.lists)});"
         lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in out.text.lines]
+        if out.standalone is not None:
+            lines = [*self._unread(lines), *out.standalone.placed(lines)]
         tail = [f"    {line}" if line != "bail:" else line for line in self._ends(any("goto bail" in line for line in lines))]
         ends = [f"#undef {name}" for name, _, _ in pointers] if are_many else []
         return "\n".join([*head, *lines, *tail, "}", *ends]) + "\n", size
 
+    def _unread(self, lines: List[str]) -> List[str]:
+        """Lines that say of variables in front of these that nothing reads them."""
+        read = set(IDENTIFIER.findall("\n".join(lines)))
+        inputs = [name_of(value.type.symbol) if isinstance(value.type, Extent) else self.out.local(value)
+                  for value in self.graph.inputs if not (isinstance(value.type, Tensor) and value.ndim)]
+        return [f"    (void){name};" for name in (*(name for name, _, _ in self.pointers), *inputs) if name not in read]
+
     def _declarations(self) -> List[str]:
         """Variables of the whole function."""
         out = self.out
-        found = [f"dy_stack {name} = {{0}};" for name in out.stacks]
+        none = "{0}" if out.standalone is None else "{.heap = heap}"
+        found = [f"dy_stack {name} = {none};" for name in out.stacks]
         found += [f"int64_t {name_of(symbol)} = 0;" for symbol in out.sizes.made]
         found += [f"dy_list {name} = {{0}};" for name in out.lists]
-        found += [f"dy_storages {out.storages} = {{0}};"] if out.lists else []
-        found += [f"dy_room {room.name}_room = {{0}}; {room.type} *{room.name} = 0;" for room in out.memory.rooms]
-        return found
+        found += [f"dy_storages {out.storages} = {none};"] if out.lists else []
+        found += [f"dy_room {room.name}_room = {none}; {room.type} *{room.name} = 0;" for room in out.memory.rooms]
+        return found if out.standalone is None else [*found, "int failed = 0;", "(void)p, (void)n, (void)d;"]
 
     def _ends(self, bails: bool) -> List[str]:
         """How the function ends, well or not; bails: whether there are lines that leave it early."""
         out = self.out
-        free = [f"free({room.name}_room.data);" for room in out.memory.rooms]
+        if out.standalone is not None:                          # the arena is the caller's
+            return ["(void)heap;", *(["bail:"] if bails else []), "return failed;"]
+        free = [f"dy_room_free(&{room.name}_room);" for room in out.memory.rooms]
         free += [f"dy_lists_free(&{out.storages});"] if out.lists else []
         back = [f"*{out.generator} = {self.restored};"] if out.generator else []
         lines = list(free)
@@ -188,5 +208,5 @@ class Signature:
             lines += ["if (dy_float_flags()) {", *back, "    return 1;", "}"]
         lines.append("return 0;")
         if bails or out.generator:
-            lines += ["bail:", *back, *(f"dy_block_give({name}.data);" for name in out.stacks), *free, "return 1;"]
+            lines += ["bail:", *back, *(f"dy_stack_free(&{name});" for name in out.stacks), *free, "return 1;"]
         return lines

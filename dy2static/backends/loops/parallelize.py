@@ -6,7 +6,9 @@ shares, and added up in their order, are the same for any number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Optional, Sequence
+from typing import NamedTuple, Optional, Sequence, Union
+
+from ...ir.dims import Dim
 
 #: Nanoseconds of work below which nobody else is called: to wake somebody takes about five thousand.
 LEAST = 20_000
@@ -52,9 +54,12 @@ class Share:
         return -(-self.count // self.step)
 
 
-def cut(levels: Sequence[Level], elements: int, nanoseconds: float) -> Optional[Share]:
-    """What to cut, the outermost loop that is long enough; None where the work is too little or nothing may be cut."""
-    if nanoseconds < LEAST:
+def cut(levels: Sequence[Level], elements: int, nanoseconds: Union[float, Dim]) -> Optional[Share]:
+    """What to cut, the outermost loop that is long enough; None where the work is too little, or nothing may be cut.
+
+    Work of which only the run knows how much it is is not shared.
+    """
+    if isinstance(nanoseconds, Dim) or nanoseconds < LEAST:
         return None
     pieces = int(max(2, min(MOST, nanoseconds / EACH)))
     found = [share for share in (_pieces(level, pieces, elements) for level in levels) if share is not None]

@@ -11,6 +11,10 @@
 typedef struct {
     uint32_t key[DY_WORDS];
     int32_t position;
+#ifdef DY_STANDALONE
+    int32_t has_normal;             /* whether the last pair of normal numbers has one left */
+    double normal;
+#endif
 } dy_generator;
 
 static inline uint32_t dy_twist(uint32_t one, uint32_t two, uint32_t far)
@@ -78,5 +82,37 @@ static __attribute__((noinline)) void dy_uniform(dy_generator *generator, double
         }
     }
 }
+
+#ifdef DY_STANDALONE
+#include <math.h>
+
+static inline void dy_between(dy_generator *generator, double *out, int64_t count, double low, double high)
+{
+    dy_uniform(generator, out, count);
+    for (int64_t k = 0; k < count; ++k)
+        out[k] = low + (high - low) * out[k];
+}
+
+/* Numbers of the standard normal distribution in pairs, by the polar method of Marsaglia (1964), in NumPy's order. */
+static inline void dy_normal(dy_generator *generator, double *out, int64_t count)
+{
+    for (int64_t k = 0; k < count; ++k) {
+        generator->has_normal = !generator->has_normal;
+        if (!generator->has_normal) {
+            out[k] = generator->normal;
+            continue;
+        }
+        double x, y, square;
+        do {
+            x = 2 * dy_uniform_one(generator) - 1;
+            y = 2 * dy_uniform_one(generator) - 1;
+            square = x * x + y * y;
+        } while (square >= 1 || square == 0);
+        const double factor = sqrt(-2 * log(square) / square);
+        generator->normal = factor * x;
+        out[k] = factor * y;
+    }
+}
+#endif
 
 #endif

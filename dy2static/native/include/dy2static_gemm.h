@@ -23,6 +23,12 @@ static inline void finish(const finishing *after, const int64_t i, const int64_t
         after->body(after->given, after->row + i, after->row + i + rows, after->column, after->column + n);
 }
 
+#ifdef DY_STANDALONE
+#define DY_GEMM_LINKAGE static
+#else
+#define DY_GEMM_LINKAGE
+#endif
+
 #define DY_DEPTH 3072           /* twice that of convolutions: C, which may be far away, is read and written less often */
 #define DY_HEIGHT 8
 #include "dy2static_tiles.h"
@@ -302,7 +308,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
     }
 }
 
-void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
+DY_GEMM_LINKAGE void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, DY_T alpha, const DY_T *a, int64_t lda, const DY_T *b,
              int64_t ldb, DY_T beta, DY_T *c, int64_t ldc, const finishing *after)
 {
     if (k <= 0 || alpha == 0) {

@@ -5,8 +5,9 @@
 #define DY2STATIC_LISTS_H
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "dy2static_values.h"
 
 /* used: the bytes that lists have; what is behind is free. */
 typedef struct dy_storage {
@@ -19,6 +20,7 @@ typedef struct dy_storage {
 typedef struct {
     dy_storage *first;
     int64_t count, limit;
+    DY_HEAP
 } dy_storages;
 
 /* count: negative where memory was gone.  storage: null for memory of somebody else's.  there: a byte for each item: whether
@@ -33,7 +35,7 @@ typedef struct {
 static inline dy_list dy_list_of(dy_storages *all, int64_t count, int64_t size)
 {
     const int64_t wanted = count * size, capacity = wanted < 16 * size ? 16 * size : 2 * wanted;
-    dy_storage *storage = count < 0 ? 0 : malloc(sizeof(dy_storage) + capacity + capacity / size);
+    dy_storage *storage = count < 0 ? 0 : DY_TAKE(all, sizeof(dy_storage) + capacity + capacity / size);
     if (!storage)
         return (dy_list){0, -1, 0, 0};
     *storage = (dy_storage){all->first, wanted, capacity, 0};
@@ -131,7 +133,7 @@ static inline void dy_lists_sweep(dy_storages *all, dy_list *const *lists, int64
         } else {
             *link = storage->next;
             all->count--;
-            free(storage);
+            DY_GIVE(all, storage);
         }
     }
     all->limit = 2 * all->count;
@@ -141,7 +143,7 @@ static inline void dy_lists_free(dy_storages *all)
 {
     while (all->first) {
         dy_storage *const next = all->first->next;
-        free(all->first);
+        DY_GIVE(all, all->first);
         all->first = next;
     }
 }

@@ -6,6 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Without Python behind it a function decides: equal elements stay in their order, and what is not a number comes last. */
+#ifdef DY_STANDALONE
+#define DY_UNCLEAR(question) ((question) && 0)
+#define DY_BEHIND(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
+#else
+#define DY_UNCLEAR(question) (question)
+#define DY_BEHIND(a, b) ((a) > (b))
+#endif
+
 /* dy_argsort_T: order holds the places of x from the smallest to the largest, equal ones as they stand; spare: as long.
    0; 1: some are equal; 2: there is something that is not a number.
    Runs of eight are sorted by insertion, and merged. */
@@ -13,12 +22,12 @@
 static int dy_argsort_##NAME(const T *x, const int64_t n, int64_t *order, int64_t *spare)                                \
 {                                                                                                                        \
     for (int64_t i = 0; i < n; i++)                                                                                      \
-        if (x[i] != x[i])                                                                                                \
+        if (DY_UNCLEAR(x[i] != x[i]))                                                                                    \
             return 2;                                                                                                    \
     for (int64_t begin = 0; begin < n; begin += 8)                                                                       \
         for (int64_t i = begin; i < begin + 8 && i < n; i++) {                                                           \
             int64_t j = i;                                                                                               \
-            for (; j > begin && x[order[j - 1]] > x[i]; j--)                                                             \
+            for (; j > begin && DY_BEHIND(x[order[j - 1]], x[i]); j--)                                                   \
                 order[j] = order[j - 1];                                                                                 \
             order[j] = i;                                                                                                \
         }                                                                                                                \
@@ -28,7 +37,7 @@ static int dy_argsort_##NAME(const T *x, const int64_t n, int64_t *order, int64_
             const int64_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n; \
             int64_t i = begin, j = middle;                                                                               \
             for (int64_t k = begin; k < end; k++)                                                                        \
-                to[k] = j >= end || (i < middle && !(x[from[j]] < x[from[i]])) ? from[i++] : from[j++];                  \
+                to[k] = j >= end || (i < middle && !DY_BEHIND(x[from[i]], x[from[j]])) ? from[i++] : from[j++];          \
         }                                                                                                                \
         int64_t *const other = from;                                                                                     \
         from = to;                                                                                                       \
@@ -37,7 +46,7 @@ static int dy_argsort_##NAME(const T *x, const int64_t n, int64_t *order, int64_
     if (from != order)                                                                                                   \
         memcpy(order, from, n * sizeof(int64_t));                                                                        \
     for (int64_t i = 1; i < n; i++)                                                                                      \
-        if (x[order[i - 1]] == x[order[i]])                                                                              \
+        if (DY_UNCLEAR(x[order[i - 1]] == x[order[i]]))                                                                  \
             return 1;                                                                                                    \
     return 0;                                                                                                            \
 }
@@ -56,12 +65,14 @@ static int dy_sort_##NAME(const T *x, const int64_t n, T *y, T *spare)          
     for (int64_t i = 0; i < n; i++) {                                                                                    \
         U bits;                                                                                                          \
         memcpy(&bits, x + i, BYTES);                                                                                     \
-        unclear |= ISNAN(x[i]);                                                                                          \
+        unclear |= DY_UNCLEAR(ISNAN(x[i]));                                                                              \
         zeros |= IS_ZERO(bits == 0);                                                                                     \
         negative_zeros |= IS_ZERO(bits == top);                                                                          \
+        if (ISNAN(x[i]))                                                                                                 \
+            bits = top - 1;                                                                                              \
         from[i] = KEY(bits);                                                                                             \
     }                                                                                                                    \
-    if (unclear || (zeros && negative_zeros))                                                                            \
+    if (unclear || DY_UNCLEAR(zeros && negative_zeros))                                                                  \
         return 1;                                                                                                        \
     if (n <= 256) {                                                                                                      \
         for (int64_t i = 0; i < n; i++) {                                                                                \
@@ -151,7 +162,7 @@ static int dy_##NAME(const T *x, const int64_t n, const int64_t count, int64_t *
             }                                                                                                            \
         }                                                                                                                \
     }                                                                                                                    \
-    return filled < count || (has_twin && twin == bound);                                                                \
+    return filled < count || DY_UNCLEAR(has_twin && twin == bound);                                                      \
 }
 
 DY_SORT(f32, float, int32_t, uint32_t, DY_KEY_OF_FLOAT, DY_FLOAT_OF_KEY, DY_AS_IT_IS, DY_IS_NAN)

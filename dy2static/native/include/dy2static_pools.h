@@ -12,7 +12,7 @@
 #define DY_POOL static inline __attribute__((always_inline, unused))
 
 /* Comparisons with NaN set a flag that NumPy's maxima do not, in vectors even those that C calls quiet (gcc 12). */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__GNUC__)
 typedef unsigned dy_float_state;
 DY_POOL dy_float_state dy_save_float_state(void) { return __builtin_ia32_stmxcsr(); }
 DY_POOL void dy_restore_float_state(const dy_float_state state) { __builtin_ia32_ldmxcsr(state); }

@@ -11,10 +11,16 @@
 
 #include <stdint.h>
 
+typedef void dy_part_body(const void *given, int64_t begin, int64_t end, int64_t left, int64_t right);
+
+#ifdef DY_STANDALONE
+#include "dy2static_plain_products.h"
+#include "dy2static_tiled_products.h"
+#define DY_DEFINE_PRODUCTS DY_DEFINE_PLAIN_PRODUCTS
+#else
+
 /* Products of constant sizes up to these are written out: the compiler keeps them in registers. */
 enum { DY_INLINE_PRODUCT = 1024, DY_INLINE_DEPTH = 16 };
-
-typedef void dy_part_body(const void *given, int64_t begin, int64_t end, int64_t left, int64_t right);
 
 #define DY_DEFINE_PRODUCTS(T, NAME)                                                                                    \
     typedef void dy_product_##NAME(int, int, int64_t, int64_t, int64_t, T, const T *, int64_t, const T *, int64_t, T,  \
@@ -57,10 +63,12 @@ typedef void dy_part_body(const void *given, int64_t begin, int64_t end, int64_t
                            c + s * next_c, ldc);                                                                       \
     }
 
-#if defined(DY_PRODUCTS_F32)
+#endif
+
+#if defined(DY_PRODUCTS_F32) && !defined(DY_TILED_F32)
 DY_DEFINE_PRODUCTS(float, f32)
 #endif
-#if defined(DY_PRODUCTS_F64)
+#if defined(DY_PRODUCTS_F64) && !defined(DY_TILED_F64)
 DY_DEFINE_PRODUCTS(double, f64)
 #endif
 

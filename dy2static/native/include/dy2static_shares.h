@@ -2,7 +2,8 @@
 
    A body does the elements from `begin` to `end` of `count`.  With `dy_share` each call does one share: `step` elements, the
    last one what is left.  That holds for any number of threads, so that what is summed by shares is the same for all of them.
-   With `dy_share_freely` one thread does all in one call: where it is more work to do several shares. */
+   With `dy_share_freely` one thread does all in one call: where it is more work to do several shares.
+   With DY_STANDALONE there is no team. */
 #ifndef DY2STATIC_SHARES_H
 #define DY2STATIC_SHARES_H
 
@@ -11,6 +12,13 @@
 
 typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
+#ifdef DY_STANDALONE
+static __attribute__((unused)) void dy_share(dy_body *body, const void *given, const int64_t count, const int64_t step)
+{
+    for (int64_t begin = 0; begin < count; begin += step)
+        body(given, begin, begin + step < count ? begin + step : count);
+}
+#else
 static const struct {
     void (*run)(dy_body *, const void *, int64_t, int64_t);
     int64_t threads;
@@ -35,6 +43,7 @@ static __attribute__((noinline, unused)) void dy_share_freely(dy_body *body, con
     else
         body(given, 0, count);
 }
+#endif
 
 /* The sums of `count` shares, `size` elements each, in their order. */
 #define DY_DEFINE_JOIN(T, NAME)                                                                                         \

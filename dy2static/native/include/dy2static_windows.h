@@ -32,6 +32,10 @@ typedef struct {
     int64_t count, image;                       /* how many, and the number of the first image of the batch */
 } dy_after;
 
+#ifdef DY_STANDALONE
+#include "dy2static_plain_windows.h"
+#define DY_DEFINE_WINDOWS DY_DEFINE_PLAIN_WINDOWS
+#else
 #define DY_DEFINE_WINDOWS(T, NAME)                                                                                     \
     typedef struct {                                                                                                   \
         int (*forward)(const dy_windows *, const T *x, const T *filters, T *y, const dy_after *);                      \
@@ -55,6 +59,8 @@ typedef struct {
     {                                                                                                                  \
         return dy_any_convolutions_##NAME->grad_weight(w, x, y, filters);                                              \
     }
+
+#endif
 
 #if defined(DY_WINDOWS_F32)
 DY_DEFINE_WINDOWS(float, f32)

@@ -1,0 +1,135 @@
+"""A folder with a model in C: what one compiles, links and reads."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Sequence, Union
+
+from ...backends.c.closed import ClosedText, closed_function
+from ...errors import ExportError
+from ..captured import exported
+from ..program import ExportedProgram
+from .entry import Entry, identifier
+from .interface import Interface
+from .main_program import main_program
+from .readme import readme
+from .source import source
+from .weights import Weights
+
+#: Up to so many bytes, weights may stand in the source: compilers take seconds for each megabyte.
+_MOST_IN_SOURCE = 1 << 24
+
+_CMAKE = """cmake_minimum_required(VERSION 3.13)
+project({name} C)
+
+# -DVECTORS=ON: for the vector instructions of this machine; without, any machine of its kind runs it.
+option(VECTORS "code for the machine at hand" OFF)
+option(MAIN "the program {name}_main" ON)
+
+add_library({name} {name}.c)
+target_include_directories({name} PUBLIC $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}> $<INSTALL_INTERFACE:include>)
+set_target_properties({name} PROPERTIES C_STANDARD 11 C_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  # ints wrap, and numbers are rounded after each operation: as NumPy computes
+  target_compile_options({name} PRIVATE -O2 -fwrapv -ffp-contract=off -fno-math-errno -fopenmp-simd)
+  if(VECTORS)
+    target_compile_options({name} PRIVATE -march=native)
+  endif()
+endif()
+if(UNIX)
+  target_link_libraries({name} PUBLIC m)
+endif()
+
+if(MAIN)
+  add_executable({name}_main main.c)
+  target_link_libraries({name}_main {name})
+endif()
+
+configure_file({name}.pc.in {name}.pc @ONLY)
+include(GNUInstallDirs)
+install(TARGETS {name} ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}} LIBRARY DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
+install(FILES {name}.h DESTINATION include)
+install(FILES ${{CMAKE_CURRENT_BINARY_DIR}}/{name}.pc DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/pkgconfig)
+"""
+
+_PKG_CONFIG = """prefix=@CMAKE_INSTALL_PREFIX@
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: {name}
+Description: a model compiled by dy2static
+Version: 1.0
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -l{name}
+Libs.private: -lm
+"""
+
+
+@dataclass(frozen=True)
+class ExportedC:
+    """What an export to C wrote.
+
+    name: of the functions and files.  folder: where they are.  source_bytes, weights_bytes: of the source and the weights.
+    arena_bytes: of the arena for the smallest sizes, without what lists and loops need.
+    """
+
+    name: str
+    folder: Path
+    source_bytes: int
+    weights_bytes: int
+    arena_bytes: int
+
+
+def c(target: Any, args_or_input_spec: Any, folder: Union[str, Path], *, name: str = "", training: bool = False,
+      gradients: Union[bool, Sequence[str]] = False, weights: str = "file", **options: Any) -> ExportedC:
+    """Write a model as plain C into a folder: a source, a header, the weights, and what builds them; says what is there.
+
+    target, args_or_input_spec, training, options: as for `captured.exported`.  name: of files and functions; without, that of the
+        function.
+    gradients: also a function ``NAME_backward`` that gives them, and ``NAME_update``, which takes them from the weights; True, or
+        names of parameters and arguments.
+    weights: ``"file"`` for a file ``NAME.weights`` that the program reads or maps, ``"source"`` for an array in the source.
+
+    Raises `ExportError`, with the user's line, for what cannot be written in C, before anything is written; OSError.
+    """
+    if weights not in ("file", "source"):
+        raise ValueError(f"weights is 'file' or 'source', not {weights!r}")
+    programs = [exported(target, args_or_input_spec, training=training, **options)]
+    if gradients:
+        programs.append(exported(target, args_or_input_spec, training=training, gradients=gradients, **options))
+    return write(programs, folder, name=name, in_source=weights == "source")
+
+
+def write_program(program: ExportedProgram, folder: Union[str, Path]) -> None:
+    """Write one program as C into a folder.  Raises `ExportError`."""
+    write([program], folder)
+
+
+def model(programs: Sequence[ExportedProgram], name: str, text: ClosedText) -> Interface:
+    """A model as part of a text.  programs: one, or also the one with gradients.  Raises `ExportError`."""
+    entries = [Entry(name, role, program, closed_function(program.graph, f"{name}_{role}_program", text))
+               for role, program in zip(("run", "backward"), programs)]
+    parameters = {p.name: p for program in programs for p in program.parameters}
+    return Interface(name, entries, Weights(list(parameters.values())))
+
+
+def write(programs: Sequence[ExportedProgram], folder: Union[str, Path], *, name: str = "", in_source: bool = False) -> ExportedC:
+    """The same for programs that are there: one, or also the one with gradients."""
+    text, title = ClosedText(), programs[0].name
+    interface = model(programs, identifier(name or title), text)
+    name, nbytes = interface.name, interface.weights.nbytes
+    if in_source and nbytes > _MOST_IN_SOURCE:
+        raise ExportError(f"weights of {nbytes} bytes are too many for a source", hint='give them as weights="file"')
+    text_of_source = source(interface, text, title, in_source)
+    texts = {f"{name}.c": text_of_source, f"{name}.h": interface.header(title), "main.c": main_program(interface),
+             "CMakeLists.txt": _CMAKE.format(name=name), f"{name}.pc.in": _PKG_CONFIG.format(name=name),
+             "README.md": readme(interface, title, in_source)}
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, contents in texts.items():
+        (folder / file).write_text(contents, encoding="utf-8")
+    if not in_source:
+        interface.weights.block().tofile(str(folder / f"{name}.weights"))
+    first = interface.entries[0]
+    least = {symbol: free.least for symbol, (_, free) in first.sizes.items()}
+    return ExportedC(name, folder, len(text_of_source.encode()), nbytes, first.function.arena_bytes(least))

@@ -1,0 +1,48 @@
+"""The arrays of a model as one block of bytes: in a file that can be mapped, or in the source."""
+from __future__ import annotations
+
+import hashlib
+from typing import Dict, Sequence
+
+import numpy as np
+
+from ..program import Parameter
+
+#: Arrays begin at multiples of this many bytes.
+ALIGNMENT = 64
+_ORDER, _VERSION = 0x01020304, 1
+
+
+class Weights:
+    """The arrays one after the other, behind a head that says which model they belong to.
+
+    offsets: by name, where each begins.  nbytes: of the whole.  head: its first four words: byte order, version,
+    and a hash of the names, shapes and dtypes.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter]):
+        self.arrays = {p.name: np.ascontiguousarray(p.array).reshape(p.array.shape) for p in parameters}
+        self.offsets: Dict[str, int] = {}
+        end = ALIGNMENT
+        for name, array in self.arrays.items():
+            self.offsets[name] = end
+            end += -(-max(array.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        self.nbytes = end
+        layout = repr([(name, array.shape, array.dtype.str) for name, array in self.arrays.items()])
+        digest = hashlib.sha256(layout.encode()).digest()
+        self.head = (_ORDER, _VERSION, *(int.from_bytes(digest[k:k + 4], "little") for k in (0, 4)))
+
+    def block(self) -> np.ndarray:
+        """All bytes, in the order of bytes of this machine."""
+        found = np.zeros(self.nbytes, np.uint8)
+        found[:16] = np.array(self.head, np.uint32).view(np.uint8)
+        for name, array in self.arrays.items():
+            begin = self.offsets[name]
+            found[begin:begin + array.nbytes] = array.reshape(-1).view(np.uint8)
+        return found
+
+    def as_source(self, name: str) -> str:
+        """An array of C with the same bytes, where the byte order is that of this machine."""
+        words = self.block().view(np.uint32).tolist()
+        rows = "\n".join("    " + " ".join(f"0x{word:x}," for word in words[k:k + 12]) for k in range(0, len(words), 12))
+        return f"static const _Alignas({ALIGNMENT}) uint32_t {name}[] = {{\n{rows}\n}};\n"
