@@ -35,8 +35,8 @@ def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native
     for files that say what no saved model says.  Raises `SignatureError` for a ``backend`` that does not exist.
     """
     native = switch("native", native)
-    if os.path.isfile(path):
-        raise LoadError(f"{path} is a file, not a folder that `save` wrote",
+    if os.fspath(path).endswith(".onnx"):
+        raise LoadError(f"{path} is no folder that `save` wrote",
                         hint="ONNX files are not loaded: onnxruntime runs them")
     options = Options(backend=backend or ("c" if native else None))
     manifest, document, arrays = files.read(path)
