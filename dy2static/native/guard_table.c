@@ -167,10 +167,10 @@ static int has_keys(PyObject *dict, PyObject *expected)
 {
     const dy_tuple *keys = (const dy_tuple *)expected;
     PyObject *key, *value;
-    intptr_t place = 0, i = 0;
+    intptr_t at = 0, i = 0;
     if (PyDict_Size(dict) != keys->size)
         return MISSED;
-    while (PyDict_Next(dict, &place, &key, &value)) {
+    while (PyDict_Next(dict, &at, &key, &value)) {
         if (key == keys->items[i++])
             continue;
         if (!is(key, &PyUnicode_Type))
