@@ -257,6 +257,18 @@ def test_the_folder_builds_and_runs(tmp_path):
         subprocess.run(["c++", "-std=c++98", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "user.cpp"], cwd=tmp_path, check=True)
 
 
+def test_arguments_that_come_back_and_names_of_c(tmp_path):
+    def main(int, x):                                       # names that C has taken
+        return x, x + int, x, {"double": int.T}
+    found = dy2static.export.c(main, [InputSpec([None, 3]), InputSpec([None, 3])], tmp_path)
+    assert found.name == "main_" and "int_" in (tmp_path / "main_.h").read_text()
+    library = CLibrary()
+    library.add(exported(main, [InputSpec([None, 3]), InputSpec([None, 3])]))
+    model, = library.build(tmp_path)
+    a, b = float_array(4, 3), -float_array(4, 3)
+    close(model(a, b), (b, a + b, b, a.T))
+
+
 def test_weights_in_the_source(tmp_path):
     net, x = Net(), float_array(1, 3, 6, 6)
     dy2static.export.c(net, [InputSpec([1, 3, 6, 6])], tmp_path, weights="source")

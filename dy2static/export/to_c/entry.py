@@ -16,7 +16,7 @@ _KEYWORDS = frozenset("""
     continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
     int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
     requires restrict return short signed sizeof static static_assert struct switch template this throw true try typedef
-    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq random none linux unix
+    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq random none main linux unix
 """.split())
 
 
