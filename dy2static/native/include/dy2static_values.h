@@ -81,20 +81,21 @@ static inline int64_t dy_larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A matrix turned: block by block, so that both sides stay in the first cache. */
-#define DY_DEFINE_TURN(T, SIZE)                                                                                         \
+/* A matrix turned: block by block, so that both sides stay in the first cache.  Elements are copied as bytes, because they may be
+   of any type. */
+#define DY_DEFINE_TURN(SIZE)                                                                                            \
     static inline void dy_turn_##SIZE(const void *from, const int64_t rows, const int64_t columns, void *to)            \
     {                                                                                                                  \
         for (int64_t i = 0; i < rows; i += 16)                                                                         \
             for (int64_t j = 0; j < columns; j += 16)                                                                  \
                 for (int64_t l = j; l < columns && l < j + 16; l++)                                                    \
                     for (int64_t k = i; k < rows && k < i + 16; k++)                                                   \
-                        ((T *)to)[l * rows + k] = ((const T *)from)[k * columns + l];                                  \
+                        memcpy((char *)to + (l * rows + k) * SIZE, (const char *)from + (k * columns + l) * SIZE, SIZE); \
     }
-DY_DEFINE_TURN(uint8_t, 1)
-DY_DEFINE_TURN(uint16_t, 2)
-DY_DEFINE_TURN(uint32_t, 4)
-DY_DEFINE_TURN(uint64_t, 8)
+DY_DEFINE_TURN(1)
+DY_DEFINE_TURN(2)
+DY_DEFINE_TURN(4)
+DY_DEFINE_TURN(8)
 
 static inline int64_t dy_floor_divide(int64_t a, int64_t b)
 {
