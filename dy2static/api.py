@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Collection, Optional, Sequence, Union, overload
 
 import chainer
 from chainer.training import Updater
@@ -13,13 +13,30 @@ from .backends.pipelines import pass_levels_of
 from .conversion import levels_of
 from .dispatch.dispatcher import clear_all, enable
 from .errors import SignatureError
+from .lowering.registration import Function
 from .options import Options, count, switch
 from .runtime.staticness import IGNORED, NOT_STATIC, StaticCallable
 from .saved.layer import TranslatedLayer
 from .static_function import OPTIONS, BoundStaticFunction, StaticFunction, entry_point
 from .training import compile_updater
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+    from .typed import Class, Decorator, P, R, Same, Settings, TypedFunction
+
+#: A module, or its name.
+Module = Union[types.ModuleType, str]
+
+
+@overload
+def to_static(target: None = None, **options: Unpack[Settings]) -> Decorator: ...
+@overload
+def to_static(target: Class, **options: Unpack[Settings]) -> Class: ...         # type: ignore[overload-overlap]
+@overload
+def to_static(target: Same, **options: Unpack[Settings]) -> Same: ...           # type: ignore[overload-overlap]
+@overload
+def to_static(target: Callable[P, R], **options: Unpack[Settings]) -> TypedFunction[P, R]: ...
 def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_limit: int = 32, cache_bytes: Optional[int] = None,
               check: int = 0, rng: str = "eager", backend: Optional[str] = None,
               recompute: Any = None, dynamic: bool = True, input_spec: Optional[Sequence[Any]] = (),
@@ -86,7 +103,7 @@ def _compile(target: Any, options: Options) -> Any:
                          hint="C functions and builtins have no source to compile")
 
 
-def not_to_static(function: Callable) -> Callable:
+def not_to_static(function: Function) -> Function:
     """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call.
 
     Raises `SignatureError` for what takes no mark, like functions that are not written in Python.
@@ -99,7 +116,7 @@ def not_to_static(function: Callable) -> Callable:
     return function
 
 
-def ignore_module(modules: Any) -> None:
+def ignore_module(modules: Union[Module, Sequence[Module], AbstractSet[Module]]) -> None:
     """Leave the functions of modules, and of all modules in them, as if each was marked `not_to_static`.
 
     modules: one, or a list of them; modules or their names.  What libraries have that are not converted in any case (NumPy,
@@ -108,7 +125,7 @@ def ignore_module(modules: Any) -> None:
 
     Raises `SignatureError` for anything but modules and names.
     """
-    given = modules if isinstance(modules, (list, tuple, set, frozenset)) else [modules]
+    given: Collection[Any] = modules if isinstance(modules, (list, tuple, set, frozenset)) else [modules]
     if not all(isinstance(module, (types.ModuleType, str)) for module in given):
         raise SignatureError("ignore_module takes modules, or their names")
     IGNORED.update(module if isinstance(module, str) else module.__name__ for module in given)

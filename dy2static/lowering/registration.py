@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import chainer
 
@@ -11,13 +11,16 @@ from ..ir.graph import Value
 from ..runtime.staticness import StaticCallable
 from .registry import LOWERINGS
 
+#: What a decorator gives back as it is.
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 #: By the identity of the class or callable, which is kept.
 _REGISTERED: Dict[int, Tuple[Any, Callable]] = {}
 
 _FUNCTION_CLASSES = (chainer.FunctionNode, chainer.Function)
 
 
-def register_lowering(target: Any) -> Callable[[Callable], Callable]:
+def register_lowering(target: Callable[..., Any]) -> Callable[[Function], Function]:
     """A decorator that makes a function the lowering of a class of Chainer functions, or of a callable.
 
     target: a class derived from `chainer.FunctionNode` or `chainer.Function`: the lowering is called as
@@ -31,7 +34,7 @@ def register_lowering(target: Any) -> Callable[[Callable], Callable]:
     """
     _check(target)
 
-    def register(lowering: Callable) -> Callable:
+    def register(lowering: Function) -> Function:
         if not callable(lowering) or isinstance(lowering, type):
             raise SignatureError(f"a lowering is a function, not {lowering!r}")
         _REGISTERED[id(target)] = target, _checked(target, lowering) if isinstance(target, type) else lowering

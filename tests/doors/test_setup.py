@@ -41,8 +41,8 @@ def test_the_readme_names_what_is_needed():
     assert bounds == {"81"}
     assert "C compiler" in readme and "C compiler" in RUN["__doc__"]
     extras = set(setup_cfg()["options.extras_require"])
-    assert extras == {"test", "examples", "dev", "docs", "export", "cuda12", "cuda13"}
-    assert extras - {"test", "dev"} <= set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
+    assert extras == {"test", "examples", "docs", "export", "cuda12", "cuda13"}
+    assert extras - {"test"} <= set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
 
 
 @pytest.mark.skipif(not hasattr(sys, "stdlib_module_names"), reason="Python 3.9 does not know its library")
