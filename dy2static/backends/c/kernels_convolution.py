@@ -12,7 +12,7 @@ from .emitter import Emitter, Rule
 
 _SUFFIXES = {"float32": "f32", "float64": "f64"}
 #: As in ``dy2static_plain_windows.h``.
-_PATCH_SIZE = 1 << 16
+_PATCH_SIZE, _PATCH_COLUMNS, _FEW = 1 << 16, 256, 4
 _FUNCTIONS = {"conv": "dy_conv", "conv_transpose": "dy_conv_transpose", "conv_grad_weight": "dy_conv_grad_weight"}
 
 
@@ -34,7 +34,8 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     windows = _windows(node)
     arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
     if emitter.standalone is not None:
-        arguments.append(emitter.scratch(_patches(windows), value.dtype))
+        count = patch_elements(windows)
+        arguments.append(emitter.scratch(count, value.dtype) if count else "0")
     emitter.line("{")
     emitter.line(f"    {'static ' if is_known(windows.batch) else ''}const dy_windows windows = {windows.text()};")
     if before:
@@ -43,10 +44,15 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     emitter.line("}")
 
 
-def _patches(windows: Windows) -> int:
-    """How many elements of patches there are at a time without the library: `DY_PATCH_SIZE`, or one row of windows."""
-    row = windows.in_ * math.prod(windows.kernel) * (windows.spots[-1] if windows.spots else 1)
-    return max(row, min(_PATCH_SIZE, row * math.prod(windows.spots[:-1])))
+def patch_elements(windows: Windows) -> int:
+    """How many elements of patches there are at a time without the library: `dy_patch_lines` rows of windows, or none."""
+    _, _, in_, out, image, kernel, spots, stride, pad, _ = windows
+    is_image = math.prod(kernel) == math.prod(stride) == 1 and not any(pad) and image == spots
+    if is_image or in_ * out <= _FEW:
+        return 0
+    depth, row, lines = in_ * math.prod(kernel), spots[-1] if spots else 1, math.prod(spots[:-1])
+    most = max(_PATCH_SIZE // (depth * row), -(-_PATCH_COLUMNS // row))
+    return depth * row * -(-lines // -(-lines // most))
 
 
 def _call(emitter: Emitter, node: Node) -> None:

@@ -1,17 +1,40 @@
 /* Convolutions and their derivatives in plain C, those of dy2static_windows.h with DY_STANDALONE.
 
-   Some rows of windows at a time are unrolled into patches, which a product reads or makes (dy2static_products.h).  Of filters
-   for few channels, what one tap adds to a row of the result, or takes from it, is a loop over places that stand side by side
-   where windows step by one.  All functions are given memory for patches, of DY_PATCH_SIZE elements or of one row of windows. */
+   Some rows of windows at a time are unrolled into patches, which a product reads or makes (dy2static_products.h); where windows are
+   the elements of the image in their order, the image is its own patches.  Of filters for few channels, what one tap adds to a row
+   of the result, or takes from it, is a loop over places that stand side by side where windows step by one.  All functions are
+   given memory for the patches of `dy_patch_lines` rows of windows. */
 #ifndef DY2STATIC_PLAIN_WINDOWS_H
 #define DY2STATIC_PLAIN_WINDOWS_H
 
 #include <stdint.h>
 #include <string.h>
 
-enum { DY_PATCH_SIZE = 1 << 16 };
+enum {
+    DY_PATCH_SIZE = 1 << 16,                    /* elements of patches at a time; more where that is less than so many windows, */
+    DY_PATCH_COLUMNS = 256,                     /* for which it pays to read the filters once more */
+    DY_FEW = 4                                  /* pairs of channels that are not worth a product */
+};
 
 static inline int64_t dy_product_of(const int64_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+
+/* How many rows of windows are patches at a time: about the same number each time. */
+static inline int64_t dy_patch_lines(const dy_windows *w)
+{
+    const int64_t lines = w->spots[0] * w->spots[1], row = w->spots[2], depth = w->in * dy_product_of(w->kernel);
+    const int64_t by_size = DY_PATCH_SIZE / (depth * row), by_columns = (DY_PATCH_COLUMNS + row - 1) / row;
+    const int64_t most = by_size > by_columns ? by_size : by_columns, parts = (lines + most - 1) / most;
+    return (lines + parts - 1) / parts;
+}
+
+/* Whether windows are the elements of the image in their order. */
+static inline int dy_is_image(const dy_windows *w)
+{
+    int is = 1;
+    for (int axis = 0; axis < 3; axis++)
+        is &= w->kernel[axis] == 1 && w->stride[axis] == 1 && w->pad[axis] == 0 && w->image[axis] == w->spots[axis];
+    return is;
+}
 
 /* The windows from `begin` to `end` along an axis whose element at tap t lies in the image. */
 static inline void dy_inside(const dy_windows *w, const int axis, const int64_t tap, int64_t *begin, int64_t *end)
@@ -64,32 +87,56 @@ static inline void dy_inside(const dy_windows *w, const int axis, const int64_t 
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
-    static inline void dy_patch_row_##NAME(const dy_windows *w, const int what, const int64_t tap, const int64_t row, T *x,\
-                                           T *patch)                                                                   \
+    /* Eight at a time, which compilers turn into vectors. */                                                          \
+    static inline void dy_copy_##NAME(T *to, const T *from, const int64_t length)                                      \
     {                                                                                                                  \
-        const int64_t taps = w->kernel[1] * w->kernel[2], t0 = tap / taps, t1 = tap / w->kernel[2] % w->kernel[1];     \
-        const int64_t s0 = row / w->spots[1], s1 = row % w->spots[1], step = w->stride[2];                             \
-        const int64_t i0 = s0 * w->stride[0] + t0 * w->dilate[0] - w->pad[0];                                          \
-        const int64_t i1 = s1 * w->stride[1] + t1 * w->dilate[1] - w->pad[1];                                          \
-        int64_t begin = w->spots[2], end = w->spots[2];                                                                \
-        if (i0 >= 0 && i0 < w->image[0] && i1 >= 0 && i1 < w->image[1])                                                \
-            dy_inside(w, 2, tap % w->kernel[2], &begin, &end);                                                         \
-        const int64_t at = (i0 * w->image[1] + i1) * w->image[2] + tap % w->kernel[2] * w->dilate[2] - w->pad[2];      \
-        if (what == DY_TRANSPOSE_##NAME) {                                                                             \
-            for (int64_t s = begin; s < end; s++)                                                                      \
-                x[at + s * step] += patch[s];                                                                          \
-            return;                                                                                                    \
+        int64_t k = 0;                                                                                                 \
+        for (; k + 8 <= length; k += 8)                                                                                \
+            memcpy(to + k, from + k, 8 * sizeof(T));                                                                   \
+        for (; k < length; k++)                                                                                        \
+            to[k] = from[k];                                                                                           \
+    }                                                                                                                  \
+                                                                                                                       \
+    /* What one tap meets in `rows` rows of windows of one channel: those of an image of two axes one after the other. */\
+    static void dy_patch_rows_##NAME(const dy_windows *w, const int what, const int64_t tap, const int64_t first,      \
+                                     const int64_t rows, T *x, T *patch)                                               \
+    {                                                                                                                  \
+        const int64_t width = w->spots[2], step = w->stride[2], lines = w->spots[1], next = w->stride[1] * w->image[2];\
+        const int64_t t0 = tap / (w->kernel[1] * w->kernel[2]), t1 = tap / w->kernel[2] % w->kernel[1], t2 = tap % w->kernel[2];\
+        int64_t begin[3], end[3];                                                                                      \
+        for (int axis = 0; axis < 3; axis++) {                                                                         \
+            dy_inside(w, axis, axis == 0 ? t0 : axis == 1 ? t1 : t2, begin + axis, end + axis);                        \
+            end[axis] = end[axis] > begin[axis] ? end[axis] : begin[axis];                                             \
         }                                                                                                              \
-        for (int64_t s = 0; s < begin && s < w->spots[2]; s++)                                                         \
-            patch[s] = 0;                                                                                              \
-        if (step == 1)                                                                                                 \
-            for (int64_t s = begin; s < end; s++)                                                                      \
-                patch[s] = x[at + s];                                                                                  \
-        else                                                                                                           \
-            for (int64_t s = begin; s < end; s++)                                                                      \
-                patch[s] = x[at + s * step];                                                                           \
-        for (int64_t s = end > begin ? end : begin; s < w->spots[2]; s++)                                              \
-            patch[s] = 0;                                                                                              \
+        const int64_t left = begin[2] < width ? begin[2] : width, right = end[2] < width ? end[2] : width;             \
+        for (int64_t row = first, until; row < first + rows; row = until) {                                            \
+            const int64_t s0 = row / lines, from = row % lines;                                                        \
+            const int64_t to = first + rows - s0 * lines < lines ? first + rows - s0 * lines : lines;                  \
+            const int is_inside = s0 >= begin[0] && s0 < end[0];                                                       \
+            const int64_t i0 = s0 * w->stride[0] + t0 * w->dilate[0] - w->pad[0];                                      \
+            const int64_t i1 = from * w->stride[1] + t1 * w->dilate[1] - w->pad[1];                                    \
+            int64_t at = (i0 * w->image[1] + i1) * w->image[2] + t2 * w->dilate[2] - w->pad[2];                        \
+            until = row + to - from;                                                                                   \
+            for (int64_t s1 = from; s1 < to; s1++, at += next, patch += width) {                                       \
+                const int is_there = is_inside && s1 >= begin[1] && s1 < end[1];                                       \
+                if (what == DY_TRANSPOSE_##NAME) {                                                                     \
+                    for (int64_t s = left; is_there && s < right; s++)                                                 \
+                        x[at + s * step] += patch[s];                                                                  \
+                } else if (!is_there) {                                                                                \
+                    memset(patch, 0, (size_t)width * sizeof(T));                                                       \
+                } else {                                                                                               \
+                    for (int64_t s = 0; s < left; s++)                                                                 \
+                        patch[s] = 0;                                                                                  \
+                    if (step == 1)                                                                                     \
+                        dy_copy_##NAME(patch + left, x + at + left, right - left);                                     \
+                    else                                                                                               \
+                        for (int64_t s = left; s < right; s++)                                                         \
+                            patch[s] = x[at + s * step];                                                               \
+                    for (int64_t s = right; s < width; s++)                                                            \
+                        patch[s] = 0;                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
     static void dy_patches_##NAME(const dy_windows *w, const int what, const int64_t first, const int64_t rows, T *x, T *patches)\
@@ -97,19 +144,19 @@ static inline void dy_inside(const dy_windows *w, const int axis, const int64_t 
         const int64_t taps = dy_product_of(w->kernel), plane = dy_product_of(w->image), width = rows * w->spots[2];    \
         for (int64_t i = 0; i < w->in; i++)                                                                            \
             for (int64_t tap = 0; tap < taps; tap++)                                                                   \
-                for (int64_t row = 0; row < rows; row++)                                                               \
-                    dy_patch_row_##NAME(w, what, tap, first + row, x + i * plane,                                      \
-                                        patches + (i * taps + tap) * width + row * w->spots[2]);                       \
+                dy_patch_rows_##NAME(w, what, tap, first, rows, x + i * plane, patches + (i * taps + tap) * width);    \
     }                                                                                                                  \
                                                                                                                        \
-    static void dy_group_##NAME(const dy_windows *w, const int what, T *x, T *filters, T *y, T *patches)               \
+    static void dy_group_##NAME(const dy_windows *w, const int what, T *x, T *filters, T *y, T *memory)                \
     {                                                                                                                  \
         const int64_t depth = w->in * dy_product_of(w->kernel), plane = dy_product_of(w->spots), lines = w->spots[0] * w->spots[1];\
-        const int64_t most = DY_PATCH_SIZE / (depth * w->spots[2]), step = most < 1 ? 1 : most < lines ? most : lines; \
+        const int is_image = dy_is_image(w);                                                                           \
+        const int64_t step = is_image ? lines : dy_patch_lines(w);                                                     \
+        T *const patches = is_image ? x : memory;                                                                      \
         for (int64_t line = 0; line < lines; line += step) {                                                           \
             const int64_t rows = line + step < lines ? step : lines - line, width = rows * w->spots[2];                \
             T *const part = y + line * w->spots[2];                                                                    \
-            if (what != DY_TRANSPOSE_##NAME)                                                                           \
+            if (what != DY_TRANSPOSE_##NAME && !is_image)                                                              \
                 dy_patches_##NAME(w, what, line, rows, x, patches);                                                    \
             if (what == DY_FORWARD_##NAME) {                                                                           \
                 dy_gemm_##NAME(0, 0, w->out, width, depth, 1, filters, depth, patches, width, 0, part, plane);         \
@@ -117,7 +164,8 @@ static inline void dy_inside(const dy_windows *w, const int axis, const int64_t 
                 dy_gemm_##NAME(0, 1, w->out, depth, width, 1, part, plane, patches, width, 1, filters, depth);         \
             } else {                                                                                                   \
                 dy_gemm_##NAME(1, 0, depth, width, w->out, 1, filters, depth, part, plane, 0, patches, width);         \
-                dy_patches_##NAME(w, what, line, rows, x, patches);                                                    \
+                if (!is_image)                                                                                         \
+                    dy_patches_##NAME(w, what, line, rows, x, patches);                                                \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -129,10 +177,10 @@ static inline void dy_inside(const dy_windows *w, const int axis, const int64_t 
         const int64_t taps = dy_product_of(w->kernel), next = w->groups * w->out * out_plane;                          \
         T *const images = x + image * w->groups * w->in * in_plane;                                                    \
         T *const results = y + image * (w->next_y ? w->next_y : next);                                                 \
-        for (int64_t g = 0; g < w->groups && w->in * w->out > 4; g++)                                                  \
+        for (int64_t g = 0; g < w->groups && w->in * w->out > DY_FEW; g++)                                             \
             dy_group_##NAME(w, what, images + g * w->in * in_plane, filters + g * w->out * w->in * taps,               \
                             results + g * w->out * out_plane, patches);                                                \
-        for (int64_t g = 0; g < w->groups && w->in * w->out <= 4; g++)                                                 \
+        for (int64_t g = 0; g < w->groups && w->in * w->out <= DY_FEW; g++)                                            \
             for (int64_t o = g * w->out; o < (g + 1) * w->out; o++)                                                    \
                 for (int64_t i = 0; i < w->in; i++)                                                                    \
                     dy_taps_##NAME(w, what, images + (g * w->in + i) * in_plane, filters + (o * w->in + i) * taps,     \
@@ -152,12 +200,14 @@ static inline void dy_inside(const dy_windows *w, const int axis, const int64_t 
     {                                                                                                                  \
         const int64_t size = w->groups * w->out * dy_product_of(w->spots);                                             \
         for (int64_t image = 0; image < w->batch; image++) {                                                           \
-            memset(y + image * (w->next_y ? w->next_y : size), 0, (size_t)size * sizeof(T));                           \
+            if (w->in * w->out <= DY_FEW)                                                                              \
+                memset(y + image * (w->next_y ? w->next_y : size), 0, (size_t)size * sizeof(T));                       \
             dy_channels_##NAME(w, DY_FORWARD_##NAME, image, (T *)(uintptr_t)x, (T *)(uintptr_t)filters, y, patches);   \
             dy_finish_##NAME(after, image);                                                                            \
         }                                                                                                              \
         return 0;                                                                                                      \
     }                                                                                                                  \
+                                                                                                                       \
     static int dy_conv_transpose_##NAME(const dy_windows *w, const T *y, const T *filters, T *x,                       \
                                         const dy_after *after, T *patches)                                             \
     {                                                                                                                  \
@@ -169,6 +219,7 @@ static inline void dy_inside(const dy_windows *w, const int axis, const int64_t 
         }                                                                                                              \
         return 0;                                                                                                      \
     }                                                                                                                  \
+                                                                                                                       \
     static int dy_conv_grad_weight_##NAME(const dy_windows *w, const T *x, const T *y, T *filters, T *patches)         \
     {                                                                                                                  \
         const int64_t size = w->groups * w->out * w->in * dy_product_of(w->kernel);                                    \
