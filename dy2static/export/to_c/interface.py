@@ -70,8 +70,8 @@ typedef struct {{
     const unsigned char *weights;
 }} {name}_model;
 {self._random()}
-/* Let a model have these weights, which are not copied: the contents of the file of weights.  With null and 0: those in the
-   source, where they stand there. */
+/* Set the weights of a model.  They are the contents of the file of weights, and are not copied.  With null and 0 the model uses
+   the weights in the source, if it has them. */
 int {name}_init({name}_model *model, const void *weights, size_t bytes);
 
 /* What a code means.  The text is constant. */

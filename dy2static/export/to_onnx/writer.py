@@ -23,7 +23,8 @@ _SMALL = 1 << 12
 class Options(NamedTuple):
     """What was asked for.
 
-    random: draws are written.  checks: what becomes of code that raises: "refuse", "leave out", or "fail", an error of the run.
+    random: whether draws become operators.
+    checks: what code that raises becomes.  "refuse": an `ExportError`.  "leave out": nothing.  "fail": a node that fails.
     """
 
     opset: int = 17
