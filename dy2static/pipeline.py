@@ -10,6 +10,7 @@ import chainer
 from . import passes
 from .backends.base import Backend
 from .backends.host.backend import NUMPY
+from .backends.registry import backend_for
 from .capture.capture import Capture
 from .capture.dynamic_shapes import FreeSizes
 from .control_flow import staging
@@ -53,7 +54,7 @@ def compile_outcome(outcome: Outcome, options: Options = ON_NUMPY, backend: Back
     with ours(outcome):                                 # behind the symbolic run no code of the user's runs
         graph = passes.run(passes.OPTIMIZE, outcome.graph, passes.Setting(rng=options.rng))
         parts = differentiate(outcome, graph, options.recompute_now)    # one FunctionNode, or a few where there are cuts
-        return build(Recipe(outcome, parts, Target(backend)))
+        return build(Recipe(outcome, parts, Target(backend_for(outcome.device, backend))))
 
 
 def build(recipe: Recipe) -> Program:
@@ -88,13 +89,16 @@ def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: S
 
     fixed: what is known to decide (`capture/deciding_contents.py`), to which this call adds; None where contents are made up.
     """
-    known, rolls = frozenset(fixed or ()), True
+    known, rolls, device = frozenset(fixed or ()), True, ""
     for _ in range(_MOST_ATTEMPTS):
-        capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known)
+        capture = Capture(varying, observed, dict(chainer.config._local.__dict__), function.__qualname__, free_sizes, known, device)
         capture.drops_gradients, capture.rolls = options.grads == "drop", rolls
         try:
             outcome = _run(capture, function, args, kwargs)
         except (CaptureAborted, Exception) as error:    # of any kind: user code meets contents that are not known
+            if capture.placement.found != device and not device:
+                device, failed = capture.placement.found, error
+                continue
             if capture.rolled:
                 rolls, failed = False, error
                 continue

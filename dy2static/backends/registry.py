@@ -1,9 +1,11 @@
-"""The backends there are, by name."""
+"""The backends there are, by name, and those of GPUs by the library of their arrays."""
 from __future__ import annotations
 
 from typing import Dict
 
 from .. import config
+from ..ir.devices import HOST, is_gpu, kind_of
+from ..runtime.devices import COMPILED
 from .base import Backend
 from .c.backend import C
 from .host.backend import NUMPY
@@ -11,12 +13,27 @@ from .host.backend import NUMPY
 #: One row per backend.
 BACKENDS: Dict[str, Backend] = {}
 
+#: What runs programs on arrays of a library other than NumPy, by its name.
+OF_LIBRARY: Dict[str, Backend] = {}
+
 
 def register(backend: Backend) -> None:
-    """Add a backend, which ``to_static(backend=its name)`` then takes."""
+    """Add a backend, which ``to_static(backend=its name)`` then takes.
+
+    One whose arrays are not NumPy's is for all programs on such arrays, whatever `to_static` says.
+    """
+    if backend.arrays.device != HOST:
+        OF_LIBRARY[backend.arrays.device] = backend
+        COMPILED.add(backend.arrays.device)
+        return
     BACKENDS[backend.name] = backend
     if backend.name not in config.BACKENDS:
         config.BACKENDS.append(backend.name)
+
+
+def backend_for(device: str, chosen: Backend) -> Backend:
+    """What runs the programs of a device.  chosen: what was asked for, which is for the host."""
+    return OF_LIBRARY[kind_of(device)] if is_gpu(device) else chosen
 
 
 register(NUMPY)

@@ -43,6 +43,7 @@ from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
 from .number_calls import NumberCalls
+from .placement import function_of_numpy, of_device
 from .policy import Rule, decided, itself
 
 if TYPE_CHECKING:
@@ -315,6 +316,8 @@ RULES: Tuple[Rule, ...] = (
     Rule("debuggers", "the capture stops",
          lambda calls, function: _is_debugger(function),
          lambda calls, function: lambda *args, **kwargs: calls.capture.abort("a debugger is called here", final=True)),
+    Rule("functions of CuPy with a namesake in NumPy", "typed by running that on stand-ins; a `numpy_call` node that calls CuPy's",
+         lambda calls, function: function_of_numpy(calls, function) is not None, of_device),
     Rule("methods that log", "a host node",
          lambda calls, function: _is_log_method(function, LOGGED),
          lambda calls, function: functools.partial(host_without_result, calls, function)),

@@ -47,6 +47,7 @@ from .number_bounds import NumberBounds
 from .number_checks import NumberChecks
 from .numpy_calls import NumPyCalls
 from .operands import Operands
+from .placement import Placement
 from .rebound_arrays import ReboundArrays
 from .reports import Reports
 from .staged_functions import StagedFunctions
@@ -69,11 +70,13 @@ class Capture:
     free_sizes: which sizes of the caller's arrays are symbols; without it, none.
     fixed: paths of small arrays whose contents, and of numbers whose values, are known, under guards.
     drops_gradients: whether Parameters that the call updates keep no gradient.
+    device: the GPU whose arrays the call uses, as "cupy:0"; "" if there are none.
     rolls: whether iterations that take gradients may become a loop of the graph; rolled: whether that was tried.
     """
 
     def __init__(self, varying: Set[Tuple], observed: Mapping[Tuple, Tuple], start_config: Mapping[str, Any],
-                 name: str = "forward", free_sizes: Optional[FreeSizes] = None, fixed: AbstractSet[Tuple] = frozenset()):
+                 name: str = "forward", free_sizes: Optional[FreeSizes] = None, fixed: AbstractSet[Tuple] = frozenset(),
+                 device: str = ""):
         self.free_sizes = free_sizes or FreeSizes(SizeHistory(), dynamic=False)
         self.observed, self.start_config = observed, dict(start_config)
         self.trains, self.differentiates = bool(chainer.config.train), bool(chainer.config.enable_backprop)
@@ -84,6 +87,7 @@ class Capture:
         self.failed: Optional[CaptureAborted] = None
         self.forks = self.decided = 0
         self.known: Dict[Value, Any] = {}
+        self.placement = Placement(self, device)
         self.dimensions: Dict[Value, Any] = {}
         self.sizes_of: Dict[Value, Any] = {}
         self.value_numbering = ValueNumbering()
@@ -139,7 +143,7 @@ class Capture:
         return Outcome(self.root.build(outputs), tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
-                       self.trains, self.differentiates, self.array_writes.overwritten.spent)
+                       self.trains, self.differentiates, self.array_writes.overwritten.spent, self.placement.device)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

@@ -16,6 +16,7 @@ from ..heap.global_state_guard import is_other
 from ..heap.naming import identifier
 from ..heap.ownership import is_altered, is_library
 from ..heap.shadows import as_key
+from ..ir.devices import is_gpu
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
@@ -58,6 +59,7 @@ class ChainerCalls:
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
+        device = self.capture.placement.of_call(values)
         choice = self._choice(inputs)
         node._input_layouts = (None,) * len(values)
         if chainer.config.type_check:
@@ -74,6 +76,8 @@ class ChainerCalls:
         if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):
             self.capture.abort("the size of a slice depends on array values, inside a loop on array values")
         if outputs is None:
+            if is_gpu(device):
+                self.capture.abort(f"{name_of(node)}, which has no lowering, is applied to arrays on a GPU")
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
         if connected:

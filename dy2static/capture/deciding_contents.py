@@ -34,7 +34,7 @@ _NAME, _NOTHING = re.compile(r"\bn\d+\b"), frozenset()       # type: ignore[var-
 
 
 def _is_small(array: np.ndarray) -> bool:
-    return array.dtype.kind in "iub" and array.size <= _MOST
+    return type(array) is np.ndarray and array.dtype.kind in "iub" and array.size <= _MOST
 
 
 class DecidingContents:

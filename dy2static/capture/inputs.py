@@ -7,11 +7,13 @@ import chainer
 import numpy as np
 
 from ..heap.naming import readable
+from ..ir.devices import device_of, is_gpu, kind_of
 from ..ir.graph import Value
 from ..ir.types import Dynamic, Tensor, python_scalar
 from ..record.guards import ArrayMatch, VariableMatch
 from ..record.inputs import ArrayInput, Input, NumberInput, ObjectInput, VariableInput
 from ..record.paths import Attribute, Source
+from ..runtime.devices import COMPILED
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.known_texts import SymbolicText
 from ..symbolic.values import SymbolicArray, SymbolicParameter, SymbolicScalar, SymbolicVariable
@@ -47,16 +49,17 @@ class Inputs:
         array = real.array
         if array is None:
             self.capture.abort(f"parameter {real.name or source.describe()} is not initialised yet", again=True)
-        self._check_array(array)
+        device = self._device(array)
         place = self.capture.heap.source(Attribute, source, "array")
         is_fixed = type(real) is chainer.Parameter or self.capture.deciding.is_fixed(place, array)
         shape = self.capture.free_sizes.shape(source, array.shape, is_fixed)
-        self.capture.heap.guard(VariableMatch(source, type(real), real.requires_grad, shape, array.dtype))
+        self.capture.heap.guard(VariableMatch(source, type(real), real.requires_grad, shape, array.dtype, device))
         self.capture.heap.objects.rely_on_class(type(real), data=True)
-        value = self._add(VariableInput, Tensor(shape, array.dtype), source, real.requires_grad)
+        value = self._add(VariableInput, Tensor(shape, array.dtype, device), source, real.requires_grad)
         kind = SymbolicParameter if type(real) is chainer.Parameter else SymbolicVariable
-        self.capture.index_ranges.entered(value, source, array)
-        self.capture.deciding.entered(value, place, array)
+        if not is_gpu(device):
+            self.capture.index_ranges.entered(value, source, array)
+            self.capture.deciding.entered(value, place, array)
         whole = self.capture.array_writes.entered(SymbolicArray(self.capture, value), place, array)
         variable = kind(self.capture, whole, real.requires_grad)
         variable.__dict__["source"] = source
@@ -64,13 +67,14 @@ class Inputs:
 
     def array(self, real: np.ndarray, source: Source) -> SymbolicArray:
         """The symbolic form of an array of the user's."""
-        self._check_array(real)
+        device = self._device(real)
         is_fixed = self.capture.deciding.is_fixed(source, real)
         shape = self.capture.free_sizes.shape(source, real.shape, is_fixed)
-        self.capture.heap.guard(ArrayMatch(source, shape, real.dtype))
-        array = SymbolicArray(self.capture, self._add(ArrayInput, Tensor(shape, real.dtype), source))
-        self.capture.index_ranges.entered(array.now(), source, real)
-        self.capture.deciding.entered(array.now(), source, real)
+        self.capture.heap.guard(ArrayMatch(source, shape, real.dtype, device))
+        array = SymbolicArray(self.capture, self._add(ArrayInput, Tensor(shape, real.dtype, device), source))
+        if not is_gpu(device):                          # looking at contents would wait for the device
+            self.capture.index_ranges.entered(array.now(), source, real)
+            self.capture.deciding.entered(array.now(), source, real)
         return self.capture.array_writes.entered(array, source, real)
 
     def object(self, real: Any, source: Source) -> SymbolicObject:
@@ -113,12 +117,14 @@ class Inputs:
         self.all.append(kind(value, source, requires_grad))
         return value
 
-    def _check_array(self, array: Any) -> None:
-        if type(array) is not np.ndarray:
-            self.capture.abort(f"an array of type {type(array).__module__}.{type(array).__name__}",
-                       hint=LAYOUTS)
+    def _device(self, array: Any) -> str:
+        """The device of an array of the user's, as the graph says it.  Stops the capture for arrays that are not compiled."""
+        device = device_of(array)
+        if type(array) is not np.ndarray and kind_of(device) not in COMPILED:
+            self.capture.abort(f"an array of type {type(array).__module__}.{type(array).__name__}", hint=LAYOUTS)
         if array.dtype.kind not in "fiub" or not array.dtype.isnative:
             self.capture.abort(f"an array of dtype {array.dtype}")
+        return self.capture.placement.entered(device)
 
     def text(self, source: Source, real: Union[str, bytes]) -> SymbolicText:
         """The symbolic form of a text that changes from call to call."""

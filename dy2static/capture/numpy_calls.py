@@ -101,7 +101,8 @@ class NumPyCalls:
         operands: List[Value] = []
         name, function = _callable(asked)
         template = tuple([capture.operands.template(part, operands) for part in (tuple(args), dict(kwargs))])
-        key = capture.value_numbering.key(asked, template, operands)
+        device = capture.placement.of_call(operands)
+        key = capture.value_numbering.key((asked, device) if device else asked, template, operands)
         known = None if key is None else capture.value_numbering.number(key, capture.builder)
         if known is not None:
             return capture.wrap(known)
@@ -113,9 +114,11 @@ class NumPyCalls:
         infer = functools.partial(abstract_eval.infer_known, held) if held else abstract_eval.infer
         try:
             types = abstract_eval.with_known(types, operands, capture.known)
+            types = capture.placement.typing(function, types, device)
             structure, found, extents = infer_sized(infer, function, template, types, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self._abort_typing(_shown(asked, name), error)
+        found = capture.placement.types(found, device)
         if any(isinstance(t, Dynamic) for t in found):
             capture.abort(f"{_shown(asked, name)} gives objects")
         bounds = None if kwargs else capture.number_bounds.of_call(name, template[0], operands)
@@ -128,7 +131,7 @@ class NumPyCalls:
             elif (done := attempted(capture, function, args, kwargs)) is not NotImplemented:
                 return done
         single = structure is LEAF
-        call = Call(function, template[0], template[1], flat, name, single)
+        call = Call(capture.placement.function(function, _shown(asked, name), device), template[0], template[1], flat, name, single)
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)

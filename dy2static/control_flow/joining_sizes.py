@@ -1,6 +1,7 @@
 """Arrays of several sizes by a decision: joined as objects, out of which comes an array whose size only the run knows."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, List, Sequence, Tuple
 
 from ..ir.building import building, new_extent
@@ -60,7 +61,7 @@ def _unpacked(joins: Joins, packed: Value, a: Tensor, b: Tensor) -> SymbolicArra
         size = Dim(f"{first}" + f"_{len(extents)}" * bool(extents))
         extents.append((str(size), 0, axis))
         shape.append(size)
-    attrs = {"call": _call(), "types": (Tensor(tuple(shape), a.dtype),), "extents": tuple(extents)}
+    attrs = {"call": _call(), "types": (replace(a, shape=tuple(shape)),), "extents": tuple(extents)}
     value, = joins.capture.builder.add(sized_call, (packed,), attrs, name="joined")
     return SymbolicArray(joins.capture, value)
 

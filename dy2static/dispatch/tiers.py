@@ -57,8 +57,8 @@ class Tiers:
         return BACKENDS[_AUTO[0] if name == "auto" else name]
 
     def add(self, program: Program) -> None:
-        """One more program; with "auto", it is made again when it has been called often."""
-        if self._options.backend_now == "auto":
+        """One more program; with "auto", it is made again when it has been called often, unless it is for a GPU."""
+        if self._options.backend_now == "auto" and not program.recipe.outcome.device:
             self._becoming[program] = Becoming(program.recipe.made_for(Target(BACKENDS[_AUTO[1]])))
 
     def is_warming(self, program: Program) -> bool:

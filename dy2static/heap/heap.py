@@ -27,6 +27,7 @@ from ..record.guards import (
 )
 from ..record.paths import Attribute, Constant, InstanceDict, Item, Source, Sources
 from ..runtime.definitions import Definitions
+from ..runtime.devices import DEVICES
 from ..runtime.staticness import is_static_function, is_static_method
 from . import reads
 from .aborts import CaptureAborted
@@ -130,7 +131,7 @@ class Heap:
         if kind in (str, bytes) and source.path() in self.varying:
             self.guard(TypeMatch(source, kind))
             return self.capture.inputs.text(source, real)
-        if kind in _VALUES or isinstance(real, (np.generic, np.dtype)):
+        if kind in _VALUES or isinstance(real, (np.generic, np.dtype)) or kind in DEVICES:
             self.guard(EqualsMatch(source, real))
             return real
         if is_immutable(real):

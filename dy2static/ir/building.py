@@ -15,11 +15,12 @@ import numpy as np
 from ..errors import InternalError, Location
 from . import graph as _graph
 from . import op as _op
+from .devices import common
 from .dims import Dim
 from .graph import Graph, Node, Value
 from .op import OPS, OpDef
 from .shapes import broadcast_shapes
-from .types import Scalar, Tensor, Type
+from .types import Scalar, Tensor, Type, placed
 
 _CURRENT: contextvars.ContextVar[Optional["Builder"]] = contextvars.ContextVar("dy2static_builder", default=None)
 
@@ -72,7 +73,10 @@ class Builder:
 
 def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
           regions: Tuple[Graph, ...] = ()) -> Tuple[Mapping[str, Any], Tuple[Type, ...]]:
-    """The canonical attributes and the result types of an op on operands of these types."""
+    """The canonical attributes and the result types of an op on operands of these types.
+
+    Results are on the device of the operands, unless the op says where they are (`OpDef.places`).
+    """
     expected = len(op.inputs)
     if len(types) != expected and (len(types) < expected - op.variadic or not op.variadic):
         raise TypeError(f"{op.name} takes {expected - op.variadic} operands, not {len(types)}")
@@ -84,7 +88,12 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
     if op.canonical is not None:
         full.update(op.canonical(*types, **full))
     results = op.infer(*types, **full, regions=regions) if op.regions or regions else op.infer(*types, **full)
-    return full, results if isinstance(results, tuple) else (results,)
+    results = results if isinstance(results, tuple) else (results,)
+    devices = [t.device for t in types if type(t) is Tensor and t.device]
+    if devices and not op.places and not op.regions:
+        device = common(devices)
+        results = tuple([placed(t, device) for t in results])
+    return full, results
 
 
 def _plain(attr: Any) -> Any:

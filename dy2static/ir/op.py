@@ -80,6 +80,7 @@ class OpDef:
         for elementwise templates of one statement.
     view: the result may share memory with the first operand.
     effect: the node must stay, in its place: it writes, draws, prints or may raise.
+    places: ``infer`` says on which device a result is; without, it is where the operands are.
     regions: names of the graphs a node of this op holds; ``infer`` gets them as ``regions=``.
     may_raise: the run may fail on what operands hold (an index out of range): effects before it must have happened.
     samples: inputs for the op test matrix.
@@ -102,6 +103,7 @@ class OpDef:
     inplace_ok: bool = False
     view: bool = False
     effect: bool = False
+    places: bool = False
     may_raise: bool = False
     regions: Tuple[str, ...] = ()
     samples: Tuple[Sample, ...] = ()

@@ -52,7 +52,7 @@ def size_with(size: Size, sizes: Mapping[str, Size]) -> Size:
 def type_with(type_: Type, sizes: Mapping[str, Size]) -> Type:
     """A type with these sizes in the place of symbols."""
     if isinstance(type_, Tensor):
-        return Tensor(tuple([size_with(n, sizes) for n in type_.shape]), type_.dtype)
+        return replace(type_, shape=tuple([size_with(n, sizes) for n in type_.shape]))
     if isinstance(type_, (List, Stack)):
         return replace(type_, elem=type_with(type_.elem, sizes))
     if isinstance(type_, Union):

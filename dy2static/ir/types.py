@@ -1,12 +1,13 @@
 """The types of values in a graph: what is known about a value before any array exists."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Iterator, Tuple
 from typing import Union as _Union
 
 import numpy as np
 
+from .devices import device_of, is_device_array
 from .dims import Dim
 
 Size = _Union[int, Dim]
@@ -20,10 +21,11 @@ _PYTHON_DTYPES = {"py_bool": np.dtype(bool), "py_int": np.dtype(np.int64), "py_f
 
 @dataclass(frozen=True)
 class Tensor:
-    """An array with a shape of ints and `Dim` expressions and a NumPy dtype."""
+    """An array with a shape of ints and `Dim` expressions, a NumPy dtype, and a device (see `ir.devices`)."""
 
     shape: Shape
     dtype: np.dtype
+    device: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(self.shape))
@@ -43,7 +45,7 @@ class Tensor:
         return total
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]{f' on {self.device}' if self.device else ''}"
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ def type_of(value: Any) -> Type:
     """The type of a run-time value: an array, a NumPy scalar, a Python number, or `Dynamic`."""
     if isinstance(value, np.ndarray):
         return Tensor(value.shape, value.dtype)
+    if is_device_array(value):
+        return Tensor(value.shape, value.dtype, device_of(value))
     if isinstance(value, np.generic):
         return Scalar("numpy", value.dtype)
     if isinstance(value, bool):
@@ -155,6 +159,11 @@ def type_of(value: Any) -> Type:
     if isinstance(value, float):
         return python_scalar("py_float")
     return Dynamic()
+
+
+def placed(type_: Type, device: str) -> Type:
+    """The type on this device, if it is that of an array that is on none yet."""
+    return replace(type_, device=device) if type(type_) is Tensor and not type_.device else type_
 
 
 def dims_in(item: Any) -> Iterator[Dim]:

@@ -29,4 +29,4 @@ sized_call = declare("sized_call", "*operands", {**_ATTRS, "extents": ()}, kind=
                      numpy=lambda *operands, call, types, extents: _run(*operands, call=call, types=types), effect=True)
 
 #: Anything else: runs at every call, once, in program order.
-host_call = declare("host_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run, effect=True)
+host_call = declare("host_call", "*operands", _ATTRS, kind="opaque", infer=_declared_types, numpy=_run, effect=True, places=True)

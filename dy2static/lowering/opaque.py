@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare
-from ..ir.types import Dynamic, Tensor, python_scalar
+from ..ir.types import Dynamic, python_scalar
 from ..runtime.checked_range import Reliance
 from ..runtime.observed import Observed, Untouched
 from ..runtime.opaque import OpaqueCall, Reads, run_vjp
@@ -42,7 +42,7 @@ def _emit_vjp(call: OpaqueCall, g: Sequence[Optional[Value]], present: Sequence[
     uncertain = tuple(k for k, i in enumerate(given) if isinstance(present[i], Value))
     asks = asks or bool(uncertain)
     results = tape_vjp(tape, *[g[i] for i in given], *wanted, *[present[given[k]] for k in uncertain], call=call, given=given,
-                       targets=targets, uncertain=uncertain, types=tuple(Tensor(x.shape, x.dtype) for x in wanted), asks=asks,
+                       targets=targets, uncertain=uncertain, types=tuple(x.type for x in wanted), asks=asks,
                        reads=None if reads is None else tuple(_places(reads[i], given, targets) for i in targets))
     count = len(targets)
     gradients: Dict[int, Any] = dict(zip(targets, zip(results[:count], results[count + 1:]) if asks else results))

@@ -77,7 +77,7 @@ class TracedLayer:
             can be, and of the same if not, of which a `SaveWarning` tells.
         format: ``"onnx"``: a file of that format at ``path`` instead, which runs without Python, and which `load` does not take.
 
-        Raises `SignatureError` where something that is fetched needs an input that is not fed, and what `save` raises;
+        Raises `SignatureError` where something that is fetched needs an input that is not fed, and `SaveError` as `save` does;
         `ExportError` for what a format cannot express, and `RunError` where arrays in the Link do not fit the program.
         """
         if format is not None:

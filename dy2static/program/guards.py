@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 import chainer
 import numpy as np
 
+from ..ir.devices import is_gpu, number_of
 from ..ir.dims import Dim, Size, at_least
 from ..lowering.opaque import relied_on
 from ..pyast.loader import compile_text
@@ -17,6 +18,7 @@ from ..record.outcome import Outcome
 from ..record.paths import Argument, Constant, Keyword, Source
 from ..record.text import commas
 from ..runtime import array_writes, definitions, guard_tests
+from ..runtime.devices import array_type
 from ..runtime.guard_tests import MadeLater, exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
@@ -122,9 +124,9 @@ class Guards:
 
     # --- guards -----------------------------------------------------------------------------------------------------
 
-    def array_differs(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool) -> Optional[str]:
-        """The condition under which an array has another shape or dtype; None where it is left to `_ask_for_arrays`."""
-        if self._waiting is not None and all(type(n) is int for n in shape):
+    def array_differs(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool, device: str) -> Optional[str]:
+        """The condition under which an array has another shape, dtype or device; None where it is left to `_ask_for_arrays`."""
+        if self._waiting is not None and not is_gpu(device) and all(type(n) is int for n in shape):
             if is_argument and shape and not self._is_asked:       # the size of a batch, which differs most often, at once
                 self._is_asked = True
                 self.lines.append(f"if {name}.shape[0] != {shape[0]}: {self.fail()}")
@@ -132,7 +134,9 @@ class Guards:
             return None
         wanted = f"{name}.shape != {shape}" if all(type(n) is int for n in shape) else \
             " or ".join([f"{name}.ndim != {len(shape)}"] + [self._size_guard(f"{name}.shape[{i}]", n) for i, n in enumerate(shape)])
-        return f"type({name}) is not ndarray or {wanted} or {name}.dtype != {self.constant(dtype, 'dtype')}"
+        kind = self.constant(array_type(device), "array_type") if is_gpu(device) else "ndarray"
+        elsewhere = f" or {name}.data.device_id != {number_of(device)}" if is_gpu(device) else ""
+        return f"type({name}) is not {kind} or {wanted} or {name}.dtype != {self.constant(dtype, 'dtype')}{elsewhere}"
 
     def _size_guard(self, text: str, size: Size) -> str:
         """The condition under which a size differs; a free one gets its name where it is met first, and is not too small."""

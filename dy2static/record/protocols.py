@@ -21,7 +21,8 @@ class GuardWriter(Protocol):
     lines: those so far.  path: gives the name of the value at the end of a path.  constant: text for an object; bound: a name for
     this very object; each with a hint for the name.
     arrays: the names of the arrays of Variables.  fail: gives the statement where a guard fails.  array_differs: gives the
-    condition under which an array has another shape or dtype (None where it is checked later), told whether it is an argument.
+    condition under which an array has another shape or dtype or is on another device (None where it is checked later), told
+    whether it is an argument.
     """
 
     lines: List[str]
@@ -31,7 +32,8 @@ class GuardWriter(Protocol):
     def constant(self, value: Any, hint: str = "k", /) -> str: ...
     def bound(self, value: Any, hint: str = "k", /) -> str: ...
     def fail(self) -> str: ...
-    def array_differs(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool, /) -> Optional[str]: ...
+    def array_differs(self, name: str, shape: Tuple[Size, ...], dtype: np.dtype, is_argument: bool, device: str,
+                      /) -> Optional[str]: ...
 
 
 class TableWriter(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from copy import copy
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
@@ -11,7 +12,7 @@ import numpy as np
 from chainer.function import FunctionAdapter
 
 from ..ir.shapes import evaluate_shape
-from ..ir.types import Tensor, type_of
+from ..ir.types import type_of
 from .host_calls import fill
 from .observed import Surprise
 
@@ -92,7 +93,7 @@ class OpaqueCall:
         if not self.sizes:
             return self.observed
         numbers = {symbol: operands[i].shape[axis] for symbol, (i, axis) in self.sizes.items()}
-        return tuple([Tensor(evaluate_shape(t.shape, numbers), t.dtype) for t in self.observed or ()])
+        return tuple([replace(t, shape=evaluate_shape(t.shape, numbers)) for t in self.observed or ()])
 
     def require_gradient(self, is_there: bool) -> List[Any]:
         """Stop the run if a gradient that the compiled function computes with is None."""

@@ -12,6 +12,7 @@ from ..heap.locations import caller_depth
 from ..options import DEFAULTS, switch
 from ..record.outcome import Outcome
 from ..runtime.collection import uncollected
+from ..runtime.devices import DEVICES
 from . import files
 from .aot import compiled
 from .layer import Missing
@@ -48,6 +49,9 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
 def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]],
                  native: bool = False) -> None:
     """As `save`, of what a `Subject` says."""
+    if isinstance(subject.instance, chainer.Link) and type(subject.instance.device) in DEVICES:
+        raise SaveError(f"the model is on {subject.instance.device}, and programs for a GPU are not saved",
+                        hint="send it to the host before: `model.to_cpu()`")
     arrays = ArraysOut()
     objects = ObjectsOut(arrays)
     paths = PathsOut(objects, subject.instance)

@@ -57,6 +57,8 @@ class Overlaps:
 
     def check_writable(self, made: Made) -> None:
         """Stop before an array of the caller's is written that no program can write."""
+        if type(made.real) is not np.ndarray:
+            self._abort("an array of the caller's on a GPU is changed in place")
         if not made.real.flags.writeable:
             self._abort("an array is written that is read-only")
         if overlaps_itself(made.real):
@@ -111,7 +113,7 @@ class Overlaps:
         """The other arrays met so far that may share memory with an array, in the order in which they were met."""
         arrays = self._writes.views.user_arrays
         for number in range(self._placed, len(arrays)):
-            if arrays[number].real.size:
+            if arrays[number].real.size and type(arrays[number].real) is np.ndarray:
                 self._stretches.add(number, arrays[number])
         self._placed = len(arrays)
         if not made.real.size:

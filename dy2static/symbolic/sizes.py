@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -175,7 +176,7 @@ def bound(item: Any, bindings: Dict[str, int]) -> Any:
     if isinstance(item, Dim):
         return evaluate(item.plain, bindings)
     if isinstance(item, Tensor):
-        return Tensor(evaluate_shape(item.shape, bindings), item.dtype)
+        return replace(item, shape=evaluate_shape(item.shape, bindings))
     if type(item) is slice:
         return slice(*[bound(part, bindings) for part in (item.start, item.stop, item.step)])
     if isinstance(item, (tuple, list)):
@@ -244,7 +245,7 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
                 size = new.size(found[0] if len(found) == 1 else found, i, axis)
                 extents += [(symbol, i, axis) for symbol in size.symbols if size == Dim(symbol) and size in new.fresh]
             shape.append(size)
-        leaves.append(Tensor(tuple(shape), leaf.dtype))
+        leaves.append(replace(leaf, shape=tuple(shape)))
     return structure, tuple(leaves), tuple(extents)
 
 
@@ -268,7 +269,7 @@ def fitted_types(trials: Sequence[Tuple[Mapping[str, int], Sequence[Any]]]) -> O
             if isinstance(each[0], Tensor) else []
         if None in shape:
             return None
-        found.append(Tensor(tuple(shape), each[0].dtype) if isinstance(each[0], Tensor) else each[0])
+        found.append(replace(each[0], shape=tuple(shape)) if isinstance(each[0], Tensor) else each[0])
     return tuple(found)
 
 
@@ -290,7 +291,7 @@ def few_trials(items: Sequence[Any], types: Sequence[Any]) -> Optional[List[Dict
 def _named(item: Any, names: Dict[str, Dim]) -> Any:
     """The type or size with a symbol for every size that is no sum and product of symbols; ``names``: these sizes."""
     if isinstance(item, Tensor):
-        return Tensor(tuple([_named(n, names) for n in item.shape]), item.dtype)
+        return replace(item, shape=tuple([_named(n, names) for n in item.shape]))
     if not isinstance(item, Dim) or item.is_polynomial:
         return item
     name = next((name for name, size in names.items() if size == item), None)

@@ -10,15 +10,18 @@ from typing import Any, Callable, Iterator, Optional, Tuple
 
 import chainer
 import numpy as np
+from chainer._backend import Device
 from chainer.backends._cpu import CpuDevice
 
 from ..capture_context import CaptureContext
+from ..ir.devices import is_gpu
 from ..ir.graph import Value
 from ..ir.types import PYTHON_TYPES, Scalar, Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..record.paths import Attribute
 from ..runtime.array_parts import set_flat
+from ..runtime.devices import array_module, array_type, chainer_device
 from .buffers import Buffer
 from .elements import Elements, Flat, fill
 from .host_objects import SymbolicObject
@@ -104,7 +107,16 @@ class SymbolicArray:
 
     @property
     def __class__(self) -> type:
-        return self.dtype.type if self.is_scalar else np.ndarray
+        return self.dtype.type if self.is_scalar else array_type(self._device) if is_gpu(self._device) else np.ndarray
+
+    @property
+    def device(self) -> Any:
+        """That of an array on a GPU, as CuPy has it; of others, what NumPy says, which depends on its version."""
+        return chainer_device(self._device).device if is_gpu(self._device) else self.__getattr__("device")
+
+    @property
+    def _device(self) -> str:
+        return getattr(self._value.type, "device", "")
 
     @property
     def flat(self) -> Flat:
@@ -370,11 +382,12 @@ class SymbolicVariable(chainer.Variable):
         self.capture.gradients.unchain_backward(self)
 
     @property
-    def device(self) -> CpuDevice:
+    def device(self) -> Device:
         """The device that it is on, as an object of the user's or made here."""
         if self._device is None:
-            heap, source = self.capture.heap, self.__dict__.get("source")
-            self._device = heap.objects.make_instance(CpuDevice, (), {}) if source is None else \
+            heap, source, place = self.capture.heap, self.__dict__.get("source"), self._data[0].type.device
+            self._device = chainer_device(place) if is_gpu(place) else \
+                heap.objects.make_instance(CpuDevice, (), {}) if source is None else \
                 heap.shadow(heap.real_of(self).device, heap.source(Attribute, source, "device"))
         return self._device
 
@@ -400,7 +413,7 @@ class SymbolicVariable(chainer.Variable):
 
     retain_data, set_creator, set_creator_node = map(_outside, ("retain_data()", "set_creator()", "set_creator_node()"))
     to_gpu, to_chx, from_chx, debug_print = map(_outside, ("to_gpu()", "to_chx()", "from_chx()", "debug_print()"))
-    xp = property(lambda self: np)
+    xp = property(lambda self: array_module(self._data[0].type.device) if is_gpu(self._data[0].type.device) else np)
     grad = property(lambda self: self.capture.grad_state.array(self))
     grad_var = property(lambda self: self.capture.grad_state.get(self))
     node = _node = property(_outside("node"))

@@ -47,8 +47,8 @@ class Writer:
     def fail(self):
         return "return MISS"
 
-    def array_differs(self, name, shape, dtype, is_argument):
-        return f"{name}.shape != {shape}"
+    def array_differs(self, name, shape, dtype, is_argument, device):
+        return f"{name}.shape != {shape}{f' on {device}' if device else ''}"
 
     def expression(self, build):
         return build.text(self)

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple, Union
 
 import chainer
 import numpy as np
 
 from ...errors import LoadError
+from ...ir.devices import is_gpu
 from ...ir.dims import Size
 from ..documents import need, pair_of
 from ..paths import Source
@@ -17,24 +18,26 @@ from .base import PathGuard
 
 @dataclass(frozen=True, eq=False)
 class ArrayMatch(PathGuard):
-    """An array of NumPy with this shape, in which symbols stand for any size, and dtype."""
+    """An array with this shape, in which symbols stand for any size, and dtype: of NumPy, or on this device."""
 
     shape: Tuple[Size, ...]
     dtype: np.dtype
+    device: str = ""
     word = "array"
     before_arrays = True
 
     def describe(self) -> str:
-        return f"{self.source.describe()}: ndarray {self.shape} {self.dtype}"
+        return f"{self.source.describe()}: ndarray {self.shape} {self.dtype}{_on(self.device)}"
 
     def fails(self, writer: GuardWriter) -> Optional[str]:
-        return writer.array_differs(writer.path(self.source), self.shape, self.dtype, self.source.parent is None)
+        return writer.array_differs(writer.path(self.source), self.shape, self.dtype, self.source.parent is None, self.device)
 
     def row_at(self, place: int, table: TableWriter) -> bool:
-        wanted = _wanted(self.shape, self.dtype, table)
+        wanted = _wanted(self, table)
         return wanted is not None and table.test("array", place, wanted)
 
     def parts_out(self, out: FileOut) -> Any:
+        _check_on_host(self, out)
         return out.array_type(self.shape, self.dtype)
 
     @classmethod
@@ -50,23 +53,25 @@ class VariableMatch(PathGuard):
     requires_grad: bool
     shape: Tuple[Size, ...]
     dtype: np.dtype
+    device: str = ""
     word = "variable"
     before_arrays = True
 
     def describe(self) -> str:
-        return f"{self.source.describe()}: {self.cls.__name__} {self.shape} {self.dtype} requires_grad={self.requires_grad}"
+        return (f"{self.source.describe()}: {self.cls.__name__} {self.shape} {self.dtype}{_on(self.device)} "
+                f"requires_grad={self.requires_grad}")
 
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
         array = writer.arrays[self.source] = f"{value}_array"
         writer.lines.append(f"if type({value}) is not {writer.constant(self.cls, 'type')}: {writer.fail()}")
         writer.lines.append(f"{array} = {value}._data[0]")
-        differs = writer.array_differs(array, self.shape, self.dtype, self.source.parent is None)
+        differs = writer.array_differs(array, self.shape, self.dtype, self.source.parent is None, self.device)
         also = f" or {differs}" if differs else ""
         return f"{value}._requires_grad is not {self.requires_grad} or {value}._layout is not None{also}"
 
     def row_at(self, place: int, table: TableWriter) -> bool:
-        wanted = _wanted(self.shape, self.dtype, table)
+        wanted = _wanted(self, table)
         if wanted is None or self.cls not in (chainer.Variable, chainer.Parameter):
             return False
         table.types[self.source] = self.cls
@@ -74,6 +79,7 @@ class VariableMatch(PathGuard):
         return True
 
     def parts_out(self, out: FileOut) -> Any:
+        _check_on_host(self, out)
         return [out.type_name(self.cls, self.source), self.requires_grad, *out.array_type(self.shape, self.dtype)]
 
     @classmethod
@@ -165,8 +171,18 @@ class ContentsMatch(PathGuard):
             raise LoadError(f"{said[:80]} is not what an array holds") from None
 
 
-def _wanted(shape: Tuple[Size, ...], dtype: np.dtype, table: TableWriter) -> Optional[int]:
-    """The number of what native code compares an array with; None where sizes are free."""
-    if not all(type(n) is int for n in shape):
+def _on(device: str) -> str:
+    return f" on {device}" if is_gpu(device) else ""
+
+
+def _wanted(guard: Union[ArrayMatch, VariableMatch], table: TableWriter) -> Optional[int]:
+    """The number of what native code compares an array with; None where sizes are free, and for arrays on a GPU."""
+    if is_gpu(guard.device) or not all(type(n) is int for n in guard.shape):
         return None
-    return table.constant((np.array(shape, np.int64).tobytes(), dtype))
+    return table.constant((np.array(guard.shape, np.int64).tobytes(), guard.dtype))
+
+
+def _check_on_host(guard: Union[ArrayMatch, VariableMatch], out: FileOut) -> None:
+    """Raise `SaveError` if the array is on a GPU: programs for these are not saved."""
+    if is_gpu(guard.device):
+        out.refuse(guard.source, f"is on {guard.device}")

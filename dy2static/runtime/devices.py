@@ -1,0 +1,33 @@
+"""CuPy's arrays: what they are, and the devices that they are on."""
+from __future__ import annotations
+
+from typing import Any, Set
+
+from chainer.backends import cuda
+
+from ..ir.devices import ARRAYS, number_of
+
+#: Libraries, as "cupy", for whose arrays there is a backend: the others run eagerly.
+COMPILED: Set[str] = set()
+
+#: What says where a thing is, as Chainer and CuPy have it: one never changes.
+DEVICES = (cuda.GpuDevice, cuda.Device)
+
+if cuda.available:
+    ARRAYS[cuda.ndarray] = lambda array: f"cupy:{array.device.id}"
+
+
+def array_type(device: str) -> type:
+    """The class of the arrays of a GPU."""
+    kind: type = cuda.ndarray
+    return kind
+
+
+def array_module(device: str) -> Any:
+    """The library of the arrays of a GPU, which is called as NumPy is."""
+    return cuda.cupy
+
+
+def chainer_device(device: str) -> Any:
+    """What Chainer calls a GPU."""
+    return cuda.GpuDevice.from_device_id(number_of(device))
