@@ -19,7 +19,6 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
-    Set,
     Tuple,
     Union,
 )
@@ -187,7 +186,6 @@ class Decisions(Protocol):
 
     depth: int
     in_loop: int
-    sizes_in_loops: Set[str]
     truths: Dict[Value, Any]
     path: Any
 

@@ -1,16 +1,12 @@
 """Sizes that only the run knows: their symbols are names in the text of a function."""
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Set, Tuple
-
-import numpy as np
+from typing import Dict, List, Set, Tuple
 
 from ..ir.dims import Dim
-from ..ir.graph import Graph, Node, Value
-from ..ir.types import Extent, Tensor, dims_in
-
-#: Types of attributes in which there are no sizes.
-_WITHOUT_SIZES = frozenset((int, float, bool, str, type(None), np.ndarray, type(np.dtype(np.float32))))
+from ..ir.graph import Graph, Value
+from ..ir.sizes_read import made_symbols
+from ..ir.types import Extent, Tensor
 
 
 def extents_of(graph: Graph) -> Dict[str, Value]:
@@ -33,15 +29,6 @@ def made_in_regions(graph: Graph) -> Tuple[str, ...]:
                                for symbol, _, _ in made_symbols(inner)))
 
 
-def made_symbols(node: Node) -> List[Tuple[str, Value, int]]:
-    """The symbols that a node gives their numbers: (symbol, array, axis), or (symbol, list, -1)."""
-    if node.op.name in ("list_stack", "list_array"):
-        return [(str(node.attrs["extent"]), node.inputs[0], -1)]
-    if node.op.name == "scatter_span":
-        return []                                       # the gradient of what has that size
-    return [(symbol, node.outputs[i], axis) for symbol, i, axis in node.attrs.get("extents", ())]
-
-
 def symbols_in(graph: Graph) -> Tuple[str, ...]:
     """Every symbol that the text of a function for this graph has as a name."""
     found = {symbol for value in graph.inputs for symbol in symbols_of(value)}
@@ -62,17 +49,3 @@ def symbol_sources(graph: Graph) -> List[Tuple[str, Value, int]]:
             if isinstance(size, Dim) and (str(size),) == size.symbols:
                 found.setdefault(str(size), (str(size), value, axis))
     return list(found.values())
-
-
-def dims_of(node: Node) -> Iterator[Dim]:
-    """The sizes in a node, without its regions, that only the run knows."""
-    for value in (*node.inputs, *node.outputs):
-        if type(value.type) is Tensor:
-            for size in value.type.shape:
-                if type(size) is not int and isinstance(size, Dim):
-                    yield size
-        elif type(value.type) is not Extent:
-            yield from dims_in(value.type)
-    for attr in node.attrs.values():
-        if type(attr) not in _WITHOUT_SIZES:
-            yield from dims_in(attr)

@@ -27,7 +27,6 @@ from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
 from ..runtime.opaque import VARYING, OpaqueCall, copy_node
 from ..symbolic import abstract_eval, patches
 from ..symbolic.data_dependent_sizes import may_be_empty
-from ..symbolic.list_functions import check_gradient
 from ..symbolic.number_ranges import kind_of
 from ..symbolic.sizes import bound, check_types, few_trials, fitted_types, holds_sizes, tried_with
 from ..symbolic.values import SymbolicArray, SymbolicVariable
@@ -80,8 +79,6 @@ class ChainerCalls:
                 self.capture.abort(f"{name_of(node)}, which has no lowering, is applied to arrays on a GPU")
             outputs = self._opaque(node, values, requires, position)
         connected = any(requires) and chainer.config.enable_backprop
-        if connected:
-            check_gradient(self.capture, (*values, *outputs))
         may_view = self._may_view(outputs, values, start)
         made = tuple(self.capture.builder.nodes[start:])
         self.capture.array_writes.applied(node, made, given, outputs, connected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, cast
 
 from ..capture_context import CaptureContext
 from ..ir.building import building
@@ -35,7 +35,7 @@ class Staging:
 
     depth: how many decisions and loops what is captured now is in.  in_loop: how many of these are loops.  growing: how many are
     of comprehensions.  path: the way through the function that is captured.  made_up: containers where there is none, which
-    nobody sees.  sizes_in_loops: symbols of sizes that get their numbers in each iteration of a loop.
+    nobody sees.
     """
 
     def __init__(self, capture: CaptureContext):
@@ -44,7 +44,6 @@ class Staging:
         self.truths: Dict[Value, Decided] = {}          # of what is not known but for its truth
         self.replaced = Replaced()
         self.made_up: Dict[int, Any] = {}
-        self.sizes_in_loops: Set[str] = set()
         self.depth = self.in_loop = self.growing = 0
         self.path = Path({})
         self.blocks, self.joins, self.loops = Blocks(self), Joins(self), Loops(self)

@@ -11,7 +11,7 @@ from .evaluate import evaluate, execute
 from .graph import Graph, Node, Value
 from .shapes import evaluate_shape
 from .template import fills_out, numpy_source
-from .types import Tensor, Type
+from .types import Extent, Tensor, Type
 
 #: ``watch(node, results)`` is told what each node gave, those in regions once per execution.
 Watch = Callable[[Node, Tuple[Any, ...]], Any]
@@ -112,6 +112,7 @@ def _scan(node: Node, operands: Sequence[Any], run: Run) -> Tuple[Any, ...]:
     state, read = tuple(rest[:carried]), rest[carried:carried + node.attrs["reads"]]
     stacks: List[List[Any]] = [[] for _ in body.outputs[carried:]]
     for i in reversed(range(count)):
+        run.sizes.update((v.type.symbol, stack[i]) for v, stack in zip(body.inputs[carried:], read) if isinstance(v.type, Extent))
         state = _pushed(_run(body, state + tuple(stack[i] for stack in read) + invariants, run), carried, stacks)
     return state + tuple(stacks)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..ir.dims import Size
 from ..ir.onnx_forms import Form
 from ..ir.op import OpDef, declare, sample
-from ..ir.types import Scalar, Tensor, python_scalar, type_of
+from ..ir.types import Extent, Scalar, Tensor, python_scalar, type_of
 from ..library_facts.python import symbols
 from .onnx_forms import arithmetic
 from .onnx_forms import scalars as forms
@@ -195,6 +195,9 @@ dimension = declare(
     onnx=forms.dimension,
     samples=(sample(size=4),),
 )
+
+#: The number that a symbol stands for at this place, for another place where the same symbol is to stand for it.
+extent = declare("extent", "", {"size": None}, kind="scalar", infer=lambda *, size: Extent(str(size)), numpy="{size}")
 
 
 def size_as_number(size: Size, dtype: np.dtype) -> Any:

@@ -7,11 +7,12 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ..backends.extents import dims_of, made_symbols, symbol_sources
+from ..backends.extents import symbol_sources
 from ..errors import Dy2StaticError, InternalError, LoadError, Location, SaveError
 from ..ir.dims import SizeNeeded
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
+from ..ir.sizes_read import dims_of, made_symbols
 from ..ir.verify import verify
 from ..record.documents import entry, need
 from ..runtime.host_calls import Call, Hole, StateCall

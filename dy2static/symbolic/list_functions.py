@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable, Collection, Dict, Iterable
+from typing import Any, Callable, Collection, Dict
 
 import chainer
 import chainer.functions as F
 import numpy as np
 
-from ..capture_context import Calls, CaptureContext
+from ..capture_context import Calls
 from ..heap.shadows import ShadowList
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Tensor, dims_in
+from ..ir.types import Tensor
 from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..runtime import dy
@@ -184,13 +184,8 @@ def stacked(items: Items, axis: int, function: Callable, refuse: Any = None) -> 
     refuse: what becomes of no items; else they fail as the function does.
     """
     capture = items.capture
-    staging = capture.staging
-    if staging.in_loop and items.kind == "variable" and items.requires_grad and chainer.config.enable_backprop:
-        refuse_gradient(capture)
     capture.effects.store_writes()
     extent = _extent_of(capture.builder, items)
-    if staging.in_loop:
-        staging.sizes_in_loops.update(extent.symbols)
     capture.event("staged", function.__name__)
     value, = capture.builder.add(OPS["list_stack"], (items.value,), {
         "axis": axis, "extent": extent, "refuse": refuse or EmptyCall(function)}, name="stacked")
@@ -200,19 +195,6 @@ def stacked(items: Items, axis: int, function: Callable, refuse: Any = None) -> 
 _LISTED, _KEYWORDS = named("listed", numpy_facts.FUNCTIONS), frozenset(("axis", "dtype", "keepdims", "ddof"))
 
 _MAKING_ARRAYS = ("list_stack", "list_array")
-
-
-def check_gradient(capture: CaptureContext, values: Iterable[Value]) -> None:
-    """Stop where a gradient would lead through arrays of a size that each iteration of a loop finds out for itself."""
-    made = capture.staging.sizes_in_loops
-    if made and capture.staging.in_loop and any(not made.isdisjoint(dim.symbols) for v in values for dim in dims_in(v.type)):
-        refuse_gradient(capture)
-
-
-def refuse_gradient(capture: CaptureContext) -> None:
-    """Stop: the gradients of a loop are computed from arrays of one size in all iterations."""
-    capture.abort("a list is made an array inside a loop on array values, and gradients lead through it",
-                  hint="do all of the loop in `chainer.no_backprop_mode()`, if none are wanted")
 
 
 def _extent_of(builder: Any, items: Items) -> Dim:

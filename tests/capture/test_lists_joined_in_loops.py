@@ -1,4 +1,6 @@
-"""Lists that grow in loops on array values and become arrays in each iteration: caches of keys and values, without gradients."""
+"""Lists that grow in loops on array values and become arrays in each iteration: caches of keys and values."""
+import itertools
+
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -174,7 +176,84 @@ def test_sizes_that_do_not_stay_in_the_loop_are_not_compiled_as_a_whole(function
     assert compiled.stats()["cuts"]
 
 
-@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+def a_branch_joins(x, y, n):
+    a, h, i = [x], x * y, 0
+    while i < n.array:
+        a.append(h)
+        if F.sum(h).array > 0:
+            k = F.concat(a, axis=0)
+            h = F.tanh(F.sum(k * F.softmax(k, axis=0), axis=0, keepdims=True)) - 0.3
+        else:
+            h = F.sum(F.tanh(F.stack(a) * y), axis=0) + 0.2 * i
+        i += 1
+    return h
+
+
+def a_part_of_the_iterations(x, y, n):
+    a, h, i = [], x, 0
+    while i < n.array:
+        a.append(h * 2)
+        if i % 2:
+            h = F.mean(F.concat(a, axis=0), axis=0, keepdims=True) * y
+        i += 1
+    return F.sum(F.concat(a, axis=0), axis=0) + h if len(a) > 0 else h
+
+
+def spread_to_the_length(x, y, n):
+    a, h, i = [], F.tanh(x), 0
+    while i < n.array:
+        a.append(y)
+        k = F.concat(a, axis=0)
+        h = F.sum(F.broadcast_to(h, k.shape), axis=0, keepdims=True) / k.shape[0] ** 2
+        i += 1
+    return h
+
+
+def a_size_beside_the_gradient(x, y, n):
+    a, h, i = [], x, 0
+    while i < n.array:
+        a.append(x.array)
+        h = F.sin(h) * np.concatenate(a).sum(axis=0, keepdims=True) / np.concatenate(a).shape[0]
+        i += 1
+    return h * y
+
+
+WITH_GRADIENTS = [*COMPILED, a_branch_joins, a_part_of_the_iterations, spread_to_the_length, a_size_beside_the_gradient]
+
+
+def gradients(function, count):
+    """The result, its gradients, and those of the sum of their squares; for each whether there is one."""
+    rng = np.random.RandomState(1)
+    x, y = [chainer.Variable(rng.randn(1, 3).astype("f")) for _ in range(2)]
+    try:
+        found = function(x, y, chainer.Variable(np.array(count, "f")))
+    except Exception as error:
+        return [type(error), str(error)]
+    found = [part for part in (found if isinstance(found, tuple) else (found,)) if isinstance(part, chainer.Variable)]
+    if not any(part.requires_grad and part.creator is not None for part in found):
+        return [part.array for part in found]
+    total = F.sum(F.sin(sum([F.sum(part) for part in found])))
+    first = chainer.grad([total], [x, y], enable_double_backprop=True)
+    reached = [g for g in first if g is not None and g.requires_grad]
+    second = chainer.grad([sum([F.sum(g * g) for g in reached])], [x, y]) if reached else []
+    return [None if v is None else v.array for v in (*found, *first, *second)]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("function", WITH_GRADIENTS, ids=lambda f: f.__name__)
+def test_gradients_of_any_order_lead_through_arrays_of_growing_lists(function, backend):
+    compiled = to_static(function, backend=backend)
+    for count in (3, 5, 1, 0):
+        for wanted, found in itertools.zip_longest(gradients(function, count), gradients(compiled, count)):
+            assert type(wanted) is type(found)
+            if not isinstance(wanted, np.ndarray):
+                assert wanted == found
+            else:
+                np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+    stats = compiled.stats()
+    assert (stats["captures"], stats["fallbacks"], stats["cuts"]) == (1, 0, 0)
+
+
 @pytest.mark.parametrize("inside", [False, True], ids=["with gradients", "gradients of what follows"])
 def test_gradients_are_those_of_eager(inside):
     def function(x, y, n):
@@ -187,10 +266,10 @@ def test_gradients_are_those_of_eager(inside):
             i += 1
         return h
 
-    def gradients(function):
+    def of_both(function):
         rng = np.random.RandomState(1)
         x, y = [chainer.Variable(rng.randn(1, 3).astype("f")) for _ in range(2)]
         return [g.array for g in chainer.grad([F.sum(function(x, y, chainer.Variable(np.array(3, "f"))))], [x, y])]
 
-    for wanted, found in zip(gradients(function), gradients(to_static(function, backend="numpy"))):
+    for wanted, found in zip(of_both(function), of_both(to_static(function, backend="numpy"))):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)

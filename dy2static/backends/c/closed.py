@@ -8,13 +8,14 @@ from ...errors import ExportError
 from ...ir.c_forms import c_type
 from ...ir.dims import Size, evaluate
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import dims_of, made_symbols
 from ...ir.types import Extent, Scalar
 from ...lowering.numpy.legalize import legalize_numpy_calls
 from ...lowering.numpy.selections import with_selections
 from ...passes import TOGETHER, Pass, Pipeline, pretranspose, run
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
-from ..extents import dims_of, made_symbols, symbols_of
+from ..extents import symbols_of
 from ..memory_planner import ALIGNMENT, aligned
 from .draws import graph_draws
 from .emit import CFunction, write

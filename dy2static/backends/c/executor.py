@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ...ir.graph import Graph, Value
+from ...ir.sizes_read import made_symbols
 from ...ir.types import Extent, Stack, Tensor
 from ...ir.types import List as ListType
 from ...native import compiler, library
@@ -14,7 +15,6 @@ from ...runtime.clocks import NativeClock
 from ...runtime.native_values import as_array, as_items, as_stack, grown, list_bytes, pushed
 from ...runtime.traceback import show_user_line
 from ..compiled_calls import Conversion
-from ..extents import made_symbols
 from ..updates import alike, form
 from . import draws
 from .emit import CFunction, write

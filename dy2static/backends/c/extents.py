@@ -6,9 +6,9 @@ from typing import Any, Collection, Dict, List, Set
 
 from ...ir.dims import Dim
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import dims_of
 from ...ir.types import Extent, Stack, Tensor, dims_in
 from ...ir.types import List as ListType
-from ..extents import dims_of
 
 
 class RunSize(Dim):

@@ -9,13 +9,13 @@ import numpy as np
 from ...ir.c_forms import c_expression, c_type
 from ...ir.dims import Dim, is_known
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import dims_of, made_symbols
 from ...ir.types import Extent, Scalar, Stack, Tensor, dims_in
 from ...ir.types import List as ListType
 from ...lowering.numpy.legalize import CALLS, call_as_ops
 from ...passes.effects import must_run
 from ...passes.legalize.decompose import decomposes
 from ..compiled_calls import NATIVE, NATIVE_EFFECT
-from ..extents import dims_of, made_symbols
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS
 from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_picking, kernels_pooling, lists

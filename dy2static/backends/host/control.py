@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Callable, List, Optional, Sequence, Tuple
 
 from ...ir.graph import Node, Value
+from ...ir.types import Extent
 from ...runtime.joined_rows import Rows
 from ..flatten import Block, Step
 from ..text import Line
@@ -76,7 +77,7 @@ class ControlText:
         """The first line of a loop, and those of its test where it is not one expression."""
         loop, texts = step.loop, self.values.texts
         if loop.test is None:
-            items = [self.values.new(v) for v in step.items]
+            items = [self._item(v) for v in step.items]
             read = [f"reversed({texts[v]})" for v in loop.stacks]
             over = f"range({texts[step.node.inputs[0]]})" if not read else \
                 read[0] if len(read) == 1 else f"zip({', '.join(read)})"
@@ -92,6 +93,13 @@ class ControlText:
             self.text.line(f"if not {text}:")
             self.text.line("    break")
         return "while True:", lines + end
+
+    def _item(self, value: Value) -> str:
+        """The name for what is read from a stack; the number of a symbol is the symbol."""
+        if not isinstance(value.type, Extent):
+            return self.values.new(value)
+        self.values.texts[value] = value.type.symbol
+        return value.type.symbol
 
     def _iteration(self, step: Step, state: Sequence[str], stacks: Sequence[str], count: Optional[str]) -> None:
         """The body of a loop, with what it pushes and counts, and the next state at its end."""

@@ -7,13 +7,13 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.graph import Node
+from ...ir.sizes_read import made_symbols
 from ...ir.template import attr_source, fills_out
 from ...ir.types import List as ListType
 from ...ir.types import Scalar, Tensor
 from ...runtime.host_calls import Call
 from ...runtime.result_types import check_result
 from ..compiled_calls import is_native
-from ..extents import made_symbols
 from .emitter import Emitter
 from .native_calls import write_native
 from .python_calls import write_call, write_change, write_raise

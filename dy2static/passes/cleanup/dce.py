@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Collection, Iterable, List, Set, Tuple
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import symbols_read
+from ...ir.types import Extent
 from ...ops.control import Loop, loop_of, returns
 from ..effects import must_run
 
@@ -63,6 +65,7 @@ def _loop(node: Node, live: Collection[Value]) -> Node:
     else:
         body = eliminate_dead(loop.body)
     read = _read(body) | (set() if test is None else _read(test))
+    read |= _sizes_read(body)
     stacks = [k for k in range(len(loop.stacks)) if body.inputs[len(loop.state) + k] in read]
     invariants = [i for i in range(len(loop.invariants))
                   if body.inputs[before + i] in read or test is not None and test.inputs[before + i] in read]
@@ -92,6 +95,12 @@ def _with_outputs(region: Graph, wanted: Iterable[int]) -> Graph:
 def _read(region: Graph) -> Set[Value]:
     """The values that the nodes and the end of a region read."""
     return {v for node in region.nodes for v in node.inputs}.union(region.outputs)
+
+
+def _sizes_read(region: Graph) -> Set[Value]:
+    """The inputs of a region that give symbols their numbers, of those that it has in sizes."""
+    sizes = [v for v in region.inputs if isinstance(v.type, Extent)]
+    return {v for v in sizes if v.type.symbol in symbols_read(region)} if sizes else set()
 
 
 def _pick(values: Tuple[Value, ...], indexes: Iterable[int]) -> Tuple[Value, ...]:

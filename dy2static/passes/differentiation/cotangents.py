@@ -7,8 +7,9 @@ from ...errors import CaptureError
 from ...ir.building import Builder, building, current
 from ...ir.graph import Graph, Node, Value
 from ...ir.op import BY_ITEM, OPS
+from ...ir.sizes_read import symbols_read
+from ...ir.types import Extent, Stack, Tensor, Type
 from ...ir.types import List as ListType
-from ...ir.types import Stack, Tensor, Type
 
 #: Whether a gradient is there: known now, or a bool of the graph; of a list, True (each item has one) or `BY_ITEM`.
 Activity = Union[bool, Value, str]
@@ -140,6 +141,22 @@ def missing_values(joint: Graph, forward: Graph, available: Set[Value]) -> List[
         else:
             missing[value] = None
     return list(missing)
+
+
+def sizes_in(region: Graph) -> Dict[str, Value]:
+    """The numbers that symbols stand for in a region, as far as it has them as values."""
+    values = (*region.inputs, *[v for node in region.nodes for v in node.outputs])
+    return {v.type.symbol: v for v in values if isinstance(v.type, Extent)}
+
+
+def missing_sizes(joint: Graph, forward: Graph, available: Set[Value]) -> List[Value]:
+    """The sizes of a region that gradient nodes, or views that are made again for them, have and that are not available."""
+    sizes = sizes_in(forward)
+    if not sizes:
+        return []
+    own = set(forward.nodes)
+    read = symbols_read(joint.with_(nodes=tuple([node for node in _live(joint) if node not in own or node.op.view])))
+    return [value for symbol, value in sizes.items() if symbol in read and value not in available]
 
 
 def _live(graph: Graph) -> Tuple[Node, ...]:

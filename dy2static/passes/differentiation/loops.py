@@ -3,14 +3,28 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ...errors import InternalError
 from ...ir.building import Builder, building, current
-from ...ir.graph import Node, Value
+from ...ir.graph import Graph, Node, Value
 from ...ir.op import OPS
+from ...ir.sizes_read import made_symbols, symbols_read
 from ...ir.types import python_scalar
 from ...ops.control import Loop, loop_of, returns
 from ..extract import extract
 from .activity import active_in_body
-from .cotangents import Activity, Cotangent, added, as_value, continue_graph, cotangent, either, is_list, region_of, zeros
+from .cotangents import (
+    Activity,
+    Cotangent,
+    added,
+    as_value,
+    continue_graph,
+    cotangent,
+    either,
+    is_list,
+    region_of,
+    sizes_in,
+    zeros,
+)
 
 
 class _Sweep(NamedTuple):
@@ -166,7 +180,7 @@ class _Backward:
         results = tuple(end for _, _, end in self.state) + tuple(pushed)
         entering = [inside for inside, _, _ in self.state]
         graph = extract(self.builder.build(results), (*entering, *self.stacks, *self.outside))
-        stacks = [v for v in graph.inputs if v in self.stacks and v not in entering]
+        stacks = [*self._sizes(graph), *[v for v in graph.inputs if v in self.stacks and v not in entering]]
         known = {*entering, *stacks}
         invariants = list(dict.fromkeys(self.outside[v] for v in graph.inputs if v not in known))
         body = region_of(graph, [*entering, *stacks, *invariants], self.outside, "body")
@@ -174,6 +188,16 @@ class _Backward:
         operands = (self._count(), *begins, *(self.stacks[v] for v in stacks), *invariants)
         attrs = {"carried": len(entering), "reads": len(stacks)}
         return self.outer.add(OPS["scan"], operands, attrs, (body,), name="g")
+
+    def _sizes(self, graph: Graph) -> List[Value]:
+        """The numbers that an iteration found out and that symbols stand for in its backward."""
+        sizes, symbols = sizes_in(self.loop.body), symbols_read(graph)
+        found_out = {symbol for node in self.loop.body.walk() for symbol, _, _ in made_symbols(node)}
+        inside = {symbol for node in graph.walk() for region in node.regions for symbol in sizes_in(region)}
+        lost = symbols.intersection(found_out) - inside - sizes.keys()
+        if lost:
+            raise InternalError(f"the size {sorted(lost)[0]} is not kept for the backward of a loop")
+        return [v for symbol, v in sizes.items() if symbol in symbols]
 
     def _count(self) -> Value:
         return self.loop.counted[0] if self.loop.count is None else self.loop.count
