@@ -8,6 +8,9 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 #: Every declared op by name, in order of declaration.  Filled by `declare` only.
 OPS: Dict[str, "OpDef"] = {}
 
+#: The form for CuPy of an op that NumPy computes, on copies.
+ON_HOST = "on host"
+
 #: Of the gradient of a list: each item says for itself whether it is there.
 BY_ITEM = "by item"
 
@@ -63,6 +66,9 @@ class OpDef:
         the others are ``{out_1}``, ...; None stands for one that nobody reads); without, it is an expression (a tuple,
         for several outputs).  The template of an elementwise op is also right for operands that NumPy
         broadcasts.  `template.numpy_source` fills the holes.
+    cupy: the meaning on CuPy, where that is not ``numpy`` with CuPy's functions in place of NumPy's of the same names: in the same
+        form (text with ``{out}``, text without, or a callable).  The text may use ``np`` and ``cupyx``.  `ON_HOST`: arrays are
+        copied to the host, ``numpy`` computes there, and the results are copied back.
     c: the meaning of an elementwise op for one element, as one C expression: text with the holes ``{operand}``
         (of ``*xs``, ``{xs_0}``), ``{attr}`` (a constant of the result's type), ``{T}`` (the C type of the result),
         ``{s}`` and ``{t}`` (how functions for the dtypes of the result and of the first operand end: ``f32``, ``i64``).
@@ -94,6 +100,7 @@ class OpDef:
     vjp: Optional[Callable[..., Any]] = None
     asks_present: bool = False
     numpy: Union[str, Callable[..., Any], None] = None
+    cupy: Union[str, Callable[..., Any], None] = None
     c: Union[str, Callable[..., Optional[str]], None] = None
     onnx: Union[str, Callable[..., Any], None] = None
     decompose: Optional[Decomposition] = None

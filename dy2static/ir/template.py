@@ -23,7 +23,13 @@ def numpy_source(op: OpDef, operands: Sequence[str], out: Union[str, Sequence[st
     operands, out: source text of the operands (names, or anything that needs no parentheses) and of the array, or the
     arrays, to fill.  types, result: the types of the operands and of the first output.
     """
-    return op.numpy.format(**holes_of(op, operands, out, types, result, attrs))     # type: ignore[union-attr]
+    return filled(op.numpy, op, operands, out, types, result, attrs)                # type: ignore[arg-type]
+
+
+def filled(template: str, op: OpDef, operands: Sequence[str], out: Union[str, Sequence[str]], types: Sequence[Type], result: Type,
+           attrs: Mapping[str, Any]) -> str:
+    """Another template of ``op`` with its holes filled, as `numpy_source`."""
+    return template.format(**holes_of(op, operands, out, types, result, attrs))
 
 
 def holes_of(op: OpDef, operands: Sequence[str], out: Union[str, Sequence[str]], types: Sequence[Type], result: Type,

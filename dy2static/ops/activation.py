@@ -59,6 +59,7 @@ elu = declare(
     vjp=_elu_vjp,
     numpy="np.copyto({out}, {x})\nnp.expm1({out}, out={out}, where={out} <= 0)\n"
           "np.multiply({out}, {alpha}, out={out}, where={out} <= 0)",
+    cupy="np.copyto({out}, np.where({x} > 0, {x}, np.expm1(np.minimum({x}, 0)) * {alpha}))",
     c=c_by_kind("relu_{s}({x}) + expm1_{s}(below_zero_{s}({x})) * {alpha}"),
     onnx=functions.elu,
     samples=ONE + (sample((3,), alpha=0.3),),

@@ -66,23 +66,27 @@ def _kept(*, ratio: float, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 #: The first node of a program that draws.
-fast_begin = declare("fast_begin", "", kind="effect", effect=True, infer=lambda: (), numpy=_begin, onnx=movement.nothing_to_do)
+fast_begin = declare(
+    "fast_begin", "", kind="effect", effect=True, infer=lambda: (), numpy=_begin, cupy="()", onnx=movement.nothing_to_do)
 
 fast_uniform = declare(
     "fast_uniform", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, shape: Tensor(shape, np.dtype("float64")), numpy=_uniform,
+    cupy="np.random.random_sample({shape})",
     onnx=movement.random("Uniform"),
 )
 
 fast_between = declare(
     "fast_between", "", {"low": 0.0, "high": 1.0, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, low, high, shape: Tensor(shape, np.dtype("float64")), numpy=_between,
+    cupy="np.random.uniform({low}, {high}, {shape})",
     onnx=movement.random("Uniform"),
 )
 
 fast_normal = declare(
     "fast_normal", "", {"shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, shape: Tensor(shape, np.dtype("float64")), numpy=_normal,
+    cupy="np.random.standard_normal({shape})",
     onnx=movement.random("Normal"),
 )
 
@@ -90,5 +94,6 @@ fast_normal = declare(
 fast_kept = declare(
     "fast_kept", "", {"ratio": 0.5, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, ratio, shape: Tensor(shape, np.dtype("bool")), numpy=_kept,
+    cupy="np.random.random_sample({shape}, np.float32) >= {ratio}",
     onnx=movement.fast_kept,
 )

@@ -47,6 +47,7 @@ weighted_take: OpDef = declare(
     "weighted_take", "x indices weights", kind="contraction", may_raise=True, infer=_weighted_take_infer,
     vjp=lambda g, y, x, indices, weights: (weighted_add(g, indices, weights, size=x.shape[1]), None, None),
     numpy='np.einsum("ijk,jk->ik", {x}[:, {indices}], {weights}, out={out})',
+    cupy='np.copyto({out}, np.einsum("ijk,jk->ik", {x}[:, {indices}], {weights}))',
     onnx=movement.weighted_take,
 )
 

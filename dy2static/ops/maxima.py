@@ -63,7 +63,7 @@ def _grid(counts: Sizes, steps: Sizes) -> np.ndarray:
     """``i * steps[0] + j * steps[1] + ...`` for all indexes ``(i, j, ...)``."""
     sums = np.zeros((), np.intp)
     for count, step in zip(counts, steps):
-        sums = np.add.outer(sums, np.arange(0, count * step, step))
+        sums = sums[..., None] + np.arange(0, count * step, step)
     return sums
 
 
@@ -82,6 +82,21 @@ def pick_places(x: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes
     """What stands at one place of each window.  The padding is minus infinity."""
     image = padded(x, pad, extent(kernel, stride, _one(kernel), indexes.shape[2:]), -np.inf)
     return np.take(image.ravel(), _positions(indexes, kernel, stride, image.shape[2:]), out=out, mode="clip")
+
+
+def pick_places_on_gpu(x: Any, indexes: Any, kernel: Sizes, stride: Sizes, pad: Sizes, out: Any) -> None:
+    """As `pick_places`, for a library whose indices wrap."""
+    image = padded(x, pad, extent(kernel, stride, _one(kernel), indexes.shape[2:]), -np.inf)
+    np.take(image.ravel(), _positions(indexes, kernel, stride, image.shape[2:]), out=out)
+
+
+def take_maximum_on_gpu(x: Any, kernel: Sizes, stride: Sizes, pad: Sizes, spots: Sizes, out: Any, indexes: Any) -> None:
+    """As `take_maximum`, in few steps, none of which reads what an array holds."""
+    patches = _flat_patches(x, kernel, stride, pad, spots, -np.inf)
+    if out is not None:
+        np.amax(patches, axis=2, out=out)
+    if indexes is not None:
+        indexes[...] = np.argmax(patches, axis=2)
 
 
 def put_places(g: np.ndarray, indexes: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, size: Sizes,

@@ -4,6 +4,9 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Iterable, Tuple
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from ..ir.building import broadcast
 from ..ir.dims import equal
 from ..ir.graph import Value
@@ -148,6 +151,13 @@ def _put_diagonals_infer(x: Tensor, *, letters: str, shape: Tuple[Any, ...]) -> 
     return whole
 
 
+def diagonal_of(x: np.ndarray, letters: str) -> np.ndarray:
+    """The view of an array in which the axes of equal letters are one axis."""
+    axes = list(dict.fromkeys(letters))
+    return as_strided(x, [x.shape[letters.index(axis)] for axis in axes],
+                      [sum([step for step, letter in zip(x.strides, letters) if letter == axis]) for axis in axes])
+
+
 def _put_diagonals_vjp(g, y, x, *, letters, shape):
     return (einsum(g, inputs=(letters,), output="".join(dict.fromkeys(letters))),)
 
@@ -157,6 +167,7 @@ put_diagonals: OpDef = declare(
     "put_diagonals", "x", {"letters": "ii", "shape": ()}, kind="movement", canonical=canonical_shape,
     infer=_put_diagonals_infer, vjp=_put_diagonals_vjp,
     numpy="{out}[...] = 0\nnp.einsum({diagonal}, {out})[...] = {x}",
+    cupy="{out}[...] = 0\ndiagonal_of({out}, {letters})[...] = {x}", calls=(diagonal_of,),
     holes=lambda x, *, letters, shape: {"diagonal": f'"{letters}->{"".join(dict.fromkeys(letters))}"'},
     onnx=forms.put_diagonals,
     samples=(sample((3, 2), letters="iij", shape=(3, 3, 2)), sample((1,), letters="ii", shape=(1, 1)),

@@ -15,7 +15,7 @@ from ..ir.shapes import same_shape, show
 from ..ir.types import Tensor
 from .broadcasting import broadcast_to
 from .convolution import canonical_windows, check_windows, col2im
-from .maxima import pick_places, put_places, take_maximum
+from .maxima import pick_places, pick_places_on_gpu, put_places, take_maximum, take_maximum_on_gpu
 from .movement import reshape
 from .onnx_forms import windows as forms
 from .rules import need_dtype
@@ -58,7 +58,8 @@ def _max_infer(x: Tensor, **attrs: Any) -> Tuple[Tensor, Tensor]:
 max_pool = declare(
     "max_pool", "x", _ATTRS, kind="reduction", canonical=canonical_windows, infer=_max_infer,
     vjp=lambda g, y, x, *, size, **attrs: (None if g[0] is None else unpick(g[0], y[1], size=x.shape[2:], **attrs),),
-    numpy="take_maximum({x}, {kernel}, {stride}, {pad}, {size}, {out}, {out_1})", calls=(take_maximum,),
+    numpy="take_maximum({x}, {kernel}, {stride}, {pad}, {size}, {out}, {out_1})",
+    cupy="take_maximum_on_gpu({x}, {kernel}, {stride}, {pad}, {size}, {out}, {out_1})", calls=(take_maximum, take_maximum_on_gpu),
     onnx=forms.max_pool,
     samples=(sample((2, 3, 4, 6), kernel=(2, 3), size=(2, 2), stride=(2, 3)),
              sample((2, 1, 5), kernel=(3,), size=(5,), pad=(1,)), sample((1, 2, 3, 4), kernel=(3, 4), size=(1, 1)),
@@ -87,7 +88,8 @@ _PLACES = np.array([[[0, 3], [1, 2]]], np.uint8)
 pick_in_windows: OpDef = declare(
     "pick_in_windows", "x indexes", _ATTRS, kind="movement", canonical=canonical_windows, infer=_pick_infer,
     vjp=lambda g, y, x, indexes, *, size, **attrs: (unpick(g, indexes, size=x.shape[2:], **attrs), None),
-    numpy="pick_places({x}, {indexes}, {kernel}, {stride}, {pad}, out={out})", calls=(pick_places,),
+    numpy="pick_places({x}, {indexes}, {kernel}, {stride}, {pad}, out={out})",
+    cupy="pick_places_on_gpu({x}, {indexes}, {kernel}, {stride}, {pad}, {out})", calls=(pick_places, pick_places_on_gpu),
     onnx=forms.pick_in_windows,
     samples=(sample((1, 2, 6), _PLACES, kernel=(4,), size=(2,), stride=(2,)),
              sample((1, 1, 3, 4), _PLACES[None], kernel=(2, 2), size=(2, 2), stride=(1, 2))),

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.op import OpDef, declare, sample
+from ..ir.op import ON_HOST, OpDef, declare, sample
 from ..ir.types import Tensor
 from .loss import last_gradient, never
 from .rules import need_dtype
@@ -120,17 +120,18 @@ def _max_vjp(g: Any, y: Any, x: Any, rois: Any, images: Any, *, closed: bool, **
 #: empty bin has the maximum 0, and there is no second gradient.
 region_max: OpDef = declare(
     "region_max", "x rois images", {**_ATTRS, "closed": False}, kind="reduction", may_raise=True, infer=_with_places, numpy=_max,
+    cupy=ON_HOST,
     vjp=_max_vjp,
 )
 
 region_max_grad: OpDef = declare(
     "region_max_grad", "g rois images places", {"shape": ()}, kind="movement", may_raise=True, infer=_image_infer,
-    numpy=_max_grad, vjp=never,
+    numpy=_max_grad, cupy=ON_HOST, vjp=never,
 )
 
 region_max_grad_closed: OpDef = declare(
     "region_max_grad_closed", "g rois images places", {**_ATTRS, "shape": ()}, kind="movement", may_raise=True,
-    infer=_image_infer, numpy=_closed_max_grad, vjp=never,
+    infer=_image_infer, numpy=_closed_max_grad, cupy=ON_HOST, vjp=never,
 )
 
 
@@ -153,14 +154,14 @@ def spread_bins(g: np.ndarray, rois: np.ndarray, images: np.ndarray, size: _Pair
 #: The mean of each bin; of an empty one, 0.
 region_average: OpDef = declare(
     "region_average", "x rois images", _ATTRS, kind="reduction", may_raise=True, infer=_pooled,
-    numpy="average_bins({x}, {rois}, {images}, {size}, {scale})", calls=(average_bins,),
+    numpy="average_bins({x}, {rois}, {images}, {size}, {scale})", cupy=ON_HOST, calls=(average_bins,),
     vjp=lambda g, y, x, *regions, **attrs: (region_average_grad(g, *regions, shape=x.shape, **attrs), None, None),
     samples=(sample((2, 3, 5, 6), np.array([[0, 0, 5, 5], [1, 2, 4, 3]]), np.array([1, 0]), size=(2, 3), scale=0.8),),
 )
 
 region_average_grad: OpDef = declare(
     "region_average_grad", "g rois images", {**_ATTRS, "shape": ()}, kind="movement", may_raise=True, infer=_image_infer,
-    numpy="spread_bins({g}, {rois}, {images}, {size}, {scale}, {shape})", calls=(spread_bins,),
+    numpy="spread_bins({g}, {rois}, {images}, {size}, {scale}, {shape})", cupy=ON_HOST, calls=(spread_bins,),
     vjp=lambda g, y, x, *regions, shape, **attrs: (region_average(g, *regions, **attrs), None, None),
 )
 
@@ -252,7 +253,7 @@ _POINTS: Dict[str, Any] = {**_ATTRS, "ratio": (None, None)}
 #: The mean of the points of each bin, which lie between pixels.
 region_align_average: OpDef = declare(
     "region_align_average", "x rois images", _POINTS, kind="reduction", may_raise=True, infer=_pooled,
-    numpy="average_points({x}, {rois}, {images}, {size}, {scale}, {ratio})", calls=(average_points,),
+    numpy="average_points({x}, {rois}, {images}, {size}, {scale}, {ratio})", cupy=ON_HOST, calls=(average_points,),
     vjp=lambda g, y, x, *regions, **attrs: (region_align_average_grad(g, *regions, shape=x.shape, **attrs), None, None),
     samples=(sample((2, 3, 5, 6), np.array([[0, 0, 5, 5], [1, 2, 4, 3]]), np.array([1, 0]), size=(2, 3), scale=0.8),),
 )
@@ -260,7 +261,7 @@ region_align_average: OpDef = declare(
 region_align_average_grad: OpDef = declare(
     "region_align_average_grad", "g rois images", {**_POINTS, "shape": ()}, kind="movement", may_raise=True,
     infer=_image_infer,
-    numpy="spread_points({g}, {rois}, {images}, {size}, {scale}, {ratio}, {shape})", calls=(spread_points,),
+    numpy="spread_points({g}, {rois}, {images}, {size}, {scale}, {ratio}, {shape})", cupy=ON_HOST, calls=(spread_points,),
     vjp=lambda g, y, x, *regions, shape, **attrs: (region_align_average(g, *regions, **attrs), None, None),
 )
 
@@ -299,12 +300,13 @@ def _align_max_grad(g: np.ndarray, rois: np.ndarray, images: np.ndarray, places:
 
 #: The greatest of the points of each bin, and its number.
 region_align_max: OpDef = declare(
-    "region_align_max", "x rois images", _POINTS, kind="reduction", may_raise=True, infer=_with_places, numpy=_align_max,
+    "region_align_max", "x rois images", _POINTS, kind="reduction", may_raise=True, infer=_with_places,
+    numpy=_align_max, cupy=ON_HOST,
     vjp=lambda g, y, x, *regions, **attrs: (
         None if g[0] is None else region_align_max_grad(g[0], *regions, y[1], shape=x.shape, **attrs), None, None),
 )
 
 region_align_max_grad: OpDef = declare(
     "region_align_max_grad", "g rois images places", {**_POINTS, "shape": ()}, kind="movement", may_raise=True,
-    infer=_image_infer, numpy=_align_max_grad, vjp=never,
+    infer=_image_infer, numpy=_align_max_grad, cupy=ON_HOST, vjp=never,
 )

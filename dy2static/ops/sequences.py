@@ -9,7 +9,7 @@ from typing import Any, Dict, Sequence, Tuple
 import numpy as np
 
 from ..ir.dims import maximum
-from ..ir.op import declare, sample
+from ..ir.op import ON_HOST, declare, sample
 from ..ir.types import Tensor
 from .onnx_forms import movement
 
@@ -47,7 +47,7 @@ def find_places(lengths: Sequence[int]) -> Tuple[np.ndarray, ...]:
 #: from its end; whether it still runs then; and for each row its place among ``moments * sequences`` places, counted both ways.
 places_of_sequences = declare(
     "sequence_places", "", _ATTRS, kind="creation", canonical=_canonical, infer=_places_infer,
-    numpy="find_places({sizes})", calls=(find_places,),
+    numpy="find_places({sizes})", calls=(find_places,), cupy=ON_HOST,
     onnx=movement.of_known_sizes(find_places),
     samples=(sample(sizes=(3, 1, 4)), sample(sizes=(2,)), sample(sizes=(1, 1))),
 )
@@ -67,7 +67,7 @@ def find_order(lengths: Sequence[int]) -> Tuple[np.ndarray, np.ndarray]:
 #: The order in which Chainer goes through the rows of sequences, moment by moment, and where each row is in it.
 order_of_sequences = declare(
     "sequence_order", "", _ATTRS, kind="creation", canonical=_canonical, infer=lambda *, sizes: (_rows(sizes), _rows(sizes)),
-    numpy="find_order({sizes})", calls=(find_order,),
+    numpy="find_order({sizes})", calls=(find_order,), cupy=ON_HOST,
     onnx=movement.of_known_sizes(find_order),
     samples=(sample(sizes=(3, 1, 4)), sample(sizes=(2, 2))),
 )

@@ -38,6 +38,19 @@ def sparse_product(data: np.ndarray, rows: np.ndarray, columns: np.ndarray, dens
     return _transposed(y, transc)
 
 
+def sparse_product_by_sums(data: Any, rows: Any, columns: Any, dense: Any, shape: Tuple[int, int], transa: bool, transb: bool,
+                           transc: bool, dtype: Any) -> Any:
+    """As `sparse_product`, without SciPy: each element of the sparse matrix adds a row."""
+    if transa:
+        rows, columns, shape = columns, rows, shape[::-1]
+    dense = _transposed(dense, transb)
+    batch = (np.arange(len(dense))[:, None],) * (dense.ndim - 2)
+    terms = np.where((rows >= 0)[..., None], data[..., None] * dense[(*batch, columns)], 0).astype(dtype, copy=False)
+    y = np.zeros((*dense.shape[:-2], shape[0], dense.shape[-1]), dtype)
+    np.add.at(y, (*batch, rows), terms)
+    return _transposed(y, transc)
+
+
 def sampled_product(a: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np.ndarray, transa: bool, transb: bool, transc: bool,
                     dtype: Any) -> np.ndarray:
     """The elements of a product of dense matrices where the sparse one, transposed if asked, has its data."""
@@ -79,7 +92,8 @@ _BATCH = np.array([[0, 1, -1], [1, 0, 0]], np.int32), np.array([[2, 0, -1], [3, 
 sparse_matmul: OpDef = declare(
     "sparse_matmul", "data rows columns dense", _ATTRS, kind="contraction", may_raise=True, infer=_product_infer, vjp=_product_vjp,
     numpy="sparse_product({data}, {rows}, {columns}, {dense}, {shape}, {transa}, {transb}, {transc}, {T})",
-    calls=(sparse_product,),
+    cupy="sparse_product_by_sums({data}, {rows}, {columns}, {dense}, {shape}, {transa}, {transb}, {transc}, {T})",
+    calls=(sparse_product, sparse_product_by_sums),
     samples=(sample((3,), _ROWS, _COLUMNS, (4, 2), shape=(2, 4)),
              sample((3,), _ROWS, _COLUMNS, (5, 2), shape=(2, 4), transa=True, transb=True, transc=True),
              sample((2, 3), *_BATCH, (2, 4, 2), shape=(2, 4)), sample((3,), _ROWS, _COLUMNS, (4, 0), shape=(2, 4))),

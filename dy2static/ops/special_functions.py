@@ -73,7 +73,7 @@ def _vjp(g: Value, y: Value, *xs: Value, function: str, order: Any) -> Tuple[Opt
 
 
 def _holes(*_: Tensor, function: str, order: Any) -> Dict[str, str]:
-    return {"order": "" if order is None else f"{order!r}, "}
+    return {"order": "" if order is None else f"{order!r}, ", "name": function}
 
 
 def _c(types: Sequence[Type], result: Type, attrs: Mapping[str, Any]) -> Optional[str]:
@@ -85,6 +85,7 @@ def _c(types: Sequence[Type], result: Type, attrs: Mapping[str, Any]) -> Optiona
 special: OpDef = declare(
     "special", "*xs", {"function": "erf", "order": None}, kind="elementwise", infer=_infer, vjp=_vjp,
     numpy="special_function({function}, {order}{xs}, out={out})", calls=(special_function,), holes=_holes,
+    cupy='np.copyto({out}, cupyx.scipy.special.{name}({order}{xs}), casting="unsafe")',
     c=_c,
     onnx=functions.special,
     samples=(sample((4, 3)), sample(()), sample((0, 3)), sample((3,), function="zeta", order=2.5, low=1.0, high=2.0),

@@ -323,7 +323,7 @@ def call(function, args, kwargs, *, host=False, keywords=None):
 
     host: whether it takes NumPy's arrays, too.  keywords: names that CuPy's function has; others raise TypeError, as there.
     """
-    unknown = [name for name in kwargs if keywords is not None and name not in keywords]
+    unknown = [name for name in kwargs if keywords is not None and name not in keywords and not keywords[-1].startswith("**")]
     if unknown:
         raise TypeError(f"{getattr(function, '__name__', function)}() got an unexpected keyword argument {unknown[0]!r}")
     if not host and any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
@@ -377,10 +377,15 @@ def _axes_of(part):
 
 def scatter_add(array, slices, value):
     """`cupyx.scatter_add`."""
+    scatter(np.add, array, slices, value)
+
+
+def scatter(ufunc, array, slices, value):
+    """The method ``at`` of a ufunc."""
     check_device((array, slices, value))
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}")
-    np.add.at(array._a, wrapped_key(array, slices), unwrapped(value))
+    ufunc.at(array._a, wrapped_key(array, slices), unwrapped(value))
 
 
 def _named():

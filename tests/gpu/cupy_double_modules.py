@@ -29,7 +29,9 @@ class _Module(types.ModuleType):
         found = _found(self.__name__, name)
         if isinstance(found, types.ModuleType):
             return found
-        if callable(found) and not isinstance(found, type):
+        if isinstance(found, np.ufunc):
+            found = _Ufunc(found)
+        elif callable(found) and not isinstance(found, type):
             found = _forwarding(found, NAMES[full], name in _TAKES_HOST)
         setattr(self, name, found)
         return found
@@ -45,6 +47,24 @@ def _found(module, name):
     if not hasattr(source, name):
         raise AttributeError(f"the stand-in for CuPy has no {module}.{name}")
     return getattr(source, name)
+
+
+class _Ufunc:
+    """`cupy.ufunc`: of its methods, CuPy has these for all of them, and reductions of sums and products."""
+
+    def __init__(self, ufunc):
+        self.ufunc, self.__name__ = ufunc, ufunc.__name__
+
+    def __call__(self, *args, **kwargs):
+        return call(self.ufunc, args, kwargs, keywords=("out", "dtype", "casting"))
+
+    def at(self, a, indices, b=None):
+        arrays.scatter(self.ufunc, a, indices, b)
+
+    def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False):
+        if self.ufunc not in (np.add, np.multiply):
+            raise NotImplementedError(f"`cupy_{self.__name__}.reduce` is not supported yet")
+        return (array.sum if self.ufunc is np.add else array.prod)(axis, dtype, out, keepdims)
 
 
 def _forwarding(function, keywords, host):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Collection, Optional, Sequence, Tuple
+from typing import ClassVar, Collection, Optional, Sequence, Tuple
 
 from ...ir.graph import Graph, Node, Value
 from ...passes import TOGETHER, Pipeline, Setting, run
@@ -13,27 +13,34 @@ from ..base import Backend, Done, Executable, results_of
 from ..updates import UpdateCall
 from .emit import TEXT, emit
 from .function import NumpyFunction
+from .library import NUMPY_CALLS, Library
 from .updates import update_calls
 
 
 class NumpyBackend(Backend):
-    """Generated Python functions of NumPy calls."""
+    """Generated Python functions of NumPy calls.
+
+    library: what they call.
+    """
 
     name = "numpy"
     passes = Pipeline("numpy", "a graph that is about to be run on NumPy", TOGETHER)
     inner = (TEXT,)
     has_updates = True
+    library: ClassVar[Library] = NUMPY_CALLS
 
     def supports(self, node: Node) -> bool:
         """Whether there is a way to write a node: there is one for all that captures make."""
-        return node.op.numpy is not None or bool(node.regions) or node.op.name in ("constant", "py_constant", "nothing", "raise_")
+        return (self.library.form(node.op) is not None or bool(node.regions)
+                or node.op.name in ("constant", "py_constant", "nothing", "raise_"))
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Done:
         """As `Backend.start`; there is nothing to wait for."""
         graph = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
-        made = executable(emit(graph, name=name, escaping=escaping, saved=saved, clock=clock), graph)
-        return Done(with_updates(made, update_calls(updates, range(len(updates)))))
+        function = emit(graph, name=name, escaping=escaping, saved=saved, clock=clock, library=self.library.placed(graph))
+        calls = update_calls(updates, range(len(updates)), self.library)
+        return Done(with_updates(executable(function, graph), calls))
 
 
 def executable(function: NumpyFunction, graph: Graph, native_code: str = "", native_nodes: int = 0) -> Executable:

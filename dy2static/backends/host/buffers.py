@@ -11,6 +11,7 @@ from ...passes.memory.aliases import aliased_operands
 from ..flatten import Block, Step
 from ..memory_planner import ALIGNMENT, Storages, aligned
 from .buffer_coalescing import Placement
+from .library import NUMPY_CALLS, Library
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,15 @@ class BufferPlan:
         """Bytes of one arena."""
         return sum(map(aligned, self.sizes))
 
-    def make_arena(self, block: Optional[np.ndarray] = None) -> Tuple[np.ndarray, ...]:
+    def make_arena(self, library: Library = NUMPY_CALLS, block: Optional[Any] = None) -> Tuple[Any, ...]:
         """Memory for one call: an array per slot, all in one aligned block of `block_bytes`, new if none is given."""
-        block = np.empty(self.block_bytes, np.uint8) if block is None else block
-        start = -block.ctypes.data % ALIGNMENT
+        block = library.empty(self.block_bytes) if block is None else block
+        start = -library.address(block) % ALIGNMENT
         begins = []
         for size in self.sizes:
             begins.append(start)
             start += aligned(size)
-        arrays: List[np.ndarray] = []
+        arrays: List[Any] = []
         for slot in self.slots:
             if slot.view is None:
                 begin = begins[slot.storage]

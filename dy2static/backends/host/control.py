@@ -17,6 +17,7 @@ class ControlText:
     def __init__(self, out: Emitter, steps: Callable[[Block], None]):
         self.text, self.values, self.plan, self.changes = out.text, out.values, out.plan, out.changes
         self.reads, self.held, self.names, self.rows, self.steps = out.reads, out.held, out.names, out.rows, steps
+        self.copy_to = out.copy_to
 
     def write(self, step: Step) -> None:
         """Write a step that has blocks."""
@@ -53,7 +54,7 @@ class ControlText:
         state = [self.values.variable(v) for v in step.variables]
         for variable, name, text in zip(step.variables, state, begin):
             if self.values.is_placed(variable) and name != text:
-                self.text.line(f"{self.names.numpy('np.copyto')}({name}, {text})", node)
+                self.copy_to(name, text, node)
         self._assign([(text, name) for v, name, text in zip(step.variables, state, begin) if not self.values.is_placed(v)], node)
         stacks = [self.values.new(v) for v in loop.pushed]
         for stack in stacks:

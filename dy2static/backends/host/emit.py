@@ -1,8 +1,9 @@
 """Graphs as readable Python functions that call NumPy: a walk over the steps of a graph."""
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Collection, List, Mapping, Optional, Tuple
+from typing import Collection, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ..names import Names
 from .control import ControlText
 from .emitter import Emitter
 from .function import NumpyFunction
+from .library import NUMPY_CALLS, Library
 from .nodes import write_node
 
 #: What every graph goes through right before it is written as NumPy calls; it may have native nodes.
@@ -29,7 +31,8 @@ _LEAST_SHARED = 1 << 18
 
 
 def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-         reserved: Collection[str] = (), clock: Optional[Clock] = None, into: Mapping[Value, Value] = {}) -> NumpyFunction:
+         reserved: Collection[str] = (), clock: Optional[Clock] = None, into: Mapping[Value, Value] = {},
+         library: Library = NUMPY_CALLS) -> NumpyFunction:
     """A NumPy function for a graph; branches and loops become ``if``, ``while`` and ``for``.
 
     escaping: values whose arrays somebody outside will hold.  They, and everything they may be views of, get new
@@ -38,29 +41,49 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
     reserved: names the text must not use.
     clock: what is told when each node has run.
     into: results that fill the memory of inputs; nothing else is in memory that they share.
+    library: what the text calls.
 
     Linear in nodes + edges.
     """
     graph = run(TEXT, graph, Setting(saved=saved))
     block, returned = flatten(graph), (*graph.outputs, *saved)
-    names = Names({*reserved, *symbols_in(graph), "work", "take_work", "give_work"})
-    out = Emitter(block, returned, escaping, names)
+    names = Names({*reserved, *symbols_in(graph), *library.reserved, "work", "take_work", "give_work"})
+    out = Emitter(block, returned, escaping, names, library)
     params = tuple(out.values.new(value, "x") for value in graph.inputs)
+    with _inside(out, library.around(names)):
+        _write(out, graph, block, clock, into)
+    results = tuple(v.type.symbol if isinstance(v.type, Extent) else out.values.texts[v] for v in returned)
+    made = NumpyFunction(name, params, out.values.arena(lambda slot: True), tuple(out.text.lines), results, names.namespace,
+                         out.plan, library=library)
+    kept, work = out.plan.parted()
+    if work.nbytes < _LEAST_SHARED or not library.shares_work:
+        return made
+    return replace(made, arena=out.values.arena(lambda slot: slot.storage in out.plan.kept), plan=kept,
+                   work=out.values.arena(lambda slot: slot.storage not in out.plan.kept), work_plan=work)
+
+
+@contextmanager
+def _inside(out: Emitter, manager: str) -> Iterator[None]:
+    """What is written inside is in the block of a manager; of none if there is no text for one."""
+    if not manager:
+        yield
+        return
+    with out.text.aside() as lines:
+        yield
+    out.text.line(f"with {manager}:")
+    out.text.add(lines)
+
+
+def _write(out: Emitter, graph: Graph, block: Block, clock: Optional[Clock], into: Mapping[Value, Value]) -> None:
+    """Write all lines but the last."""
+    names = out.names
     if clock is not None:
         out.text.line(f"{names.bind('start', clock.start)}()")
     _bind_symbols(out, graph)
     out.into = _made_there(out, block, into)
     _Walk(out, clock).block(block)
     for value in [value for value in into if value not in out.into]:
-        out.text.line(f"{names.numpy('np.copyto')}({out.values.texts[into[value]]}, {out.values.texts[value]})")
-    results = tuple(v.type.symbol if isinstance(v.type, Extent) else out.values.texts[v] for v in returned)
-    made = NumpyFunction(name, params, out.values.arena(lambda slot: True), tuple(out.text.lines), results, names.namespace,
-                         out.plan)
-    kept, work = out.plan.parted()
-    if work.nbytes < _LEAST_SHARED:
-        return made
-    return replace(made, arena=out.values.arena(lambda slot: slot.storage in out.plan.kept), plan=kept,
-                   work=out.values.arena(lambda slot: slot.storage not in out.plan.kept), work_plan=work)
+        out.copy_to(out.values.texts[into[value]], out.values.texts[value])
 
 
 def _made_there(out: Emitter, block: Block, into: Mapping[Value, Value]) -> Mapping[Value, Value]:
@@ -104,7 +127,9 @@ class _Walk:
             for step in steps:
                 self._step(step)
         steps.clear()
-        if lines:
+        if lines and not self.out.library.warns:
+            text.lines += [(line[4:], loc) for line, loc in lines]
+        elif lines:
             text.line(f"with {self.out.names.bind('errstate', np.errstate)}(all='ignore'):")
             text.add(lines)
 

@@ -1,7 +1,7 @@
 """What the rules of nodes are given to write a function of NumPy calls with."""
 from __future__ import annotations
 
-from typing import Collection, Dict, Mapping, Sequence
+from typing import Collection, Dict, Mapping, Optional, Sequence
 
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
@@ -10,6 +10,7 @@ from ..names import Names
 from .buffer_coalescing import Placement
 from .buffers import plan
 from .in_place import InPlaceChanges
+from .library import Library
 from .reads import Reads
 from .templates import Templates
 from .text import Text
@@ -22,20 +23,26 @@ class Emitter:
     text: the lines so far.  reads: what is read where.  plan: the arena.  values: what each value is called.
     templates: the lines of ops.  changes: lists and arrays that are changed in place.
     rows: names of the arrays of lists that loops let grow.
+    library: what the text calls.
     held: values whose memory somebody outside can hold.  into: results that are made in the memory of inputs.
     """
 
-    def __init__(self, block: Block, returned: Sequence[Value], escaping: Collection[Value], names: Names):
-        self.text, self.names = Text(), names
+    def __init__(self, block: Block, returned: Sequence[Value], escaping: Collection[Value], names: Names,
+                 library: Library):
+        self.text, self.names, self.library = Text(), names, library
         self.reads = Reads(block, returned)
         placement = Placement(block, escaping, self.reads.uses, self.reads.operands)
         self.held = placement.held
         self.plan = plan(block, placement, returned, self.reads.overwritable, self.reads.as_view)
         self.changes = InPlaceChanges(block, self.plan.places.keys())
-        self.values = Values(names, self.plan)
-        self.templates = Templates(self.reads, self.values)
+        self.values = Values(names, self.plan, library)
+        self.templates = Templates(self.reads, self.values, library)
         self.into: Mapping[Value, Value] = {}
         self.rows: Dict[Value, str] = {}
+
+    def copy_to(self, target: str, source: str, node: Optional[Node] = None) -> None:
+        """Fill an array with the elements of another one."""
+        self.text.line(self.library.text(f"np.copyto({target}, {source})", self.names), node)
 
     def make(self, value: Value, node: Node) -> None:
         """Let there be memory for a value before the node fills it: its buffer, or a new array."""
@@ -46,7 +53,7 @@ class Emitter:
 
     def assign(self, node: Node, text: str) -> None:
         """Let the results of a node be what an expression gives."""
-        if _gives_number(node):
+        if self.library.gives_numbers and _gives_number(node):
             text = f"{self.names.numpy('np.asarray')}({text})"
         self.text.line(f"{self.values.assigned(node)} = {text}" if node.outputs else text, node)
 

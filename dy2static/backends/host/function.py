@@ -1,6 +1,7 @@
 """A generated Python function of NumPy calls, and the pieces it is made of."""
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
@@ -12,6 +13,7 @@ from ...pyast.loader import compile_text
 from ...runtime.workspace import Workspace, give
 from ..text import Line, function_text
 from .buffers import BufferPlan
+from .library import NUMPY_CALLS, Library
 
 _serial = itertools.count()
 
@@ -26,6 +28,7 @@ class NumpyFunction:
     lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
     results: the expressions returned: outputs, then saved values.
     constants: what the namespace of the code must hold.
+    library: whose arrays it computes with.
     native_code: the C texts of its regions; native_nodes: how many nodes of the graph are in them.
     """
 
@@ -40,6 +43,7 @@ class NumpyFunction:
     native_nodes: int = 0
     work: Tuple[str, ...] = ()
     work_plan: Optional[BufferPlan] = None
+    library: Library = NUMPY_CALLS
 
     @property
     def source(self) -> str:
@@ -62,16 +66,16 @@ class NumpyFunction:
         """Shape and dtype of every array of the arena."""
         return tuple((slot.shape, slot.dtype) for slot in self.plan.slots)
 
-    def make_arena(self) -> Tuple[np.ndarray, ...]:
+    def make_arena(self) -> Tuple[Any, ...]:
         """New working memory for one call."""
-        return self.plan.make_arena()
+        return self.plan.make_arena(self.library)
 
     def bind(self) -> Callable[..., Tuple[Any, ...]]:
         """The compiled function."""
         filename = f"<dy2static {self.name} {next(_serial)}>"
         constants = dict(self.constants)
         if self.work_plan is not None:
-            workspace = Workspace(self.work_plan.make_arena, self.work_plan.block_bytes)
+            workspace = Workspace(functools.partial(self.work_plan.make_arena, self.library), self.work_plan.block_bytes)
             constants.update(take_work=workspace.take, give_work=give)
         return compile_text(self.source, filename, constants)[self.name]
 

@@ -45,9 +45,9 @@ def write_node(out: Emitter, node: Node) -> None:
         _into_several(out, node)
     elif any(out.values.is_placed(v) for v in node.outputs):
         _into_buffer(out, node)
-    elif isinstance(node.op.numpy, str):
+    elif isinstance(out.library.form(node.op), str):
         _into_new(out, node) if fills_out(node.op) else _expression(out, node)
-    elif node.op.numpy is not None:
+    elif out.library.form(node.op) is not None:
         write_call(out, node)
     else:
         raise InternalError(f"{node.op.name} has no NumPy form", node.loc)

@@ -18,7 +18,8 @@ def write_call(out: Emitter, node: Node) -> None:
         if written is not None:
             out.text.line(f"{out.values.assigned(node)} = {written}", node)
             return
-    function = out.names.bind(f"do_{node.op.name}", node.op.numpy)
+    form = out.library.form(node.op)
+    function = out.names.bind(f"do_{node.op.name}", out.library.function(form, node.op))     # type: ignore[arg-type]
     attributes = [f"{name}={out.values.attribute(name, attr)}" for name, attr in node.attrs.items()]
     text = f"{function}({', '.join(arguments + attributes)})"
     rows = out.rows.get(out.changes.joined.get(node))       # type: ignore[arg-type]

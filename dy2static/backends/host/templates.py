@@ -8,9 +8,9 @@ from typing import List, Optional, Sequence, Union
 import numpy as np
 
 from ...ir.graph import Node
-from ...ir.template import numpy_source
+from ...ir.template import filled
+from .library import Library
 from .reads import Reads
-from .special import SPECIAL
 from .values import Values
 
 _COMMENT, _ONE_AXIS = re.compile(r"\s+#.*$"), re.compile(r"axis=\((\d+),\)")
@@ -25,32 +25,33 @@ _NUMBER = re.compile(r"(?<=, )-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,)])")
 class Templates:
     """Fills in the templates of nodes, and makes of them what NumPy takes fastest."""
 
-    def __init__(self, reads: Reads, values: Values):
-        self.reads, self.values, self.names = reads, values, values.names
+    def __init__(self, reads: Reads, values: Values, library: Library):
+        self.reads, self.values, self.names, self.library = reads, values, values.names, library
 
     def lines(self, node: Node, out: Union[str, Sequence[str]]) -> List[str]:
         """The lines of a node's template.  out: the array, or the arrays, to fill."""
         operands = [self.values.texts[v] for v in self.reads.operands[node]]
-        special = SPECIAL.get(node.op.name)
+        special = self.library.special.get(node.op.name)
         text = special(node, operands, out) if special is not None and isinstance(out, str) else None
         if text is None:
             types = [v.type for v in node.inputs]
-            text = numpy_source(node.op, operands, out, types, node.outputs[0].type, node.attrs)
+            form = self.library.form(node.op)
+            text = filled(form, node.op, operands, out, types, node.outputs[0].type, node.attrs)     # type: ignore[arg-type]
         lines = [_COMMENT.sub("", line) if "#" in line else line for line in text.split("\n")]
         if node.op.kind == "reduction":
             lines = [_ONE_AXIS.sub(r"axis=\1", line) for line in lines]     # NumPy takes it faster
-        if node.op.kind == "elementwise" or node.op.name == "mean":
+        if self.library.gives_numbers and (node.op.kind == "elementwise" or node.op.name == "mean"):
             lines = [line if "axis=" in line else self._with_typed_numbers(line, node) for line in lines]
         for function in node.op.calls:
-            name = self.names.bind(function.__name__, function)
+            name = self.names.bind(function.__name__, self.library.function(function, node.op))
             lines = [re.sub(rf"\b{function.__name__}(?=\()", name, line) for line in lines]
-        return [self.names.numpy(line) for line in lines]
+        return [self.library.text(line, self.names) for line in lines]
 
     def filling(self, lines: List[str], node: Node, out: str) -> List[str]:
         """The lines without the ``out=`` that NumPy before 2.2 gets wrong: of maxima along an axis that runs backwards."""
         if node.op.name not in ("max", "min") or not self.reads.may_run_backwards(node.inputs[0]):
             return lines
-        return [f"{self.names.numpy('np.copyto')}({out}, {without_out(line, out)})" for line in lines]
+        return [self.library.text(f"np.copyto({out}, {without_out(line, out)})", self.names) for line in lines]
 
     def _with_typed_numbers(self, line: str, node: Node) -> str:
         """The line with arrays of no dimensions for Python numbers: NumPy converts those in every call."""

@@ -10,15 +10,17 @@ from ...runtime.traceback import show_user_line
 from ..updates import UpdateCall, alike, each, form_and_shape
 from .emit import emit
 from .function import NumpyFunction
+from .library import NUMPY_CALLS, Library
 
 
-def update_calls(updates: Sequence[Update], numbers: Collection[int]) -> Tuple[UpdateCall, ...]:
+def update_calls(updates: Sequence[Update], numbers: Collection[int],
+                 library: Library = NUMPY_CALLS) -> Tuple[UpdateCall, ...]:
     """The functions of some updates: one for those of one form and shape."""
     chosen = list(numbers)
     calls = []
     for members in alike([updates[k] for k in chosen], form_and_shape):
         update = updates[chosen[members[0]]]
-        function = emit_update(update.graph, update.targets)
+        function = emit_update(update.graph, update.targets, library.placed(update.graph))
         calls.append(UpdateCall(each(bound(function), len(update.graph.inputs)), tuple([chosen[k] for k in members]),
                                 function.source, _footprint(function)))
     return tuple(calls)
@@ -28,10 +30,10 @@ def _footprint(function: NumpyFunction) -> Footprint:
     return Footprint(function.plan.nbytes, 0 if function.work_plan is None else function.work_plan.nbytes)
 
 
-def emit_update(graph: Graph, targets: Sequence[int]) -> NumpyFunction:
+def emit_update(graph: Graph, targets: Sequence[int], library: Library = NUMPY_CALLS) -> NumpyFunction:
     """The function of an update: what it gives is in the memory of these inputs when it is over."""
     into = {value: graph.inputs[k] for value, k in zip(graph.outputs, targets)}
-    return emit(graph, name=graph.name, escaping=graph.outputs, into=into)
+    return emit(graph, name=graph.name, escaping=graph.outputs, into=into, library=library)
 
 
 def bound(function: NumpyFunction) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """What the values of a function are called in its text."""
 from __future__ import annotations
 
-from typing import Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ...ir.template import attr_source
 from ..names import Names
 from .buffers import BufferPlan, Slot
 from .function import tuple_text
+from .library import Library
 
 
 class Values:
@@ -20,12 +21,12 @@ class Values:
     slots: the names of the buffers so far, by their numbers in the plan.
     """
 
-    def __init__(self, names: Names, plan: BufferPlan):
-        self.names, self.plan = names, plan
+    def __init__(self, names: Names, plan: BufferPlan, library: Library):
+        self.names, self.plan, self.library = names, plan, library
         self.texts: Dict[Value, str] = {}
         self.slots: Dict[int, str] = {}
         self._preferred: Dict[Value, Tuple[str, bool]] = {}
-        self._constants: Dict[Tuple[str, Tuple[int, ...], bytes], np.ndarray] = {}
+        self._constants: Dict[Tuple[str, Tuple[int, ...], bytes], Any] = {}
 
     # Names
 
@@ -77,7 +78,7 @@ class Values:
 
     def empty(self, value: Value) -> str:
         """New memory for a value, as an expression."""
-        return self.names.numpy(f"np.empty({attr_source(value.shape)}, {attr_source(value.dtype)})")
+        return self.library.text(f"np.empty({attr_source(value.shape)}, {attr_source(value.dtype)})", self.names)
 
     def arena(self, chosen: Callable[[Slot], bool]) -> Tuple[str, ...]:
         """The names of the arrays of the arena that are chosen."""
@@ -88,9 +89,9 @@ class Values:
     def number(self, array: np.ndarray, name: str = "") -> str:
         """The name of a constant; equal constants have one name."""
         key = (array.dtype.str, array.shape, array.tobytes())
-        array = self._constants.setdefault(key, array)
-        array.flags.writeable = False
-        return self.names.bind(_constant_hint(array, name), array)
+        if key not in self._constants:
+            self._constants[key] = self.library.constant(array)
+        return self.names.bind(_constant_hint(array, name), self._constants[key])
 
     def attribute(self, name: str, attr: object) -> str:
         """An attribute of a node: a literal, or a name for it."""

@@ -1,0 +1,1 @@
+"""Programs on CuPy arrays as calls of CuPy."""

@@ -1,0 +1,79 @@
+"""CuPy as the library that a generated function calls: its names, its arrays, and the ops that it computes another way."""
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Union
+
+import numpy as np
+from chainer.backends import cuda
+
+from ...ir.graph import Graph
+from ...ir.op import ON_HOST, OpDef
+from ..host.library import Library
+from ..names import Names
+from .functions import on_cupy, on_host
+from .special import SPECIAL
+
+#: CuPy's functions for methods of NumPy's ufuncs that it lacks.
+_METHODS = {
+    "np.add.reduce(": "cp.sum(", "np.multiply.reduce(": "cp.prod(", "np.maximum.reduce(": "cp.amax(",
+    "np.minimum.reduce(": "cp.amin(", "np.logical_or.reduce(": "cp.any(", "np.logical_and.reduce(": "cp.all(",
+    "np.add.accumulate(": "cp.cumsum(", "np.multiply.accumulate(": "cp.cumprod(", "np.add.at(": "cupyx.scatter_add("}
+
+_METHOD = re.compile("|".join(map(re.escape, _METHODS)))
+_OF_NUMPY = re.compile(r"\bnp\.(?=[A-Za-z_])")
+
+
+class CupyCalls(Library):
+    """CuPy on one device.  number: that of the device, -1: the one that is current when a function is called."""
+
+    warns = False
+    gives_numbers = False
+    shares_work = False
+    special = SPECIAL
+    reserved = ("cp", "cupyx")
+
+    def __init__(self, number: int = -1):
+        self.number = number
+
+    def form(self, op: OpDef) -> Union[str, Callable[..., Any], None]:
+        """As `Library.form`: the form for CuPy, or NumPy's."""
+        return op.numpy if op.cupy in (None, ON_HOST) else op.cupy
+
+    def text(self, code: str, names: Names) -> str:
+        """As `Library.text`: ``cp`` is CuPy."""
+        code = _OF_NUMPY.sub("cp.", _METHOD.sub(lambda found: _METHODS[found.group()], code))
+        if "cp." in code:
+            names.namespace["cp"] = cuda.cupy
+        if "cupyx." in code:
+            names.namespace["cupyx"] = cuda.cupyx
+        return code
+
+    def function(self, function: Callable[..., Any], op: OpDef) -> Callable[..., Any]:
+        """As `Library.function`."""
+        return on_host(function) if op.cupy == ON_HOST else on_cupy(function)
+
+    def constant(self, array: np.ndarray) -> Any:
+        """As `Library.constant`: in the memory of the device."""
+        with self._device():
+            return cuda.cupy.array(array)
+
+    def empty(self, nbytes: int) -> Any:
+        """As `Library.empty`."""
+        with self._device():
+            return cuda.cupy.empty(nbytes, np.uint8)
+
+    def address(self, memory: Any) -> int:
+        """As `Library.address`."""
+        return int(memory.data.ptr)
+
+    def around(self, names: Names) -> str:
+        """As `Library.around`: the device."""
+        return "" if self.number < 0 else self.text(f"cp.cuda.Device({self.number})", names)
+
+    def placed(self, graph: Graph) -> Library:
+        """As `Library.placed`."""
+        return self
+
+    def _device(self) -> Any:
+        return cuda.Device() if self.number < 0 else cuda.Device(self.number)

@@ -1,0 +1,63 @@
+"""The library of arrays that a generated function calls: NumPy, or one with functions of the same names."""
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ...ir.graph import Graph, Node
+from ...ir.op import OpDef
+from ..names import Names
+from .special import SPECIAL
+
+
+class Library:
+    """What the text of a function, and its memory, depend on where arrays are not NumPy's.
+
+    warns: whether there are warnings of floating-point errors.  gives_numbers: whether results without axes may be numbers.
+    shares_work: whether functions share the memory that they need only while they run.
+    special: faster texts for ops, by their names.  reserved: names that the text gives a meaning.
+    """
+
+    warns = True
+    gives_numbers = True
+    shares_work = True
+    special: Mapping[str, Callable[[Node, Sequence[str], str], Optional[str]]] = SPECIAL
+    reserved: Tuple[str, ...] = ()
+
+    def form(self, op: OpDef) -> Union[str, Callable[..., Any], None]:
+        """The meaning of an op, as `OpDef.numpy` has it."""
+        return op.numpy
+
+    def text(self, code: str, names: Names) -> str:
+        """The code with calls of this library where a template calls ``np``."""
+        return names.numpy(code)
+
+    def function(self, function: Callable[..., Any], op: OpDef) -> Callable[..., Any]:
+        """What is called for a function that an op computes with on NumPy."""
+        return function
+
+    def constant(self, array: np.ndarray) -> Any:
+        """A constant that nobody writes to."""
+        array.flags.writeable = False
+        return array
+
+    def empty(self, nbytes: int) -> Any:
+        """New memory, as an array of bytes."""
+        return np.empty(nbytes, np.uint8)
+
+    def address(self, memory: Any) -> int:
+        """Where memory begins."""
+        return int(memory.ctypes.data)
+
+    def around(self, names: Names) -> str:
+        """The manager in whose block a function computes, as text; "" for none."""
+        return ""
+
+    def placed(self, graph: Graph) -> Library:
+        """This library for the device of a graph."""
+        return self
+
+
+#: NumPy itself.
+NUMPY_CALLS = Library()
