@@ -8,6 +8,7 @@ from ..ir.devices import HOST, is_gpu, kind_of
 from ..runtime.devices import COMPILED
 from .base import Backend
 from .c.backend import C
+from .cupy.backend import CUPY
 from .host.backend import NUMPY
 
 #: One row per backend.
@@ -38,3 +39,4 @@ def backend_for(device: str, chosen: Backend) -> Backend:
 
 register(NUMPY)
 register(C)
+register(CUPY)

@@ -43,7 +43,7 @@ def _decorrelate_grad(g: np.ndarray, values: np.ndarray, vectors: np.ndarray, ma
     share = np.matmul(g_main, _transposed(main)) / g.dtype.type(g.shape[2])
     apart = values[:, :, None] - values[:, None, :]
     differ = apart != 0                                     # of two equal ones, the gradient is taken for 0
-    apart[differ] = np.reciprocal(apart[differ])
+    apart = np.where(differ, np.reciprocal(np.where(differ, apart, g.dtype.type(1))), g.dtype.type(0))
     root = values ** 0.5
     mixed = _transposed(apart) * (values[:, :, None] * _transposed(share) + root[:, :, None] * share * root[:, None, :])
     own = np.zeros_like(share)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..ir.c_forms import c_suffix
 from ..ir.graph import Value
-from ..ir.op import Decomposition, declare, sample
+from ..ir.op import ON_HOST, Decomposition, declare, sample
 from ..ir.types import Tensor, Type
 from .activation import sigmoid
 from .broadcasting import broadcast_to
@@ -238,10 +238,11 @@ def _tree_loss_infer(x: Tensor, W: Tensor, *tree: Tensor) -> Tensor:
 #: the way to one.  paths, codes: the nodes and directions, those of leaf ``i`` from ``begins[i]`` to ``begins[i + 1]``.
 tree_loss = declare(
     "tree_loss", "x W t paths codes begins", kind="reduction", may_raise=True, infer=_tree_loss_infer, numpy=_tree_loss,
+    cupy=ON_HOST,
     vjp=lambda g, y, *xs: (*tree_loss_grad(g, *xs), None, None, None, None),
 )
 
 tree_loss_grad = declare(
     "tree_loss_grad", "g x W t paths codes begins", kind="reduction", may_raise=True, infer=lambda g, x, W, *_: (x, W),
-    numpy=_tree_loss_grad, vjp=never,
+    numpy=_tree_loss_grad, cupy=ON_HOST, vjp=never,
 )

@@ -64,6 +64,15 @@ def sampled_product(a: np.ndarray, b: np.ndarray, rows: np.ndarray, columns: np.
     return y
 
 
+def sampled_product_at_once(a: Any, b: Any, rows: Any, columns: Any, transa: bool, transb: bool, transc: bool, dtype: Any) -> Any:
+    """As `sampled_product`, without a look at how many elements there are."""
+    whole = np.matmul(_transposed(a, transa), _transposed(b, transb)).astype(dtype, copy=False)
+    if transc:
+        rows, columns = columns, rows
+    batch = (np.arange(len(whole))[:, None],) * (whole.ndim - 2)
+    return np.where(rows >= 0, whole[(*batch, rows, columns)], whole.dtype.type(0))
+
+
 def _sizes(x: Tensor, turn: bool) -> Tuple[Any, Any]:
     return (x.shape[-1], x.shape[-2]) if turn else (x.shape[-2], x.shape[-1])
 
@@ -118,7 +127,9 @@ def _sample_vjp(g, y, a, b, rows, columns, *, shape, transa, transb, transc, dty
 #: The elements of a product of dense matrices that a sparse matrix of ``shape`` has: the derivative of `sparse_matmul`.
 sparse_sample: OpDef = declare(
     "sparse_sample", "a b rows columns", _ATTRS, kind="contraction", may_raise=True, infer=_sample_infer, vjp=_sample_vjp,
-    numpy="sampled_product({a}, {b}, {rows}, {columns}, {transa}, {transb}, {transc}, {T})", calls=(sampled_product,),
+    numpy="sampled_product({a}, {b}, {rows}, {columns}, {transa}, {transb}, {transc}, {T})",
+    cupy="sampled_product_at_once({a}, {b}, {rows}, {columns}, {transa}, {transb}, {transc}, {T})",
+    calls=(sampled_product, sampled_product_at_once),
     samples=(sample((2, 3), (3, 4), _ROWS, _COLUMNS, shape=(2, 4)),
              sample((2, 3), (4, 3), _ROWS, _COLUMNS, shape=(2, 4), transb=True),
              sample((2, 2, 3), (2, 3, 4), *_BATCH, shape=(2, 4))),

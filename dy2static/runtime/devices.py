@@ -1,7 +1,7 @@
 """CuPy's arrays: what they are, and the devices that they are on."""
 from __future__ import annotations
 
-from typing import Any, Set
+from typing import Any, Set, Tuple
 
 from chainer.backends import cuda
 
@@ -12,6 +12,9 @@ COMPILED: Set[str] = set()
 
 #: What says where a thing is, as Chainer and CuPy have it: one never changes.
 DEVICES = (cuda.GpuDevice, cuda.Device)
+
+#: The classes of ufuncs of libraries other than NumPy.
+GPU_UFUNCS: Tuple[type, ...] = (cuda.cupy.ufunc,) if cuda.available else ()
 
 if cuda.available:
     ARRAYS[cuda.ndarray] = lambda array: f"cupy:{array.device.id}"

@@ -109,6 +109,12 @@ def _take(a, indices, axis=None, out=None):
     return a.take(indices, axis, out)
 
 
+def _repeat(a, repeats, axis=None):
+    if isinstance(repeats, ndarray):
+        raise TypeError("the stand-in repeats by numbers of the host")
+    return call(np.repeat, (a, repeats, axis), {})
+
+
 def _rsqrt(x, out, dtype):
     return np.reciprocal(np.sqrt(x, dtype=dtype), out=out)
 
@@ -286,10 +292,11 @@ def install():
     module("cupy._util").PerformanceWarning = arrays.PerformanceWarning
     _cuda(module)
     cupy.is_double, cupy.__version__, cupy.ndarray, cupy.memory = True, VERSION, ndarray, arrays.memory
+    cupy.ufunc = _Ufunc
     cupy.ElementwiseKernel, cupy.ReductionKernel = ElementwiseKernel, ReductionKernel
     cupy.array, cupy.asarray, cupy.asanyarray, cupy.asnumpy, cupy.copyto = _array, _asarray, _asarray, _asnumpy, _copyto
     cupy.ascontiguousarray, cupy.take, cupy.get_array_module = _contiguous, _take, _get_array_module
-    cupy.allclose, cupy.array_equal = _truth(np.allclose), _truth(np.array_equal)
+    cupy.repeat, cupy.allclose, cupy.array_equal = _repeat, _truth(np.allclose), _truth(np.array_equal)
     cupy.fuse, cupy.memoize, cupy.clear_memo = _fuse, _memoize, lambda: None
     cupy.get_default_memory_pool = cupy.get_default_pinned_memory_pool = lambda: arrays.memory
     made["cupyx"].scatter_add = arrays.scatter_add

@@ -25,7 +25,6 @@ def loss_of(model, x, t):
 
 def on_device(number=0):
     import numpy_on_double
-    numpy_on_double.use()
     model = MLP()
     model.to_device(f"@cupy:{number}")
     with chainer.get_device(f"@cupy:{number}").create_context():

@@ -1,15 +1,18 @@
 """CuPy as the library that a generated function calls: its names, its arrays, and the ops that it computes another way."""
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Callable, Union
 
 import numpy as np
 from chainer.backends import cuda
 
-from ...ir.graph import Graph
+from ...ir.devices import HOST, is_gpu, number_of
+from ...ir.graph import Graph, Value
 from ...ir.op import ON_HOST, OpDef
-from ..host.library import Library
+from ...ir.types import Tensor
+from ..host.library import NUMPY_CALLS, Library
 from ..names import Names
 from .functions import on_cupy, on_host
 from .special import SPECIAL
@@ -73,7 +76,19 @@ class CupyCalls(Library):
 
     def placed(self, graph: Graph) -> Library:
         """As `Library.placed`."""
-        return self
+        devices = [v.type.device for v in (*graph.inputs, *[v for node in graph.walk() for v in node.outputs])
+                   if isinstance(v.type, Tensor)]
+        return _on(next((number_of(device) for device in devices if is_gpu(device)), -1))
+
+    def of(self, *values: Value) -> Library:
+        """As `Library.of`."""
+        devices = {v.type.device for v in values if isinstance(v.type, Tensor)}
+        return NUMPY_CALLS if HOST in devices and not any(map(is_gpu, devices)) else self
 
     def _device(self) -> Any:
         return cuda.Device() if self.number < 0 else cuda.Device(self.number)
+
+
+@functools.lru_cache(maxsize=None)
+def _on(number: int) -> CupyCalls:
+    return CupyCalls(number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
+from ...ir.devices import HOST
 from ...ir.dims import Dim
 from ...ir.graph import Node, Value
 from ...ir.template import fills_out
@@ -20,8 +21,8 @@ Path = Tuple[Tuple[Step, int], ...]
 
 
 def fixed(value: Value) -> bool:
-    """Whether a value is an array whose size is known."""
-    return isinstance(value.type, Tensor) and not any(isinstance(n, Dim) for n in value.shape)
+    """Whether a value is an array whose size is known, where the arrays of the program are."""
+    return isinstance(value.type, Tensor) and value.type.device != HOST and not any(isinstance(n, Dim) for n in value.shape)
 
 
 class Placement:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Sequence
 import numpy as np
 
 from ...library_facts.python import symbols
+from ...runtime.devices import GPU_UFUNCS
 from ...runtime.host_calls import Call, Hole
 
 _INFIX, _PREFIX = symbols("binary", "comparison"), symbols("unary")
@@ -35,7 +36,7 @@ def call_text(call: Call, operands: Sequence[str], bind: Callable[[str, Any], st
     attribute = getattr(function, "attribute", None)
     if attribute is not None and args:
         return f"{args[0]}.{attribute}"
-    if isinstance(function, (types.FunctionType, types.BuiltinFunctionType, type, np.ufunc, type(np.sum))):
+    if isinstance(function, (types.FunctionType, types.BuiltinFunctionType, type, np.ufunc, type(np.sum), *GPU_UFUNCS)):
         name = getattr(function, "__name__", "function")
         known = name if function in (bool, int, float, abs, min, max, round) else bind(f"call_{name}", function)
         return f"{known}({', '.join(args + keywords)})"

@@ -53,7 +53,7 @@ class Emitter:
 
     def assign(self, node: Node, text: str) -> None:
         """Let the results of a node be what an expression gives."""
-        if self.library.gives_numbers and _gives_number(node):
+        if self.library.of(*node.outputs).gives_numbers and _gives_number(node):
             text = f"{self.names.numpy('np.asarray')}({text})"
         self.text.line(f"{self.values.assigned(node)} = {text}" if node.outputs else text, node)
 

@@ -5,7 +5,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ...ir.graph import Graph, Node
+from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
 from ..names import Names
 from .special import SPECIAL
@@ -56,6 +56,10 @@ class Library:
 
     def placed(self, graph: Graph) -> Library:
         """This library for the device of a graph."""
+        return self
+
+    def of(self, *values: Value) -> Library:
+        """The library whose arrays these values are: in a program for a GPU, NumPy for those on the host."""
         return self
 
 

@@ -45,9 +45,9 @@ def write_node(out: Emitter, node: Node) -> None:
         _into_several(out, node)
     elif any(out.values.is_placed(v) for v in node.outputs):
         _into_buffer(out, node)
-    elif isinstance(out.library.form(node.op), str):
+    elif isinstance(out.library.of(*node.outputs, *node.inputs).form(node.op), str):
         _into_new(out, node) if fills_out(node.op) else _expression(out, node)
-    elif out.library.form(node.op) is not None:
+    elif node.op.numpy is not None:
         write_call(out, node)
     else:
         raise InternalError(f"{node.op.name} has no NumPy form", node.loc)
@@ -70,7 +70,7 @@ def _check_results(out: Emitter, node: Node) -> None:
 def _constant(out: Emitter, node: Node) -> None:
     """A 0-d array or an array in the namespace; a copy of it where somebody could write into it."""
     (value,) = node.outputs
-    text = out.values.number(np.array(node.attrs["value"]), value.name)
+    text = out.values.number(np.array(node.attrs["value"]), out.library.of(value), value.name)
     if value in out.held:
         out.text.line(f"{out.values.new(value)} = {text}.copy()", node)
     else:

@@ -18,8 +18,9 @@ def write_call(out: Emitter, node: Node) -> None:
         if written is not None:
             out.text.line(f"{out.values.assigned(node)} = {written}", node)
             return
-    form = out.library.form(node.op)
-    function = out.names.bind(f"do_{node.op.name}", out.library.function(form, node.op))     # type: ignore[arg-type]
+    library = out.library.of(*node.outputs, *node.inputs)
+    form = library.form(node.op)
+    function = out.names.bind(f"do_{node.op.name}", library.function(form, node.op))     # type: ignore[arg-type]
     attributes = [f"{name}={out.values.attribute(name, attr)}" for name, attr in node.attrs.items()]
     text = f"{function}({', '.join(arguments + attributes)})"
     rows = out.rows.get(out.changes.joined.get(node))       # type: ignore[arg-type]

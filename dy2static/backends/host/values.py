@@ -26,7 +26,7 @@ class Values:
         self.texts: Dict[Value, str] = {}
         self.slots: Dict[int, str] = {}
         self._preferred: Dict[Value, Tuple[str, bool]] = {}
-        self._constants: Dict[Tuple[str, Tuple[int, ...], bytes], Any] = {}
+        self._constants: Dict[Tuple[Library, str, Tuple[int, ...], bytes], Any] = {}
 
     # Names
 
@@ -78,7 +78,7 @@ class Values:
 
     def empty(self, value: Value) -> str:
         """New memory for a value, as an expression."""
-        return self.library.text(f"np.empty({attr_source(value.shape)}, {attr_source(value.dtype)})", self.names)
+        return self.library.of(value).text(f"np.empty({attr_source(value.shape)}, {attr_source(value.dtype)})", self.names)
 
     def arena(self, chosen: Callable[[Slot], bool]) -> Tuple[str, ...]:
         """The names of the arrays of the arena that are chosen."""
@@ -86,11 +86,11 @@ class Values:
 
     # Constants
 
-    def number(self, array: np.ndarray, name: str = "") -> str:
-        """The name of a constant; equal constants have one name."""
-        key = (array.dtype.str, array.shape, array.tobytes())
+    def number(self, array: np.ndarray, library: Library, name: str = "") -> str:
+        """The name of a constant in a library; equal constants have one name."""
+        key = (library, array.dtype.str, array.shape, array.tobytes())
         if key not in self._constants:
-            self._constants[key] = self.library.constant(array)
+            self._constants[key] = library.constant(array)
         return self.names.bind(_constant_hint(array, name), self._constants[key])
 
     def attribute(self, name: str, attr: object) -> str:
