@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Optional, Tuple
 
 import numpy as np
+from chainer.backends import cuda
 from chainer.functions.noise.dropout import Dropout
 from chainer.functions.noise.gaussian import Gaussian
 from chainer.functions.noise.simplified_dropconnect import SimplifiedDropconnect
@@ -11,6 +12,7 @@ from chainer.functions.noise.zoneout import Zoneout
 
 from .. import ops
 from ..ir.building import constant
+from ..ir.devices import is_gpu
 from ..ir.graph import Value
 from .registry import array_in, is_number, lowers
 
@@ -24,7 +26,9 @@ def dropout(node: Any, x: Value) -> Optional[Value]:
         return None if mask is None else _masked(x, mask)
     if x.ndim == 0 or not is_number(node.dropout_ratio):
         return None
-    kept = _kept(x.shape, node.dropout_ratio)
+    if is_gpu(x.type.device) and cuda.cudnn_enabled:     # cuDNN draws, from a stream of its own
+        return None
+    kept = _kept(x.shape, node.dropout_ratio) if not is_gpu(x.type.device) else _kept_on_gpu(x.shape, node.dropout_ratio, x.dtype)
     scale = ops.broadcast_to(constant(x.dtype.type(1.0 / (1 - node.dropout_ratio))), shape=x.shape)
     node.mask = mask = ops.mask(scale, kept)
     return x * mask
@@ -33,6 +37,12 @@ def dropout(node: Any, x: Value) -> Optional[Value]:
 def _kept(shape: Tuple[int, ...], ratio: Any) -> Value:
     """Drawn at random: which elements stay."""
     return ops.greater_equal(ops.random_uniform(shape=shape), constant(ratio, np.float64))
+
+
+def _kept_on_gpu(shape: Tuple[int, ...], ratio: Any, dtype: np.dtype) -> Value:
+    """The same where Chainer draws in single precision, and has the ratio in the precision of what it drops."""
+    wide = np.promote_types(dtype, np.float32)
+    return ops.greater_equal(ops.cast(ops.random_typed(shape=shape), dtype=wide), constant(dtype.type(ratio), wide))
 
 
 def _masked(x: Value, mask: Value) -> Optional[Value]:
@@ -55,10 +65,16 @@ def zoneout(node: Any, h: Value, x: Value) -> Optional[Value]:
 def gaussian(node: Any, mean: Value, ln_var: Value) -> Optional[Value]:
     # what is drawn is read from the node
     if node.eps is None:
-        node.eps = eps = ops.cast(ops.random_normal(shape=ln_var.shape), dtype=mean.dtype)
+        node.eps = eps = ops.cast(_normal(ln_var, mean.dtype), dtype=mean.dtype)
     else:
         eps = array_in(node.eps, ln_var.shape, mean.dtype)
     return None if eps is None else mean + ops.exp(ln_var * 0.5) * eps
+
+
+def _normal(like: Value, dtype: np.dtype) -> Value:
+    if not is_gpu(like.type.device):
+        return ops.random_normal(shape=like.shape)
+    return ops.random_typed(function="standard_normal", shape=like.shape, dtype=np.promote_types(dtype, np.float32))
 
 
 @lowers(SimplifiedDropconnect)
@@ -68,7 +84,9 @@ def simplified_dropconnect(node: Any, x: Value, W: Value, b: Optional[Value] = N
         return None
     shape = (x.shape[0], *W.shape)
     own = node.use_batchwise_mask
-    mask = _kept(shape if own else W.shape, node.ratio) if node.mask is None else array_in(node.mask, shape if own else W.shape)
+    drawn = shape if own else W.shape
+    mask = array_in(node.mask, drawn) if node.mask is not None else \
+        _kept_on_gpu(drawn, node.ratio, np.dtype("float32")) if is_gpu(x.type.device) else _kept(drawn, node.ratio)
     scaled = W * float(W.dtype.type(1.0 / (1 - node.ratio)))
     weights = None if mask is None else _masked(ops.broadcast_to(scaled, shape=shape) if own else scaled, mask)
     if weights is None:

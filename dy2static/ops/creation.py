@@ -92,3 +92,14 @@ random_normal = declare(
     onnx=movement.random("Normal"),
     samples=(sample(shape=(2, 3)), sample(shape=()), sample(shape=(0, 2))),
 )
+
+#: Numbers of a dtype that CuPy draws in that dtype: ``random_sample`` (uniform in [0, 1)) or ``standard_normal``.
+random_typed = declare(
+    "random_typed", "", {"function": "random_sample", "shape": (), "dtype": np.dtype("float32")}, kind="effect", effect=True,
+    canonical=canonical_shape,
+    infer=lambda *, function, shape, dtype: Tensor(shape, dtype),
+    numpy="np.asarray(np.random.{name}({shape}), {T})", cupy="np.random.{name}({shape}, dtype={T})",
+    holes=lambda *, function, shape, dtype: {"name": function},
+    samples=(sample(shape=(2, 3)), sample(shape=()),
+             Sample((), {"shape": (0, 2), "function": "standard_normal", "dtype": "float64"})),
+)

@@ -94,6 +94,6 @@ fast_normal = declare(
 fast_kept = declare(
     "fast_kept", "", {"ratio": 0.5, "shape": ()}, kind="effect", effect=True, canonical=canonical_shape,
     infer=lambda *, ratio, shape: Tensor(shape, np.dtype("bool")), numpy=_kept,
-    cupy="np.random.random_sample({shape}, np.float32) >= {ratio}",
+    cupy="np.random.random_sample({shape}, dtype=np.float32) >= {ratio}",
     onnx=movement.fast_kept,
 )
