@@ -22,6 +22,10 @@ template <class A, class B> static inline typename std::common_type<A, B>::type 
 template <class A, class B> static inline typename std::common_type<A, B>::type min(A a, B b) { return b < a ? b : a; }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
+#ifdef __FLT16_MAX__
+#define HALF(function) static inline float function(_Float16 x) { return function((float)x); }
+HALF(exp) HALF(log) HALF(sqrt) HALF(tanh) HALF(fabs) HALF(rsqrt) HALF(log1p) HALF(floor) HALF(ceil)
+#endif
 template <class A, class B> static inline A atomicAdd(A *p, B v) { A old = *p; *p = old + v; return old; }
 template <class T> struct Raw {
     T *data; const ptrdiff_t *sizes;

@@ -33,7 +33,7 @@ def test_draws_are_those_of_eager_mode(name, dtype):
     state = np.random.get_state()[1].copy()
     for eager, compiled in zip(drawn(FUNCTIONS[name], x), drawn(static, x)):
         assert eager.dtype == compiled.dtype
-        rounding = 0 if name == "dropout" else 1e-2 if dtype == "float16" else 1e-6
+        rounding = 0 if name == "dropout" else 4e-3 if dtype == "float16" else 1e-6
         np.testing.assert_allclose(eager.get(), compiled.get(), rtol=rounding, atol=rounding)
     assert (np.random.get_state()[1] == state).all()
 
