@@ -221,13 +221,14 @@ def test_warnings_and_exceptions_are_numpys():
 
 #: Ops that C leaves to NumPy, by the reason.
 LEFT = {
-    "they draw from NumPy's generators": "random_between random_normal fast_begin fast_uniform fast_between fast_normal fast_kept",
+    "they draw from the generators of NumPy or CuPy": """random_between random_normal random_typed fast_begin fast_uniform
+        fast_between fast_normal fast_kept""",
     "they call Python": "numpy_call checked_call sized_call host_call opaque tape_vjp refuse raise_ nonzero_factor",
     "their results have a size that the run tells": "getitem_span scatter_span",
     "unions of types, and stacks, which control flow handles": "union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
     "which of equal lengths comes first is NumPy's to say": "sequence_order",
-    "not written": """local_conv size tree_loss tree_loss_grad sparse_matmul sparse_sample region_max region_max_grad
+    "not written": """local_conv size extent tree_loss tree_loss_grad sparse_matmul sparse_sample region_max region_max_grad
         region_max_grad_closed region_average region_average_grad region_align_average region_align_average_grad
         region_align_max region_align_max_grad list_array list_call list_extend list_slice list_unslice""",
 }
