@@ -13,26 +13,12 @@ from ..errors import BackendError
 from ..native import nvrtc
 from ..native.device import CupyDevice
 from ..native.emulated import EmulatedDevice, missing
-from . import models, samples, speed
+from . import calls, models, samples, speed
+from .checks import Checks
 
 #: Architectures for which kernels are compiled where there is no GPU: Turing to Blackwell.
 _ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 _DTYPES = (None, "float64", "int32", "bool")
-
-
-class Checks:
-    """Counts what holds and what does not, and prints the latter."""
-
-    def __init__(self) -> None:
-        self.passed = self.failed = 0
-
-    def check(self, name: str, problem: str) -> None:
-        """One check: it holds if there is no problem."""
-        if problem:
-            self.failed += 1
-            print(f"FAILED {name}: {problem}", flush=True)
-        else:
-            self.passed += 1
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -65,6 +51,10 @@ def _run(checks: Checks, emulated: bool, quick: bool) -> None:
         if emulated and nvrtc.available():
             for architecture in _ARCHITECTURES[2:3] if quick else _ARCHITECTURES:
                 _compiled(checks, samples.source_of(found)[0], architecture)
+    if emulated:
+        calls.emulated(checks, quick)
+    else:
+        calls.check(checks, quick)
     for name in models.MODELS:
         _values(checks, f"regions of {name}", models.regions(name), devices)
     if not emulated:

@@ -14,7 +14,7 @@ from ..ir.building import Builder, building
 from ..ir.graph import Graph
 from ..ir.interpret import interpret
 from ..ir.op import OPS, OpDef, Sample, sample
-from ..ir.types import type_of
+from ..ir.types import Scalar, Tensor, type_of
 
 #: How far results may be from NumPy's, by the dtype of floats: of themselves, or of a tenth; sums of their largest element.
 TOLERANCE = {"float32": 4e-6, "float64": 1e-11}
@@ -76,26 +76,31 @@ class Case:
 
     def difference(self, results: Sequence[np.ndarray]) -> str:
         """How results differ from what is expected; "" where they do not."""
-        values = (*self.graph.inputs, *self.graph.outputs)
-        tolerance = max([TOLERANCE.get(v.dtype.name, 0.0) for v in values], default=0.0)
-        summed = any(node.op.kind == "contraction" or node.op.name == "sum" for node in self.graph.nodes)
-        for actual, wanted in zip(results, map(np.asarray, self.expected)):
-            if actual.dtype != wanted.dtype or actual.shape != wanted.shape:
-                return f"{actual.dtype}{actual.shape} instead of {wanted.dtype}{wanted.shape}"
-            scale = float(np.abs(wanted).max()) if summed and wanted.size else 0.1
-            with np.errstate(all="ignore"):
-                close = np.isclose(actual, wanted, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
-            if not close.all():
-                place = tuple(np.argwhere(~close)[0])
-                return f"{actual[place]!r} instead of {wanted[place]!r} at {tuple(map(int, place))}"
-        return ""
+        return difference(self.graph, results, self.expected)
+
+
+def difference(graph: Graph, results: Sequence[np.ndarray], expected: Sequence[Any]) -> str:
+    """How results of a graph differ from what is expected; "" where they do not."""
+    values = [v for v in (*graph.inputs, *graph.outputs) if isinstance(v.type, (Tensor, Scalar))]
+    tolerance = max([TOLERANCE.get(v.dtype.name, 0.0) for v in values], default=0.0)
+    summed = any(node.op.kind == "contraction" or node.op.name == "sum" for node in graph.nodes)
+    for actual, wanted in zip(results, map(np.asarray, expected)):
+        if actual.dtype != wanted.dtype or actual.shape != wanted.shape:
+            return f"{actual.dtype}{actual.shape} instead of {wanted.dtype}{wanted.shape}"
+        scale = float(np.abs(wanted).max()) if summed and wanted.size else 0.1
+        with np.errstate(all="ignore"):
+            close = np.isclose(actual, wanted, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+        if not close.all():
+            place = tuple(np.argwhere(~close)[0])
+            return f"{actual[place]!r} instead of {wanted[place]!r} at {tuple(map(int, place))}"
+    return ""
 
 
 def cases(dtype: Optional[str] = None, most: int = 100) -> List[Case]:
     """The cases of all ops that kernels compute.  dtype: of what is random, None: the sample's own.  most: for each op."""
     found: List[Case] = []
     for op in OPS.values():
-        for name, graph, operands in _graphs(op, dtype, most):
+        for name, graph, operands in graphs(op, dtype, most):
             expected = meaning(graph, operands) if supported(graph.nodes[0]) else None
             if expected is not None:
                 found.append(Case(name, graph, operands, expected, len(found)))
@@ -108,7 +113,8 @@ def source_of(cases: Sequence[Case]) -> Tuple[str, List[Kernel]]:
     return text_of(kernels), kernels
 
 
-def _graphs(op: OpDef, dtype: Optional[str], most: int) -> Iterator[Tuple[str, Graph, List[Any]]]:
+def graphs(op: OpDef, dtype: Optional[str], most: int) -> Iterator[Tuple[str, Graph, List[Any]]]:
+    """The graphs of an op's samples, with names and operands."""
     for number, one in enumerate((*op.samples, *MORE.get(op.name, ()))[:most]):
         random = np.random.RandomState(zlib.crc32(f"{op.name}-{number}".encode()))
         kind = dtype or one.dtype

@@ -33,6 +33,7 @@ from .. import ops
 from ..ir.dims import is_positive
 from ..ir.graph import Value
 from ..ir.shapes import broadcast_shapes
+from ..ops.rules import sum_axes
 from .registry import Lowering, are_there, ints, is_number, lowers, lowers_to
 
 # One array to one array -----------------------------------------------------------------------------------------
@@ -169,11 +170,16 @@ lowers(Cumprod)(_cumulative("cumprod"))
 
 @lowers(SumTo)
 def sum_to(node: Any, x: Value) -> Optional[Value]:
-    # to its own shape an array is not copied
+    # to its own shape an array is not copied; sums of ints and bools have a dtype of their own
     shape = ints(node._shape)
     if shape is None:
         return None
-    return ops.identity(x) if shape == x.shape else ops.sum_to(x, shape=shape)
+    if shape == x.shape:
+        return ops.identity(x)
+    axes = sum_axes(x.shape, shape)
+    if x.dtype.kind == "f" or axes is None:
+        return ops.sum_to(x, shape=shape)
+    return ops.reshape(ops.sum_(x, axis=axes), shape=shape)
 
 
 @lowers(Mean)

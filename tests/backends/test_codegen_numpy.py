@@ -15,7 +15,7 @@ from dy2static.ir.building import Builder, building
 from dy2static.ir.dims import Dim
 from dy2static.ir.interpret import interpret
 from dy2static.ir.op import OPS, declare
-from dy2static.ir.types import Tensor
+from dy2static.ir.types import Tensor, type_of
 
 F4 = np.dtype("float32")
 
@@ -229,3 +229,16 @@ def test_effects_run_also_where_nobody_reads_their_result():
     third = np.random.RandomState(0).rand(3)[2]
     call(function_of(graph), [np.ones(2)])
     assert np.random.rand() == third
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32"])
+@pytest.mark.parametrize("name, attrs", [("sum_to", {"shape": (3,)}), ("cumsum", {"axis": 0}), ("cumprod", {"axis": 0}), ("power_const", {})])
+def test_results_that_leave_have_the_dtype_of_the_graph(name, attrs, dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    builder = Builder(name)
+    value = builder.input(type_of(x), "x")
+    with building(builder):
+        graph = builder.build(builder.add(OPS[name], (value,), attrs))
+    (found,), _ = call(function_of(graph), [x])
+    assert found.dtype == graph.outputs[0].dtype
+    np.testing.assert_array_equal(found, interpret(graph, x)[0])

@@ -4,7 +4,8 @@ import pytest
 
 from dy2static.backends.registry import BACKENDS
 from dy2static.check_gpu import __main__ as command
-from dy2static.check_gpu import models, samples, speed
+from dy2static.check_gpu import calls, models, samples, speed
+from dy2static.check_gpu.checks import Checks
 from dy2static.compat import cuda
 from dy2static.native import nvrtc
 from dy2static.native.emulated import EmulatedDevice, missing
@@ -20,6 +21,7 @@ def few(monkeypatch):
     assert len(found) == len(names)
     monkeypatch.setattr(samples, "cases", lambda dtype, most: found)
     monkeypatch.setattr(models, "MODELS", {"LSTM": models.MODELS["LSTM"]})
+    monkeypatch.setattr(calls, "emulated", lambda checks, quick: None)      # tested alone
     yield found
     BACKENDS.pop("recording", None)
 
@@ -62,3 +64,18 @@ def test_what_is_measured_is_right():
         case = samples.Case(name, graph, [x], samples.meaning(graph, [x]), number)
         text, kernels = samples.source_of([case])
         assert not case.difference(case.run(device, device.load(text, [kernel.name for kernel in kernels])))
+
+
+def test_programs_of_cupy_calls_are_checked_on_the_stand_in(capsys):
+    checks = Checks()
+    calls.emulated(checks, quick=True)
+    assert checks.passed > 250 and not checks.failed
+    assert "programs of CuPy calls, their own dtypes: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("said, passed, failed", [("7 passed, 2 failed\nFAILED exp: other numbers\n", 7, 2), ("Segmentation fault\n", 0, 1),
+                                                  ("", 0, 1)])
+def test_what_another_process_says_is_counted(said, passed, failed, capsys):
+    checks = Checks()
+    calls.count(checks, said)
+    assert (checks.passed, checks.failed) == (passed, failed) and ("FAILED" in capsys.readouterr().out)

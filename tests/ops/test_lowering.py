@@ -9,6 +9,7 @@ from lowered import Held, Recording
 from lowering_cases import CASES, DECLINED
 from lowering_cases.case import LABELS
 
+from dy2static import to_static
 from dy2static.ir.building import Builder, building
 from dy2static.ir.interpret import interpret
 from dy2static.ir.types import type_of
@@ -150,3 +151,14 @@ def test_cross_entropy_is_differentiable_once():
     with pytest.raises(RuntimeError) as ours:
         interpret(second, x.array, np.ones((), "f"), gx.array)
     assert str(ours.value) == str(eager.value)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64"])
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 1), (1, 1), (2, 3)], ids=str)
+def test_sums_to_a_shape_have_the_dtype_of_sums(dtype, shape):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    static = to_static(lambda x: F.sum_to(x, shape), strict=True)
+    for _ in range(2):
+        found, wanted = static(x).array, F.sum_to(x, shape).array
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)

@@ -22,6 +22,8 @@ from .templates import without_out
 #: The name of a result before it is known whether the text needs one.
 _OUT = "result_0_"
 
+_SUM = re.compile(r"\b(?:add\.(?:reduce|accumulate)|multiply\.(?:reduce|accumulate)|sum|prod|cumsum|cumprod)\(")
+
 _TURNED = re.compile(r"\w+\.T")
 
 
@@ -109,7 +111,7 @@ def _into_new(out: Emitter, node: Node) -> None:
     """A result in memory of its own, which NumPy makes where it can."""
     value = node.outputs[0]
     lines = out.templates.lines(node, _OUT)
-    simple = without_out(lines[0], _OUT) if len(lines) == 1 and value.ndim else None
+    simple = without_out(lines[0], _OUT) if len(lines) == 1 and value.ndim and not _is_widened(lines[0], node) else None
     if simple is None and out.values.replaces_operand(value):
         out.values.forget(value)                               # the operand is still to be read
     name = out.values.new(value)
@@ -119,6 +121,14 @@ def _into_new(out: Emitter, node: Node) -> None:
         out.text.line(f"{name} = {out.values.empty(value)}", node)
         for line in out.templates.filling(lines, node, _OUT):
             out.text.line(line.replace(_OUT, name), node)
+
+
+def _is_widened(line: str, node: Node) -> bool:
+    """Whether NumPy would choose another dtype: that of sums and products of small ints and bools, and of powers of bools."""
+    dtype = node.outputs[0].dtype
+    if dtype.kind == "f" or dtype.itemsize == 8:
+        return False
+    return "power(" in line and node.inputs[0].dtype.kind == "b" or _SUM.search(line) is not None
 
 
 def _expression(out: Emitter, node: Node) -> None:

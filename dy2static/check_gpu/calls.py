@@ -1,0 +1,118 @@
+"""Programs of CuPy calls: every op against NumPy, and small models against eager Chainer on CuPy arrays."""
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any, List, Sequence
+
+import chainer
+import chainer.links as L
+import numpy as np
+from chainer.backends import cuda
+
+from ..api import to_static
+from ..backends.cupy.backend import CUPY
+from ..ir.graph import Graph
+from ..ir.op import OPS
+from ..ir.types import Tensor
+from ..native.process import Process
+from . import samples
+from .checks import Checks
+from .models import MODELS
+
+#: The folder of a checkout with the stand-in for CuPy.
+_STAND_IN = Path(__file__).resolve().parent.parent.parent / "tests" / "gpu"
+
+_DTYPES = (None, "float64", "int32", "bool")
+
+#: How far losses and gradients may be from those of eager mode, of their largest element: sums are made in another order.
+_TOLERANCE = 2e-5
+
+
+def check(checks: Checks, quick: bool) -> None:
+    """Check all, on the current device."""
+    for dtype in _DTYPES[:1] if quick else _DTYPES:
+        failed, count = checks.failed, 0
+        for op in OPS.values():
+            for name, graph, operands in samples.graphs(op, dtype, 2 if quick else 100):
+                expected = samples.meaning(graph, operands)
+                if expected is not None and all(isinstance(v.type, Tensor) for v in (*graph.inputs, *graph.outputs)):
+                    checks.check(f"{name} as calls of CuPy", _difference(graph, operands, expected, draws=op.effect))
+                    count += 1
+        print(f"programs of CuPy calls, {dtype or 'their own dtypes'}: {count} graphs, {checks.failed - failed} failed", flush=True)
+    for name in MODELS:
+        checks.check(f"{name} as calls of CuPy", _trained(name))
+
+
+def _difference(graph: Graph, operands: Sequence[Any], expected: Sequence[Any], draws: bool) -> str:
+    made = CUPY.compile(graph, name="sample", escaping=set(graph.outputs))
+    try:
+        results = made.call(made.make_arena and made.make_arena(), *map(cuda.cupy.asarray, operands))
+    except Exception as error:                           # whatever the library raises is what is to be found
+        return f"{type(error).__name__}: {error}"
+    if not all(isinstance(x, cuda.ndarray) for x in results):
+        return "a result is not an array of CuPy"
+    return samples.difference(graph, [x.get() for x in results], [x.get() for x in results] if draws else expected)
+
+
+def _trained(name: str) -> str:
+    """How loss and gradients of a model differ from those of eager mode."""
+    make, given = MODELS[name]
+    np.random.seed(0)
+    model = L.Classifier(make())
+    device = chainer.get_device("@cupy:0")
+    operands = [device.send(x) for x in given(np.random.RandomState(0))]
+    model.to_device(device)
+    found: List[List[Any]] = []
+    compiled = to_static(model.forward)
+    for function in (model.forward, compiled):
+        for link in model.links():
+            if hasattr(link, "reset_state"):
+                link.reset_state()
+        model.cleargrads()
+        loss = function(*operands)
+        loss.backward()
+        found.append([loss.array, *[parameter.grad for _, parameter in sorted(model.namedparams())]])
+    if [x is None for x in found[0]] != [x is None for x in found[1]]:
+        return "other parameters have a gradient"
+    pairs = [(cuda.to_cpu(a), cuda.to_cpu(b)) for a, b in zip(*found) if a is not None]
+    worst = max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-6)) for a, b in pairs)
+    if not compiled.stats()["programs"]:
+        return "it is not compiled"
+    return "" if worst < _TOLERANCE else f"loss and gradients differ by {worst:.1e} of their largest element"
+
+
+def emulated(checks: Checks, quick: bool) -> None:
+    """Check all on the stand-in for CuPy, in another process; it is only in a checkout."""
+    if not _STAND_IN.is_dir():
+        print("programs of CuPy calls: not checked, the stand-in for CuPy is only in a checkout")
+        return
+    folders = [str(_STAND_IN), str(_STAND_IN.parent.parent)]
+    process = Process([sys.executable, "-W", "ignore", "-"], f"import sys\nsys.path[:0] = {folders}\nimport cupy_double\n"
+                      f"cupy_double.install()\nfrom dy2static.check_gpu import calls\ncalls.main({quick})\n", "")
+    while not process.is_over():
+        time.sleep(0.1)
+    _, said = process.result()
+    count(checks, said)
+
+
+def main(quick: bool) -> None:
+    """Check all on this process's CuPy.  The first line that is printed is ``N passed, M failed``."""
+    checks, said = Checks(), io.StringIO()
+    with contextlib.redirect_stdout(said):
+        check(checks, quick)
+    print(f"{checks.passed} passed, {checks.failed} failed\n{said.getvalue()}")      # only the first 2,000 characters arrive
+
+
+def count(checks: Checks, said: str) -> None:
+    """Add the checks of another process, which has printed this."""
+    found = re.match(r"(\d+) passed, (\d+) failed\n", said)
+    if found is None:
+        checks.check("programs of CuPy calls", said.strip() or "nothing was said")
+        return
+    checks.passed, checks.failed = checks.passed + int(found[1]), checks.failed + int(found[2])
+    print(said[found.end():].strip(), flush=True)
