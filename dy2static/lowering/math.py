@@ -179,7 +179,7 @@ def sum_to(node: Any, x: Value) -> Optional[Value]:
     axes = sum_axes(x.shape, shape)
     if x.dtype.kind == "f" or axes is None:
         return ops.sum_to(x, shape=shape)
-    return ops.reshape(ops.sum_(x, axis=axes), shape=shape)
+    return ops.reshape(ops.sum(x, axis=axes), shape=shape)
 
 
 @lowers(Mean)
