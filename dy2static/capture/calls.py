@@ -28,6 +28,7 @@ from ..library_facts.table import named
 from ..lowering.registration import registered
 from ..runtime import backprop, updating
 from ..runtime.array_parts import array_of_flat
+from ..runtime.devices import KERNELS
 from ..runtime.host_calls import LEAF, flatten
 from ..runtime.staticness import StaticCallable
 from ..symbolic.elements import Flat
@@ -42,8 +43,9 @@ from .communication import average, is_average
 from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
+from .kernels import KnownKernel, kernel
 from .number_calls import NumberCalls
-from .placement import function_of_numpy, of_device
+from .placement import draws_on_gpu, function_of_numpy, of_device
 from .policy import Rule, decided, itself
 
 if TYPE_CHECKING:
@@ -318,6 +320,11 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: lambda *args, **kwargs: calls.capture.abort("a debugger is called here", final=True)),
     Rule("functions of CuPy with a namesake in NumPy", "typed by running that on stand-ins; a `numpy_call` node that calls CuPy's",
          lambda calls, function: function_of_numpy(calls, function) is not None, of_device),
+    Rule("functions of `cupy.random`", "typed by the same draw of NumPy's; a host node",
+         lambda calls, function: draws_on_gpu(calls, function),
+         lambda calls, function: functools.partial(calls.draws.draw_on_gpu, function)),
+    Rule("CUDA kernels", "the capture stops; those of Chainer's hooks: arithmetic",
+         lambda calls, function: isinstance(function, (*KERNELS, KnownKernel)), kernel),
     Rule("methods that log", "a host node",
          lambda calls, function: _is_log_method(function, LOGGED),
          lambda calls, function: functools.partial(host_without_result, calls, function)),

@@ -88,6 +88,7 @@ class Capture:
         self.forks = self.decided = 0
         self.known: Dict[Value, Any] = {}
         self.placement = Placement(self, device)
+        self.builder.device = device
         self.dimensions: Dict[Value, Any] = {}
         self.sizes_of: Dict[Value, Any] = {}
         self.value_numbering = ValueNumbering()
@@ -143,7 +144,8 @@ class Capture:
         return Outcome(self.root.build(outputs), tuple(self.inputs.all), tuple(heap.guards), ends, tuple(self.inputs.named),
                        tuple(self.inputs.bound), self.start_config,
                        tuple(self.events if len(ends) == 1 else dict.fromkeys(self.events)), tuple(kwargs),
-                       self.trains, self.differentiates, self.array_writes.overwritten.spent, self.placement.device)
+                       self.trains, self.differentiates, self.array_writes.overwritten.spent, self.placement.device,
+                       self.placement.is_current)
 
     def _leaf(self, call: Callable[[], Any]) -> Leaf:
         """Call the function once and take down what it leaves behind."""

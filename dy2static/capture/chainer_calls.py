@@ -58,7 +58,7 @@ class ChainerCalls:
         operands = [self._operand(x) for x in inputs]
         requires = [r for _, r in operands]
         values = [v for v, _ in operands]
-        device = self.capture.placement.of_call(values)
+        device = self.capture.builder.device = self.capture.placement.of_call(values)
         choice = self._choice(inputs)
         node._input_layouts = (None,) * len(values)
         if chainer.config.type_check:

@@ -1,4 +1,4 @@
-"""Devices: where all arrays are NumPy's, sending one gives that very array."""
+"""Devices: an array that is sent to where it is stays that very array, one that is sent elsewhere is copied at every run."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
@@ -10,9 +10,12 @@ from chainer.backends._cpu import CpuDevice
 from chainer.dataset import convert
 from chainer.device_resident import DeviceResident
 
+from ..ir.devices import HOST, is_gpu
 from ..record.paths import Constant
+from ..runtime.devices import current_device, device_named
 from ..symbolic.host_objects import SymbolicObject
 from ..symbolic.lists import StagedList
+from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -48,6 +51,27 @@ def _to_cpu(calls: Calls, function: Callable, array: Any, stream: Any = None) ->
     return _each(calls, array, lambda item: _on_cpu(calls, item))
 
 
+def _send_to_gpu(calls: Calls, function: Callable, device: Any, array: Any) -> Any:
+    return _on_gpu(calls, array, device_named(device))
+
+
+def _to_gpu(calls: Calls, function: Callable, array: Any, device: Any = None, stream: Any = None) -> Any:
+    if stream is not None:
+        calls.capture.abort("to_gpu is called with a stream")
+    if device in (None, cuda.DummyDevice) and calls.capture.placement.device:
+        calls.capture.placement.on_current()
+    number = current_device() if device in (None, cuda.DummyDevice) else device if isinstance(device, int) else device.id
+    return _each(calls, array, lambda item: _on_gpu(calls, item, f"cupy:{number}"))
+
+
+def _as_numpy(calls: Calls, function: Callable, array: Any, stream: Any = None, order: str = "C", out: Any = None, *,
+              blocking: bool = True) -> Any:
+    is_plain = (stream, order, out, blocking) == (None, "C", None, True)
+    if type(array) is not SymbolicArray or not is_gpu(array.place) or not is_plain:
+        calls.capture.abort("`asnumpy` is called for what is no array on a GPU, or with options")
+    return _on_cpu(calls, array)
+
+
 def _each(calls: Calls, arrays: Any, one: Callable[[Any], Any]) -> Any:
     """One array, or those in a list or tuple; what is in there twice is converted once."""
     if not isinstance(arrays, (list, tuple)):
@@ -65,11 +89,21 @@ def _each(calls: Calls, arrays: Any, one: Callable[[Any], Any]) -> Any:
 
 
 def _on_cpu(calls: Calls, array: Any) -> Any:
+    if type(array) is SymbolicArray and is_gpu(array.place):
+        return calls.capture.placement.sent(array, HOST)
     if array is None or isinstance(array, np.ndarray):
         return array
     if type(array) is SymbolicObject or not isinstance(array, (int, float, np.generic)):
         calls.capture.abort("what is no array is sent to a device")
     return calls.callee(np.asarray)(array)
+
+
+def _on_gpu(calls: Calls, array: Any, device: Any) -> Any:
+    if array is None:
+        return None
+    if type(array) is not SymbolicArray or array.is_scalar:
+        calls.capture.abort("what is no array is sent to a device")
+    return calls.capture.placement.sent(array, device)
 
 
 def _read(calls: Calls, function: Callable, owner: Any) -> Any:
@@ -92,7 +126,10 @@ def _padded(calls: Calls, function: Callable, arrays: Any, padding: Any) -> Any:
 DEVICE_HANDLERS: Dict[Any, Callable] = {
     Device.send: _send,
     CpuDevice.send_array: _send_array,
+    cuda.GpuDevice.send_array: _send_to_gpu,
     cuda.to_cpu: _to_cpu,
+    cuda.to_gpu: _to_gpu,
+    getattr(cuda.cupy, "asnumpy", _as_numpy): _as_numpy,
     convert._concat_arrays_with_padding: _padded,
     DeviceResident.xp.fget: _read,
     DeviceResident.device.fget: _read,

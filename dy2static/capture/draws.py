@@ -4,7 +4,10 @@ from __future__ import annotations
 import contextlib
 import random
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Tuple
+
+import numpy as np
 
 from ..heap.global_state_guard import random_states, set_random_states
 from ..ir.dims import Dim
@@ -42,14 +45,40 @@ class Draws:
     def draw(self, function: Callable, generator: Callable, *args: Any, **kwargs: Any) -> Any:
         """A draw from one of the two global generators: typed by the same draw from another one."""
         name = function.name if type(function) is BoundHostMethod else function.__name__
-        if name in _STATEFUL:
-            self.capture.abort(f"`random.{name}` uses the state of the random generator as a whole")
-        if name == "shuffle":
-            self.capture.abort("`random.shuffle` puts a sequence into another order in place", hint="use `np.random.permutation`")
+        self._check(name)
         if name in _CHOOSING and generator is random.Random and args and \
                 not (isinstance(args[0], (list, tuple)) and len(set(map(type, args[0]))) == 1):
             self.capture.abort(f"random.{name} from items that are not of one type")
         args, kwargs = self._with_sizes(args), self._with_sizes(kwargs)
+        structure, found = self._types(name, generator, args, kwargs)
+        drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
+        if type(drawn) is SymbolicArray and name in _INDICES:
+            self.capture.index_ranges.drawn(drawn.now(), *_INDICES[name](args))
+        return drawn
+
+    def draw_on_gpu(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """A draw from the generator of CuPy: typed by the same draw from one of NumPy's."""
+        name, placement = function.__name__, self.capture.placement
+        self._check(name)
+        placement.on_current()
+        if any(map(self.capture.operands.holds_symbolic, (*args, *kwargs.values()))):
+            self.capture.abort(f"`cupy.random.{name}` draws by parameters that are arrays")
+        plain = {key: item for key, item in kwargs.items() if key != "dtype"}
+        structure, found = self._types(name, np.random.RandomState, args, plain)
+        types = placement.types(found, (), (), placement.device)
+        if kwargs.get("dtype") is not None:
+            types = tuple([replace(t, dtype=np.dtype(kwargs["dtype"])) for t in types])
+        return self.capture.host.call(function, args, kwargs, types, structure, name=f"random.{name}")
+
+    def _check(self, name: str) -> None:
+        """Stop at what draws nothing new, or uses the generator as a whole."""
+        if name in _STATEFUL:
+            self.capture.abort(f"`random.{name}` uses the state of the random generator as a whole")
+        if name == "shuffle":
+            self.capture.abort("`random.shuffle` puts a sequence into another order in place", hint="use `np.random.permutation`")
+
+    def _types(self, name: str, generator: Callable, args: Any, kwargs: Any) -> Tuple[Any, Any]:
+        """The structure and the types of what a draw gives, from draws of another generator."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")         # the run will warn
@@ -63,11 +92,7 @@ class Draws:
             fitted_types([(sizes, trials[0]) for (sizes, _), trials in zip(tried, each)])
         if found is None:
             self.capture.abort(f"the shape of what `random.{name}` gives depends on the contents of an array")
-        structure = tried[0][1][0][0]
-        drawn = self.capture.host.call(function, args, kwargs, found, structure, name=f"random.{name}")
-        if type(drawn) is SymbolicArray and name in _INDICES:
-            self.capture.index_ranges.drawn(drawn.now(), *_INDICES[name](args))
-        return drawn
+        return tried[0][1][0][0], found
 
     def _with_sizes(self, item: Any) -> Any:
         """The item with sizes for numbers that are such."""

@@ -21,6 +21,7 @@ from .array_gradients import array_gradients as gradients_of_arrays
 from .classes import TEXT
 from .devices import DEVICE_HANDLERS
 from .function_copies import copied_function
+from .kernels import KERNEL_HANDLERS
 from .recurrent_calls import RECURRENT
 from .self_contained import is_self_contained
 
@@ -109,6 +110,6 @@ HANDLERS: Dict[Any, Callable] = {
     np.set_printoptions: _refuse("how NumPy prints arrays is changed"),
     np.printoptions: _refuse("how NumPy prints arrays is changed"),
 }
-HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **RECURRENT})
+HANDLERS.update({**FUNCTIONS, **DEVICE_HANDLERS, **KERNEL_HANDLERS, **RECURRENT})
 HANDLERS.update({function: lambda calls, function, *args: function(*args) for function in REPLACEMENTS})
 HANDLERS.update({function: host_without_result for function in LOGGING_CALLS})

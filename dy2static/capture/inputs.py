@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .capture import Capture
 
 #: The hint for arrays that are not compiled.
-LAYOUTS = "only NumPy arrays in default layout are compiled; others run eagerly"
+LAYOUTS = "only arrays of NumPy and CuPy in default layout are compiled; others run eagerly"
 
 
 class Inputs:

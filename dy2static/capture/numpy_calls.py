@@ -9,6 +9,7 @@ import numpy as np
 
 from ..heap.naming import identifier
 from ..heap.wording import in_users_words
+from ..ir.devices import is_gpu
 from ..ir.graph import Value
 from ..ir.op import OPS
 from ..ir.types import Dynamic
@@ -66,6 +67,8 @@ class NumPyCalls:
     def _of_types(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """What follows from the types of the arrays alone; NotImplemented for other functions."""
         name, called = _callable(function)
+        if name == "get":
+            return self.capture.placement.got(*args, **kwargs)
         if name in _OF_HOST and isinstance(function, tuple):
             return self.capture.host.call(called, args, kwargs, (Dynamic(),))
         if name == "isfortran" and args and type(args[0]) is SymbolicArray:
@@ -101,7 +104,9 @@ class NumPyCalls:
         operands: List[Value] = []
         name, function = _callable(asked)
         template = tuple([capture.operands.template(part, operands) for part in (tuple(args), dict(kwargs))])
-        device = capture.placement.of_call(operands)
+        device = capture.builder.device = capture.placement.of_call(operands)
+        if is_gpu(device):
+            capture.placement.on_current()
         key = capture.value_numbering.key((asked, device) if device else asked, template, operands)
         known = None if key is None else capture.value_numbering.number(key, capture.builder)
         if known is not None:
@@ -114,11 +119,11 @@ class NumPyCalls:
         infer = functools.partial(abstract_eval.infer_known, held) if held else abstract_eval.infer
         try:
             types = abstract_eval.with_known(types, operands, capture.known)
-            types = capture.placement.typing(function, types, device)
-            structure, found, extents = infer_sized(infer, function, template, types, sizes)
+            tried = capture.placement.typing(function, types, device)
+            structure, found, extents = infer_sized(infer, function, template, tried, sizes)
         except Exception as error:      # whatever the call raises for contents that are made up, or wrong
             self._abort_typing(_shown(asked, name), error)
-        found = capture.placement.types(found, device)
+        found = capture.placement.types(found, types, tried, device)
         if any(isinstance(t, Dynamic) for t in found):
             capture.abort(f"{_shown(asked, name)} gives objects")
         bounds = None if kwargs else capture.number_bounds.of_call(name, template[0], operands)
@@ -131,13 +136,14 @@ class NumPyCalls:
             elif (done := attempted(capture, function, args, kwargs)) is not NotImplemented:
                 return done
         single = structure is LEAF
-        call = Call(capture.placement.function(function, _shown(asked, name), device), template[0], template[1], flat, name, single)
+        arguments = capture.placement.written(function, template[0], _shown(asked, name), device)
+        call = Call(capture.placement.function(function, _shown(asked, name), device), arguments, template[1], flat, name, single)
         outputs = self._add(asked, call, operands, {"types": found, **({"extents": extents} if extents else {})}, may_fail)
         capture.value_numbering.note(key, outputs, capture.builder)
         sizes.note(outputs)
         capture.number_bounds.note(outputs[0], bounds)
         if held is not None:                            # made of nothing but what is static: Python may decide on it
-            capture.known.update(zip(outputs, call(*held)))
+            capture.known.update(zip(outputs, flat(function(*fill(template[0], held), **fill(template[1], held)))))
         results = [capture.wrap(v) for v in outputs]
         capture.array_writes.called(function, args, kwargs, results, single)
         return abstract_eval.unflatten(structure, results)

@@ -3,16 +3,22 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import types
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..ir.devices import HOST, common, is_gpu
+from ..ir.devices import HOST, common, is_gpu, number_of
 from ..ir.graph import Value
+from ..ir.op import OPS
 from ..ir.types import Scalar, Tensor, Type, placed
-from ..runtime.devices import array_module
+from ..library_facts import numpy as numpy_facts
+from ..library_facts.table import named
+from ..runtime.array_writes import Into, write_at, write_at_checked
+from ..runtime.devices import array_module, current_device
 from ..runtime.host_calls import Attribute, Method
+from ..symbolic.values import SymbolicArray
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -29,11 +35,12 @@ class Placement:
     """Where the arrays of one capture are.
 
     device: the GPU that it is captured for; "" for the host alone.  found: the GPU whose arrays it has met: where that is not
-    ``device``, the call is captured again, for that one.
+    ``device``, the call is captured again, for that one.  is_current: whether it is relied on being the current one.
     """
 
     def __init__(self, capture: Capture, device: str):
         self.capture, self.device, self.found = capture, device, device
+        self.is_current = False
         self._is_called = False                         # whether the library of the device is called, not NumPy
 
     def entered(self, device: str) -> str:
@@ -46,6 +53,13 @@ class Placement:
                                "an array on a GPU is met", again=not self.device)
         return device
 
+    def on_current(self) -> None:
+        """Rely on the GPU being the current one, as calls of CuPy do that are not those of a function of Chainer."""
+        if not self.is_current and current_device() != number_of(self.device):
+            self.capture.abort(f"arrays are on {self.device}, and the current device is another one",
+                               hint=f'call `chainer.get_device("@{self.device}").use()` before', final=True, whole=True)
+        self.is_current = True
+
     @contextlib.contextmanager
     def calling(self) -> Iterator[None]:
         """In its block, what NumPy is asked for is a call of the library of the device."""
@@ -54,6 +68,26 @@ class Placement:
             yield
         finally:
             self._is_called = before
+
+    def sent(self, array: SymbolicArray, device: str) -> SymbolicArray:
+        """An array on a device, where it stays the same array if it is there already."""
+        capture = self.capture
+        if (array.place or HOST) == device:
+            return array
+        if is_gpu(device):
+            self.entered(device)
+        value = array.now()
+        capture.event("staged", "to_device")
+        value = OPS["to_device"](OPS["stop_gradient"](value) if value in capture.gradients.variables else value, device=device)
+        made = SymbolicArray(capture, value)
+        capture.array_writes.filled(made)
+        return made
+
+    def got(self, array: SymbolicArray, *args: Any, **kwargs: Any) -> SymbolicArray:
+        """``array.get()`` of an array on a GPU: what waits for the device in eager mode does so at every run."""
+        if args or kwargs:
+            self.capture.abort("`.get()` of an array is called with arguments")
+        return self.sent(array, HOST)
 
     def of_call(self, operands: Sequence[Value]) -> str:
         """The device of what a call on arrays gives.  Stops the capture if they are on several."""
@@ -76,31 +110,49 @@ class Placement:
             self.capture.abort(f"{shown} is called on an array on a GPU")
         return found[1]
 
+    def written(self, function: Callable[..., Any], args: Tuple[Any, ...], shown: str, device: str) -> Tuple[Any, ...]:
+        """The arguments of a call, in which the function that writes into an array on a GPU is that of CuPy."""
+        if not is_gpu(device) or function not in (write_at, write_at_checked):
+            return args
+        contents, steps, write, *rest = args
+        if type(write) is Into:
+            write = Into(self.function(write.function, shown, device))
+        elif type(write) is types.FunctionType or isinstance(write, np.ufunc):
+            write = self.function(write, shown, device)
+        return (contents, steps, write, *rest)
+
     def typing(self, function: Callable[..., Any], types: Sequence[Any], device: str) -> Sequence[Any]:
         """The types of the operands that NumPy is tried with.
 
         On a GPU an array without axes has a say in the dtype of a result as any other array has, which not every NumPy gives it.
         """
         by_dtype = isinstance(function, np.ufunc) or _is_operator(function) and function is not operator.getitem
-        if not by_dtype or not is_gpu(device) or not any(type(t) is Tensor and t.shape for t in types):
+        if not by_dtype or not is_gpu(device):
             return types
         return [replace(t, shape=(1,)) if type(t) is Tensor and not t.shape else t for t in types]
 
-    def types(self, types: Sequence[Type], device: str) -> Tuple[Type, ...]:
-        """The types of what a call gives, learned on the host: on a GPU, NumPy's scalars are arrays without axes."""
+    def types(self, found: Sequence[Type], operands: Sequence[Any], tried: Sequence[Any], device: str) -> Tuple[Type, ...]:
+        """The types of what a call gives, learned on the host: on a GPU, NumPy's scalars are arrays without axes.
+
+        operands: the types of the operands.  tried: those that NumPy was tried with.
+        """
         if not device:
-            return tuple(types)
+            return tuple(found)
         if is_gpu(device):
-            types = [Tensor((), t.dtype) if type(t) is Scalar and t.kind == "numpy" else t for t in types]
-        return tuple([placed(t, device) for t in types])
+            is_small = tried is not operands and not any(t.shape for t in operands if isinstance(t, Tensor))
+            found = [Tensor((), t.dtype) if is_small and type(t) is Tensor or type(t) is Scalar and t.kind == "numpy" else t
+                     for t in found]
+        return tuple([placed(t, device) for t in found])
 
 
 def _is_operator(function: Any) -> bool:
     return getattr(function, "__module__", "") == "_operator"
 
 
+_SENDING = named("sends", numpy_facts.FUNCTIONS)
+
 #: What works on arrays of any library.
-_GENERIC = (round, divmod, operator.getitem)
+_GENERIC = (round, divmod, operator.getitem, write_at, write_at_checked)
 
 
 def _functions(device: str) -> Tuple[Dict[int, Any], Dict[int, Any]]:
@@ -123,6 +175,13 @@ def function_of_numpy(calls: Calls, function: Any) -> Optional[Callable[..., Any
     return None if found is None else found[1]
 
 
+def draws_on_gpu(calls: Calls, function: Any) -> bool:
+    """Whether this is a function of ``cupy.random``, called where arrays are on a GPU."""
+    name = getattr(function, "__module__", None)
+    return bool(calls.capture.placement.device) and isinstance(function, types.FunctionType) and type(name) is str and \
+        name.startswith("cupy.random")
+
+
 def of_device(calls: Calls, function: Any) -> Callable[..., Any]:
     """Let a function of CuPy compute at every run; what it gives is learned from that of NumPy."""
     known = function_of_numpy(calls, function)
@@ -130,6 +189,9 @@ def of_device(calls: Calls, function: Any) -> Callable[..., Any]:
     native, capture = calls.native(known), calls.capture
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        is_copied = known.__name__ in _SENDING and len(args) == 1 and not kwargs and type(args[0]) is SymbolicArray
+        if is_copied and not is_gpu(args[0].place):
+            return capture.placement.sent(args[0], capture.placement.device)
         with capture.placement.calling():
             if any(capture.operands.holds_symbolic(x) for x in (*args, *kwargs.values())):
                 return native(*args, **kwargs)

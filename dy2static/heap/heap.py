@@ -189,6 +189,8 @@ class Heap:
             return self._method(real, source)
         if isinstance(real, chainer.Variable):
             return self.capture.inputs.variable(real, source)
+        if isinstance(real, types.ModuleType) and is_library(real.__name__):        # of a class of its own
+            return self._module(real, source)
         if isinstance(real, chainer.get_array_types()):
             return self.capture.inputs.array(real, source)
         self.guard(TypeMatch(source, kind))

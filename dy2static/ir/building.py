@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
@@ -26,7 +27,10 @@ _CURRENT: contextvars.ContextVar[Optional["Builder"]] = contextvars.ContextVar("
 
 
 class Builder:
-    """Collects nodes in order; `build` ends it and gives the immutable graph."""
+    """Collects nodes in order; `build` ends it and gives the immutable graph.
+
+    device: where the results of nodes without operands are, such as constants.
+    """
 
     def __init__(self, name: str = "graph"):
         self.name = name
@@ -34,6 +38,7 @@ class Builder:
         self.nodes: List[Node] = []
         self.loc: Optional[Location] = None
         self.outer: Optional[Builder] = None
+        self.device = ""
         self._taken: Dict[str, int] = {}
 
     def fresh(self, hint: str) -> str:
@@ -49,7 +54,7 @@ class Builder:
     def region(self) -> "Builder":
         """A builder for a region inside, whose ``outer`` is this one: it shares the names, and where nodes come from."""
         inner = Builder(f"{self.name}_region")
-        inner._taken, inner.loc, inner.outer = self._taken, self.loc, self
+        inner._taken, inner.loc, inner.outer, inner.device = self._taken, self.loc, self, self.device
         return inner
 
     def input(self, type: Type, name: str = "x") -> Value:
@@ -62,6 +67,8 @@ class Builder:
             regions: Tuple[Graph, ...] = (), name: Optional[str] = None) -> Tuple[Value, ...]:
         """Add one node; gives its outputs.  Raises what the op's ``infer`` raises for wrong operands."""
         full, types = infer(op, tuple([v.type for v in inputs]), attrs, regions)
+        if self.device and not op.places and not op.regions:
+            types = tuple([placed(t, self.device) for t in types])
         outputs = tuple([Value(t, self.fresh(name or op.name)) for t in types])
         self.nodes.append(Node(op, tuple(inputs), outputs, full, tuple(regions), self.loc))
         return outputs
@@ -75,8 +82,13 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
           regions: Tuple[Graph, ...] = ()) -> Tuple[Mapping[str, Any], Tuple[Type, ...]]:
     """The canonical attributes and the result types of an op on operands of these types.
 
-    Results are on the device of the operands, unless the op says where they are (`OpDef.places`).
+    Results are on the device of the operands, of which the rule of the op knows nothing, unless it says where they are
+    (`OpDef.places`).
     """
+    devices = [t.device for t in types if type(t) is Tensor and t.device]
+    is_placed = bool(devices) and not op.places and not op.regions
+    if is_placed:
+        types = tuple([replace(t, device="") if type(t) is Tensor else t for t in types])
     expected = len(op.inputs)
     if len(types) != expected and (len(types) < expected - op.variadic or not op.variadic):
         raise TypeError(f"{op.name} takes {expected - op.variadic} operands, not {len(types)}")
@@ -89,8 +101,7 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
         full.update(op.canonical(*types, **full))
     results = op.infer(*types, **full, regions=regions) if op.regions or regions else op.infer(*types, **full)
     results = results if isinstance(results, tuple) else (results,)
-    devices = [t.device for t in types if type(t) is Tensor and t.device]
-    if devices and not op.places and not op.regions:
+    if is_placed:
         device = common(devices)
         results = tuple([placed(t, device) for t in results])
     return full, results

@@ -24,7 +24,7 @@ saved follows sure: imag real
 saved follows sure contents: clip dot full_like
 saved follows sure contents listed: all any concatenate max min prod stack sum
 saved follows sure contents alike: where
-saved follows sure contents constant listed: array asarray
+saved follows sure contents constant listed sends: array asarray
 saved follows sure sizes: argsort astype/2 broadcast_to copy empty_like expand_dims ones_like ravel reshape squeeze swapaxes
     transpose zeros_like
 saved follows sure sizes listed: argmax argmin mean std var
@@ -32,7 +32,8 @@ saved follows sure sizes ordered: empty
 saved follows sure sizes ordered constant: eye ones zeros
 saved follows sure sizes constant: cumsum repeat tile
 saved follows sure ordered constant: full
-saved follows contents: allclose asanyarray ascontiguousarray cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
+saved follows contents sends: asanyarray ascontiguousarray
+saved follows contents: allclose cross inner isclose isin kron nan_to_num nanmax nanmin nansum outer
     vdot
 saved follows contents listed: amax amin column_stack dstack hstack vstack
 saved follows sizes: cumprod einsum flip fliplr flipud indices median moveaxis pad percentile quantile roll rollaxis rot90 round

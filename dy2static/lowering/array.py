@@ -5,7 +5,6 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import chainer
 import numpy as np
-from chainer.backend import CpuDevice
 from chainer.functions.array.broadcast import Broadcast, BroadcastTo
 from chainer.functions.array.cast import Cast
 from chainer.functions.array.concat import Concat
@@ -34,9 +33,11 @@ from chainer.functions.array.where import Where
 
 from .. import ops
 from ..ir.building import broadcast, constant
+from ..ir.devices import HOST
 from ..ir.dims import equal, not_below
 from ..ir.graph import Value
 from ..ir.types import Scalar
+from ..runtime.devices import device_named
 from .registry import are_ints, ints, lowers, size_of, symbolic_value
 
 # Shapes ---------------------------------------------------------------------------------------------------------
@@ -267,9 +268,11 @@ def cast(node: Any, x: Value) -> Value:
 
 @lowers(Copy)
 def copy(node: Any, x: Value) -> Optional[Value]:
-    # from the CPU to the CPU nothing is copied
-    on_cpu = isinstance(node._in_device, CpuDevice) and isinstance(node.out_device, CpuDevice)
-    return ops.identity(x) if on_cpu else None
+    # where it is already, nothing is copied
+    device = device_named(node.out_device)
+    if device is None:
+        return None
+    return ops.identity(x) if (x.type.device or HOST) == device else ops.to_device(x, device=device)
 
 
 @lowers(Where)

@@ -37,6 +37,7 @@ from . import (
     sorting,
     sparse,
     special_functions,
+    transfers,
     trigonometry,
 )
 from .creation import ones_like, zeros_like
@@ -46,7 +47,7 @@ __all__ = ["activation", "batch_normalization", "broadcasting", "channel_blocks"
            "convolution", "creation", "cumulative", "decorrelation", "elementwise", "entropies", "fast_random", "gathering",
            "images", "indexing", "linear_algebra", "lists", "loss", "movement", "named_axes", "normal_index", "normalization",
            "ones_like", "parts", "pooling", "reduction", "regions", "scalar", "sequences", "slicing", "softmax_loss", "sorting",
-           "sparse", "special_functions", "trigonometry", "zeros_like"]
+           "sparse", "special_functions", "transfers", "trigonometry", "zeros_like"]
 
 
 def __getattr__(name: str) -> OpDef:

@@ -18,7 +18,7 @@ from ..record.outcome import Outcome
 from ..record.paths import Argument, Constant, Keyword, Source
 from ..record.text import commas
 from ..runtime import array_writes, definitions, guard_tests
-from ..runtime.devices import array_type
+from ..runtime.devices import array_type, current_device
 from ..runtime.guard_tests import MadeLater, exact, is_empty, outside
 from ..runtime.program import GUARD_ERRORS, MISS
 from ..runtime.settings import settings_differ, settings_of
@@ -41,7 +41,7 @@ class Guards:
             "MISS": MISS, "GUARD_ERRORS": GUARD_ERRORS, "ndarray": np.ndarray, "is_empty": is_empty, "exact": exact,
             "settings_differ": settings_differ, "outside": outside, "check": guard_tests.check, "distinct": guard_tests.distinct,
             "unchanged": definitions.unchanged, "overlap": array_writes.overlap, "get_cache_token": abc.get_cache_token,
-            "global_config": chainer.global_config, "local_config": chainer.config._local,
+            "global_config": chainer.global_config, "local_config": chainer.config._local, "current_device": current_device,
             "function_hooks": chainer.get_function_hooks, "link_hooks": chainer._get_link_hooks}
         self.namespace.update(outcome.bound)
         self.names: Dict[Source, str] = {}
@@ -191,6 +191,7 @@ class Guards:
                   *[self._settings_guard(f"{name}.__dict__", settings_of(entries)) for name, entries in
                     (("global_config", chainer.global_config.__dict__), ("local_config", self.outcome.config))],
                   *[f"{self.constant(call, 'call')}.failed" for call in relied_on(self.outcome.graph)],
+                  *([f"current_device() != {number_of(self.outcome.device)}"] if self.outcome.is_current else []),
                   "function_hooks()" if chainer._get_link_hooks() else "function_hooks() or link_hooks()"]
         self.lines.append(f"if {' or '.join(checks)}: {self.fail()}")
 

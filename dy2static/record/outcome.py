@@ -74,7 +74,7 @@ class Outcome:
         whose true sides come first.
     named: names of numbers and where they are read.  bound: names of objects that expressions use.  config: the local
         entries of ``chainer.config`` at the start.  train, enable_backprop: what that says of these.
-    device: the GPU that the arrays are on; "" if all are NumPy's.
+    device: the GPU that the arrays are on; "" if all are NumPy's.  is_current: whether it must be the current one.
     spent: where the function changed arrays in place that gradients of its results would read; it has taken these itself.
     """
 
@@ -91,6 +91,7 @@ class Outcome:
     enable_backprop: bool = True
     spent: Optional[Location] = None
     device: str = ""
+    is_current: bool = False
 
     @property
     def variables(self) -> Tuple[EscapingVariable, ...]:

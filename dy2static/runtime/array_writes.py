@@ -12,7 +12,7 @@ def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool
 
     The native function of this name gives the same answers.
     """
-    if any([not array.flags.writeable or overlaps_itself(array) for array in written]):
+    if any([is_read_only(array) or overlaps_itself(array) for array in written]):
         return True
     places = sorted([(*bounds(array), is_written) for arrays, is_written in ((written, True), (others, False))
                      for array in arrays if array.size])
@@ -25,13 +25,31 @@ def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool
     return False
 
 
+def is_read_only(array: Any) -> bool:
+    """Whether nobody can write into an array: into those of CuPy everybody can."""
+    return isinstance(array, np.ndarray) and not array.flags.writeable
+
+
+def address(array: Any) -> int:
+    """Where the first element of an array is in the memory of its device."""
+    place: int = array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
+    return place
+
+
 def bounds(array: np.ndarray) -> Tuple[int, int]:
     """Where the memory of an array that is not empty begins and ends."""
-    low = high = array.__array_interface__["data"][0]
+    low = high = address(array)
     for length, stride in zip(array.shape, array.strides):
         reach = (length - 1) * stride
         low, high = (low + reach, high) if reach < 0 else (low, high + reach)
     return low, high + array.itemsize
+
+
+def may_share_memory(array: Any, other: Any) -> bool:
+    """Whether the stretches of memory of two arrays that are not empty have a place in common, on the host or on a GPU."""
+    low, high = bounds(array)
+    first, last = bounds(other)
+    return low < last and first < high
 
 
 def overlaps_itself(array: np.ndarray) -> bool:
@@ -52,8 +70,7 @@ Relation = Tuple[int, Tuple[int, ...], Tuple[int, ...]]
 
 def relation(array: np.ndarray, other: np.ndarray) -> Relation:
     """How two arrays lie in memory that may share it."""
-    first, second = [one.__array_interface__["data"][0] for one in (array, other)]
-    return second - first, array.strides, other.strides
+    return address(other) - address(array), array.strides, other.strides
 
 
 @functools.lru_cache(maxsize=64)

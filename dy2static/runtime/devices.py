@@ -1,11 +1,12 @@
 """CuPy's arrays: what they are, and the devices that they are on."""
 from __future__ import annotations
 
-from typing import Any, Set, Tuple
+from typing import Any, Optional, Set, Tuple
 
 from chainer.backends import cuda
+from chainer.backends._cpu import CpuDevice
 
-from ..ir.devices import ARRAYS, number_of
+from ..ir.devices import ARRAYS, HOST, number_of
 
 #: Libraries, as "cupy", for whose arrays there is a backend: the others run eagerly.
 COMPILED: Set[str] = set()
@@ -15,6 +16,10 @@ DEVICES = (cuda.GpuDevice, cuda.Device)
 
 #: The classes of ufuncs of libraries other than NumPy.
 GPU_UFUNCS: Tuple[type, ...] = (cuda.cupy.ufunc,) if cuda.available else ()
+
+#: The classes of kernels that users and Chainer write in CUDA.
+KERNELS = tuple([kind for kind in [getattr(cuda.cupy, name, None) for name in ("ElementwiseKernel", "ReductionKernel", "RawKernel")]
+                 if isinstance(kind, type)])
 
 if cuda.available:
     ARRAYS[cuda.ndarray] = lambda array: f"cupy:{array.device.id}"
@@ -29,6 +34,19 @@ def array_type(device: str) -> type:
 def array_module(device: str) -> Any:
     """The library of the arrays of a GPU, which is called as NumPy is."""
     return cuda.cupy
+
+
+def current_device() -> int:
+    """The number of the GPU that new arrays are made on."""
+    number: int = cuda.cupy.cuda.runtime.getDevice()
+    return number
+
+
+def device_named(device: Any) -> Optional[str]:
+    """The device in a graph for one of Chainer's; None for one of another kind."""
+    if type(device) is cuda.GpuDevice:
+        return f"cupy:{device.device.id}"
+    return HOST if isinstance(device, CpuDevice) else None
 
 
 def chainer_device(device: str) -> Any:

@@ -6,6 +6,9 @@ from typing import Any, Mapping, Tuple
 import chainer
 import numpy as np
 
+from ..ir.devices import device_of, is_device_array
+from .devices import current_device
+
 #: Entries of ``chainer.config`` that may decide whether a call can be captured.
 _MODES = ("train", "enable_backprop", "debug", "type_check", "in_recomputing", "use_ideep")
 
@@ -21,9 +24,9 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
     """Structure, types, shapes and dtypes of arguments: under which a call that cannot be captured is remembered."""
     if isinstance(item, chainer.Variable):
         array = item._data[0]                           # `.array` is an error with a layout of its own
-        return "V", item.requires_grad, None if array is None else (array.shape, array.dtype.char)
-    if isinstance(item, np.ndarray):
-        return "A", item.shape, item.dtype.char
+        return "V", item.requires_grad, None if array is None else (array.shape, array.dtype.char, _place(array))
+    if isinstance(item, np.ndarray) or is_device_array(item):
+        return "A", item.shape, item.dtype.char, _place(item)
     if depth < 4 and type(item) in (tuple, list):
         return type(item), tuple([coarse_signature(part, depth + 1) for part in item])
     if depth < 4 and type(item) is dict:
@@ -31,3 +34,8 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
     if item is None or type(item) in (bool, str):
         return item
     return type(item)
+
+
+def _place(array: Any) -> Any:
+    """The device of an array on a GPU, and the current one: a call is captured where these are the same."""
+    return (device_of(array), current_device()) if is_device_array(array) else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, NoReturn, Tuple
 
 import numpy as np
 
+from ..ir.devices import is_gpu
 from ..library_facts.by_name import known_as
 from ..record.guards import ArrayLayout, DistinctObjects, SameObject
 from ..record.paths import Attribute
@@ -69,6 +70,8 @@ class Layouts:
         """An array of other contents that lies in memory as this one does eagerly."""
         if array.is_scalar:
             return abstract_eval.stand_in(array.type, 0)
+        if is_gpu(array.place):
+            self.capture.abort("it is asked how an array on a GPU lies in memory")
         self.capture.heap.check_fresh()
         known = self._known.get(id(array))
         if known is None:

@@ -9,7 +9,7 @@ import numpy as np
 from ..ir.dims import Dim
 from ..record.guards import NoOverlap, SameMemory
 from ..record.paths import Source
-from ..runtime.array_writes import bounds, common_places, overlaid, overlaps_itself, relation
+from ..runtime.array_writes import bounds, common_places, is_read_only, may_share_memory, overlaid, overlaps_itself, relation
 from .views import Made
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class Overlaps:
 
     def check_writable(self, made: Made) -> None:
         """Stop before an array of the caller's is written that no program can write."""
-        if type(made.real) is not np.ndarray:
-            self._abort("an array of the caller's on a GPU is changed in place")
-        if not made.real.flags.writeable:
+        if is_read_only(made.real):
             self._abort("an array is written that is read-only")
         if overlaps_itself(made.real):
             self._abort("an array is written of which two elements are one place in memory")
@@ -93,12 +91,13 @@ class Overlaps:
         written = [made for made in arrays if made.source in self._writes.written]
         alone = [made for made in written if not self._near(made)]
         others = _without(arrays, alone)
+        on_gpu = any(type(made.real) is not np.ndarray for made in arrays)
         if alone:
-            yield NoOverlap(_sources(alone), _sources(others))
+            yield NoOverlap(_sources(alone), _sources(others), on_gpu)
         earlier: List[Made] = []
         for made in _without(written, alone):
             near = self._near(made)
-            yield NoOverlap((made.source,), _sources(_without(others, [made, *near])))
+            yield NoOverlap((made.source,), _sources(_without(others, [made, *near])), on_gpu)
             for other in _without(near, earlier):
                 yield SameMemory(made.source, other.source, relation(made.real, other.real))
             earlier.append(made)
@@ -113,13 +112,13 @@ class Overlaps:
         """The other arrays met so far that may share memory with an array, in the order in which they were met."""
         arrays = self._writes.views.user_arrays
         for number in range(self._placed, len(arrays)):
-            if arrays[number].real.size and type(arrays[number].real) is np.ndarray:
+            if arrays[number].real.size:
                 self._stretches.add(number, arrays[number])
         self._placed = len(arrays)
         if not made.real.size:
             return []
         return [other for _, other in self._stretches.around(made)
-                if other is not made and np.may_share_memory(made.real, other.real)]
+                if other is not made and may_share_memory(made.real, other.real)]
 
     def _check_elements(self, made: Made, other: Made) -> None:
         """Stop where a part of an element of one array is an element, or part of one, of the other."""

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator, Optional, Tuple
 import chainer
 import numpy as np
 from chainer._backend import Device
+from chainer.backends import cuda
 from chainer.backends._cpu import CpuDevice
 
 from ..capture_context import CaptureContext
@@ -21,7 +22,7 @@ from ..library_facts import numpy as numpy_facts
 from ..library_facts.table import named
 from ..record.paths import Attribute
 from ..runtime.array_parts import set_flat
-from ..runtime.devices import array_module, array_type, chainer_device
+from ..runtime.devices import array_module, array_type, chainer_device, current_device, device_named
 from .buffers import Buffer
 from .elements import Elements, Flat, fill
 from .host_objects import SymbolicObject
@@ -107,15 +108,16 @@ class SymbolicArray:
 
     @property
     def __class__(self) -> type:
-        return self.dtype.type if self.is_scalar else array_type(self._device) if is_gpu(self._device) else np.ndarray
+        return self.dtype.type if self.is_scalar else array_type(self.place) if is_gpu(self.place) else np.ndarray
 
     @property
     def device(self) -> Any:
         """That of an array on a GPU, as CuPy has it; of others, what NumPy says, which depends on its version."""
-        return chainer_device(self._device).device if is_gpu(self._device) else self.__getattr__("device")
+        return chainer_device(self.place).device if is_gpu(self.place) else self.__getattr__("device")
 
     @property
-    def _device(self) -> str:
+    def place(self) -> str:
+        """The device in the graph; "" of a NumPy scalar, and where all arrays are NumPy's."""
         return getattr(self._value.type, "device", "")
 
     @property
@@ -168,6 +170,8 @@ class SymbolicArray:
         self.capture.array_writes.write(self, operator.setitem, (key, item), {})
 
     def __getattr__(self, name: str) -> Any:
+        if name == "get" and is_gpu(self.place):
+            return ArrayMethod(self, name)
         if name in _UNREADABLE or name in _WRITING or not hasattr(np.ndarray, name):
             if not name.startswith("__") and hasattr(np.ndarray, name):
                 self.capture.abort(f"`.{name}` of an array is used inside the compiled function")
@@ -385,7 +389,7 @@ class SymbolicVariable(chainer.Variable):
     def device(self) -> Device:
         """The device that it is on, as an object of the user's or made here."""
         if self._device is None:
-            heap, source, place = self.capture.heap, self.__dict__.get("source"), self._data[0].type.device
+            heap, source, place = self.capture.heap, self.__dict__.get("source"), self._data[0].place
             self._device = chainer_device(place) if is_gpu(place) else \
                 heap.objects.make_instance(CpuDevice, (), {}) if source is None else \
                 heap.shadow(heap.real_of(self).device, heap.source(Attribute, source, "device"))
@@ -393,12 +397,17 @@ class SymbolicVariable(chainer.Variable):
 
     def to_device(self, device: Any) -> None:
         device = self.capture.callee(chainer.get_device)(device)
-        if not isinstance(device, CpuDevice):
-            self.capture.abort("a Variable is sent to another device than the CPU inside the compiled function")
+        place = self._data[0].place
+        if not (device_named(device) == place if is_gpu(place) else isinstance(device, CpuDevice)):
+            self.capture.abort("a Variable is sent to another device inside the compiled function",
+                               hint="`F.copy` gives another Variable, and has a gradient", whole=True)
         self._device = device
 
     def to_cpu(self) -> None:
         self.to_device("@numpy")
+
+    def to_gpu(self, device: Any = None) -> None:
+        self.to_device(cuda.GpuDevice.from_device_id(current_device() if device is None else int(device)))
 
     @property
     def name(self) -> Any:
@@ -412,8 +421,8 @@ class SymbolicVariable(chainer.Variable):
         return heap.shadow(heap.real_of(self).name, heap.source(Attribute, own["source"], "name"))
 
     retain_data, set_creator, set_creator_node = map(_outside, ("retain_data()", "set_creator()", "set_creator_node()"))
-    to_gpu, to_chx, from_chx, debug_print = map(_outside, ("to_gpu()", "to_chx()", "from_chx()", "debug_print()"))
-    xp = property(lambda self: array_module(self._data[0].type.device) if is_gpu(self._data[0].type.device) else np)
+    to_chx, from_chx, debug_print = map(_outside, ("to_chx()", "from_chx()", "debug_print()"))
+    xp = property(lambda self: array_module(self._data[0].place) if is_gpu(self._data[0].place) else np)
     grad = property(lambda self: self.capture.grad_state.array(self))
     grad_var = property(lambda self: self.capture.grad_state.get(self))
     node = _node = property(_outside("node"))

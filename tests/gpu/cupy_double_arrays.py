@@ -268,8 +268,8 @@ def _operators():
 
 def _defers(other):
     """Whether an operator leaves its operands to the other one, as CuPy does for objects of a higher priority."""
-    return (not isinstance(other, (ndarray, np.ndarray, np.generic)) and hasattr(other, "__array_ufunc__")
-            and (other.__array_ufunc__ is None or getattr(other, "__array_priority__", 0) > ndarray.__array_priority__))
+    return not isinstance(other, (ndarray, np.ndarray, np.generic)) and (
+        getattr(other, "__array_ufunc__", other) is None or getattr(other, "__array_priority__", 0) > ndarray.__array_priority__)
 
 
 _operators()

@@ -13,7 +13,7 @@ from cupy_double_kernels import ElementwiseKernel, ReductionKernel
 VERSION = "14.2.0"
 
 #: Functions that take arrays of the host.
-_TAKES_HOST = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asnumpy"}
+_TAKES_HOST = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asnumpy", "split", "array_split"}
 
 #: What of SciPy a module of ``cupyx`` stands for.
 _SCIPY = {"cupyx.scipy.special": "scipy.special", "cupyx.scipy.linalg": "scipy.linalg"}
@@ -186,7 +186,12 @@ class _Random(types.ModuleType):
     def __getattr__(self, name):
         if f"cupy.random.{name}" not in NAMES:
             raise AttributeError(f"module 'cupy.random' has no attribute {name!r}")
-        return lambda *args, **kwargs: getattr(_random_state(), name)(*args, **kwargs)
+
+        def drawn(*args, **kwargs):
+            return getattr(_random_state(), name)(*args, **kwargs)
+        drawn.__name__, drawn.__module__ = name, "cupy.random"
+        setattr(self, name, drawn)
+        return drawn
 
     @staticmethod
     def get_random_state():

@@ -220,7 +220,7 @@ def test_arrays_of_others(name):
     """The call runs eagerly and says why."""
     function, make, words = FOREIGN[name]
     static = to_static(function)
-    with pytest.warns(FallbackWarning, match=f"{words}.*; only NumPy arrays in default layout are compiled"):
+    with pytest.warns(FallbackWarning, match=f"{words}.*; only arrays of NumPy and CuPy in default layout are compiled"):
         result = static(make())
     expected = function(make())
     assert type(result) is type(expected)

@@ -83,10 +83,11 @@ class DistinctObjects(JointGuard):
 
 @dataclass(frozen=True, eq=False)
 class NoOverlap(JointGuard):
-    """Arrays that are written, which share no memory with each other, nor with other arrays."""
+    """Arrays that are written, which share no memory with each other, nor with other arrays.  on_gpu: some are on a GPU."""
 
     written: Tuple[Source, ...]
     others: Tuple[Source, ...]
+    on_gpu: bool = False
     word = "apart"
 
     def describe(self) -> str:
@@ -97,7 +98,7 @@ class NoOverlap(JointGuard):
         return f"overlap({written}, {others})"
 
     def row(self, table: TableWriter) -> bool:
-        places = _places((*self.written, *self.others), table)
+        places = None if self.on_gpu else _places((*self.written, *self.others), table)
         if places is None:
             return False
         seen = table.constant(bytes(_BYTES_OF_PLACE * len(places) + 1))
@@ -105,7 +106,7 @@ class NoOverlap(JointGuard):
 
     def moved(self, move: _Move) -> Optional[Guard]:
         written = _kept(self.written, move)
-        return NoOverlap(written, _kept(self.others, move)) if written else None
+        return NoOverlap(written, _kept(self.others, move), self.on_gpu) if written else None
 
     def said(self, out: FileOut) -> List[Any]:
         return [self.word, None, [[out.path(source) for source in sources] for sources in (self.written, self.others)]]

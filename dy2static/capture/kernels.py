@@ -1,0 +1,79 @@
+"""CUDA kernels of Chainer's optimizers and their hooks: in the graph they are the arithmetic that the host does for them."""
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Callable, Dict
+
+import numpy as np
+from chainer.backends import cuda
+from chainer.optimizers import (
+    ada_delta,
+    ada_grad,
+    adam,
+    corrected_momentum_sgd,
+    momentum_sgd,
+    nesterov_ag,
+    rmsprop,
+    rmsprop_graves,
+    sgd,
+)
+
+from ..symbolic.values import SymbolicArray
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+#: Rules whose two updates do the same, but for rounding and the order of operations, and write the same arrays.
+_RULES = (sgd.SGDRule, momentum_sgd.MomentumSGDRule, corrected_momentum_sgd.CorrectedMomentumSGDRule, nesterov_ag.NesterovAGRule,
+          adam.AdamRule, ada_grad.AdaGradRule, ada_delta.AdaDeltaRule, rmsprop.RMSpropRule, rmsprop_graves.RMSpropGravesRule)
+
+#: What kernels of hooks do, by the text of their operation.  What they write comes last, and is changed in place.
+_OPERATIONS: Dict[str, Callable[..., Any]] = {
+    "g += decay * p": lambda p, decay, g: g.__iadd__(decay * p),
+    "g += decay * s": lambda s, decay, g: g.__iadd__(decay * s),
+    "g += noise": lambda noise, g: g.__iadd__(noise),
+}
+
+
+def _update(calls: Calls, function: Callable, rule: Any, param: Any) -> Any:
+    """An update on a GPU, as the same rule computes it on the host."""
+    if param.dtype == np.float16:
+        calls.capture.abort(f"{type(rule).__name__} updates float16 on a GPU, with other roundings than on the host")
+    if function is rmsprop.RMSpropRule.update_core_gpu and param.dtype.type(rule.hyperparam.eps) == 0:
+        calls.capture.abort("RMSprop on a GPU refuses an eps of 0")
+    return calls.callee(types.MethodType(_ON_HOST[function], rule))(param)
+
+
+_ON_HOST = {rule.update_core_gpu: rule.update_core_cpu for rule in _RULES}
+
+
+class KnownKernel:
+    """A kernel of which it is known what it computes.  compute: does it, on symbolic arrays."""
+
+    def __init__(self, calls: Calls, compute: Callable[..., Any], name: str):
+        self._calls, self._compute, self.name = calls, compute, name
+
+    def __call__(self, *args: Any) -> None:
+        if type(args[-1]) is not SymbolicArray:
+            self._calls.capture.abort(f"the CUDA kernel {self.name!r} is called for what is no array")
+        self._compute(*args)
+
+
+def _kernel(calls: Calls, function: Callable, in_params: str, out_params: str, operation: str, name: str,
+            *rest: Any, **options: Any) -> KnownKernel:
+    """The kernel of an operation that is known; the capture stops for others."""
+    compute = _OPERATIONS.get(operation)
+    if compute is None or rest or options:
+        calls.capture.abort(f"the CUDA kernel {name!r} is made inside the compiled function")
+    return KnownKernel(calls, compute, name)
+
+
+def kernel(calls: Calls, function: Any) -> Callable[..., Any]:
+    """What to call for a kernel: the capture stops at one that was made before, which may write into any of its operands."""
+    if isinstance(function, KnownKernel):
+        return function
+    return lambda *args, **kwargs: calls.capture.abort(f"the CUDA kernel {getattr(function, 'name', '')!r} is called")
+
+
+#: Functions of Chainer's that a capture replaces.
+KERNEL_HANDLERS: Dict[Any, Callable] = {**dict.fromkeys(_ON_HOST, _update), cuda.elementwise: _kernel}
