@@ -16,11 +16,10 @@ from ..heap.global_state_guard import is_other
 from ..heap.naming import identifier
 from ..heap.ownership import is_altered, is_library
 from ..heap.shadows import as_key
-from ..ir.devices import is_gpu
 from ..ir.dims import Dim
 from ..ir.graph import Value
 from ..ir.op import OPS
-from ..ir.types import Scalar, Tensor
+from ..ir.types import Scalar, Tensor, placed
 from ..lowering import opaque
 from ..lowering.registration import registered
 from ..lowering.registry import CALLED, MAY_FAIL, lowering_of, state_of
@@ -75,9 +74,7 @@ class ChainerCalls:
         if self.capture.staging.in_loop and any(made.attrs.get("extents") for made in self.capture.builder.nodes[start:]):
             self.capture.abort("the size of a slice depends on array values, inside a loop on array values")
         if outputs is None:
-            if is_gpu(device):
-                self.capture.abort(f"{name_of(node)}, which has no lowering, is applied to arrays on a GPU")
-            outputs = self._opaque(node, values, requires, position)
+            outputs = self._opaque(node, values, requires, position, device)
         connected = any(requires) and chainer.config.enable_backprop
         may_view = self._may_view(outputs, values, start)
         made = tuple(self.capture.builder.nodes[start:])
@@ -213,8 +210,8 @@ class ChainerCalls:
             self.capture.staging.in_loop and self.capture.grad_state.is_ahead)
         return spares and self.capture.index_ranges.cover(made)
 
-    def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool],
-                position: int) -> Tuple[Value, ...]:
+    def _opaque(self, node: chainer.FunctionNode, values: List[Value], requires: List[bool], position: int,
+                device: str) -> Tuple[Value, ...]:
         if holds_sizes([*node.__dict__.values()]) or few_trials((), [v.type for v in values]) is None:
             self.capture.abort(f"{name_of(node)} of an array of unknown size")
         self.capture.effects.store_writes()
@@ -236,6 +233,8 @@ class ChainerCalls:
             holder.__dict__[name] = None
         call = OpaqueCall(pristine, hidden, requires, self.changed_config())
         found = self._opaque_types(node, call, operands, position)
+        if device and call.observed is not None:        # learned on the host
+            call.observed = tuple([placed(t, device) for t in call.observed])
         trap_attributes(node, call.written, self.capture)
         outputs = self.capture.builder.add(opaque.opaque, tuple(operands), {"call": call, "types": found},
                                    name=identifier(name_of(node)))

@@ -61,8 +61,6 @@ class Draws:
         name, placement = function.__name__, self.capture.placement
         self._check(name)
         placement.on_current()
-        if any(map(self.capture.operands.holds_symbolic, (*args, *kwargs.values()))):
-            self.capture.abort(f"`cupy.random.{name}` draws by parameters that are arrays")
         plain = {key: item for key, item in kwargs.items() if key != "dtype"}
         structure, found = self._types(name, np.random.RandomState, args, plain)
         types = placement.types(found, (), (), placement.device)

@@ -34,6 +34,7 @@ from ..record.builds import (
     SetOf,
     TupleOf,
 )
+from ..runtime.devices import DEVICES
 from ..runtime.host_calls import variables_of
 from ..runtime.instances import array_of, make_of
 from ..runtime.staticness import is_static_function, is_static_method
@@ -94,7 +95,7 @@ class Materialiser:
         return (isinstance(item, _ATOMS) and not is_symbolic(item)
                 or isinstance(item, (type, types.ModuleType, enum.Enum, np.generic))
                 or is_static_function(item) or self._is_callable_of_library(item)
-                or type(item) in (slice, frozenset) or is_immutable(item))
+                or type(item) in (slice, frozenset, *DEVICES) or is_immutable(item))
 
     def _is_callable_of_library(self, item: Any) -> bool:
         """Whether this is a callable object of a library's, an initializer for example, with nothing of this call in it."""

@@ -166,6 +166,15 @@ def placed(type_: Type, device: str) -> Type:
     return replace(type_, device=device) if type(type_) is Tensor and not type_.device else type_
 
 
+def alike(a: Type, b: Type) -> bool:
+    """Whether two types are the same, where an array that is on no device yet may be on any."""
+    if a == b or type(a) is not type(b):
+        return a == b
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return not (a.device and b.device) and replace(a, device="") == replace(b, device="")
+    return isinstance(a, (List, Stack)) and isinstance(b, (List, Stack)) and alike(a.elem, b.elem)
+
+
 def dims_in(item: Any) -> Iterator[Dim]:
     """The sizes in types, attributes and what these are made of that only the run knows."""
     kind = type(item)

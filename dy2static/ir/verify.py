@@ -6,7 +6,7 @@ from typing import Optional, Set
 from ..errors import Location, VerifyError
 from .building import infer
 from .graph import Graph, Node, Value
-from .types import Token, placed
+from .types import Token, alike
 
 
 def verify(graph: Graph) -> Graph:
@@ -58,8 +58,7 @@ def _check_types(node: Node) -> None:
         attrs, types = infer(node.op, tuple(v.type for v in node.inputs), node.attrs, node.regions)
     except (TypeError, ValueError, IndexError) as error:
         raise VerifyError(f"{node.op.name}: {error}", node.loc) from error
-    devices = [getattr(v.type, "device", "") for v in node.outputs]     # a constant may be on any
-    if tuple([placed(t, device) for t, device in zip(types, devices)]) != tuple(v.type for v in node.outputs):
+    if len(types) != len(node.outputs) or not all(alike(t, v.type) for t, v in zip(types, node.outputs)):
         rule, found = ", ".join(map(str, types)), ", ".join(str(v.type) for v in node.outputs)
         raise VerifyError(f"{node.op.name}: the rule gives {rule}; the node has {found}", node.loc)
     if node.op.canonical is not None and any(attrs[name] != node.attrs[name] for name in node.attrs):

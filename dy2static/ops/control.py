@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import declare, sample
-from ..ir.types import Dynamic, Never, Scalar, Stack, Tensor, Type, Union, python_scalar
+from ..ir.types import Dynamic, Never, Scalar, Stack, Tensor, Type, Union, alike, python_scalar
 
 # Branches and loops ---------------------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ def _need_truth(type: Type, what: str) -> None:
 
 def _need_inputs(region: Graph, types: Sequence[Type], what: str) -> None:
     given = tuple(v.type for v in region.inputs)
-    if given != tuple(types):
+    if len(given) != len(types) or not all(map(alike, given, types)):
         raise TypeError(f"{what} takes {_show(given)}, but gets {_show(types)}")
 
 
@@ -43,8 +43,8 @@ def returns(region: Graph) -> bool:
 
 def join(a: Type, b: Type) -> Type:
     """The type of a value that comes from one of two branches."""
-    if a == b:
-        return a
+    if alike(a, b):
+        return a if getattr(a, "device", a) else b
     alternatives: Tuple[Type, ...] = ()
     for type in (a, b):
         alternatives += type.alternatives if isinstance(type, Union) else (type,)
@@ -80,7 +80,7 @@ def _pushed(body: Graph, state: Sequence[Type]) -> Tuple[Type, ...]:
     if not returns(body):
         return ()
     after = tuple(v.type for v in body.outputs)
-    if after[:len(state)] != tuple(state):
+    if len(after) < len(state) or not all(map(alike, after, state)):
         raise TypeError(f"the body of a loop takes {_show(state)} and gives {_show(after)}")
     return tuple(Stack(type) for type in after[len(state):])
 

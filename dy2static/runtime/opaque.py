@@ -222,5 +222,6 @@ def run_vjp(tape: Tape, *operands: Any, call: OpaqueCall, given: Tuple, targets:
         with chainer.using_config("enable_backprop", again):
             sums = [parts[0] if len(parts) == 1 else chainer.functions.add(*parts) for parts in arriving.values()]
         found = chainer.grad([y.get_variable() for y in arriving], list(wanted), sums, enable_double_backprop=again)
-    results = [np.zeros(x.shape, x.dtype) if gx is None else gx.array for gx, x in zip(found, wanted)]
+    zeros = chainer.backend.get_array_module(*wanted).zeros
+    results = [zeros(x.shape, x.dtype) if gx is None else gx.array for gx, x in zip(found, wanted)]
     return results + [Tape(wanted + gradients, tuple([gx for gx in found]))] + ([gx is not None for gx in found] if asks else [])

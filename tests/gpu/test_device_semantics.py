@@ -123,6 +123,11 @@ def sent_there_and_back(x):
     return F.sum(F.copy(F.exp(F.copy(x, "@numpy")), "@cupy:0") * x)
 
 
+def without_a_lowering(x):
+    p = chainer.distributions.Bernoulli(logit=x)
+    return p.log_prob(x.xp.ones((4, 3), "f"))
+
+
 def printed(x):
     print(x.array.sum().shape)
     return x + 1
@@ -132,7 +137,7 @@ CAPTURED = [
     sums_and_elements_are_arrays, arrays_without_axes_decide_dtypes, functions_of_both_libraries, made_by_the_library,
     devices_and_modules, indices, branches, loops, reads, sizes_by_contents, written_in_place, draws, gradients_inside,
     without_gradients, windows, losses, read_as_an_array_of_the_host, computed_on_the_host_in_between,
-    sent_to_the_host_as_a_function, sent_to_the_gpu, sent_there_and_back, printed]
+    sent_to_the_host_as_a_function, sent_to_the_gpu, sent_there_and_back, without_a_lowering, printed]
 
 
 def mixed_with_the_host(x):
