@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import types
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import Location
 from ..heap.reads import place_of
@@ -23,11 +24,11 @@ from ..record.guards import (
     TypeMatch,
     VariableMatch,
 )
-from ..record.paths import Argument, Source
+from ..record.paths import Argument, Source, follow
 from ..runtime.program import Program
 
-#: The most changes that a warning names.
-_MOST_TOLD = 3
+#: The most changes that a warning names, and the most characters of a value.
+_MOST_TOLD, _LONGEST = 3, 60
 
 #: What to do, by the guard that does not hold.
 _SIZES = ("pad or sort the arrays so that fewer shapes come, give the sizes that differ as None in an `input_spec`, or compile a "
@@ -35,9 +36,13 @@ _SIZES = ("pad or sort the arrays so that fewer shapes come, give the sizes that
 _LENGTHS = "sort or pad the sequences so that fewer different lengths come together, or compile a part of the function without them"
 _OBJECTS = "make the object once, outside, and change what it holds"
 _VALUES = "keep what changes in every call out of the function, or where its value decides nothing"
+_TEXTS = "use the text outside of the function, on what that returns: as a key, in a message, as a name"
+_NUMBERS = ("let the number have few values, or keep out of the function what it decides; a `while` on values of arrays runs any "
+            "number of times")
 _GROWING = "keep what grows out of the function, or give the function as many items in every call"
+_KEYS = "keep what grows out of the function, and give it the same keys, in the same order, in every call"
 _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, IdentityMatch: _OBJECTS, TypeMatch: _OBJECTS,
-          SameObject: _OBJECTS, DistinctObjects: _OBJECTS, LengthMatch: _GROWING, KeysMatch: _GROWING, KeyAbsent: _GROWING}
+          SameObject: _OBJECTS, DistinctObjects: _OBJECTS, LengthMatch: _GROWING, KeysMatch: _KEYS, KeyAbsent: _KEYS}
 
 
 class Varying(set):
@@ -84,26 +89,64 @@ class Varying(set):
 
 
 class Change(NamedTuple):
-    """A guard that does not hold any more, and the line that reads what it looks at."""
+    """A guard that does not hold any more: what it looks at, what that was and is, and the line that reads it."""
 
     guard: Guard
-    name: str
-    at: Optional[Location]
+    text: str
+    at: Optional[Location] = None
 
     def __str__(self) -> str:
-        place = f" ({self.at}: {self.at.text().strip()})" if self.at is not None else ""
-        return f"no longer {self.name}{place}"
+        return self.text if self.at is None else f"{self.text} ({self.at}: {self.at.text().strip()})"
+
+    def placed(self, function: types.FunctionType, places: Mapping[Any, Optional[Location]]) -> "Change":
+        """The change with the line that reads what changes; that of the function where this is not known."""
+        code = function.__code__
+        at = place_of(self.guard, places) or Location(code.co_filename, code.co_firstlineno, 0, function.__qualname__)
+        return self._replace(at=at)
 
 
-def changes_of(function: types.FunctionType, program: Optional[Program], failed: Sequence[int],
-               places: Mapping[Any, Optional[Location]]) -> List[Change]:
-    """What the program that fits best wanted otherwise, by the lines that read it; else by that of the function."""
+def changes_of(function: types.FunctionType, program: Optional[Program], failed: Sequence[int], args: Tuple,
+               kwargs: Mapping[str, Any]) -> List[Change]:
+    """What the program that fits best wanted otherwise of this call."""
+    def at(source: Source) -> Any:
+        return follow(source, lambda root: args[root.key] if isinstance(root, Argument) else kwargs[root.key])
+
     found: Dict[str, Change] = {}
-    code = function.__code__
     for guard in [] if program is None else [program.guards[index] for index in failed if index >= 0]:
-        at = place_of(guard, places) or Location(code.co_filename, code.co_firstlineno, 0, function.__qualname__)
-        found.setdefault(guard.describe(), Change(guard, _named(guard, program, code), at))
+        if guard.describe() not in found:
+            found[guard.describe()] = Change(guard, _told(guard, program, function.__code__, at))
     return list(found.values())[:_MOST_TOLD]
+
+
+def _told(guard: Guard, program: Program, code: types.CodeType, at: Callable[[Source], Any]) -> str:
+    """What the guard looks at, with its value before and now."""
+    inputs = _inputs(guard, program) if isinstance(guard, ExpressionMatch) else {}
+    source = inputs.get(guard.text) if isinstance(guard, ExpressionMatch) else guard.source
+    if source is None:
+        now = [f"`{_with_argument(each.describe(), each, code)}` is {at(each)!r}" for each in list(inputs.values())[:_MOST_TOLD]]
+        return f"no longer {_named(guard, program, code)}{', now that ' * bool(now)}{' and '.join(now)}"
+    value = at(source)
+    values = (repr(guard.expected), repr(value)) if isinstance(guard, ExpressionMatch) else guard.change(value)
+    if values is None:
+        return f"no longer {_named(guard, program, code)}"
+    name = _with_argument(source.describe(), source, code)
+    return "`{}`, {} in an earlier call and {} in this one".format(name, *_shortened(*values))
+
+
+def _inputs(guard: ExpressionMatch, program: Program) -> Dict[str, Source]:
+    """The numbers and texts that an expression is made of, by their names in it."""
+    return {name: source for name, source in program.recipe.outcome.named if re.search(rf"\b{name}\b", guard.text)}
+
+
+def _shortened(before: str, now: str) -> Tuple[str, str]:
+    """Two texts without the most of what is the same at their beginnings, and of what follows."""
+    same = len(os.path.commonprefix([before, now]))
+    start = same - _LONGEST // 2 if same > _LONGEST else 0
+
+    def part(text: str) -> str:
+        return f"{'...' * bool(start)}{text[start:start + _LONGEST]}{'...' * (len(text) > start + _LONGEST)}"
+    first, second = part(before), part(now)
+    return (f"one {first}", f"another {second}") if first == second else (first, second)
 
 
 def _named(guard: Guard, program: Program, code: types.CodeType) -> str:
@@ -124,6 +167,14 @@ def _with_argument(text: str, source: Source, code: types.CodeType) -> str:
     return text.replace(root.describe(), code.co_varnames[root.key], 1)
 
 
+def _way_out(guard: Guard) -> str:
+    """What to do about values that fail a guard."""
+    if not isinstance(guard, (EqualsMatch, ExpressionMatch)):
+        return _HINTS.get(type(guard), _VALUES)
+    kind = type(guard.expected)
+    return _TEXTS if kind in (str, bytes) else _NUMBERS if kind in (bool, int, float) else _VALUES
+
+
 def storm_message(name: str, captures: int, useful: int, changes: Sequence[Change], evicted: int) -> str:
     """The warning that captures do not pay, and what can be done."""
     if not captures:
@@ -131,8 +182,8 @@ def storm_message(name: str, captures: int, useful: int, changes: Sequence[Chang
                 "eagerly now without trying, but for a few; leave it uncompiled, or see explain_misses() for what stops it")
     used = "none of these programs was" if not useful else f"only {useful} of these programs {'was' if useful == 1 else 'were'}"
     what = "; ".join(map(str, changes)) or "something else in every call"
-    hint = _HINTS.get(type(changes[0].guard), _VALUES) if changes else _VALUES
+    hint = _way_out(changes[0].guard) if changes else _VALUES
     if evicted and useful:
         hint += "; or raise cache_limit"
-    return (f"{name} is captured again and again: {captures} captures, and {used} needed again. This call: {what}. "
+    return (f"{name} is captured again and again: {captures} captures, and {used} needed again. What changes: {what}. "
             f"Calls for which there is no program run eagerly now, but for a few; {hint}")

@@ -114,15 +114,15 @@ class Dispatcher:
         """Captured for once, after many calls that ran eagerly; the first time, a warning tells what keeps changing."""
         told = self._told or not self.budget.is_hopeless
         self._told |= not told
-        fitting, failed = (None, []) if told else nearest(self._lookup.misfits(args, kwargs))
+        changes = [] if told else changes_of(self.function, *nearest(self._lookup.misfits(args, kwargs)), args, kwargs)
         captures = self.budget.captures
         try:
             with contextlib.nullcontext({}) if told else noting_reads() as places:
                 return self._capture_and_run(signature, args, kwargs)
         finally:
             if not told:
-                changes = changes_of(self.function, fitting, failed, places)
-                message = storm_message(self.function.__qualname__, captures, self.budget.useful, changes, self.cache.evicted)
+                placed = [change.placed(self.function, places) for change in changes]
+                message = storm_message(self.function.__qualname__, captures, self.budget.useful, placed, self.cache.evicted)
                 warnings.warn(message, FallbackWarning, stacklevel=caller_depth())
 
     def _hooked(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:

@@ -10,6 +10,8 @@ import pytest
 from against_eager import array, variable
 
 from dy2static import CaptureError, FallbackWarning, to_static
+from dy2static.record.guards import ArrayMatch, VariableMatch
+from dy2static.record.paths import Argument, Sources
 from dy2static.runtime.budget import CaptureBudget, Verdict
 from dy2static.runtime.cache import Cache
 from dy2static.runtime.program import MISS, Program
@@ -37,6 +39,25 @@ def with_number(x, n):
     return x
 
 
+def with_remainder(x, n):
+    for _ in range(n % 97):
+        x = x + 1
+    return x
+
+
+class Part:
+    """An object with a number that decides."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+
+def with_attribute(x, part):
+    for _ in range(part.steps):
+        x = x + 1
+    return x
+
+
 def with_keys(x, options):
     return F.relu(x) * sum([value for value in options.values()])
 
@@ -59,14 +80,17 @@ def made_class():
 
 #: Per cause: the function, what is given in the k-th call, and what the warning must tell.
 STORMS = {
-    "a new function": (with_function, lambda k: lambda y: y * 2, "no longer f is <lambda>"),
+    "a new function": (with_function, lambda k: lambda y: y * 2, "`f`, one <lambda> in an earlier call and another <lambda> in this one"),
     "an object of a new class": (with_object, lambda k: made_class(), "Made"),
-    "a number that is needed": (with_number, lambda k: k, r"no longer n == \d+ .*for _ in range\(n\)"),
-    "keys": (with_keys, lambda k: {f"key{k}": 1.0}, "options has keys"),
+    "a number that is needed": (with_number, lambda k: k, r"`n`, \d+ in an earlier call and \d+ in this one .*for _ in range\(n\).*a `while` on values of arrays"),
+    "a number whose remainder is needed": (
+        with_remainder, lambda k: k, r"no longer \(n % 97\) == \d+, now that `n` is \d+ .*for _ in range\(n % 97\)"),
+    "an attribute": (with_attribute, lambda k: Part(k), r"`part.steps`, \d+ in an earlier call and \d+ in this one"),
+    "keys": (with_keys, lambda k: {f"key{k}": 1.0}, "`options`, keys 'key15' in an earlier call and keys 'key39' in this one.*the same keys"),
     "lengths of arrays in a list": (with_list, lambda k: [np.ones((1 + (k * j) % 37, 2), "f") for j in range(1, 2 + k % 23)],
-                                    r"has length \d+ .*return sum"),
-    "a set": (with_set, lambda k: frozenset({k}), "wanted == frozenset"),
-    "a text that is needed": (with_text, lambda k: f"b{k}", "text == 'b"),
+                                    r"`items`, length \d+ in an earlier call and length \d+ in this one .*return sum"),
+    "a set": (with_set, lambda k: frozenset({k}), r"`wanted`, frozenset\(.15.\) in an earlier call and frozenset\(.39.\) in this one"),
+    "a text that is needed": (with_text, lambda k: f"b{k}", "`text`, 'b15' in an earlier call and 'b39' in this one .*use the text outside"),
 }
 
 
@@ -80,7 +104,7 @@ def test_captures_that_do_not_pay_stop(name):
             np.testing.assert_array_equal(static(x, other).array, function(x, other).array)
     info = static.cache_info()
     assert len(found) == 1 and found[0].filename == __file__ and "captured again and again" in str(found[0].message)
-    assert "no longer" in str(found[0].message) and "test_capture_budget.py" in str(found[0].message)
+    assert "What changes:" in str(found[0].message) and "test_capture_budget.py" in str(found[0].message)
     assert info.captures <= 26 and info.fallbacks == 60 - info.captures and info.misses == 60 and info.paused > 0
     assert any("captures do not pay" in str(miss) for miss in static.explain_misses())
 
@@ -103,6 +127,30 @@ def test_unused_programs_go():
     assert static.cache_info().programs <= 4
     alive = [item for item in gc.get_objects() if type(item) is Program and item.graph.name == "with_function"]
     assert len(alive) == static.cache_info().programs
+
+
+def test_the_way_out_of_a_number_that_changes():
+    """What the warning names: one program for any number of turns."""
+    def turns(x, n):
+        k = 0
+        while k < n:
+            x, k = x + 1, k + 1
+        return x
+    static = to_static(turns)
+    for k in range(5):
+        np.testing.assert_array_equal(static(variable(3), np.array(k)).array, turns(variable(3), np.array(k)).array)
+    assert static.cache_info().captures == 1
+
+
+def test_what_is_not_an_array_any_more():
+    path = Sources().get(Argument, None, 0)
+    array_guard = ArrayMatch(path, (3,), np.dtype("f"))
+    assert array_guard.change([1]) == ("float32 (3,)", "of class list")
+    assert array_guard.change(np.ones(2)) == ("float32 (3,)", "float64 (2,)")
+    variable_guard = VariableMatch(path, chainer.Variable, True, (3,), np.dtype("f"))
+    assert variable_guard.change(None)[1] == "of class NoneType"
+    assert variable_guard.change(chainer.Parameter())[1] == "Parameter of class NoneType requires_grad=True"
+    assert variable_guard.change(variable(2))[1] == "Variable float32 (2,) requires_grad=True"
 
 
 class Stub:
@@ -263,7 +311,7 @@ def test_sequences_of_other_lengths():
             return F.sum(self.l(None, xs)[0])
     model, rng = Model(), np.random.RandomState(0)
     static = to_static(model.forward, dynamic=False)
-    with pytest.warns(FallbackWarning, match=r"xs\[\d\]: ndarray .*input_spec"):
+    with pytest.warns(FallbackWarning, match=r"`xs\[\d\]`, float32 \(\d, 3\) in an earlier call .*input_spec"):
         for k in range(44):
             xs = [rng.rand(n, 3).astype("f") for n in (1 + k // 7, 1 + k % 7)]
             wanted = model(xs)

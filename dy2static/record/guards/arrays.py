@@ -8,7 +8,7 @@ import chainer
 import numpy as np
 
 from ...errors import LoadError
-from ...ir.devices import is_gpu
+from ...ir.devices import device_of, is_device_array, is_gpu
 from ...ir.dims import Size
 from ..documents import need, pair_of
 from ..paths import Source
@@ -28,6 +28,9 @@ class ArrayMatch(PathGuard):
 
     def describe(self) -> str:
         return f"{self.source.describe()}: ndarray {self.shape} {self.dtype}{_on(self.device)}"
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        return f"{self.dtype} {self.shape}{_on(self.device)}", _seen(value)
 
     def fails(self, writer: GuardWriter) -> Optional[str]:
         return writer.array_differs(writer.path(self.source), self.shape, self.dtype, self.source.parent is None, self.device)
@@ -60,6 +63,12 @@ class VariableMatch(PathGuard):
     def describe(self) -> str:
         return (f"{self.source.describe()}: {self.cls.__name__} {self.shape} {self.dtype}{_on(self.device)} "
                 f"requires_grad={self.requires_grad}")
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        expected = f"{self.cls.__name__} {self.dtype} {self.shape}{_on(self.device)} requires_grad={self.requires_grad}"
+        if not isinstance(value, chainer.Variable):
+            return expected, _seen(value)
+        return expected, f"{type(value).__name__} {_seen(value.array)} requires_grad={value.requires_grad}"
 
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
@@ -154,6 +163,9 @@ class ContentsMatch(PathGuard):
     def describe(self) -> str:
         return f"{self.source.describe()} with the same contents, which decide sizes or what is done"
 
+    def change(self, value: Any) -> Tuple[str, str]:
+        return str(np.frombuffer(self.expected, value.dtype).reshape(value.shape).tolist()), str(value.tolist())
+
     def fails(self, writer: GuardWriter) -> str:
         return f"{writer.path(self.source)}.tobytes() != {writer.constant(self.expected, 'contents')}"
 
@@ -169,6 +181,13 @@ class ContentsMatch(PathGuard):
             return bytes.fromhex(need(said, str, "the contents of an array")),
         except ValueError:
             raise LoadError(f"{said[:80]} is not what an array holds") from None
+
+
+def _seen(value: Any) -> str:
+    """What is there in place of an array."""
+    if not isinstance(value, np.ndarray) and not is_device_array(value):
+        return f"of class {type(value).__qualname__}"
+    return f"{value.dtype} {value.shape}{_on(device_of(value))}"
 
 
 def _on(device: str) -> str:

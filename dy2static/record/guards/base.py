@@ -28,6 +28,10 @@ class Guard:
         """For "why did it recompile": what was expected of which value."""
         raise NotImplementedError
 
+    def change(self, value: Any) -> Optional[Tuple[str, str]]:
+        """What was expected and what this value has instead, in words; None where no single value tells."""
+        return None
+
     def fails(self, writer: GuardWriter) -> Optional[str]:
         """The condition under which it fails, as text; None where the writer checks it later."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from ...runtime.guard_tests import exact
 from ..documents import need
 from ..paths import Source
 from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
-from .base import Expecting, Guard, PathGuard
+from .base import Expecting, Guard, PathGuard, named
 
 
 class TypeMatch(Expecting):
@@ -19,6 +19,9 @@ class TypeMatch(Expecting):
 
     word, words = "type", "has type"
     before_arrays = True
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        return f"of class {self.expected.__qualname__}", f"of class {type(value).__qualname__}"
 
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
@@ -48,6 +51,9 @@ class IdentityMatch(Expecting):
     word, words = "is", "is"
     before_arrays = True
 
+    def change(self, value: Any) -> Tuple[str, str]:
+        return named(self.expected), named(value)
+
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
         return f"{value} is not {writer.constant(self.expected)}"
@@ -76,6 +82,9 @@ class EqualsMatch(Expecting):
 
     word, words = "eq", "=="
     before_arrays = is_soft = True
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        return repr(self.expected), repr(value)
 
     def fails(self, writer: GuardWriter) -> str:
         value, expected = writer.path(self.source), self.expected
@@ -107,6 +116,9 @@ class LengthMatch(Expecting):
     word, words = "len", "has length"
     before_arrays = is_of_model = True
 
+    def change(self, value: Any) -> Tuple[str, str]:
+        return f"length {self.expected}", f"length {len(value)}"
+
     def fails(self, writer: GuardWriter) -> str:
         return f"len({writer.path(self.source)}) != {self.expected}"
 
@@ -127,6 +139,9 @@ class KeysMatch(Expecting):
 
     word, words = "keys", "has keys"
     is_of_model = True
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        return f"keys {', '.join(map(repr, self.expected))}", f"keys {', '.join(map(repr, value))}"
 
     def fails(self, writer: GuardWriter) -> str:
         value, expected = writer.path(self.source), self.expected
@@ -150,6 +165,9 @@ class KeyAbsent(Expecting):
 
     word, words = "absent", "has no"
     before_arrays = is_soft = True
+
+    def change(self, value: Any) -> Tuple[str, str]:
+        return f"without {self.expected!r}", f"with {self.expected!r}"
 
     def fails(self, writer: GuardWriter) -> str:
         value = writer.path(self.source)
