@@ -32,6 +32,12 @@ def register(backend: Backend) -> None:
         config.BACKENDS.append(backend.name)
 
 
+def forget(backend: Backend) -> None:
+    """Take back `register` of a backend whose arrays are NumPy's."""
+    del BACKENDS[backend.name]
+    config.BACKENDS.remove(backend.name)
+
+
 def backend_for(device: str, chosen: Backend) -> Backend:
     """What runs the programs of a device.  chosen: what was asked for, which is for the host."""
     return OF_LIBRARY[kind_of(device)] if is_gpu(device) else chosen

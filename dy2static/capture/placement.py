@@ -177,9 +177,8 @@ def function_of_numpy(calls: Calls, function: Any) -> Optional[Callable[..., Any
 
 def draws_on_gpu(calls: Calls, function: Any) -> bool:
     """Whether this is a function of ``cupy.random``, called where arrays are on a GPU."""
-    name = getattr(function, "__module__", None)
-    return bool(calls.capture.placement.device) and isinstance(function, types.FunctionType) and type(name) is str and \
-        name.startswith("cupy.random")
+    return bool(calls.capture.placement.device) and isinstance(function, types.FunctionType) and \
+        (function.__module__ or "").startswith("cupy.random")
 
 
 def of_device(calls: Calls, function: Any) -> Callable[..., Any]:

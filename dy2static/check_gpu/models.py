@@ -13,7 +13,7 @@ from ..backends.base import Done
 from ..backends.compiled_calls import is_native
 from ..backends.cuda.partition import divide
 from ..backends.host.backend import NumpyBackend
-from ..backends.registry import register
+from ..backends.registry import forget, register
 from ..ir.graph import Graph
 from .samples import Case, meaning
 
@@ -50,10 +50,13 @@ MODELS: Dict[str, Tuple[Callable[[], chainer.Link], Callable[[Any], Sequence[Any
 def regions(name: str) -> List[Case]:
     """The regions that become kernels of forward and backward of a model."""
     recording = _Recording()
-    register(recording)
     make, operands = MODELS[name]
     model, random = make(), np.random.RandomState(0)
-    to_static(L.Classifier(model), backend="recording", strict=True)(*operands(random)).backward()
+    register(recording)
+    try:
+        to_static(L.Classifier(model), backend=recording.name, strict=True)(*operands(random)).backward()
+    finally:
+        forget(recording)
     found: List[Case] = []
     for graph in recording.graphs:
         for region in _natives(divide(graph)):

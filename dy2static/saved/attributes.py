@@ -115,7 +115,7 @@ KINDS: Dict[str, Test] = {
     "extents": _tuple_of(_is_extent), "given": _text("[<>]*"), "groups": _is_positive,
     "index": _index, "keywords": _tuple_of(_is_setting),
     "message": _text(r"(?s).*"), "op": _text("[<>=!]=|[<>]"),
-    "pad": _or_none(_sizes), "place": _text(""), "ratio": _tuple_of(_or_none(_is_int)),
+    "device": _text(""), "pad": _or_none(_sizes), "place": _text(""), "ratio": _tuple_of(_or_none(_is_int)),
     "refuse": _or_none(_is_a(EmptyCall)), "size": _either(_is_size, _sizes), "types": _tuple_of(_is_type),
     "width": _tuple_of(_is_of(2, _sizes)),
 }

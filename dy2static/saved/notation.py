@@ -48,6 +48,8 @@ class ArraysOut:
 def type_out(type_: Type) -> Any:
     """``["float32", [2, "n"]]`` for an array, ``"py_int"``, ``{"list": ...}`` and so on."""
     if isinstance(type_, Tensor):
+        if type_.device:
+            raise SaveError("arrays on a GPU cannot be saved", hint='call `model.to_device("@numpy")` before')
         return [type_.dtype.name, [size_out(n) for n in type_.shape]]
     if isinstance(type_, Scalar):
         return type_.kind if type_.kind != "numpy" else f"numpy.{type_.dtype.name}"

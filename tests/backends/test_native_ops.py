@@ -228,6 +228,7 @@ LEFT = {
     "unions of types, and stacks, which control flow handles": "union_new union_tag union_get nothing new_stack push pop stack_add",
     "LAPACK and FFT": "inv det cholesky fft decorrelate decorrelate_grad fixed_decorrelate fixed_decorrelate_grad",
     "which of equal lengths comes first is NumPy's to say": "sequence_order",
+    "transfers are calls of CuPy": "to_device",
     "not written": """local_conv size extent tree_loss tree_loss_grad sparse_matmul sparse_sample region_max region_max_grad
         region_max_grad_closed region_average region_average_grad region_align_average region_align_average_grad
         region_align_max region_align_max_grad list_array list_call list_extend list_slice list_unslice""",

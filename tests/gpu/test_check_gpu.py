@@ -2,7 +2,6 @@
 import numpy as np
 import pytest
 
-from dy2static.backends.registry import BACKENDS
 from dy2static.check_gpu import __main__ as command
 from dy2static.check_gpu import calls, models, samples, speed
 from dy2static.check_gpu.checks import Checks
@@ -22,8 +21,7 @@ def few(monkeypatch):
     monkeypatch.setattr(samples, "cases", lambda dtype, most: found)
     monkeypatch.setattr(models, "MODELS", {"LSTM": models.MODELS["LSTM"]})
     monkeypatch.setattr(calls, "emulated", lambda checks, quick: None)      # tested alone
-    yield found
-    BACKENDS.pop("recording", None)
+    return found
 
 
 @needs_emulator
