@@ -125,7 +125,8 @@ MARCH = Flag("DY2STATIC_MARCH", "native", TEXT,
              "the CPU that native programs are made for, as the C compiler names it in `-march=`: `x86-64-v2`, `x86-64-v3`, "
              "`armv8-a`; `native`: the one they are made on")
 FULL_TRACEBACK = Flag("DY2STATIC_FULL_TRACEBACK", 0, SWITCH,
-                      "1: tracebacks of compiled calls show the lines of dy2static and of generated code, too")
+                      "1: tracebacks of compiled calls show the lines of dy2static and of generated code, too; what is "
+                      "compiled then has no lines of yours")
 STRICT_BUILD = Flag("DY2STATIC_STRICT_BUILD", 0, SWITCH,
                     "1: a text that the C compiler refuses is an error; 0: its program runs on NumPy, with one warning")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,

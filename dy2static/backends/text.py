@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import os
-from typing import List, Optional, Sequence, Tuple
+from collections import Counter
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import Location
 
@@ -32,3 +33,23 @@ def with_origins(lines: Sequence[Line]) -> List[str]:
                           else f"{text}  # {os.path.basename(loc.file)}:{loc.line}")
         last = place if loc is not None else last
     return result
+
+
+def lines_of_one_file(origins: Mapping[int, Location]) -> Tuple[str, Dict[int, int]]:
+    """A file of the user's, and for each generated line the line of it that it comes from, or that called where it comes from.
+
+    That is the file that most lines come from, if all others were called from it; else one that all were called from.  There are
+    no lines if there is no such file.
+    """
+    chains = {number: (*place.callers, place) for number, place in origins.items()}
+    files = [name for name, _ in Counter([chain[-1].file for chain in chains.values()]).most_common()]
+    files += [name for name, _ in Counter([chain[0].file for chain in chains.values()]).most_common()]
+    for file in files:
+        found = {number: _last_in(file, chain) for number, chain in chains.items()}
+        if all(found.values()):
+            return file, found
+    return "", {}
+
+
+def _last_in(file: str, chain: Sequence[Location]) -> int:
+    return next((place.line for place in reversed(chain) if place.file == file), 0)

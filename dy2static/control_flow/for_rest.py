@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from ..capture_context import CaptureContext
-from ..heap.locations import is_user_file
+from ..heap.locations import is_user_code
 from ..runtime import dy
 from ..symbolic.elements import Elements
 
@@ -58,7 +58,7 @@ def is_named(iterator: Any) -> bool:
         found += [part for part in iterator.__reduce__()[1] if hasattr(part, "__next__")]
     frame = sys._getframe(1)
     while frame is not None:
-        if is_user_file(frame.f_code.co_filename) and any(held is item for held in frame.f_locals.values() for item in found):
+        if is_user_code(frame.f_code) and any(held is item for held in frame.f_locals.values() for item in found):
             return True
         frame = frame.f_back
     return False

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 from chainer.utils.type_check import InvalidType
 
 from ..heap.aborts import CaptureAborted
-from ..heap.locations import OURS, is_user_file
+from ..heap.locations import OURS, is_user_code
 from ..ir.dims import SizeNeeded
 
 #: What built-in exceptions hold beside arguments and attributes; of others that hold more, subclasses are not made again.
@@ -35,7 +35,7 @@ def is_of_user_code(error: BaseException) -> bool:
         return True
     if isinstance(error, (CaptureAborted, SizeNeeded)) or not is_raised(error):
         return False
-    return is_user_file(_innermost(error).tb_frame.f_code.co_filename)
+    return is_user_code(_innermost(error).tb_frame.f_code)
 
 
 def raised_in(error: BaseException) -> Optional[types.CodeType]:

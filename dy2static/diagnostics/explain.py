@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 from ..conversion import converted_codes
 from ..errors import Dy2StaticError, Location
 from ..heap.aborts import CaptureAborted
-from ..heap.locations import is_user_file
+from ..heap.locations import is_user_code
 from ..heap.wording import in_users_words
 from ..pyast.source import fetch
 from ..record.guards import ArrayMatch, EqualsMatch, ExpressionMatch, VariableMatch
@@ -135,7 +135,7 @@ class Coverage:
 
     def _enter(self, frame: Any, event: str, argument: Any) -> Any:
         code = frame.f_code
-        if not is_user_file(code.co_filename):
+        if not is_user_code(code):
             return None
         self.codes[code] = None
         return self._line

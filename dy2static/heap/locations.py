@@ -13,6 +13,7 @@ import chainer
 import numpy
 
 from ..errors import Location
+from ..pyast.loader import is_generated
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.normpath(sysconfig.get_paths()["stdlib"]) + os.sep
@@ -36,6 +37,11 @@ def is_user_file(file: str) -> bool:
     if file.startswith(OURS) or file.startswith(_LIBRARIES):
         return False
     return not file.startswith(_STDLIB) or "site-packages" in file
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether code is of a file that is neither ours nor a library's, and was not generated for lines of such a file."""
+    return is_user_file(code.co_filename) and not is_generated(code)
 
 
 def user_location() -> Optional[Location]:
@@ -109,7 +115,7 @@ def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]
     block: Any = None           # a frame that runs a block of the function it is defined in, in place of that one
     for frame, line in steps:
         code = frame.f_code
-        if not is_user_file(code.co_filename):
+        if not is_user_code(code):
             continue
         name = getattr(code, "co_qualname", code.co_name)
         if block is not None and block.f_code in code.co_consts:
@@ -128,10 +134,10 @@ def caller_depth() -> int:
     """
     depth, frame, called = 1, sys._getframe(1), 0
     while frame is not None:
-        file = frame.f_code.co_filename
-        if is_user_file(file):
+        code = frame.f_code
+        if is_user_code(code):
             return depth
-        called = called or (0 if file.startswith((OURS, "<dy2static")) else depth)
+        called = called or (0 if code.co_filename.startswith(OURS) or is_generated(code) else depth)
         depth, frame = depth + 1, frame.f_back
     return called or depth
 

@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import chainer
 
-from .locations import OURS, is_user_file
+from .locations import OURS, is_user_code
 
 #: Files and folders of Chainer's with what belongs around a compiled function, not into it.
 _AROUND = tuple(os.path.join(os.path.dirname(os.path.abspath(chainer.__file__)), name) for name in (
@@ -70,7 +70,7 @@ def type_name(item: Any) -> str:
 def called_around() -> Optional[str]:
     """The function that the user's running line called, if it is one of Chainer's that belong around a compiled function."""
     frame, called = sys._getframe(1), None
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
+    while frame is not None and not is_user_code(frame.f_code):
         if not frame.f_code.co_filename.startswith(OURS):
             called = frame.f_code
         frame = frame.f_back

@@ -7,6 +7,7 @@ import warnings
 from typing import Set
 
 from ..errors import FallbackWarning
+from ..pyast.loader import is_generated
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _said: Set[str] = set()
@@ -18,7 +19,8 @@ def announce(what: str, message: str) -> None:
         return
     _said.add(what)
     frame, depth = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, "<dy2static")):
+    while frame.f_back is not None and (
+            frame.f_code.co_filename.startswith(_OURS) or is_generated(frame.f_code)):
         frame, depth = frame.f_back, depth + 1
     warnings.warn(message, FallbackWarning, stacklevel=depth)
 

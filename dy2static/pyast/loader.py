@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
+import sys
 import types
 import weakref
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import gast
 
@@ -138,15 +140,104 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from codes_in(const)
 
 
-def compile_text(source: str, filename: str, namespace: Mapping[str, Any]) -> Dict[str, Any]:
+class Places(NamedTuple):
+    """Where lines of generated text come from: one file of the user's, and a line of it for each line of the text."""
+
+    file: str
+    lines: Sequence[int]
+
+
+#: What begins the names of the files of generated code; the last constant of code that has a file of the user's is such a name.
+_GENERATED = "<dy2static"
+
+
+def is_generated(code: types.CodeType) -> bool:
+    """Whether code was generated, also where it has the user's file and lines."""
+    return code.co_filename.startswith(_GENERATED) or is_placed(code)
+
+
+def is_placed(code: types.CodeType) -> bool:
+    """Whether code was generated and has a file of the user's."""
+    last = code.co_consts[-1] if code.co_consts else None
+    return type(last) is str and last.startswith(_GENERATED)
+
+
+def text_of(code: types.CodeType) -> str:
+    """The name under which `linecache` has the text of generated code."""
+    return code.co_consts[-1] if is_placed(code) else code.co_filename
+
+
+def line_in_text(code: types.CodeType, instruction: int, line: int) -> int:
+    """The line in its text where generated code is.  instruction, line: those of a frame or of a traceback."""
+    if not is_placed(code):
+        return line
+    return next(itertools.islice(code.co_positions(), instruction // 2, None))[2] or 0
+
+
+def _placed(code: types.CodeType, places: Places) -> types.CodeType:
+    """The code at the user's lines, with the lines that it has as columns.  The instructions are the same."""
+    table, line = bytearray(), places.lines[0]
+    for start, end, number in code.co_lines():
+        if number is None:
+            first = rest = b""
+        else:
+            column = _unsigned(number + 1)
+            rest = b"\0\0" + column + column          # no further line, on one line, from the column to it
+            first = rest if places.lines[number - 1] == line else _signed(places.lines[number - 1] - line) + rest[1:]
+            line = places.lines[number - 1]
+        for left in range((end - start) // 2, 0, -8):   # an entry for each eight instructions
+            table.append((0xF8 if number is None else 0xF0) | min(left, 8) - 1)
+            table += first
+            first = rest
+    return code.replace(co_filename=places.file, co_firstlineno=places.lines[0], co_linetable=bytes(table),
+                        co_consts=(*code.co_consts, code.co_filename))
+
+
+def _signed(number: int) -> bytes:
+    return _unsigned(-number << 1 | 1 if number < 0 else number << 1)
+
+
+def _unsigned(number: int) -> bytes:
+    """A number as Python's tables of locations have it: six bits in each byte, the lowest first."""
+    found = bytearray()
+    while number > 63:
+        found.append(number & 63 | 64)
+        number >>= 6
+    return bytes((*found, number))
+
+
+def _can_be_placed(places: Places) -> bool:
+    """Whether the places may be those of code: they may come from a file."""
+    fits = 0 < min(places.lines) and max(places.lines) < 1 << 30 and "\0" not in places.file
+    return fits and sys.version_info >= (3, 11)
+
+
+def _module_of(file: str) -> str:
+    """The name of the module that has this file; that of the program where none has it."""
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__dict__", {}).get("__file__") == file:
+            return name
+    return "__main__"
+
+
+def compile_text(
+    source: str, filename: str, namespace: Mapping[str, Any], places: Optional[Places] = None
+) -> Dict[str, Any]:
     """What the definitions in ``source`` give, run in a copy of ``namespace``.
 
     The text is kept in `linecache` under ``filename``, which need not be a file: tracebacks and pdb show it.
+
+    places: the file and the lines that its frames shall have, for warnings that NumPy gives there.  Nobody else
+    shall take them for the user's: `is_generated` tells them apart, and `line_in_text` their lines in ``source``.
     """
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     result = dict(namespace)
+    is_at_lines = places is not None and _can_be_placed(places)
+    if is_at_lines:
+        result["__name__"] = _module_of(places.file)
     exec(compile(source, filename, "exec", dont_inherit=True), result)
     for name, made in result.items():
         if name not in namespace and isinstance(made, types.FunctionType):
+            made.__code__ = _placed(made.__code__, places) if is_at_lines else made.__code__
             weakref.finalize(made, linecache.cache.pop, filename, None).atexit = False
     return result

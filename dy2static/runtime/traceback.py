@@ -8,6 +8,7 @@ from typing import Any, Collection, List, Mapping, Optional, Sequence, Tuple
 
 from .. import config
 from ..errors import Dy2StaticError, InternalError, Location
+from ..pyast.loader import is_placed, line_in_text
 from .frames import is_ours, is_standing, standing_at
 
 #: Where an expression begins and ends: line, column, line, column.
@@ -26,10 +27,12 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
     step, hidden = error.__traceback__, False
     while step is not None:
         hidden = hidden or step.tb_frame.f_code is code and not isinstance(error, Dy2StaticError)
-        if not (hidden and step.tb_frame.f_code.co_filename.startswith(_OURS)):
+        place = None
+        if step.tb_frame.f_code is code and not _stands_below(step):
+            place = origins.get(line_in_text(code, step.tb_lasti, step.tb_lineno))
+        if not (step.tb_frame.f_code is code and is_placed(code) or hidden and step.tb_frame.f_code.co_filename.startswith(_OURS)):
             entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
-        if step.tb_frame.f_code is code and step.tb_lineno in origins and not _stands_below(step):
-            place = origins[step.tb_lineno]
+        if place is not None:
             entries += [_entry(line) for line in (*place.callers, place)]
         step = step.tb_next
     return error.with_traceback(_chained(entries))

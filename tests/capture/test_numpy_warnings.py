@@ -1,5 +1,7 @@
 """NumPy's warnings about values that are not finite or at the ends of the range: those that eager gives, forward and backward."""
+import importlib
 import re
+import sys
 import warnings
 
 import chainer
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 from against_eager import variable
 
-from dy2static import FallbackWarning, to_static
+from dy2static import FallbackWarning, config, to_static
 
 NAN, INF = np.nan, np.inf
 
@@ -107,3 +109,102 @@ def test_sums_in_another_order():
         assert {str(w.message) for w in found} == {str(w.message) for w in expected}
         seen.add(bool(expected))
     assert seen == {True, False}
+
+
+# Where they come from ------------------------------------------------------------------------------------------------
+
+needs_columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="before Python 3.11, generated code keeps its own lines")
+
+
+def quotients(x, y):
+    a = np.log(x)
+    b = a / y
+    return np.exp(b * 1000)
+
+
+def logarithm(x):
+    raise NotImplementedError("of another file")
+
+
+def of_another_file(x, y):
+    z = logarithm(x)
+    return z / y
+
+
+def places(function, *args):
+    """Text, file and line of each warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*args)
+    return [(str(w.message), w.filename, w.lineno) for w in caught]
+
+
+BAD = np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.0, 1e-3])
+
+
+@needs_columns
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_warnings_name_the_line_of_the_user(backend):
+    static = to_static(quotients, backend=backend)
+    expected = places(quotients, *BAD)
+    assert len(expected) == 3 and {file for _, file, _ in expected} == {__file__}
+    for _ in range(2):
+        assert places(static, *BAD) == expected
+
+
+@needs_columns
+def test_filters_by_module_and_errors():
+    static = to_static(quotients, backend="numpy")
+    static(*map(np.ones_like, BAD))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module=re.escape(__name__) + "$")
+        static(*BAD)
+    assert not caught
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for function in (quotients, static):
+            with pytest.raises(RuntimeWarning, match="divide by zero encountered in log") as raised:
+                function(*BAD)
+            entries = [(entry.path, entry.lineno) for entry in raised.traceback]
+            assert [str(path) for path, _ in entries] == [__file__, __file__]
+            assert entries[-1][1] == quotients.__code__.co_firstlineno
+
+
+@needs_columns
+def test_a_warning_is_shown_once_for_each_line():
+    """With Python's own filter."""
+    for function in (quotients, to_static(quotients, backend="numpy")):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            function(*BAD), function(*BAD), function(*BAD)
+        assert len(caught) == 3
+
+
+@needs_columns
+def test_lines_of_several_files(tmp_path, monkeypatch):
+    """The line of the file from which all others are called, where the lines are in several."""
+    (tmp_path / "logarithms_of_ux.py").write_text("import numpy as np\n\n\ndef logarithm(x):\n    return np.log(x)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(globals(), "logarithm", importlib.import_module("logarithms_of_ux").logarithm)
+    first = of_another_file.__code__.co_firstlineno
+    assert places(to_static(of_another_file, backend="numpy"), *BAD) == [
+        ("divide by zero encountered in log", __file__, first + 1), ("invalid value encountered in divide", __file__, first + 2)]
+
+
+@needs_columns
+def test_backwards():
+    def run(x):
+        return F.log(x)
+    static = to_static(run, backend="numpy")
+    y = static(chainer.Variable(np.array([1e-40, 1.0], "f")))
+    y.grad = np.full(2, 1e30, "f")
+    line = run.__code__.co_firstlineno + 1
+    assert places(y.backward) == [("overflow encountered in divide", __file__, line)]
+
+
+@needs_columns
+def test_generated_code_is_shown_where_that_is_asked_for():
+    with config.FULL_TRACEBACK.set(1):
+        found = places(to_static(quotients, backend="numpy"), *BAD)
+    assert all(file.startswith("<dy2static forward") for _, file, _ in found) and len(found) == 3

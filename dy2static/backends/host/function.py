@@ -8,10 +8,11 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ... import config
 from ...errors import Location
-from ...pyast.loader import compile_text
+from ...pyast.loader import Places, compile_text
 from ...runtime.workspace import Workspace, give
-from ..text import Line, function_text
+from ..text import Line, function_text, lines_of_one_file
 from .buffers import BufferPlan
 from .library import NUMPY_CALLS, Library
 
@@ -77,7 +78,21 @@ class NumpyFunction:
         if self.work_plan is not None:
             workspace = Workspace(functools.partial(self.work_plan.make_arena, self.library), self.work_plan.block_bytes)
             constants.update(take_work=workspace.take, give_work=give)
-        return compile_text(self.source, filename, constants)[self.name]
+        return compile_text(self.source, filename, constants, self._places())[self.name]
+
+    def _places(self) -> Optional[Places]:
+        """The user's lines, if they are in one file, or called from lines of one file; None where generated code shall be seen."""
+        if config.FULL_TRACEBACK.value or not self.library.warns:
+            return None
+        origins = self.origins
+        file, found = lines_of_one_file(origins)
+        if not found:
+            return None
+        line, lines = next(iter(found.values())), []
+        for number in range(1, 3 + bool(self.arena) + 2 * bool(self.work) + len(self.lines)):
+            line = found.get(number, line)
+            lines.append(line)
+        return Places(file, lines)
 
 
 def tuple_text(names: Sequence[str]) -> str:

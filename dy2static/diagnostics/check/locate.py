@@ -12,9 +12,10 @@ import chainer
 import numpy as np
 
 from ...errors import Location
-from ...heap.locations import is_user_file, user_location
+from ...heap.locations import is_user_code, user_location
 from ...ir.graph import Node
 from ...ir.interpret import interpret
+from ...pyast.loader import is_placed, line_in_text, text_of
 from ...runtime.hooks import stage
 from ...runtime.program import Program
 from ...runtime.segment import BackwardProgram
@@ -148,25 +149,28 @@ class _Watch:
         raise NotImplementedError
 
     def follow(self, frame: Any, place: Callable[[int], Optional[Location]], done: Callable[[Any], Any],
-               written: Optional[Callable[[int], Set[str]]] = None) -> Any:
+               written: Optional[Callable[[int], Set[str]]] = None,
+               now: Callable[[Any], int] = lambda frame: frame.f_lineno) -> Any:
         """What watches the lines of a frame; ``done`` is told after each.
 
-        written: the names that a line sets; without it, those whose values have changed.
+        written: the names that a line sets; without it, those whose values have changed.  now: the line of the frame.
         """
         known = {name: _mark(value) for name, value in frame.f_locals.items()}
-        running = [frame.f_lineno]
+        running = [now(frame)]
 
         def line(frame: Any, event: str, argument: Any) -> Any:
+            if event == "opcode" and now(frame) == running[0]:
+                return line
             at = place(running[0])
             names = None if written is None else written(running[0])
-            for name, value in frame.f_locals.items() if event in ("line", "return") else ():
+            for name, value in frame.f_locals.items() if event in ("line", "opcode", "return") else ():
                 mark = None if names is not None else _mark(value)
                 if name in names if names is not None else known.get(name) != mark:
                     known[name] = mark
                     self.computed += [Computed(at, name, array) for array in _arrays(value) if at is not None]
             if at is not None:
                 done(at)
-            running[0] = frame.f_lineno
+            running[0] = now(frame)
             return line
         return line
 
@@ -223,7 +227,7 @@ class _EagerWatch(_Watch, Applied):
 
     def enter(self, frame: Any, event: str, argument: Any) -> Any:
         code = frame.f_code
-        if not is_user_file(code.co_filename):
+        if not is_user_code(code):
             return None
         return self.follow(frame, lambda line: Location(code.co_filename, line, 0, code.co_name), self._look)
 
@@ -266,10 +270,12 @@ class _GeneratedWatch(_Watch):
             return None
         given = [frame.f_locals[name] for name in code.co_varnames[1:code.co_argcount]]
         self.inputs = [value.copy() if isinstance(value, np.ndarray) else value for value in given]
-        return self.follow(frame, self.origins.get, lambda at: None, self._written)
+        frame.f_trace_opcodes = is_placed(code)         # where it has the user's lines, several of its own are one of these
+        return self.follow(frame, self.origins.get, lambda at: None, self._written,
+                           lambda frame: line_in_text(code, frame.f_lasti, frame.f_lineno))
 
     def _written(self, line: int) -> Set[str]:
         """The names that a line assigns or fills."""
-        text = linecache.getline(self.code.co_filename, line).partition("  #")[0]
+        text = linecache.getline(text_of(self.code), line).partition("  #")[0]
         targets = "" if " = " not in text or text.index(" = ") > text.find("(") > -1 else text.partition(" = ")[0]
         return {*re.findall(r"\w+", targets), *re.findall(r"\bout=(\w+)", text)}
