@@ -144,8 +144,9 @@ def _check(spec: Any, given: Any, name: str) -> None:
             all(n is None or n == m for n, m in zip(spec.shape, shape))
         if not fits:
             found = f"{dtype} {tuple(shape)}" if shape is not None else type(given).__name__
-            raise SignatureError(f"{name} is {found}, where input_spec has {spec.dtype} {spec.shape}",
-                                 hint="None stands for an axis of any size")
+            is_size = dtype == spec.dtype or dtype is None
+            hint = "None stands for an axis of any size" if is_size else f"convert it: astype({str(spec.dtype)!r})"
+            raise SignatureError(f"{name} is {found}, where input_spec has {spec.dtype} {spec.shape}", hint=hint)
     elif isinstance(spec, (tuple, list, dict)):
         if not isinstance(given, (dict if isinstance(spec, dict) else (tuple, list))) or len(given) != len(spec):
             raise SignatureError(f"{name} is not what input_spec has: {type(spec).__name__} of {len(spec)}")

@@ -8,6 +8,7 @@ import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import Location
+from ..heap.locations import definition
 from ..heap.reads import place_of
 from ..record.guards import (
     ArrayMatch,
@@ -100,9 +101,7 @@ class Change(NamedTuple):
 
     def placed(self, function: types.FunctionType, places: Mapping[Any, Optional[Location]]) -> "Change":
         """The change with the line that reads what changes; that of the function where this is not known."""
-        code = function.__code__
-        at = place_of(self.guard, places) or Location(code.co_filename, code.co_firstlineno, 0, function.__qualname__)
-        return self._replace(at=at)
+        return self._replace(at=place_of(self.guard, places) or definition(function))
 
 
 def changes_of(function: types.FunctionType, program: Optional[Program], failed: Sequence[int], args: Tuple,

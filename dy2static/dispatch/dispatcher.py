@@ -35,6 +35,7 @@ from ..runtime.hooks import stage
 from ..runtime.profile import Profile, TimedCall
 from ..runtime.program import MISS, Program
 from ..runtime.signatures import signature_of
+from ..runtime.traceback import calls_as_written
 from ..symbolic.observe import observing
 from .fallback import Fallback
 from .in_parts import InParts
@@ -78,6 +79,7 @@ class Dispatcher:
         self.in_parts = InParts(function, options, Dispatcher, parts)
         _dispatchers.add(self)
 
+    @calls_as_written
     def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """A call for which no guard held: inlined, captured, or run eagerly."""
         capture = stage.capture

@@ -10,6 +10,7 @@ from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth, definition, error_location
 from ..heap.wording import hint_for, in_users_words
 from ..options import Options
+from ..runtime.traceback import calls_as_written
 
 
 class Fallback:
@@ -30,6 +31,7 @@ class Fallback:
         for learned in (self.refused, self._errors, self._warned):
             learned.clear()
 
+    @calls_as_written
     def run(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
         """The call, as the function was written."""
         self.count += 1
@@ -44,6 +46,7 @@ class Fallback:
         """From now on calls of this signature run eagerly."""
         self.refused[signature], self._errors[signature] = reason, (reason, at, hint)
 
+    @calls_as_written
     def run_and_tell(self, args: Tuple, kwargs: Mapping[str, Any], reason: str, at: Optional[Location] = None,
                      hint: Optional[str] = None) -> Any:
         """The call, as the function was written, with a warning.  Raises `CaptureError` under ``strict``."""
@@ -51,6 +54,7 @@ class Fallback:
         self.tell(reason, at, hint)
         return self.function(*args, **kwargs)
 
+    @calls_as_written
     def run_after(self, error: Exception, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Any, CaptureAborted]:
         """A call whose capture raised what may be the user's own mistake: then it raises here.
 

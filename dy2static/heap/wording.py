@@ -25,6 +25,7 @@ _HINTS = (
     ("unchained", "unchain it before that, or outside of the compiled function"),
     ("with a gradient", "take its gradient outside of the compiled function"),
     ("inside the compiled function", "do it outside of the compiled function"),
+    ("type generator", "return a list, or decorate the function that computes one item"),
     ("leaves the compiled function", "return and store Variables, arrays, numbers, and lists, dicts and plain objects of them"),
     ("when an exception is raised", "raise before it is stored, or store a copy"),
     ("raised under a decision", "raise it by a `raise` statement, of a class that holds only arguments and attributes"),
@@ -37,6 +38,7 @@ _HINTS = (
     ("on array values", "let both sides of the decision do alike, or decide outside of the compiled function"),
     ("depends on the contents of an array", "compute it outside of the compiled function, or with a function that gives one shape"),
     ("random", "draw with `np.random` and `chainer.functions`, and set seeds outside of the compiled function"),
+    ("of class ", "use an attribute of an object, or a global variable"),
     ("class ", "use a plain class that is defined outside of the compiled function"),
     ("gradient", "take it outside of the compiled function"),
 )

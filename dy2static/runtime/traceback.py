@@ -4,12 +4,17 @@ from __future__ import annotations
 import os
 import types
 from itertools import islice
-from typing import Any, Collection, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
 from .. import config
 from ..errors import Dy2StaticError, InternalError, Location
 from ..pyast.loader import is_placed, line_in_text
 from .frames import is_ours, is_standing, standing_at
+
+#: The code of functions of ours that call a function as it was written: arguments that it does not take are the user's mistake.
+_CALLERS: Set[types.CodeType] = set()
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Where an expression begins and ends: line, column, line, column.
 Span = Tuple[int, int, int, int]
@@ -38,6 +43,12 @@ def show_user_line(error: BaseException, code: types.CodeType, origins: Mapping[
     return error.with_traceback(_chained(entries))
 
 
+def calls_as_written(function: Function) -> Function:
+    """Mark a function of ours that calls a function of the user's with the arguments of a call."""
+    _CALLERS.add(function.__code__)                     # type: ignore[attr-defined]
+    return function
+
+
 def hide_internals(error: BaseException) -> None:
     """Take the entries of this package and of generated code out of the traceback of an error that leaves a compiled call.
 
@@ -50,7 +61,8 @@ def hide_internals(error: BaseException) -> None:
         entries.append((step.tb_frame, step.tb_lasti, step.tb_lineno))
         step = step.tb_next
     if config.FULL_TRACEBACK.value or not entries or isinstance(error, InternalError) or \
-            is_ours(entries[-1][0].f_code) and not isinstance(error, Dy2StaticError):
+            is_ours(entries[-1][0].f_code) and not isinstance(error, Dy2StaticError) and not (
+                isinstance(error, TypeError) and entries[-1][0].f_code in _CALLERS):
         return
     error.__traceback__ = _chained([entry for entry in entries if not is_ours(entry[0].f_code)])
 

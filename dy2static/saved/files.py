@@ -132,7 +132,9 @@ def read(path: Union[str, os.PathLike]) -> Tuple[Dict[str, Any], Dict[str, Any],
     """
     folder = Path(path)
     if not os.path.lexists(folder / _MANIFEST):
-        raise FileNotFoundError(f"{folder} is no saved model: it has no {_MANIFEST}")
+        raise FileNotFoundError(f"{folder} is no saved model: " + (
+            f"it has no {_MANIFEST}" if folder.is_dir() else "it is a file, not a folder" if folder.exists() else
+            "there is no such folder"))
     try:
         return _read(folder)
     except MemoryError:

@@ -106,6 +106,9 @@ class Subject:
                     if specs is not None and repr(specs) not in map(repr, described):
                         described.append(specs)
         if input_spec is not None:
+            if type(input_spec) not in (list, tuple):
+                raise SignatureError(f"input_spec is a list with an entry for each argument, not {type(input_spec).__name__}",
+                                     hint="for one argument, too: save(model, path, [x])")
             described = [[normal(spec) for spec in input_spec]]
             self.feeds = {k: spec.name for k, spec in enumerate(input_spec) if isinstance(spec, InputSpec) and spec.name}
         missing: List[Missing] = []

@@ -41,8 +41,11 @@ class SymbolicObject:
             return "the result of a call that is not compiled"
         return f"an object of type {type(self.real).__name__}"
 
+    def __enter__(self) -> Any:
+        self.capture.abort(f"`with` enters {self.describe()}", "move the block into a function with `not_to_static`", of_host=True)
+
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
-    __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __enter__ = __exit__ = __hash__ = _contents
+    __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __eq__ = __ne__ = _contents
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __array__ = _contents
 

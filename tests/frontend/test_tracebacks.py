@@ -6,6 +6,7 @@ import os
 import sys
 import textwrap
 import traceback
+import warnings
 
 import chainer
 import chainer.functions as F
@@ -260,3 +261,18 @@ def test_generated_text_goes_with_its_program():
         f(x_(size))
     gc.collect()
     assert len(linecache.cache) <= before
+
+
+def test_arguments_that_a_function_does_not_take():
+    """The mistake is in the line that calls: no line of dy2static is shown, also where calls run eagerly."""
+    def f(x, t):
+        return x * t
+    static, refused = to_static(f), to_static(lambda x: x.ctypes.shape[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        refused(x_().array)
+    for function, args in ((static, ()), (static, (1, 2, 3)), (refused, ())):
+        for _ in range(2):
+            with pytest.raises(TypeError, match="argument") as failed:
+                function(*args)
+            assert [str(entry.path) for entry in failed.traceback] == [__file__]
