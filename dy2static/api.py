@@ -75,7 +75,7 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
     backend = "c" if isinstance(backend, str) and backend == "CINN" else backend
     strict = switch("full_graph", full_graph) or strict
     return _compile(target, Options(strict, cache_limit, cache_bytes, check, rng, backend, recompute, dynamic,
-                                    input_spec=input_spec or (), grads=grads))
+                                    input_spec=input_spec or (), grads=grads))  # type: ignore[arg-type]
 
 
 def _compile(target: Any, options: Options) -> Any:
@@ -98,7 +98,7 @@ def _compile(target: Any, options: Options) -> Any:
     if isinstance(target, Updater):
         return compile_updater(target, options)
     if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):    # noqa: B004
-        return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)
+        return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)  # type: ignore[arg-type]
     raise SignatureError(f"to_static takes a function, a method, a Chain class, a Link or an updater, not {type(target).__name__}",
                          hint="give it what computes that: to_static(model)(x)" if isinstance(target, chainer.Variable) else
                          "C functions and builtins have no source to compile")
@@ -153,7 +153,7 @@ def _compile_link(link: chainer.Link, options: Options) -> chainer.Link:
     body = {name: StaticFunction(method, options), "__module__": cls.__module__, "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__, "__reduce_ex__": _reduce_static_link, OPTIONS: options,
             "code": property(lambda self: getattr(type(self), name).code)}
-    link.__class__ = type(cls)(cls.__name__, (cls,), body)
+    link.__class__ = type(cls)(cls.__name__, (cls,), body)  # type: ignore[misc]
     return link
 
 
@@ -163,7 +163,7 @@ def _reduce_static_link(link: chainer.Link, protocol: int) -> Any:
 
 
 def _restore_static_link(base: type, options: Options) -> chainer.Link:
-    return _compile_link(base.__new__(base), options)
+    return _compile_link(base.__new__(base), options)  # type: ignore[call-overload]
 
 
 def set_code_level(level: Any = "last", diff: bool = False) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from .errors import SignatureError
 
 #: An axis of an array of the caller's: its path, as `record.paths.Source.path` has it, and the number of the axis.
-Axis = Tuple[Tuple, int]
+Axis = Tuple[Tuple[Any, ...], int]
 
 
 class InputSpec:
@@ -41,7 +41,7 @@ class InputSpec:
         return cls(tensor.shape, tensor.dtype, name or getattr(tensor, "name", None))
 
     @classmethod
-    def from_numpy(cls, ndarray: np.ndarray, name: Optional[str] = None) -> "InputSpec":
+    def from_numpy(cls, ndarray: np.ndarray[Any, Any], name: Optional[str] = None) -> "InputSpec":
         """A spec of the shape and dtype of an array."""
         return cls(ndarray.shape, ndarray.dtype, name)
 
@@ -72,7 +72,7 @@ class InputSpec:
         self.shape = self.shape[1:]
         return self
 
-    def _key(self) -> Tuple:
+    def _key(self) -> Tuple[Any, ...]:
         return self.shape, self.dtype, self.name, self.stop_gradient
 
     def __eq__(self, other: Any) -> bool:
@@ -122,14 +122,14 @@ def _skip(names: Sequence[str]) -> int:
     return int(bool(names) and names[0] == "self")
 
 
-def _paths(specs: Sequence[Any], names: Sequence[str]) -> Iterator[Tuple[Tuple, InputSpec]]:
+def _paths(specs: Sequence[Any], names: Sequence[str]) -> Iterator[Tuple[Tuple[Any, ...], InputSpec]]:
     for place, spec in enumerate(specs, _skip(names)):
         yield from _within(spec, ("arg", place))
         if place < len(names):
             yield from _within(spec, ("kwarg", names[place]))
 
 
-def _within(spec: Any, path: Tuple) -> Iterator[Tuple[Tuple, InputSpec]]:
+def _within(spec: Any, path: Tuple[Any, ...]) -> Iterator[Tuple[Tuple[Any, ...], InputSpec]]:
     if isinstance(spec, InputSpec):
         yield path, spec
     elif isinstance(spec, (tuple, list, dict)):

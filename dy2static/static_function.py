@@ -34,6 +34,10 @@ class StaticFunction(Entry, StaticCallable):
     places: the classes that it was put into, held weakly, and its names there.
     """
 
+    __name__: str
+    __qualname__: str
+    dispatcher: Dispatcher
+
     def __init__(self, function: types.FunctionType, options: Options = DEFAULTS, dispatcher: Optional[Dispatcher] = None):
         functools.update_wrapper(self, function)
         self.python_function = function
@@ -49,7 +53,7 @@ class StaticFunction(Entry, StaticCallable):
     def __reduce__(self) -> Any:
         return self.__qualname__ if self._is_global() else (type(self), self._arguments())
 
-    def _arguments(self) -> Tuple:
+    def _arguments(self) -> Tuple[Any, ...]:
         return self.python_function, self.dispatcher.options
 
     def _is_global(self) -> bool:
@@ -74,7 +78,7 @@ class StaticFunction(Entry, StaticCallable):
 
         Raises `SourceNotFoundError` where there is no source, and `UnsupportedSyntaxError` for what cannot be compiled.
         """
-        code = conversion_of(self.python_function).code
+        code = conversion_of(self.python_function).code  # type: ignore[arg-type]
         return self.dispatcher.in_parts.code if self.dispatcher.in_parts.is_used else code
 
     @property
@@ -83,7 +87,7 @@ class StaticFunction(Entry, StaticCallable):
 
         `explain` shows the lines between them.
         """
-        return [StaticFunction(part.function, self.dispatcher.options, part.compiled.dispatcher)
+        return [StaticFunction(part.function, self.dispatcher.options, part.compiled.dispatcher)  # type: ignore[arg-type, attr-defined]
                 for part in self.dispatcher.in_parts.parts.all()]
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
@@ -95,7 +99,7 @@ class StaticFunction(Entry, StaticCallable):
         `UnsupportedSyntaxError`.
         """
         levels = levels_of(level)
-        wanted = [stage for stage in stages_of(self.python_function) if stage.is_wanted(levels)]
+        wanted = [stage for stage in stages_of(self.python_function) if stage.is_wanted(levels)]  # type: ignore[arg-type]
         return "\n\n".join(f"# {stage.number} {stage.name}\n{stage.text(diff).strip()}" for stage in wanted) + "\n"
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
@@ -125,7 +129,7 @@ class StaticFunction(Entry, StaticCallable):
         """
         return self.explored(args, kwargs)
 
-    def explored(self, args: Tuple, kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
+    def explored(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
         """As `explore`, with the times of a profile.
 
         Raises `UnsupportedSyntaxError` for what cannot be compiled between the lines of a function in parts.
@@ -213,7 +217,7 @@ class BoundStaticFunction(StaticCallable):
             raise
 
     @property
-    def python_function(self) -> Callable:              # type: ignore[override]
+    def python_function(self) -> Callable[..., Any]:              # type: ignore[override]
         """The method as it was written."""
         return types.MethodType(self.static.python_function, self.instance)
 
@@ -237,7 +241,7 @@ class BoundStaticFunction(StaticCallable):
         """As `StaticFunction.explore`."""
         return self.static.explore(self.instance, *args, **kwargs)
 
-    def explored(self, args: Tuple, kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
+    def explored(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
         """As `StaticFunction.explored`."""
         return self.static.explored((self.instance, *args), kwargs, profile)
 

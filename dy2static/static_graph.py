@@ -79,7 +79,7 @@ class StaticGraph(StaticFunction):
         self._trained: Optional[bool] = None
         self._is_placed = False
 
-    def _arguments(self) -> Tuple:
+    def _arguments(self) -> Tuple[Any, ...]:
         return (*super()._arguments(), self.force_test_define_by_run, self.minimize_cache_size)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -126,7 +126,7 @@ class _Schedule(_Manager):
         return None if program is None else StaticSchedule(program)
 
 
-def static_graph(function: Optional[Callable] = None, *, force_test_define_by_run: bool = False,
+def static_graph(function: Optional[Callable[..., Any]] = None, *, force_test_define_by_run: bool = False,
                  minimize_cache_size: bool = False, verbosity_level: int = 0, enable_double_backprop: bool = False,
                  **options: Any) -> Any:
     """Compile ``__call__`` or ``forward`` of a Chain; in place of ``chainer.static_graph``, with its arguments.
@@ -149,18 +149,18 @@ def static_graph(function: Optional[Callable] = None, *, force_test_define_by_ru
     force_test_define_by_run = switch("force_test_define_by_run", force_test_define_by_run)
     minimize_cache_size = switch("minimize_cache_size", minimize_cache_size)
 
-    def decorate(method: Callable) -> StaticGraph:
+    def decorate(method: Callable[..., Any]) -> StaticGraph:
         return StaticGraph(getattr(method, "python_function", method), checked, force_test_define_by_run, minimize_cache_size)
     return decorate if function is None else decorate(function)
 
 
-def static_code(function: Optional[Callable] = None, *, func_name: Optional[str] = None) -> Any:
+def static_code(function: Optional[Callable[..., Any]] = None, *, func_name: Optional[str] = None) -> Any:
     """Mark code that runs in every iteration; in place of ``chainer.static_code``.
 
     All code does so here: the function comes back as it is.  Its ``inputs=`` and ``outputs=`` are lists of arrays as any
     other arguments, and results that it writes in place are those of the one call.  func_name: kept as its attribute.
     """
-    def decorate(code: Callable) -> Callable:
+    def decorate(code: Callable[..., Any]) -> Callable[..., Any]:
         if func_name is not None:
             code.func_name = func_name                  # type: ignore[attr-defined]
         return code

@@ -51,7 +51,7 @@ class StandardStep(StaticFunction):
         """What a capture runs that meets a call: the step itself, whose data it cannot fetch."""
         return capture.callee(StandardUpdater.update_core)
 
-    def _arguments(self) -> Tuple:
+    def _arguments(self) -> Tuple[Any, ...]:
         return (self.dispatcher.options,)
 
     def program(self, updater: Any, *args: Any, **kwargs: Any) -> Program:
@@ -85,7 +85,7 @@ class StaticUpdater(StandardUpdater):
             cls.update_core = _compiled(own, DEFAULTS)
 
 
-def _compiled(update_core: Callable, options: Options) -> StaticFunction:
+def _compiled(update_core: Callable[..., Any], options: Options) -> StaticFunction:
     """A step that is written in Python, compiled between the lines that get its data."""
     static = StaticFunction(update_core, options)       # type: ignore[arg-type]
     static.dispatcher.in_parts.gets_data = True
@@ -106,7 +106,7 @@ def compile_updater(updater: Any, options: Options) -> Any:
     bases = (cls, StaticUpdater) if issubclass(cls, StandardUpdater) else (cls,)
     if cls is StandardUpdater:
         bases = (StaticUpdater,)
-    updater.__class__ = type(cls)(cls.__name__, bases, body)
+    updater.__class__ = type(cls)(cls.__name__, bases, body)  # type: ignore[misc]
     return updater
 
 
@@ -117,4 +117,4 @@ def _reduce(updater: Any, protocol: int) -> Any:
 
 
 def _restore(base: type, options: Options) -> Any:
-    return compile_updater(base.__new__(base), options)
+    return compile_updater(base.__new__(base), options)  # type: ignore[call-overload]

@@ -5,8 +5,8 @@ There is no such module at run time: Python 3.9 has no `ParamSpec`, and a cached
 import functools
 from typing import Any, Callable, Generic, Literal, Optional, Sequence, Type, TypedDict, TypeVar, Union, overload
 
-from chainer import Link
-from chainer.training import Updater
+from chainer.link import Link
+from chainer.training.updater import Updater  # type: ignore[attr-defined]
 from typing_extensions import Concatenate, ParamSpec
 
 from .runtime.staticness import StaticCallable

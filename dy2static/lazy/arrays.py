@@ -1,7 +1,7 @@
 """`LazyArray`: an array whose operations build an expression, which is computed when somebody looks."""
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -11,10 +11,15 @@ from .evaluation import result_of
 from .nodes import TRACED, Node, leaf
 from .shapes import type_of
 
+if TYPE_CHECKING:
+    from .typed import Operators as _Base  # which other modules put into the class
+else:
+    _Base = object
+
 _new = object.__new__
 
 
-class LazyArray:
+class LazyArray(_Base):
     """An array that is computed when somebody looks: see `dy2static.lazy.array`, which makes one.
 
     Its operators, methods and the protocols of NumPy's functions stand in `operators` and `protocols`.

@@ -15,7 +15,7 @@ from .registry import LOWERINGS
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: By the identity of the class or callable, which is kept.
-_REGISTERED: Dict[int, Tuple[Any, Callable]] = {}
+_REGISTERED: Dict[int, Tuple[Any, Callable[..., Any]]] = {}
 
 _FUNCTION_CLASSES = (chainer.FunctionNode, chainer.Function)
 
@@ -42,7 +42,7 @@ def register_lowering(target: Callable[..., Any]) -> Callable[[Function], Functi
     return register
 
 
-def registered(target: Any) -> Optional[Callable]:
+def registered(target: Any) -> Optional[Callable[..., Any]]:
     """The user's lowering of a class or callable; None if there is none."""
     found = _REGISTERED.get(id(target))
     return None if found is None else found[1]
@@ -66,7 +66,7 @@ def _check(target: Any) -> None:
         raise SignatureError(f"{name} has a lowering already", hint="a class derived from it may have another one")
 
 
-def _checked(cls: type, lowering: Callable) -> Callable:
+def _checked(cls: type, lowering: Callable[..., Any]) -> Callable[..., Any]:
     """The lowering, whose results are looked at: a value of the graph cannot be made of anything else."""
     def lowered(node: Any, *values: Value) -> Any:
         found = lowering(node, *values)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 import chainer
 
@@ -18,6 +18,11 @@ from ..runtime.program import Program
 from ..static_function import BoundStaticFunction, StaticFunction
 from .inlining import inlined
 from .paths import OUTSIDE
+
+if TYPE_CHECKING:
+    from chainer.link import Link as _Base  # by its home: users check with --strict
+else:
+    _Base = object
 
 
 class Missing:
@@ -38,7 +43,7 @@ class SavedFunction(StaticFunction):
 
     def __init__(self, name: str, arguments: Sequence[str], outcomes: Sequence[Outcome], missing: Sequence[Missing],
                  options: Options = DEFAULTS, feeds: Sequence[str] = ()):
-        super().__init__(_no_python, options, SavedDispatcher(outcomes, missing, options))
+        super().__init__(_no_python, options, SavedDispatcher(outcomes, missing, options))  # type: ignore[arg-type]
         self.__qualname__ = self.__name__ = name
         self.arguments, self.outcomes, self.missing = tuple(arguments), tuple(outcomes), tuple(missing)
         self.feeds = tuple(feeds)
@@ -53,7 +58,7 @@ class SavedFunction(StaticFunction):
         """An empty text: no source was transformed here."""
         return ""
 
-    def placed(self, args: Tuple, kwargs: Dict[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
+    def placed(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
         """Arguments given by name, in their places."""
         placed, rest = list(args), dict(kwargs)
         for name in self.arguments[len(args):]:
@@ -85,7 +90,7 @@ class SavedDispatcher(Dispatcher):
     def enable(self, enabled: bool) -> None:
         """Do nothing: there is no eager function to run."""
 
-    def miss(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+    def miss(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A call for which no program has been compiled yet."""
         if chainer.get_function_hooks():
             return self.as_one_function(args, kwargs)
@@ -93,7 +98,7 @@ class SavedDispatcher(Dispatcher):
             program = self._compile(args, kwargs, "")
         return self.cache.call_of(program)(args, kwargs)
 
-    def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
+    def _compile(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], why: str) -> Program:
         _forget_removed_hooks(args[0])
         outcome = self._fitting(args, kwargs)
         try:
@@ -104,7 +109,7 @@ class SavedDispatcher(Dispatcher):
         self.cache.put(program, self._call_of(program))
         return program
 
-    def _fitting(self, args: Tuple, kwargs: Mapping[str, Any]) -> Outcome:
+    def _fitting(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Outcome:
         """What was captured of such a call.  Raises `SignatureError` where nothing was."""
         entries = dict(chainer.config._local.__dict__)
         wanted = bool(chainer.config.train), bool(chainer.config.enable_backprop)
@@ -119,7 +124,8 @@ class SavedDispatcher(Dispatcher):
             misfits.append((now, failed))
         raise self._no_program(misfits, wanted, args)
 
-    def _no_program(self, misfits: Sequence[Tuple[Outcome, List[int]]], wanted: Tuple[bool, bool], args: Tuple) -> SignatureError:
+    def _no_program(self, misfits: Sequence[Tuple[Outcome, List[int]]], wanted: Tuple[bool, bool],
+                    args: Tuple[Any, ...]) -> SignatureError:
         absent = [item.reason for item in self._missing if (item.train, item.enable_backprop) == wanted]
         if not misfits:
             return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
@@ -130,7 +136,7 @@ class SavedDispatcher(Dispatcher):
         return SignatureError(f"no program of the loaded model takes this call; the nearest wants {'; '.join(reasons[:3])}{also}",
                               hint="save the model with an input_spec in which sizes that differ are None")
 
-    def explain(self, args: Tuple, kwargs: Mapping[str, Any]) -> Any:
+    def explain(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """There is no source to explain."""
         raise SignatureError("a loaded model has no source that could be explained", hint="print its `program(...).graph`")
 
@@ -142,7 +148,7 @@ def _forget_removed_hooks(layer: chainer.Link) -> None:
             del link.__dict__["_local_link_hooks"]
 
 
-class TranslatedLayer:
+class TranslatedLayer(_Base):
     """A loaded model: a `chainer.Link` with the parameters of the one that was saved, and its programs.
 
     Call it as the saved one was called.  `program`, `graph`, `code`, `profile` and the like are those of `function`.
@@ -194,7 +200,7 @@ class TranslatedLayer:
     @property
     def code(self) -> str:
         """As `SavedFunction.code`."""
-        return self.function.code
+        return self.function.code  # type: ignore[no-any-return]
 
     @property
     def graph(self) -> Any:
@@ -208,21 +214,21 @@ class SavedMethod(BoundStaticFunction):
     __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = self.static.placed(args, kwargs)
+        args, kwargs = self.static.placed(args, kwargs)  # type: ignore[attr-defined]
         with self.instance.in_mode():
             return self.static(self.instance, *args, **kwargs)
 
     def captured(self, capture: CaptureContext) -> Callable[..., Any]:
         """As `SavedFunction.captured`."""
         def call(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs = self.static.placed(args, kwargs)
+            args, kwargs = self.static.placed(args, kwargs)  # type: ignore[attr-defined]
             with self.instance.in_mode():
                 return self.static.captured(capture)(self.instance, *args, **kwargs)
         return call
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """As `StaticFunction.program`."""
-        args, kwargs = self.static.placed(args, kwargs)
+        args, kwargs = self.static.placed(args, kwargs)  # type: ignore[attr-defined]
         return self.static.program(self.instance, *args, **kwargs)
 
 

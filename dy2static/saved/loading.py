@@ -20,7 +20,7 @@ from .programs_in import ProgramIn
 from .state import ObjectsIn
 
 
-def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native: bool = False) -> TranslatedLayer:
+def load(path: Union[str, os.PathLike[str]], *, backend: Optional[str] = None, native: bool = False) -> TranslatedLayer:
     """The model that `save` wrote into a folder: a `chainer.Link` that is called as the saved one was.
 
     backend: as in `to_static`; with ``native``, "c".
@@ -56,7 +56,7 @@ def load(path: Union[str, os.PathLike], *, backend: Optional[str] = None, native
 _UNFORESEEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
-def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray], options: Options) -> TranslatedLayer:
+def layer_of(document: Dict[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]], options: Options) -> TranslatedLayer:
     """The model of a document.  Raises `LoadError`."""
     described = entry(document, "objects", list)
     root = document.get("layer")

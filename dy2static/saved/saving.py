@@ -24,7 +24,8 @@ from .state import ObjectsOut
 from .subject import Subject
 
 
-def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]] = None, *, native: bool = False) -> None:
+def save(target: Any, path: Union[str, os.PathLike[str]], input_spec: Optional[Sequence[Any]] = None, *,
+         native: bool = False) -> None:
     """Save a function, a method or a Link as a folder that holds its programs and its parameters, and no code.
 
     target: what `to_static` takes, compiled or not; or a model that was loaded.  With a Link go those of its other methods that are
@@ -46,7 +47,7 @@ def save(target: Any, path: Union[str, os.PathLike], input_spec: Optional[Sequen
 
 
 @uncollected()
-def save_subject(subject: Subject, path: Union[str, os.PathLike], input_spec: Optional[Sequence[Any]],
+def save_subject(subject: Subject, path: Union[str, os.PathLike[str]], input_spec: Optional[Sequence[Any]],
                  native: bool = False) -> None:
     """As `save`, of what a `Subject` says."""
     if isinstance(subject.instance, chainer.Link) and type(subject.instance.device) in DEVICES:

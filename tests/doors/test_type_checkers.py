@@ -5,22 +5,43 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 import dy2static
 from dy2static import config
+from dy2static.lazy import LazyArray
 from dy2static.options import Options
 
 ROOT = Path(dy2static.__file__).resolve().parent.parent
 SAMPLE = ROOT / "tests" / "cases" / "typing_sample.py"
+STRICT_SAMPLE = ROOT / "tests" / "cases" / "typing_strict.py"
 STUB = ROOT / "dy2static" / "typed.pyi"
 
 
-def expected():
+#: What users import, or get from what they call.
+PUBLIC = ("__init__.py api.py typed.pyi static_function.py training.py extensions.py static_graph.py input_spec.py errors.py "
+          "saved/loading.py saved/saving.py saved/layer.py export/__init__.py export/to_onnx/door.py export/to_c/folder.py "
+          "lazy/__init__.py lazy/typed.pyi lowering/registration.py backends/pipelines.py").split()
+
+#: Chainer, which these import from, has few types, and does not say which names it exports.
+STRICT = """[mypy]
+strict = True
+ignore_missing_imports = True
+follow_imports = silent
+warn_unused_ignores = False
+[mypy-dy2static.*]
+disallow_untyped_calls = False
+[mypy-chainer.*]
+implicit_reexport = True
+"""
+
+
+def expected(sample=SAMPLE):
     """(line, "is" or "error", type or code) of each comment in the sample."""
-    lines = SAMPLE.read_text(encoding="utf-8").split("\n")
+    lines = sample.read_text(encoding="utf-8").split("\n")
     found = {(number, *match) for number, line in enumerate(lines, 1) for match in re.findall(r"# (is|error): (\S+)$", line)}
     assert {number for number, _, _ in found} >= {number for number, line in enumerate(lines, 1) if "reveal_type(" in line}
     return found
@@ -42,6 +63,27 @@ def test_mypy_sees_signatures(tmp_path):
         cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True, timeout=300)
     assert run.returncode == 1, run.stdout + run.stderr
     assert reported(run.stdout) == expected(), run.stdout
+
+
+def test_the_public_surface_is_typed_strictly(tmp_path):
+    """The files that users import from, and code of users that is checked strictly."""
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "mypy.ini").write_text(STRICT)
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=mypy.ini", f"--cache-dir={tmp_path}", "--no-pretty", "--hide-error-context",
+         str(STRICT_SAMPLE), *[str(ROOT / "dy2static" / name) for name in PUBLIC]],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True, timeout=300)
+    own = "".join(line for line in run.stdout.splitlines(True) if STRICT_SAMPLE.name in line)
+    assert reported(own) == expected(STRICT_SAMPLE), run.stdout
+    assert not re.findall(r"^(?!.*typing_strict\.py).*: error: .*$", run.stdout, re.M), run.stdout
+
+
+def test_lazy_arrays_have_what_type_checkers_see():
+    tree = ast.parse((ROOT / "dy2static" / "lazy" / "typed.pyi").read_text(encoding="utf-8"))
+    seen = {node.name for body in tree.body if isinstance(body, ast.ClassDef) for node in body.body if isinstance(node, ast.FunctionDef)}
+    ours = {name for name in dir(LazyArray) if not name.startswith("_") and not isinstance(vars(LazyArray).get(name), types.MemberDescriptorType)}
+    own = set(re.findall(r"^    def (\w+)", (ROOT / "dy2static" / "lazy" / "arrays.py").read_text(encoding="utf-8"), re.M))
+    assert seen <= set(dir(LazyArray)) and ours <= seen | own
 
 
 def settings():

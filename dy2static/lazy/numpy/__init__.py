@@ -6,7 +6,7 @@ others say in their first line that they compute at once.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arrays import LazyArray
 from . import creation, dtypes, elementwise, fft, linalg, manipulation, statistics  # noqa: F401
@@ -19,6 +19,8 @@ __array_api_version__ = "2023.12"
 _PARTS = (creation, dtypes, elementwise, manipulation, statistics)
 _NAMES = {name: getattr(part, name) for part in _PARTS for name in part.__all__}
 globals().update(_NAMES)
+if TYPE_CHECKING:
+    def __getattr__(name: str) -> Any: ...              # for type checkers: the names above
 
 __all__ = sorted([*_NAMES, "fft", "linalg", "matmul", "matrix_transpose", "tensordot", "vecdot"])
 
