@@ -127,6 +127,8 @@ MARCH = Flag("DY2STATIC_MARCH", "native", TEXT,
 FULL_TRACEBACK = Flag("DY2STATIC_FULL_TRACEBACK", 0, SWITCH,
                       "1: tracebacks of compiled calls show the lines of dy2static and of generated code, too; what is "
                       "compiled then has no lines of yours")
+PROGRESS = Flag("DY2STATIC_PROGRESS", 1, SWITCH,
+                "0: a terminal shows no line while a compilation takes more than two seconds (elsewhere there is none in any case)")
 STRICT_BUILD = Flag("DY2STATIC_STRICT_BUILD", 0, SWITCH,
                     "1: a text that the C compiler refuses is an error; 0: its program runs on NumPy, with one warning")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,
@@ -151,6 +153,11 @@ def _say_unknown() -> None:
 
 
 _say_unknown()
+
+
+def is_dumb_terminal() -> bool:
+    """Whether the terminal, by its name, cannot erase a line."""
+    return os.environ.get("TERM", "dumb") == "dumb"
 
 
 def openmp_threads() -> int:

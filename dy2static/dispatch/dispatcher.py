@@ -34,6 +34,7 @@ from ..runtime.function_hooks import only_time, seen_as_one_function
 from ..runtime.hooks import stage
 from ..runtime.profile import Profile, TimedCall
 from ..runtime.program import MISS, Program
+from ..runtime.progress import shown
 from ..runtime.signatures import signature_of
 from ..runtime.traceback import calls_as_written
 from ..symbolic.observe import observing
@@ -238,7 +239,8 @@ class Dispatcher:
 
     def _compile(self, args: Tuple, kwargs: Mapping[str, Any], why: str) -> Program:
         check_arguments(self.options.input_spec, positional(self.function), args, kwargs)
-        program = self._entered(self._capture.program(self.tiers.first, args, kwargs))
+        with shown(f"compiling {self.function.__qualname__}"):
+            program = self._entered(self._capture.program(self.tiers.first, args, kwargs))
         self.captures += 1
         if self.options.verbosity_now >= 1:
             log.warning("captured %s(%s)", self.function.__qualname__, program.signature)

@@ -11,6 +11,7 @@ from ..ir.graph import Graph, Value
 from ..runtime.clocks import Clock
 from ..runtime.collection import uncollected
 from ..runtime.profile import Profile
+from ..runtime.progress import shown
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment
 from .nodes import SegmentPlan
 
@@ -39,7 +40,8 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     if segment.plan.spent is not None:
         raise RunError("the compiled function has taken these gradients itself, and changed the arrays that they read since",
                        segment.plan.spent, "call `backward` or `chainer.grad` inside the function, or before this line")
-    return BackwardCompilation(segment, targets, given, again).finish()
+    with shown("compiling a backward"):
+        return BackwardCompilation(segment, targets, given, again).finish()
 
 
 class BackwardCompilation:

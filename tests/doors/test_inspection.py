@@ -426,7 +426,8 @@ ENVIRONMENT = {
 #: Those of native code and of memory, and the files of tests that set them.
 ELSEWHERE = {"BACKGROUND": "backends/test_native_background.py", "RECOMPUTE": "passes/test_memory_recompute.py",
              "CC": "backends/test_native_programs.py", "CC_SECONDS": "backends/test_native_background.py", "MARCH": "backends/test_native_cpus.py",
-             "FULL_TRACEBACK": "frontend/test_tracebacks.py", "STRICT_BUILD": "backends/test_native_cpus.py", "CACHE_DIR": "backends/test_native_store.py",
+             "FULL_TRACEBACK": "frontend/test_tracebacks.py", "PROGRESS": "runtime/test_progress.py",
+             "STRICT_BUILD": "backends/test_native_cpus.py", "CACHE_DIR": "backends/test_native_store.py",
              "CACHE_MB": "backends/test_native_store.py", "THREADS": "backends/test_native_team.py"}
 
 

@@ -1,0 +1,107 @@
+"""The line on a terminal while a compilation takes long: there only on terminals, and gone afterwards."""
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import chainer.functions as F
+import pytest
+from against_eager import variable
+
+from dy2static import config, to_static
+from dy2static.runtime import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """The line is shown at once."""
+    monkeypatch.setattr(progress, "AFTER", 0.01)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    return monkeypatch
+
+
+def what_is_left(text):
+    """What a terminal shows in the end of what was written to it."""
+    return text.rpartition("\x1b[2K")[2]
+
+
+def during(stream, monkeypatch, seconds=0.1):
+    monkeypatch.setattr(sys, "stderr", stream)
+    before = threading.active_count()
+    with progress.shown("compiling f"), progress.shown("something inside"):
+        time.sleep(seconds)
+        running = threading.active_count() - before
+    assert threading.active_count() == before
+    return stream.getvalue(), running
+
+
+def test_a_line_is_shown_and_erased(soon):
+    text, _ = during(Terminal(), soon)
+    assert "dy2static: compiling f (0 s)" in text and "inside" not in text and what_is_left(text) == ""
+
+
+def test_nothing_is_shown_of_what_is_short(soon):
+    soon.setattr(progress, "AFTER", 2.0)
+    assert during(Terminal(), soon) == ("", 1)
+
+
+def test_nothing_is_shown_elsewhere(soon):
+    assert during(io.StringIO(), soon) == ("", 0), "no terminal"
+    with config.PROGRESS.set(0):
+        assert during(Terminal(), soon) == ("", 0), "not wanted"
+    soon.setenv("TERM", "dumb")
+    assert during(Terminal(), soon) == ("", 0), "a terminal that cannot erase"
+    soon.setattr(sys, "stderr", None)
+    with progress.shown("compiling f"):
+        pass
+
+
+def test_errors_pass(soon):
+    soon.setattr(sys, "stderr", Terminal())
+    with pytest.raises(KeyError), progress.shown("compiling f"):
+        raise KeyError
+    text, _ = during(Terminal(), soon)
+    assert "compiling f" in text, "the next one is shown again"
+
+
+def test_captures_and_backwards(soon):
+    """A function of the user's that takes long while it is captured."""
+    soon.setattr(sys, "stderr", Terminal())
+
+    class Slow:
+        @property
+        def factor(self):
+            time.sleep(0.1)
+            return 2.0
+
+    def scaled(x, slow):
+        return F.exp(x) * slow.factor
+    static = to_static(scaled)
+    y = static(variable(3), Slow())
+    y.grad = y.array
+    y.backward()
+    text = sys.stderr.getvalue()
+    assert "compiling" in text and "scaled" in text and what_is_left(text) == ""
+
+
+def test_a_real_terminal(tmp_path):
+    """In a process of its own, whose standard error is a terminal of ours."""
+    path = tmp_path / "program.py"
+    path.write_text("import dy2static, time\nfrom dy2static.runtime import progress\nprogress.AFTER = progress.EVERY = 0.05\n"
+                    "with progress.shown('compiling a function with a very long name ' * 9):\n    time.sleep(0.3)\n")
+    ours, theirs = os.openpty()
+    run = subprocess.run([sys.executable, str(path)], stderr=theirs, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"}, timeout=60)
+    os.close(theirs)
+    text = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert run.returncode == 0 and not run.stdout
+    assert "dy2static: compiling a function" in text and "\n" not in text and what_is_left(text) == ""
+    assert max(map(len, text.split("\x1b[2K"))) <= 80, "one line"
