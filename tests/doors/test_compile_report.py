@@ -7,8 +7,8 @@ import pytest
 from chainer.training import extensions
 
 import dy2static
-from dy2static import to_static
-from dy2static.errors import FallbackWarning
+from dy2static import config, to_static
+from dy2static.errors import FallbackWarning, SignatureError
 
 
 class Model(chainer.Chain):
@@ -27,7 +27,7 @@ class Model(chainer.Chain):
         return loss
 
 
-def observations(model, *reports):
+def observations(model, *reports, failing=False):
     """What is observed in each of four iterations."""
     data = chainer.datasets.TupleDataset(np.ones((4, 3), "f"), np.zeros(4, "i"))
     optimizer = chainer.optimizers.SGD().setup(model)
@@ -39,7 +39,11 @@ def observations(model, *reports):
     def look(trainer):
         found.append({name: value for name, value in trainer.observation.items() if "/" in name and "main" not in name})
 
-    for report in (*reports, look):
+    @chainer.training.make_extension(trigger=(2, "iteration"))
+    def fail(trainer):
+        raise KeyError("in the second iteration")
+
+    for report in (*reports, look, *([fail] if failing else [])):
         trainer.extend(report)
     trainer.run()
     return found
@@ -57,3 +61,38 @@ def test_calls_that_run_eagerly_and_all_functions():
     with pytest.warns(FallbackWarning):
         found = observations(Model(refused=True), dy2static.extensions.CompileReport(prefix="c/"))
     assert sum(each["c/fallbacks"] + each["c/cuts"] for each in found) > 0
+
+
+def test_time_that_is_saved(monkeypatch):
+    """By a clock of ours: eager updates take 5, 3 and 4 seconds, the compiled one 1."""
+    model, now, taken = Model(), [0.0], iter([5, 3, 4, 1])
+
+    def update(updater):
+        now[0] += next(taken)
+        right(updater)
+    right = chainer.training.StandardUpdater.update
+    monkeypatch.setattr(chainer.training.StandardUpdater, "update", update)
+    monkeypatch.setattr(dy2static.extensions.time, "perf_counter", lambda: now[0])
+    Model.forward.clear_cache()
+    report = dy2static.extensions.CompileReport(model.forward, eager_iterations=3)
+    found = observations(model, report)
+    assert [each.get("compile/saved") for each in found] == [None, None, None, 3.0] and report.saved_seconds == 3.0
+    assert [each["compile/captures"] for each in found] == [0, 0, 0, 1]
+    assert config.ENABLED.value
+
+
+def test_compilation_is_on_again_after_an_error(capsys):
+    updates = []
+    report = dy2static.extensions.CompileReport(eager_iterations=9)
+    with pytest.raises(KeyError):
+        observations(Model(), report, lambda trainer: updates.append(trainer.updater), failing=True)
+    assert config.ENABLED.value and "update" not in vars(updates[0])
+
+
+def test_nothing_is_timed_where_nothing_is_compiled():
+    with config.ENABLED.set(0):
+        found = observations(Model(), dy2static.extensions.CompileReport(eager_iterations=1))
+        assert not config.ENABLED.value
+    assert not any("compile/saved" in each for each in found)
+    with pytest.raises(SignatureError, match="number of iterations"):
+        dy2static.extensions.CompileReport(eager_iterations=-1)
