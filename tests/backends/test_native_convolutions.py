@@ -79,6 +79,18 @@ ROWS = {
     "a channel each, stride above filter": windows(1, 3, 1, 2, (9, 8), (2, 1), stride=(3, 4)),
     "a channel each, dilated": windows(2, 3, 1, 1, (9, 20), (3, 3), stride=(2, 1), pad=(2, 4), dilate=(2, 4)),
     "a channel each, one axis": windows(2, 5, 1, 2, (70,), (9,), stride=(2,), pad=(4,)),
+    "added": windows(5, 1, 3, 20, (8, 8), (4, 4), stride=(2, 2), pad=(1, 1)),
+    "added, odd rows": windows(3, 1, 5, 17, (11, 13), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "added, no padding": windows(2, 2, 7, 16, (9, 14), (3, 5), stride=(2, 2)),
+    "added, windows beyond the padding": windows(2, 2, 3, 16, (12, 11), (4, 4), stride=(3, 2), pad=(0, 3), extra=1),
+    "added, steps of one and three": windows(2, 1, 4, 18, (9, 20), (3, 5), stride=(1, 3), pad=(2, 1)),
+    "added, steps of two and one": windows(2, 1, 4, 18, (9, 20), (2, 1), stride=(2, 1)),
+    "added, more padding than filter": windows(2, 1, 3, 16, (6, 9), (3, 3), stride=(2, 3), pad=(4, 5)),
+    "added, side by side": windows(3, 1, 30, 32, (16, 16), (2, 2), stride=(2, 2)),
+    "added, one axis": windows(3, 2, 5, 16, (31,), (4,), stride=(2,), pad=(1,)),
+    "added, deep": windows(5, 1, 14, 400, (8, 8), (4, 4), stride=(2, 2), pad=(1, 1)),
+    "added, many places": windows(2, 1, 4, 20, (46, 42), (4, 4), stride=(2, 2), pad=(1, 1)),
+    "added, some channels at a time": windows(1, 1, 5, 16, (124, 126), (4, 4), stride=(2, 2), pad=(1, 1)),
     "one window": windows(2, 1, 3, 4, (3, 4), (3, 4)),
     "one axis": windows(2, 1, 3, 4, (20,), (5,), stride=(2,), pad=(2,)),
     "three axes": windows(2, 1, 2, 3, (5, 4, 6), (3, 2, 3), stride=(2, 1, 2), pad=(1, 0, 1), dilate=(1, 2, 1)),
@@ -130,7 +142,8 @@ def test_convolutions(call, row):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("row", ["strided and dilated", "a channel each, wide rows", "a channel each, every second of odd rows"])
+@pytest.mark.parametrize("row", ["strided and dilated", "a channel each, wide rows", "a channel each, every second of odd rows",
+                                 "added, deep", "added, odd rows", "added, many places"])
 def test_in_double_precision(call, row):
     compare(call, "f64", ROWS[row])
 
@@ -159,7 +172,7 @@ def test_random_convolutions_of_a_channel_each(call, seed):
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("row", ["a channel each", "a channel each, wide rows", "a channel each, rows that shrink",
                                  "a channel each, tiny", "a channel each, every second of odd rows", "a channel each, rows that grow",
-                                 "strided", "groups", "few filters", "stride and padding differ"])
+                                 "strided", "groups", "few filters", "stride and padding differ", "added", "added, odd rows"])
 def test_only_neighbours_become_nan(call, row):
     made, row = arrays(ROWS[row], np.float32), ROWS[row]
     function, takes, gives = CALLS[call]

@@ -148,6 +148,7 @@ def test_products(threads, m, n, k):
 WINDOWS = {
     "images": windows(9, 1, 8, 12, (17, 16), (3, 3), pad=(1, 1)),
     "images, strided": windows(9, 2, 8, 16, (33, 31), (3, 3), stride=(2, 2), pad=(1, 1)),
+    "channels of x": windows(5, 1, 64, 96, (8, 8), (4, 4), stride=(2, 2), pad=(1, 1)),
     "channels": windows(2, 1, 40, 100, (9, 9), (3, 3), pad=(1, 1)),
     "one image": windows(1, 1, 40, 75, (9, 9), (3, 3), pad=(1, 1)),
     "many places": windows(11, 1, 5, 6, (40, 41), (3, 3), pad=(1, 1)),

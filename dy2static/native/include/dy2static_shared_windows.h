@@ -3,11 +3,13 @@
    Sums over images are made by shares where there are many places for each filter, on one thread, too, so that they are the
    same for any number of threads.  Whatever else is cut, each element is computed in the same way. */
 #include "dy2static_depthwise.h"
+#include "dy2static_added_windows.h"
 
 enum {
     SHARED = 1 << 21,                           /* multiplications for which it is worth to call others */
     SUMMED_PLACES = 2048,                       /* fewer do not repay that a share has sums of its own */
     LEAST_CHANNELS = 32, TURNED_CHANNELS = 128, /* fewer do not repay that a share copies images for itself */
+    ADDED_CHANNELS = 12,                        /* of x: each share lays y into panels for itself */
     PACKING = 64,                               /* multiplications in the time in which one element is packed */
     MOST_SUMS = 8
 };
@@ -90,6 +92,13 @@ static int64_t channel_shares(const dy_windows *w, const int64_t least_channels)
     return w->groups > 1 ? 1 : shares_of(w, w->out / least_channels);
 }
 
+/* What comes after shares of channels, none of which has made an image as a whole. */
+static void finish_shared(const int failed, const dy_after *after)
+{
+    for (int64_t k = 0; !failed && after && k < after->count; k++)
+        dy_share(after->all[k].body, after->all[k].given, after->all[k].count, after->all[k].step);
+}
+
 static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
     if (is_depthwise(w))
@@ -101,8 +110,24 @@ static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filter
         return share_images(forward, w, images, x, w->groups * w->in * count(w->image), filters, y,
                             w->groups * w->out * count(w->spots), after);
     const int failed = share_channels(forward, w, channels, x, filters, y);
-    for (int64_t k = 0; !failed && after && k < after->count; k++)
-        dy_share(after->all[k].body, after->all[k].given, after->all[k].count, after->all[k].step);
+    finish_shared(failed, after);
+    return failed;
+}
+
+/* Channels of x. */
+static void some_added(const void *given, int64_t begin, int64_t end)
+{
+    const shared_windows *const s = given;
+    if (added_channels(s->windows, s->a, s->b, s->result, begin, end, 0))
+        fail(s);
+}
+
+static int share_added(const dy_windows *w, const int64_t shares, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
+{
+    int failed = 0;
+    const shared_windows all = {0, w, y, filters, x, 0, 0, 0, 0, &failed, 0};
+    dy_share_freely(some_added, &all, w->in, (w->in + shares - 1) / shares);
+    finish_shared(failed, after);
     return failed;
 }
 
@@ -110,10 +135,13 @@ static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *fil
 {
     if (is_depthwise(w))
         return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
-    const int64_t shares = image_shares(w);
-    if (shares < 2)
-        return transposed(w, y, filters, x, after);
-    return share_images(transposed, w, shares, y, w->groups * w->out * count(w->spots), filters, x,
+    const int adds = adds_windows(w);
+    const int64_t shares = image_shares(w), channels = adds && w->groups == 1 ? shares_of(w, w->in / ADDED_CHANNELS) : 1;
+    if (shares < 2 && channels < 2)
+        return (adds ? added_windows : transposed)(w, y, filters, x, after);
+    if (shares < least(channels, dy_team->threads))
+        return share_added(w, channels, y, filters, x, after);
+    return share_images(adds ? added_windows : transposed, w, shares, y, w->groups * w->out * count(w->spots), filters, x,
                         w->groups * w->in * count(w->image), after);
 }
 
