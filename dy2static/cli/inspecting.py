@@ -6,6 +6,7 @@ from typing import Optional, Sequence
 
 import click
 
+from dy2static.cli.measuring import backward_option, runner
 from dy2static.cli.target import call_of, compiled_of, inputs_option, target_argument
 from dy2static.diagnostics.explain import Explanation
 
@@ -63,16 +64,18 @@ def graph(target: str, inputs: Sequence[str], svg: Optional[str]) -> None:
 @inputs_option
 @click.option("-o", "--output", default="explorer.html", show_default=True, metavar="FILE", help="The page.")
 @click.option("--calls", default=20, show_default=True, type=click.IntRange(0), help="Calls that are timed for the times per line.")
-def explore(target: str, inputs: Sequence[str], output: str, calls: int) -> None:
+@backward_option
+def explore(target: str, inputs: Sequence[str], output: str, calls: int, backward: bool) -> None:
     """Write one page with source, stages, graph, generated code, times and memory of a call."""
     call = call_of(target, inputs)
     profile = call.compiled.profile()
     if calls:
+        run = runner(call.compiled, call, backward)
         for _ in range(12):                             # native code is wanted then
-            call.compiled(*call.args, **call.kwargs)
+            run()
         with profile:
             for _ in range(calls):
-                call.compiled(*call.args, **call.kwargs)
+                run()
     call.compiled.explored(call.args, call.kwargs, profile if calls else None).save(output)
     click.echo(f"wrote {output}")
 

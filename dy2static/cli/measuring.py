@@ -14,19 +14,19 @@ import numpy as np
 from dy2static.cli.target import Call, call_of, inputs_option, target_argument
 
 _calls = click.option("--calls", default=100, show_default=True, type=click.IntRange(1), help="How many calls are timed.")
-_backward = click.option("--backward", is_flag=True, help="Also the gradients of the sum of the result.")
+backward_option = click.option("--backward", is_flag=True, help="Also the gradients of the sum of the result.")
 
 
 @click.command()
 @target_argument
 @inputs_option
 @_calls
-@_backward
+@backward_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def profile(target: str, inputs: Sequence[str], calls: int, backward: bool, as_json: bool) -> None:
     """Print where the time of compiled calls goes, by operation and line."""
     call = call_of(target, inputs)
-    run = _runner(call.compiled, call, backward)
+    run = runner(call.compiled, call, backward)
     for _ in range(3):
         run()
     with call.compiled.profile() as found:
@@ -43,12 +43,12 @@ def profile(target: str, inputs: Sequence[str], calls: int, backward: bool, as_j
 @target_argument
 @inputs_option
 @_calls
-@_backward
+@backward_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def bench(target: str, inputs: Sequence[str], calls: int, backward: bool, as_json: bool) -> None:
     """Measure a function as it was written and compiled, alternately in one process."""
     call = call_of(target, inputs)
-    runs = {"eager": _runner(call.eager, call, backward), "compiled": _runner(call.compiled, call, backward)}
+    runs = {"eager": runner(call.eager, call, backward), "compiled": runner(call.compiled, call, backward)}
     begin = time.perf_counter()
     runs["compiled"]()
     first = time.perf_counter() - begin
@@ -75,7 +75,8 @@ def bench(target: str, inputs: Sequence[str], calls: int, backward: bool, as_jso
         click.echo("  calls ran eagerly: see `dy2static explain`")
 
 
-def _runner(function: Callable[..., Any], call: Call, backward: bool) -> Callable[[], Any]:
+def runner(function: Callable[..., Any], call: Call, backward: bool) -> Callable[[], Any]:
+    """Calls a function; backward: with the gradients of the sum of its results."""
     if not backward:
         return lambda: function(*call.args, **call.kwargs)
     args = [_leaf(given) for given in call.args]

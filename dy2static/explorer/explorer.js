@@ -15,10 +15,14 @@ function known(element, key, title) {
   if (!key) return;
   element.dataset.key = key;
   titles.set(element, title);
-  if (!lines.has(key)) lines.set(key, []);
-  lines.get(key).push(element);
-  if (key === kept) element.classList.add("hit");
+  for (const line of key.split("|")) {        // what is fused comes from several lines
+    if (!lines.has(line)) lines.set(line, []);
+    lines.get(line).push(element);
+    if (kept && kept.split("|").includes(line)) element.classList.add("hit");
+  }
 }
+
+function elementsOf(key) { return [...new Set(key.split("|").flatMap(line => lines.get(line) || []))]; }
 
 function list(title, items) {
   const found = make("ol", { class: "lines", role: "listbox", tabindex: "0", "aria-label": title });
@@ -28,13 +32,15 @@ function list(title, items) {
 }
 
 function micro(seconds) {
-  const each = seconds * 1e6 / data.timed.calls;
+  const each = seconds * 1e6 / (data.timed.calls || 1);
   return !seconds ? "" : each < 1000 ? `${each.toFixed(1)} µs` : `${(each / 1000).toFixed(1)} ms`;
 }
 
 function sourceLine(line, most, title) {
   const time = make("span", { class: "time" });
-  if (line.seconds) time.append(make("span", { class: "bar", style: `width:${Math.max(1, 24 * line.seconds / most)}px` }), micro(line.seconds));
+  const spent = line.seconds + line.backward;
+  if (spent) time.append(make("span", { class: "bar", style: `width:${Math.max(1, 24 * spent / most)}px` }),
+    micro(line.seconds) || "0", line.backward ? make("span", { class: "backward", title: "backward" }, ` + ${micro(line.backward)}`) : "");
   const item = make("li", { title: line.marks.join("\n") }, make("span", { class: "number" }, String(line.number)),
     make("span", { class: `state ${line.state}` }), ...(data.timed ? [time] : []), line.text,
     make("span", { class: "hidden" }, line.words ? ` (${line.words})` : ""));
@@ -45,7 +51,7 @@ function sourceLine(line, most, title) {
 
 function drawSource() {
   const all = data.sources.flatMap(source => source.lines);
-  const most = Math.max(...all.map(line => line.seconds), 1e-12);
+  const most = Math.max(...all.map(line => line.seconds + line.backward), 1e-12);
   const section = document.getElementById("source");
   data.sources.forEach((source, number) => {
     const box = make("details", number ? {} : { open: "" }, make("summary", {}, make("h2", {}, source.title), " ",
@@ -128,12 +134,13 @@ function drawFacts() {
 
 function show(key, element) {
   document.querySelectorAll(".hit").forEach(found => found.classList.remove("hit"));
-  for (const found of lines.get(key) || []) found.classList.add("hit");
-  const line = (lines.get(key) || []).find(found => found.marks);
-  document.getElementById("why").textContent = line ? `${key}  ${line.marks.join("; ")}` : key;
+  const all = elementsOf(key), marked = all.filter(found => found.marks);
+  for (const found of all) found.classList.add("hit");
+  document.getElementById("why").textContent = marked.length ?
+    marked.map(line => `${line.dataset.key}  ${line.marks.join("; ")}`).join(" | ") : key.replaceAll("|", ", ");
   const pane = element && titles.get(element);
   const seen = new Set(pane ? [element.closest(".lines")] : []);
-  for (const found of lines.get(key) || []) {           // bring the first line of each other pane into view
+  for (const found of all) {           // bring the first line of each other pane into view
     const box = found.closest(".lines");
     if (!box || seen.has(box)) continue;
     seen.add(box);
@@ -144,9 +151,9 @@ function show(key, element) {
 
 function say(key) {
   const counts = {};
-  for (const found of lines.get(key) || []) counts[titles.get(found)] = (counts[titles.get(found)] || 0) + 1;
-  const line = (lines.get(key) || []).find(found => found.marks);
-  document.getElementById("said").textContent = `${key}: ${line ? line.marks.join("; ") + ". " : ""}` +
+  const all = elementsOf(key), marked = all.filter(found => found.marks);
+  for (const found of all) counts[titles.get(found)] = (counts[titles.get(found)] || 0) + 1;
+  document.getElementById("said").textContent = `${key.replaceAll("|", ", ")}: ${marked.map(line => line.marks.join("; ") + ". ").join("")}` +
     Object.entries(counts).map(([title, count]) => `${count} in ${title}`).join(", ");
 }
 
@@ -181,7 +188,8 @@ document.addEventListener("keydown", event => {
 
 document.getElementById("name").textContent = data.name;
 document.getElementById("summary").textContent = data.summary +
-  (data.timed && data.timed.calls ? `; ${data.timed.calls} calls of ${micro(data.timed.seconds)} were timed` : "");
+  (data.timed && data.timed.calls ? `; ${data.timed.calls} calls of ${micro(data.timed.seconds)} were timed` +
+    (data.timed.backward ? `, and their backward, ${micro(data.timed.backward)}` : "") : "");
 for (const [state, words] of [["native", "native code"], ["graph", "compiled"], ["opaque", "kept whole"], ["host", "host, at every call"],
   ["Python", "Python, at capture only"], ["cut", "Python between parts"], ["eager", "runs eagerly"]])
   document.getElementById("legend").append(make("span", { class: `state ${state}` }), words + "   ");

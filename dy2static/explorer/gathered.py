@@ -16,6 +16,7 @@ from ..runtime.profile import Profile
 _STATES = (("eager", "runs eagerly"), ("cut", "Python between parts"), ("host", "host, at every call"), ("opaque", "kept whole"),
            ("graph", "compiled"), ("part", "compiled part"), ("Python", "Python, at capture only"), ("not run", "not run"))
 _PLACE = re.compile(r"# (\S+):(\d+)$")
+_COMMENT, _PART = re.compile(r"/\* (.+:\d+) \*/$"), re.compile(r"\bpart_\d+\b")
 _MOST_POINTS = 400
 
 
@@ -34,12 +35,14 @@ def gathered(function: Any, explanation: Explanation, programs: Sequence[Tuple[s
             {"title": name, "lines": _generated(one.code)} for name, one in programs]})
         native = [(name, one.native_code) for name, one in programs if one.native_code]
         panes += [{"title": "C", "groups": [
-            {"title": name, "lines": [_line(text) for text in code.splitlines()]} for name, code in native]}] if native else []
+            {"title": name, "lines": _native(code)} for name, code in native]}] if native else []
     return {
         "name": function.__qualname__, "summary": str(explanation).split("\n", 2)[1],
-        "sources": [_source(listing, _times(profile), _runs_on(profile)) for listing in explanation.listings],
+        "sources": [_source(listing, _times(profile, "forward"), _times(profile, "backward"), _runs_on(profile))
+                    for listing in explanation.listings],
         "panes": panes,
-        "timed": None if profile is None else {"calls": profile.calls, "seconds": profile.seconds},
+        "timed": None if profile is None else {"calls": profile.calls, "seconds": profile.seconds, "backward": sum(
+            [record.seconds for record in profile.records if record.direction == "backward"])},
         "memory": None if program is None else {**program.memory._asdict(), "peak": program.peak_bytes,
                                                 "points": memory_points(program.graph)},
         "guards": [] if program is None else [guard.describe() for guard in program.guards],
@@ -57,7 +60,7 @@ def _line(text: str, place: Optional[Location] = None) -> List[str]:
     return [text, _key(place)]
 
 
-def _source(listing: Any, times: Dict[str, float], runs_on: Dict[str, str]) -> Dict[str, Any]:
+def _source(listing: Any, times: Dict[str, float], backward: Dict[str, float], runs_on: Dict[str, str]) -> Dict[str, Any]:
     lines = []
     for line in listing.lines:
         key = f"{os.path.basename(listing.file)}:{line.number}"
@@ -66,15 +69,16 @@ def _source(listing: Any, times: Dict[str, float], runs_on: Dict[str, str]) -> D
         if state == "graph" and key in runs_on:
             state, words = ("native", "native code") if runs_on[key] == "C" else ("graph", "compiled, NumPy")
         lines.append({"number": line.number, "text": line.text, "key": key, "state": state.replace(" ", "-"), "words": words,
-                      "marks": [str(mark) for mark in line.marks], "seconds": times.get(key, 0.0)})
+                      "marks": [str(mark) for mark in line.marks], "seconds": times.get(key, 0.0),
+                      "backward": backward.get(key, 0.0)})
     return {"title": listing.name, "file": listing.file, "lines": lines}
 
 
-def _times(profile: Optional[Profile]) -> Dict[str, float]:
+def _times(profile: Optional[Profile], direction: str) -> Dict[str, float]:
     """Seconds of each line; what several lines share is divided evenly."""
     found: Dict[str, float] = {}
     for record in () if profile is None else profile.records:
-        for place in record.places:
+        for place in record.places if record.direction == direction else ():
             found[_key(place)] = found.get(_key(place), 0.0) + record.seconds / len(record.places)
     return found
 
@@ -114,6 +118,21 @@ def _generated(code: str) -> List[List[str]]:
         elif text.lstrip().startswith(("def ", "return ")):
             key = ""
         lines.append([text, key])
+    return lines
+
+
+def _native(code: str) -> List[List[str]]:
+    """The lines of C; those of a function, and its calls, come from the lines that the comment before it names."""
+    lines, keys, inside = [], {}, ""
+    for text in code.splitlines():
+        found, part = _COMMENT.match(text), _PART.search(text)
+        if found is not None:
+            inside = "|".join(found[1].split(", "))
+        if part is not None and inside:
+            keys.setdefault(part[0], inside)
+        lines.append([text, inside or (keys.get(part[0], "") if part is not None else "")])
+        if text == "}":
+            inside = ""
     return lines
 
 

@@ -52,8 +52,20 @@ def is_library(name: str) -> bool:
         return root != "__main__"
     if _STDLIB_NAMES or root == "__main__":
         return False
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return file is None or (os.path.normpath(file).startswith(_STDLIB + os.sep) and "site-packages" not in file)
+    return _is_standard(name)
+
+
+def _is_standard(name: str) -> bool:
+    """Whether a module is of the standard library, where Python (3.9) has no list of their names.
+
+    A module that `sys.modules` does not have is the user's.
+    """
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        origin = getattr(getattr(module, "__spec__", None), "origin", None)
+        return name in sys.builtin_module_names or origin in ("built-in", "frozen")
+    return os.path.normpath(file).startswith(_STDLIB + os.sep) and "site-packages" not in file
 
 
 def is_converted(function: types.FunctionType) -> bool:

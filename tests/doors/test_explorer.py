@@ -13,8 +13,10 @@ import pytest
 
 from dy2static import to_static
 from dy2static.errors import FallbackWarning
+from dy2static.native import compiler
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_compiler = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler")
 in_browser = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
 
 
@@ -105,6 +107,47 @@ def test_a_function_in_parts_and_one_that_runs_eagerly():
     assert "eager" in {line["state"] for line in data["sources"][0]["lines"]} and data["memory"] is None
 
 
+def fused(x):
+    h = F.relu(x)
+    h = F.tanh(h) * 2
+    return F.softmax(h)
+
+
+@needs_compiler
+def test_lines_of_c_and_times_of_the_backward():
+    static = to_static(fused, backend="c")
+
+    def run():
+        y = static(chainer.Variable(X))
+        y.grad = np.ones_like(y.array)
+        y.backward()
+    run()
+    with static.profile() as profile:
+        run()
+    data = data_of(static.explored((chainer.Variable(X),), {}, profile))
+    c = next(pane for pane in data["panes"] if pane["title"] == "C")["groups"][0]["lines"]
+    first = fused.__code__.co_firstlineno
+    relu, tanh, softmax = [f"test_explorer.py:{first + k}" for k in (1, 2, 3)]
+    for text in ("tanh_f32(", "exp_f32(", "part_0(", "    part_0("):
+        keys = {key for line, key in c if text in line}
+        assert keys == {f"{relu}|{tanh}|{softmax}"}, text
+    assert not any(key for line, key in c if line.startswith(("#include", "PyObject")))
+    lines = {line["key"]: line for line in data["sources"][0]["lines"]}
+    assert all(lines[key]["seconds"] > 0 and lines[key]["backward"] > 0 for key in (relu, tanh, softmax))
+    assert data["timed"]["backward"] >= sum(line["backward"] for line in lines.values()) > 0
+
+
+@needs_compiler
+def test_what_is_compiled_names_no_lines(monkeypatch):
+    """So functions on other lines that do the same have one library."""
+    texts = []
+    monkeypatch.setattr(compiler, "start", lambda text, *flags, start=compiler.start: texts.append(text) or start(text, *flags))
+    for function in (lambda x: F.tanh(x * 3) + 1,
+                     lambda x: F.tanh(x * 3) + 1):
+        to_static(function, backend="c")(X)
+    assert len({text for text in texts if "tanh_f32" in text}) == 1
+
+
 def test_texts_of_the_user_end_no_script():
     @to_static
     def f(x):
@@ -151,6 +194,29 @@ def test_in_a_browser(tmp_path):
     assert "graph: ReLU" in found["said"] and "in graph" in found["said"]
     assert found["left"] == found["empty"] == 0
     assert any(" = softmax(" in text for text in found["moved"]) and "graph: Softmax" in found["why"]
+
+
+@in_browser
+@needs_compiler
+def test_c_in_a_browser(tmp_path):
+    """A line of C highlights all lines that it comes from, and their lines of the source highlight it."""
+    static = to_static(fused, backend="c")
+    found = after(static.explore(X), """
+        document.querySelectorAll("details").forEach(box => box.open = true);
+        for (let k = 0; k < 3; ++k) document.querySelectorAll("details").forEach(box => box.dispatchEvent(new Event("toggle")));
+        const source = document.querySelector("#source .lines");
+        const hits = where => [...where.querySelectorAll(".hit")].map(element => element.textContent.trim());
+        const c = [...document.querySelectorAll("#panes > details")].find(box => box.querySelector("h2").textContent == "C");
+        [...c.querySelectorAll("li")].find(item => item.textContent.includes("tanh_f32")).click();
+        const from = hits(source);
+        document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true}));
+        [...source.children].find(item => item.textContent.includes("F.tanh")).click();
+        const landmarks = ["header", "main", "footer"].map(name => document.querySelectorAll(name).length);
+        const unnamed = [...document.querySelectorAll("[role=listbox]:not([aria-label])")].length;
+        return {from, to: hits(c), landmarks, unnamed, said: document.getElementById("said").textContent};""", tmp_path)
+    assert [any(text in line for line in found["from"]) for text in ("F.relu", "F.tanh", "F.softmax", "def fused")] == [True, True, True, False]
+    assert any("tanh_f32" in line for line in found["to"]) and "in c" in found["said"]
+    assert found["landmarks"] == [1, 1, 1] and not found["unnamed"]
 
 
 @in_browser

@@ -1,5 +1,6 @@
 """Captures that do not pay: a warning that says what changes, eager calls, and captures again once they pay."""
 import gc
+import sys
 import warnings
 
 import chainer
@@ -254,7 +255,8 @@ def test_signatures_that_cannot_be_captured():
         for n in range(1, 61):
             assert static(np.full(n, 3, "f")) == 3
     found = static.cache_info()
-    assert static.stats()["refused"] <= 21 and not found.programs and found.fallbacks + found.paused == 60
+    eager = found.fallbacks + (found.paused if sys.version_info >= (3, 11) else 0)     # from 3.11 on, the first ones run in parts
+    assert static.stats()["refused"] <= 21 and not found.programs and eager == 60
 
 
 def test_errors_of_the_user():

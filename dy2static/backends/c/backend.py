@@ -77,7 +77,7 @@ class _Compilation:
         if clock is not None:
             clock.inside = bundle.clock
         options = {name: option for name, option in self._options.items() if name != "recomputes"}
-        made = executable(emit(self._divided, clock=clock, **options), self._divided, bundle.source,
+        made = executable(emit(self._divided, clock=clock, **options), self._divided, bundle.readable,
                           sum(len(list(region.graph.walk())) for region in bundle.regions)
                           + sum(len(region.graph.nodes) * len(region.members) for region in bundle.updates))
         others = set(range(len(self._updates))).difference(*[call.members for call in bundle.update_calls])

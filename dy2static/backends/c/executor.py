@@ -1,7 +1,8 @@
 """Native regions at run time: the built-in function of a region, and what runs where it declines."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+import os
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -29,6 +30,11 @@ _PYTHON = '#include "dy2static_python.h"\n'
 _FLAGS = ("-O2",)
 
 _KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
+
+
+def _comment(places: Iterable[Tuple[str, int]]) -> str:
+    found = [f"{os.path.basename(file)}:{line}".replace("*/", "") for file, line in places]
+    return f"/* {', '.join(dict.fromkeys(found))} */\n" if found else ""
 
 
 class Bundle:
@@ -64,8 +70,16 @@ class Bundle:
 
     @property
     def source(self) -> str:
-        """The whole text."""
-        text = "\n".join([*self.parts.texts, *(region.text for region in (*self.regions, *self.updates))])
+        """The whole text.  It names no lines: functions of other lines that do the same have the same library."""
+        return self._whole(self.parts.texts)
+
+    @property
+    def readable(self) -> str:
+        """The whole text, with the user's lines before the functions that they became."""
+        return self._whole([f"{_comment(places)}{text}" for text, places in zip(self.parts.texts, self.parts.places)])
+
+    def _whole(self, parts: Sequence[str]) -> str:
+        text = "\n".join([*parts, *(region.text for region in (*self.regions, *self.updates))])
         clock = "" if self.clock is None else self.clock.header
         return f"{_PYTHON}{headers(text)}{clock}\n{text}"
 

@@ -51,6 +51,7 @@ class FunctionEmitter(FlowEmitter):
 
     def begin(self, nodes: Sequence[Node]) -> None:
         """The lines that follow are for these nodes."""
+        self.parts.nodes = nodes
         if self.standalone is not None:
             self.standalone.mark(self.text, nodes)
 

@@ -5,6 +5,7 @@ import collections
 import re
 from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ...ir.graph import Node
 from ..loops.parallelize import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -16,10 +17,15 @@ _MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
 
 
 class Parts:
-    """The functions of one text, in the order in which they are first called."""
+    """The functions of one text, in the order in which they are first called.
+
+    nodes: those that the next functions are for.  places: the user's lines of each function, in the order of their calls.
+    """
 
     def __init__(self) -> None:
         self.texts: List[str] = []
+        self.nodes: Sequence[Node] = ()
+        self.places: List[Dict[Tuple[str, int], None]] = []
         self._known: Dict[str, str] = {}
 
     def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
@@ -62,7 +68,11 @@ class Parts:
             self._known[key] = function = f"part_{len(self.texts)}"
             declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
             self.texts.append(kind(function, declared, parameters, text))
-        return self._known[key], arguments
+            self.places.append({})
+        function = self._known[key]
+        self.places[int(function.rpartition("_")[2])].update(
+            dict.fromkeys([(node.loc.file, node.loc.line) for node in self.nodes if node.loc is not None]))
+        return function, arguments
 
 
 def _from_first(text: str, arrays: Mapping[str, int]) -> Tuple[str, Dict[str, int]]:
