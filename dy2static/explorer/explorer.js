@@ -53,6 +53,7 @@ function drawSource() {
   const all = data.sources.flatMap(source => source.lines);
   const most = Math.max(...all.map(line => line.seconds + line.backward), 1e-12);
   const section = document.getElementById("source");
+  if (data.timed && data.timed.backward) section.classList.add("with-backward");
   data.sources.forEach((source, number) => {
     const box = make("details", number ? {} : { open: "" }, make("summary", {}, make("h2", {}, source.title), " ",
       make("span", { class: "dim" }, source.file)));

@@ -1,4 +1,5 @@
 """What an index gets: the source distribution, and the wheel that is built of it, without a network."""
+import ast
 import email
 import os
 import re
@@ -22,6 +23,9 @@ BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta
 # what `import dy2static` must not ask for: what extras and commands need (Chainer itself asks for CuPy and Pillow)
 LATE = {"IPython", "click", "furo", "hypothesis", "matplotlib", "mpi4py", "mypy", "myst_parser", "onnx", "onnxruntime", "pytest",
         "setuptools", "sklearn", "sphinx"}
+
+# what its modules may import when they are loaded
+ALLOWED = {"dy2static", "astor", "chainer", "chainerx", "gast", "numpy", "packaging", "safetensors"}
 
 IMPORTS = """
 import sys
@@ -113,3 +117,21 @@ def test_import_asks_for_no_optional_package():
     asked = set(python("-c", IMPORTS, env={**os.environ, "PYTHONPATH": str(ROOT)}).split())
     assert {"chainer", "gast"} <= asked
     assert not asked & LATE
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="Python 3.9 has no list of its own modules")
+def test_what_the_modules_that_an_import_loads_import_themselves():
+    """At their first level, outside of functions and of blocks for type checkers: what `import dy2static` costs is decided here."""
+    script = "import sys, dy2static; print(*[m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] == 'dy2static'])"
+    files = [Path(name) for name in python("-c", script, env={**os.environ, "PYTHONPATH": str(ROOT)}).split()]
+    assert len(files) > 300
+    found = {}
+    for file in files:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else \
+                [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                found.setdefault(name.partition(".")[0], file)
+    others = {name: str(file) for name, file in found.items() if name not in sys.stdlib_module_names and name not in ALLOWED}
+    assert not others
+    assert not found.keys() & {"asyncio", "concurrent", "http", "multiprocessing", "sqlite3", "unittest", "urllib", "xml"}
