@@ -1,13 +1,15 @@
 """The programs of a function whose guards did not hold: which one fits after all, and what the others wanted."""
 from __future__ import annotations
 
+import contextlib
 import logging
 import types
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..diagnostics.changes import Varying
 from ..options import Options
 from ..record.guards import EqualsMatch, ExpressionMatch
+from ..record.paths import Argument, Source, follow
 from ..runtime.cache import Cache, reason_of
 from ..runtime.program import Program
 
@@ -23,7 +25,8 @@ class Lookup:
     def again(self, args: Tuple, kwargs: Mapping[str, Any]) -> Tuple[Optional[Program], str]:
         """The program that fits after all, if there is one; what the nearest wants otherwise.
 
-        Numbers and texts that alone kept a program from being used become inputs of the next one.
+        Numbers and texts that alone kept a program from being used become inputs of the next one.  So do numbers that a program
+        has written since, such as the steps of an optimizer, whatever else keeps it from being used.
         """
         misfits = self.misfits(args, kwargs)
         for program, failed in misfits:
@@ -38,7 +41,7 @@ class Lookup:
                 self.varying.note(values)
             else:
                 written = _written(program)
-                if any(g in written for g in guards):   # the steps of an optimizer, in the call after the first: all will count
+                if _any_differs(written, args, kwargs):         # the steps of an optimizer, after the first call: all will count
                     self.varying.note([*written, *[g for g in values if type(g.expected) in (int, float)]])
         found = [program for program, failed in misfits if not failed]
         return found[-1] if found else None, reason_of([pair for pair in misfits if pair[1]])
@@ -46,6 +49,21 @@ class Lookup:
     def misfits(self, args: Tuple, kwargs: Mapping[str, Any]) -> List[Tuple[Program, List[int]]]:
         """Each program with the indexes of its guards that do not hold."""
         return [(program, list(program.diagnose(args, kwargs))) for program in list(self.cache.programs)]
+
+
+def _any_differs(guards: Sequence[EqualsMatch], args: Tuple, kwargs: Mapping[str, Any]) -> bool:
+    """Whether a number that one of these guards is about is another one now; one that is not there any more does not count.
+
+    The diagnosis of a program ends where an array has another shape, so it may not have come to these guards.
+    """
+    def at(source: Source) -> Any:
+        return follow(source, lambda root: args[root.key] if isinstance(root, Argument) else kwargs[root.key])
+
+    for guard in guards:
+        with contextlib.suppress(AttributeError, LookupError, TypeError):
+            if not guard.holds(at):
+                return True
+    return False
 
 
 def _written(program: Program) -> List[EqualsMatch]:

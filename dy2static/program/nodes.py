@@ -60,8 +60,8 @@ class SegmentPlan:
             self.saved + tuple(graph.inputs[i] for i in parts.inputs) + tuple(graph.outputs[j] for j in parts.outputs)))
 
     def spend(self, at: Location) -> None:
-        """Keep nothing for a backward: the function changed what it would read, there."""
-        self.spent, self.held, self.saved = at, (), ()
+        """Keep nothing for a backward, nor the graph of one: the function changed what it would read, there."""
+        self.spent, self.held, self.saved, self._of_all = at, (), (), None
 
     def _with_less(self, parts: passes.JointPartition, joint: Graph, held: Sequence[Value]) -> passes.JointPartition:
         """The split of the joint graph with less that is saved."""
