@@ -66,14 +66,15 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                       void (*body)(const void *, int64_t, int64_t, int64_t, int64_t), const void *given)
 {{
     const int64_t work = m * n * k;
+    const int turned = trans_b && !trans_a && m <= most_turned_rows(ldb);
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
-    if (m > (trans_b && !trans_a ? TURNED_ROWS : HEIGHT) && n > COLUMNS && alpha != 0 && work >= {shared}
+    if (!turned && m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared}
         && large_product(&all, piece(m, pieces, DY_ROWS, 1)))
         return;
     if (dy_team && work >= {shared}) {{
         if (m > n || m >= 2 * HEIGHT)       /* pieces of columns pack all of A, each for itself */
-            dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : 96, 16));
+            dy_share_freely(some_rows, &all, m, piece(m, pieces, n == 1 ? 256 : turned ? COLUMNS : 96, 16));
         else
             dy_share_freely(some_columns, &all, n, piece(n, pieces, m == 1 ? 256 : 128, 2));
         return;

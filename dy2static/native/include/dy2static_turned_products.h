@@ -4,7 +4,9 @@
    transposed, once, and the rows of B are read where they are, once.  Tiles hold a part of the transposed C. */
 
 enum {
-    TURNED_ROWS = 192,          /* of A: more repay that B is packed */
+    TURNED_ROWS = 512,          /* of A: more repay that B is packed; */
+    FEWER_TURNED_ROWS = 192,    /* so do more than these, where rows of B are a multiple of SETS apart: */
+    SETS = 4096,                /* bytes, after which lines fall into one set of the first cache again */
     CHUNK = 3                   /* rows of B that are addressed from one register */
 };
 
@@ -118,6 +120,8 @@ static void put_turned(const DY_T *tile, const int height, const int64_t columns
         for (int r = 0; r < height; r++)
             c[s * ldc + r] = tile[r * COLUMNS + s] + (beta == 0 ? 0 : beta * c[s * ldc + r]);
 }
+
+static int64_t most_turned_rows(const int64_t ldb) { return ldb * sizeof(DY_T) % SETS ? TURNED_ROWS : FEWER_TURNED_ROWS; }
 
 /* Whether rows of A leave little of their vectors empty; else packing a B that is near costs less. */
 static int fills_vectors(const int64_t m)
