@@ -2,7 +2,10 @@
 import contextlib
 import functools
 import itertools
+import json  # noqa: F401 - asked for by name
 import operator
+import sys
+import types
 
 import chainer
 import chainer.functions as F
@@ -12,6 +15,7 @@ import pytest
 from against_eager import check, programs, variable
 
 from dy2static import FallbackWarning, to_static
+from dy2static.heap import ownership
 
 LOG = []
 
@@ -796,3 +800,11 @@ def test_recursion_that_arrays_end():
     with pytest.warns(FallbackWarning, match="as deep as array values decide .*test_functions.py.*write a loop") as seen:
         y, steps = to_static(lambda x: halved(x))(variable(3, low=2, high=3))
     assert len(seen) == 1 and steps > 2 and float(y.array.sum()) < 1
+
+
+def test_whose_modules_are_without_a_list_of_the_standard_library(monkeypatch):
+    """As on Python 3.9: a module that is not imported, or has no file, is the user's."""
+    monkeypatch.setattr(ownership, "_STDLIB_NAMES", frozenset())
+    monkeypatch.setitem(sys.modules, "made_by_hand", types.ModuleType("made_by_hand"))
+    assert all(map(ownership.is_library, ("json", "collections.abc", "sys", "time", "_frozen_importlib", "numpy.linalg")))
+    assert not any(map(ownership.is_library, ("not_imported", "made_by_hand", "__main__", __name__)))
