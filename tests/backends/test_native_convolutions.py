@@ -90,6 +90,7 @@ ROWS = {
     "added, one axis": windows(3, 2, 5, 16, (31,), (4,), stride=(2,), pad=(1,)),
     "added, deep": windows(5, 1, 14, 400, (8, 8), (4, 4), stride=(2, 2), pad=(1, 1)),
     "added, many places": windows(2, 1, 4, 20, (46, 42), (4, 4), stride=(2, 2), pad=(1, 1)),
+    "added, no batch": windows(0, 1, 4, 20, (46, 42), (4, 4), stride=(2, 2), pad=(1, 1)),
     "added, some channels at a time": windows(1, 1, 5, 16, (124, 126), (4, 4), stride=(2, 2), pad=(1, 1)),
     "one window": windows(2, 1, 3, 4, (3, 4), (3, 4)),
     "one axis": windows(2, 1, 3, 4, (20,), (5,), stride=(2,), pad=(2,)),

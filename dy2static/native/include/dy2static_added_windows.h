@@ -25,7 +25,7 @@ static int adds_windows(const dy_windows *w)
     for (int axis = 0; axis < 3; axis++)
         if (w->dilate[axis] > 1 || w->kernel[axis] < w->stride[axis])
             return 0;
-    return w->stride[1] * w->stride[2] > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0] && !w->next_y
+    return w->batch && w->stride[1] * w->stride[2] > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0] && !w->next_y
         && count(w->kernel) <= ADDED_ROWS && w->out >= ADDED_DEPTH
         && (count(w->spots) <= ADDED_PLACES || w->in < DY_ROWS)
         && count(w->kernel) * count(w->spots) * (int64_t)sizeof(DY_T) <= ADDED_BYTES;
