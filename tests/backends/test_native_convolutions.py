@@ -107,6 +107,7 @@ ROWS = {
     "few filters": windows(3, 1, 30, 6, (30, 14), (3, 3), pad=(1, 1)),
     "sixteen filters": windows(2, 2, 3, 16, (25, 21), (5, 5), stride=(1, 1), pad=(2, 2)),
     "large": windows(1, 1, 2, 3, (30, 45), (3, 3), pad=(1, 1)),
+    "no batch, many windows": windows(0, 1, 3, 40, (60000, 4), (3, 3), pad=(1, 1)),
     "no batch": windows(0, 1, 2, 3, (4, 4), (3, 3)),
 }
 

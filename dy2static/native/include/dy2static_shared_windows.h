@@ -101,6 +101,8 @@ static void finish_shared(const int failed, const dy_after *after)
 
 static int shared_forward(const dy_windows *w, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
+    if (!w->batch)
+        return 0;
     if (is_depthwise(w))
         return share_depthwise(depthwise_forward, 0, w, x, filters, y, after);
     const int64_t images = image_shares(w), channels = channel_shares(w, LEAST_CHANNELS);
@@ -133,6 +135,8 @@ static int share_added(const dy_windows *w, const int64_t shares, const DY_T *y,
 
 static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
+    if (!w->batch)
+        return 0;
     if (is_depthwise(w))
         return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
     const int adds = adds_windows(w);
@@ -162,6 +166,10 @@ static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y,
     if (is_depthwise(w))
         return share_depthwise(depthwise_grad_weight, 1, w, x, y, filters, 0);
     const int64_t useful = count(w->spots), size = w->groups * w->out * w->in * count(w->kernel);
+    if (!w->batch) {
+        memset(filters, 0, size * sizeof(DY_T));
+        return 0;
+    }
     const int64_t summed = least(least(MOST_SUMS, w->batch), least(w->batch * useful / SUMMED_PLACES, work_of(w) / (SHARED / 2)));
     const int64_t channels = channel_shares(w, TURNED_CHANNELS);
     if (summed < 2)
