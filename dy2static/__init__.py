@@ -6,7 +6,7 @@ from dy2static import compat
 
 compat.install()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 from dy2static import export, extensions, pipeline  # noqa: E402
 from dy2static.api import enable_to_static, ignore_module, not_to_static, set_code_level, set_pass_level, set_verbosity, to_static
