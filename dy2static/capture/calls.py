@@ -39,7 +39,7 @@ from ..symbolic.lists import symbolic_items
 from ..symbolic.values import PARTS, ArrayMethod, SymbolicArray, SymbolicVariable
 from .builtin_calls import OWN, BuiltinCalls
 from .classes import COLLECTION_KINDS, Classes
-from .communication import average, is_average
+from .communication import average, communicates, is_average, refuse
 from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
@@ -335,6 +335,8 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: functools.partial(calls.draws.draw, function, GENERATORS[type(function.owner.real)])),
     Rule("`multi_node_mean_grad` of a communicator of ChainerMN", "a host node that gets the gradients and gives their means",
          lambda calls, function: is_average(function), average),
+    Rule("functions of `chainermn.functions`, Links of `chainermn.links`", "the capture stops",
+         lambda calls, function: communicates(function), refuse),
     Rule("classes with shadows, methods of arrays and texts, objects that only the host can use", "as these say",
          lambda calls, function: isinstance(function, ShadowMeta) or type(function) in _CALLABLE, itself),
     Rule("functions of the user, `chainer.links`, `Link`, `Sequential`, `contextlib`",

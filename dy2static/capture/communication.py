@@ -1,8 +1,10 @@
-"""Communicators of ChainerMN: one call on the host averages gradients, between what computes them and the update."""
+"""ChainerMN: gradients are averaged by a host node; functions and links that communicate run between compiled parts."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+import types
+from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
+import chainer
 import numpy as np
 
 from ..runtime.communication import mean_of
@@ -11,6 +13,26 @@ from ..symbolic.host_objects import BoundHostMethod
 
 if TYPE_CHECKING:
     from .calls import Calls
+
+_COMMUNICATING = ("chainermn.functions.", "chainermn.links.")
+
+#: What exchanges nothing where ``chainer.config.train`` is false.
+_SILENT_IN_EVALUATION = ("MultiNodeBatchNormalization.forward", "MultiNodeBatchNormalization.__call__")
+
+
+def communicates(function: Any) -> bool:
+    """Whether this is a function of `chainermn.functions`, or a method of a Link of `chainermn.links`."""
+    function = function.__func__ if type(function) is types.MethodType else function
+    if type(function) is not types.FunctionType or not (function.__module__ or "").startswith(_COMMUNICATING):
+        return False
+    return chainer.config.train or function.__qualname__ not in _SILENT_IN_EVALUATION
+
+
+def refuse(calls: Calls, function: Any) -> Callable[..., NoReturn]:
+    """Stop the capture: all processes have to communicate in the same order, forward and backward, compiled or not."""
+    name = function.__qualname__.partition(".")[0]
+    return lambda *args, **kwargs: calls.capture.abort(
+        f"{name} of ChainerMN exchanges arrays with other processes", hint="the code before and after it is compiled")
 
 
 def is_average(function: Any) -> bool:

@@ -31,6 +31,7 @@ FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fwrapv",
          *(("-Wl,-undefined,dynamic_lookup",) if sys.platform == "darwin" else ()))
 _MOST = max(2, os.cpu_count() or 1)     # compilers at a time, besides those that are waited for
 _GLANCE = 0.002             # between two looks at a compiler that is waited for
+_PUBLISHED = 1.0            # how soon a process puts a library into the store whose compiler has ended, unless it waits itself
 
 #: What a CPU has that runs code for each level of x86-64, in the words of /proc/cpuinfo.
 _LEVELS = {"x86-64": "sse2", "x86-64-v2": "ssse3 sse4_2 popcnt", "x86-64-v3": "avx2 fma bmi2 f16c movbe",
@@ -71,9 +72,9 @@ class Compiler(NamedTuple):
     command: Tuple[str, ...]
     identity: str
 
-    def start(self, source: str, output: str, flags: Tuple[str, ...] = FLAGS) -> Process:
-        """A process that writes a shared object.  Raises OSError."""
-        return Process([*self.command, *flags, "-I", str(INCLUDE), "-x", "c", "-", "-o", output, "-lm"], source, output)
+    def start(self, source: str, output: str, flags: Tuple[str, ...] = FLAGS, held: Optional[Tuple[int, str]] = None) -> Process:
+        """A process that writes a shared object.  held: an open file that it keeps, and its path.  Raises OSError."""
+        return Process([*self.command, *flags, "-I", str(INCLUDE), "-x", "c", "-", "-o", output, "-lm"], source, output, held)
 
 
 def compiler() -> Compiler:
@@ -157,6 +158,7 @@ class Build:
         self._process: Optional[Process] = None
         self._draft: Optional[store.Draft] = None
         self._until = 0.0
+        self._others_until = 0.0                # 0: no other process makes it
 
     def _leave_to_parent(self) -> None:
         """Forget the compiler after a fork: it is not a child of this process."""
@@ -209,27 +211,41 @@ class Build:
                     if not seconds and len(_running) >= _MOST:
                         _queued.extend([self] if self not in _queued else [])
                         return False
-                    self._begin()
+                    if not self._begin():
+                        if not seconds:
+                            return False
+                        time.sleep(_GLANCE)
                 elif not self._finish(seconds):
                     return False
         except OSError as reason:
             self._failed = self._useless(reason)
         return True
 
-    def _begin(self) -> None:
-        """Start a compiler."""
+    def _begin(self) -> bool:
+        """Start a compiler, unless another process makes the library.  Returns whether that is not so."""
         if self._maker in _hung:
             self._failed = BuildFailed(_took_too_long(self._maker), hint=_MORE_TIME)
-            return
-        self._draft = store.Draft(self.key)
+            return True
+        claim = store.Claim(self.key)
+        if not claim.take():
+            self._others_until = time.monotonic() + _PUBLISHED
+            return False
         try:
-            self._process = self._maker.start(self._source, self._draft.path, self._flags)
-        except OSError as reason:
-            self._draft.discard()
-            self._failed = BuildFailed(f"{shlex.join(self._maker.command)} does not run: {reason}")
-            return
+            if time.monotonic() < self._others_until:
+                return False                    # its compiler has ended: the library is about to appear
+            self._draft = store.Draft(self.key, claim)
+            try:
+                # the compiler holds the claim: whatever this process does meanwhile, others do not wait longer
+                self._process = self._maker.start(self._source, self._draft.path, self._flags, claim.held)
+            except OSError as reason:
+                self._draft.discard()
+                self._failed = BuildFailed(f"{shlex.join(self._maker.command)} does not run: {reason}")
+                return True
+        finally:
+            claim.release()
         self._until = time.monotonic() + float(config.CC_SECONDS.value)
         _running.append(self)
+        return True
 
     def _finish(self, seconds: float) -> bool:
         """Load what the compiler has written.  Returns whether it has ended."""

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from typing import Sequence, Set, Tuple
+from typing import Optional, Sequence, Set, Tuple
 
 _GRACE = 1                  # seconds between asking a compiler to end and ending it
 
@@ -15,7 +15,9 @@ _GRACE = 1                  # seconds between asking a compiler to end and endin
 # A compiler takes its temporary files with it on SIGTERM; what it started may ignore that.
 _SCRIPT = f"""
 exec 3<&2 2>&1
-{{ read -r _ <&3; trap "" TERM; rm -f -- "$0"; kill -TERM 0; sleep {_GRACE}; kill -KILL 0; }} &
+also=$1
+shift
+{{ read -r _ <&3; trap "" TERM; rm -f -- "$0" "$also"; kill -TERM 0; sleep {_GRACE}; kill -KILL 0; }} &
 trap "stopped=1" TERM
 "$@" 3<&-
 status=$?
@@ -31,10 +33,11 @@ _open: Set[int] = set()     # this process's ends of the pipes
 class Process:
     """A command with a text as its standard input, for a file that it writes.  Raises OSError.
 
+    held: a file that stays open until the command has ended, and its path: it is removed with the other one.
     pid: also that of its process group, in which are all processes that it starts.
     """
 
-    def __init__(self, command: Sequence[str], text: str, output: str):
+    def __init__(self, command: Sequence[str], text: str, output: str, held: Optional[Tuple[int, str]] = None):
         self._said, self._lock = tempfile.TemporaryFile(), threading.Lock()
         theirs, self._pipe = os.pipe()
         _open.add(self._pipe)
@@ -42,8 +45,10 @@ class Process:
             with tempfile.TemporaryFile() as file:      # a pipe would have to be filled while the compiler reads it
                 file.write(text.encode())
                 file.seek(0)
-                self._process = subprocess.Popen(["/bin/sh", "-c", _SCRIPT, output, *command], stdin=file, stdout=self._said,
-                                                 stderr=theirs, start_new_session=True)
+                also = output if held is None else held[1]
+                self._process = subprocess.Popen(["/bin/sh", "-c", _SCRIPT, output, also, *command], stdin=file,
+                                                 stdout=self._said, stderr=theirs, start_new_session=True,
+                                                 pass_fds=() if held is None else held[:1])
         except BaseException:
             self._close()
             raise

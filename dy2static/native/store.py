@@ -1,8 +1,8 @@
 """Compiled libraries on disk, by the hash of what they were made from.
 
 Code is loaded from this directory, so it must be the user's own and closed to everybody else; every file ends with a
-checksum, so that one that was cut off or damaged is made again.  Processes need no lock: a file appears under its name
-when it is complete, and two that make the same one make equal ones.
+checksum, so that one that was cut off or damaged is made again.  A file appears under its name when it is complete, and two
+processes that make the same one make equal ones: a `Claim` only saves the second one the work.
 """
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ from .. import config
 from .announce import announce
 from .elf import is_whole
 
+try:
+    import fcntl
+except ImportError:                     # Windows
+    fcntl = None                        # type: ignore[assignment]
+
 _MARK = b"dy2static"
 _FOOTER = len(_MARK) + hashlib.sha256().digest_size
+_OF_SHELLS = 10                 # a shell uses the numbers of files below
 _LEFTOVER_SECONDS = 3600        # what a process that died was writing
 _checked: Dict[str, str] = {}       # wanted directory -> the one that is used
 
@@ -66,11 +72,54 @@ def body(key: str) -> Optional[bytes]:
         return file.read()[:-_FOOTER]
 
 
+class Claim:
+    """Says to other processes that one makes the library with this key, as long as its file is open in a process.
+
+    Where files cannot be locked, all processes make what they need.
+    """
+
+    def __init__(self, key: str):
+        self._file: Optional[int] = None
+        self._path = os.path.join(directory(), f".new-{key}.claim")
+
+    def take(self) -> bool:
+        """Whether no other process makes the library now.  The file is to be closed, with `release`, by who holds it."""
+        if fcntl is None:
+            return True
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if self._file < _OF_SHELLS:
+                self._file, low = fcntl.fcntl(self._file, fcntl.F_DUPFD_CLOEXEC, _OF_SHELLS), self._file
+                os.close(low)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            return False
+        except OSError:                 # no locks on this file system, or no file: the library is made all the same
+            self.release()
+        return True
+
+    def release(self) -> None:
+        """Close the file in this process; processes that were given it still hold the claim."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    @property
+    def held(self) -> Optional[Tuple[int, str]]:
+        """The open file and its path; None where there is none."""
+        return None if self._file is None else (self._file, self._path)
+
+    def remove(self) -> None:
+        """Remove the file, when the library has been made."""
+        _remove(self._path)
+
+
 class Draft:
     """A library that is being written to ``path`` until `publish` is called.  Raises OSError where that is impossible."""
 
-    def __init__(self, key: str):
-        self._key = key
+    def __init__(self, key: str, claim: Optional[Claim] = None):
+        self._key, self._claim = key, claim
         try:
             self._open()
         except OSError as reason:
@@ -106,6 +155,7 @@ class Draft:
         if not complete:
             self.discard()
             raise OSError(errno.EIO, "the file is cut off", self.path)
+        self._give_up()
         if self._key.startswith("0"):           # one in sixteen: looking at all files takes longer than loading one
             shrink(self._folder, path)
         return path
@@ -113,6 +163,11 @@ class Draft:
     def discard(self) -> None:
         """Forget it."""
         _remove(self.path)
+        self._give_up()
+
+    def _give_up(self) -> None:
+        if self._claim is not None:
+            self._claim.remove()
 
 
 def directory() -> str:

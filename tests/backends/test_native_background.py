@@ -196,7 +196,7 @@ def test_a_child_makes_its_own(gate):
             mine = {making._process.pid for making in compiler._running if making._owner == os.getpid()}
             gate.touch()
             until(lambda: [check(step(compiled)), is_native(compiled)][-1])
-            os._exit(0 if mine and not mine & running else 1)
+            os._exit(0 if not mine & running else 1)
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0

