@@ -105,9 +105,13 @@ def _compile(target: Any, options: Options) -> Any:
 
 
 def not_to_static(function: Function) -> Function:
-    """Mark a function that must stay as it is: inside compiled code it runs on the host, at every call.
+    """Mark a function that must not be compiled: compiled code calls it as Python, at every call.  Returns the function.
 
-    Raises `SignatureError` for what takes no mark, like functions that are not written in Python.
+    >>> @not_to_static
+    ... def log(loss):
+    ...     print("loss", loss)
+
+    Raises `SignatureError` for an object that cannot be marked, such as a function that is not written in Python.
     """
     try:
         setattr(function, NOT_STATIC, True)

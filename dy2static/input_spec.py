@@ -47,9 +47,14 @@ class InputSpec:
 
     @classmethod
     def from_text(cls, text: str) -> "InputSpec":
-        """A spec in words: ``image=Nx3x224x224:float32``; a capital letter or ``?`` is any size; a name and a dtype may be there.
+        """A spec from a string, such as ``image=Nx3x224x224:float32``.
 
-        ``n=:int64`` is an array of no axes.  Raises `SignatureError` for what is no such text.
+        A capital letter or ``?`` is any size.  The name and the dtype may be left out.  ``n=:int64`` is an array of no axes.
+
+        >>> InputSpec.from_text("image=Nx3x224x224:float32").shape
+        (None, 3, 224, 224)
+
+        Raises `SignatureError` for any other text.
         """
         found = re.fullmatch(r"(?:([A-Za-z_]\w*)=)?((?:\d+|[A-Z]|\?)(?:x(?:\d+|[A-Z]|\?))*|)(?::(\w+))?", text)
         if found is None:

@@ -156,7 +156,14 @@ class StaticFunction(Entry, StaticCallable):
         return self.dispatcher.stats()
 
     def cache_info(self) -> "CacheInfo":
-        """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`."""
+        """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`.
+
+        >>> double = dy2static.to_static(lambda x: x + x)
+        >>> double(np.ones(2)), double(np.zeros(2))
+        (array([2., 2.]), array([0., 0.]))
+        >>> double.cache_info()[:4]    # programs, limit, captures, fallbacks
+        (1, 32, 1, 0)
+        """
         cache = self.dispatcher.cache
         return CacheInfo(len(cache.programs), cache.limit, self.dispatcher.captures, self.dispatcher.fallback.count,
                          cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes, self.dispatcher.budget.remaining)

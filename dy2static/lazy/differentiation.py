@@ -27,7 +27,11 @@ def grad(of: Any, by: Any = 0) -> Any:
     ``grad(f, by=0)``: a function like ``f`` that gives the gradient by the argument at the place ``by``; a tuple of gradients where
     ``by`` is a tuple of places.  ``grad(y, [a, b])``: a list of gradients of ``y``, which has shape ().
 
-    Each gradient has the shape and dtype of what it is taken by; zeros where the result does not depend on it.
+    Each gradient has the shape and dtype of the argument or array; it is zero if the result does not depend on it.
+
+    >>> slope = grad(lambda x: (x ** 3).sum())
+    >>> np.asarray(slope(np.array([1.0, 2.0]))).tolist()
+    [3.0, 12.0]
 
     Raises TypeError where the result is no lazy number of floats, and ValueError for a ``y`` that has been computed, wholly or in
     part: how it was computed is not kept.  What has no gradient is a `CaptureError` or TypeError when it is computed.

@@ -14,10 +14,15 @@ from .ownership import owned
 def array(x: Any, dtype: Any = None, *, copy: Optional[bool] = None) -> LazyArray:
     """A lazy array with the values of ``x``: an array, a number, or lists of numbers.
 
-    An array is copied, unless nobody else can change it: it is read-only, or the call alone holds it (``array(np.ones(3))``).
-    copy: True copies in any case.  False takes the array as it is, and whoever has it promises not to change it.
+    An array is copied, except if nothing else can change it: it is read-only, or only the call refers to it, as in
+    ``array(np.ones(3))``.
+    copy: True always copies.  False uses the array itself, which the caller then must not change.
 
-    Raises TypeError for a masked array, and ValueError where ``copy=False`` meets what must be converted.
+    >>> x = array([1.0, 2.0, 3.0])
+    >>> float((x - x.mean()).sum())
+    0.0
+
+    Raises TypeError for a masked array, and ValueError if ``copy=False`` is given with an array that must be converted.
     """
     count = sys.getrefcount(x)                          # before anything else refers to it
     if type(x) is LazyArray:

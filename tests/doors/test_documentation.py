@@ -1,8 +1,16 @@
-"""The documentation builds without a warning: every link, every name of the API reference."""
+"""The documentation builds without a warning; its links lead somewhere; examples in docstrings give what they show."""
+import doctest
+import importlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
+
+import numpy as np
+import pytest
+
+import dy2static
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -15,3 +23,28 @@ def test_the_site_builds(tmp_path):
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert all(f'href="{page}.html' in index for page in pages - {"index"}), "every page is in the table of contents"
     assert "dy2static.to_static" in (tmp_path / "api.html").read_text(encoding="utf-8")
+
+
+WITH_EXAMPLES = sorted(path for path in (ROOT / "dy2static").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_of_docstrings_give_what_they_show(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    done = doctest.testmod(module, extraglobs={"dy2static": dy2static, "np": np})
+    assert done.attempted and not done.failed
+
+
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+
+
+def anchors(page):
+    """The anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page):
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert anchor in anchors(page.parent / path if path else page), f"{path}#{anchor}"

@@ -219,7 +219,7 @@ def test_the_settings_list_every_variable():
     assert rows == [(name, repr(flag.default), flag.doc) for name, flag in config.Flag.table.items()]
 
 
-LINKED = sorted({(page.name, link) for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
+LINKED = sorted({(page.name, link) for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md")]
                  for link in re.findall(r"\]\((?!https?://|#)([^)]+)\)", page.read_text(encoding="utf-8"))})
 
 

@@ -45,6 +45,21 @@ def test_the_readme_names_what_is_needed():
     assert extras - {"test"} <= set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
 
 
+def test_every_number_of_the_readme_has_a_source():
+    """Numbers of its text and commands; its tables of speeds and its program have tests of their own."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!-- begin: \w+ -->.*?<!-- end -->|^```python$.*?^```$|\]\([^)]*\)|dy2static", "", text, flags=re.M | re.S)
+    setup = setup_cfg()
+    pythons = re.findall(r"Python :: (3\.\d+)$", setup["metadata"]["classifiers"], re.M)
+    source = {pythons[0], pythons[-1], RUN["CHAINER"].partition("==")[2],            # from 3.9 to 3.13, Chainer 7.8.1
+              *re.findall(r"setuptools[^\n]*?<(\d+)", "\n".join(RUN["BUILD"])),
+              *re.findall(r"^cuda(\d+) =$", (ROOT / "setup.cfg").read_text(encoding="utf-8"), re.M)}
+    assert f">={pythons[0]}" == setup["options"]["python_requires"]
+    # the generation of NumPy, an option's example, and the difference of `test_examples.py::test_digits`
+    text = re.sub(r"NumPy 2(\.0 release)?\b|check=3|about 1e-7|python3", "", text)
+    assert set(re.findall(r"(?<![\w.])\d[\w.]*\d|(?<=cuda)\d+|(?<![\w.])\d(?![\w.])", text)) == source
+
+
 @pytest.mark.skipif(not hasattr(sys, "stdlib_module_names"), reason="Python 3.9 does not know its library")
 def test_the_examples_need_what_the_readme_installs():
     paths = list((ROOT / "examples").rglob("*.py"))
