@@ -128,9 +128,9 @@ FULL_TRACEBACK = Flag("DY2STATIC_FULL_TRACEBACK", 0, SWITCH,
                       "1: tracebacks of compiled calls show the lines of dy2static and of generated code, too; what is "
                       "compiled then has no lines of yours")
 PROGRESS = Flag("DY2STATIC_PROGRESS", 1, SWITCH,
-                "0: a terminal shows no line while a compilation takes more than two seconds (elsewhere there is none in any case)")
+                "0: no line in a terminal while a compilation takes more than two seconds (other outputs never show it)")
 STRICT_BUILD = Flag("DY2STATIC_STRICT_BUILD", 0, SWITCH,
-                    "1: a text that the C compiler refuses is an error; 0: its program runs on NumPy, with one warning")
+                    "1: code that the C compiler rejects is an error; 0: its program runs on NumPy, with one warning")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,
                  "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
 CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, COUNT, "how many MiB of compiled libraries are kept; those used least recently go")

@@ -13,7 +13,7 @@ ALIGNMENT = 64
 
 
 def aligned(nbytes: int) -> int:
-    """So many bytes, up to the next place where a buffer may begin."""
+    """A number of bytes, rounded up to a multiple of the alignment of buffers."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
@@ -31,8 +31,8 @@ class Buffer:
 def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buffer]] = ()) -> Tuple[int, List[int]]:
     """How many bytes, and where each buffer begins: those that are in use at one time do not overlap.
 
-    overwriting: pairs of buffers of one size, of which the second may stand where the first stands: it is written element
-    by element when the first is read for the last time.
+    overwriting: pairs of buffers of one size.  The second may use the memory of the first, because it is written element by
+    element while the first is read for the last time.
 
     Quadratic in buffers that are in use at one time.
     """

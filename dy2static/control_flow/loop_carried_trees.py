@@ -124,7 +124,7 @@ class Replaced:
         return next((note for note in self._notes if any(item is known for known in note.items)), None)
 
     def changed_since(self, count: int) -> Iterator[Note]:
-        """The notes, but for the first ones, of which something was changed."""
+        """The notes after the first ``count`` whose items have changed."""
         return (note for note in self._notes[count:] if any(map(changed, note.items, note.parts)))
 
     def broken(self, leaving: Dict[int, Any], handed: Dict[int, Any]) -> Optional[Note]:
@@ -144,7 +144,7 @@ def _noted(item: Any) -> List[Tuple[Any, List[Any]]]:
 
 
 def changed(item: Any, parts: List[Any]) -> bool:
-    """Whether the parts of a compound, or of a list of unknown length, are not these any more."""
+    """Whether a compound, or a list of unknown length, has other parts than these."""
     found = compound_of(item)
     now = list.copy(item) if isinstance(item, list) else [] if found is None else found.parts
     return len(now) != len(parts) or any(a is not b for a, b in zip(now, parts))

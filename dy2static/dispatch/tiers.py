@@ -57,7 +57,7 @@ class Tiers:
         return BACKENDS[_AUTO[0] if name == "auto" else name]
 
     def add(self, program: Program) -> None:
-        """One more program; with "auto", it is made again when it has been called often, unless it is for a GPU."""
+        """Add a program.  With the backend "auto" it is compiled to native code after many calls, unless it is for a GPU."""
         if self._options.backend_now == "auto" and not program.recipe.outcome.device:
             self._becoming[program] = Becoming(program.recipe.made_for(Target(BACKENDS[_AUTO[1]])))
 

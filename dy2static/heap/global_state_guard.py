@@ -1,4 +1,4 @@
-"""What a capture must leave as it found it although no shadow stands before it: random generators and configuration."""
+"""Global state that a capture uses without shadows and restores afterwards: random generators and configuration."""
 from __future__ import annotations
 
 import contextlib

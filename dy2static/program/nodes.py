@@ -72,7 +72,7 @@ class SegmentPlan:
         return parts if kept is None else passes.partition_joint(joint, self.graph, kept=kept, held=held)
 
     def gradients(self, targets: Sequence[int], given: List[int]) -> passes.Gradients:
-        """`passes.differentiation.autodiff` of the graph; it has been asked for all targets and all outputs already."""
+        """The result of `passes.differentiation.autodiff`; that for all targets and all outputs is already known."""
         if self._of_all is not None and (tuple(targets), given) == self._of_all[:2]:
             return self._of_all[2]
         return passes.autodiff(self.graph, targets, given)

@@ -1,4 +1,4 @@
-"""Under which calls are remembered that cannot be captured."""
+"""Keys under which calls that cannot be captured are remembered."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Tuple

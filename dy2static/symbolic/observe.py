@@ -17,7 +17,7 @@ from .values import SymbolicArray, SymbolicVariable
 
 
 class Observer:
-    """Takes down (class, position in the call, input types) → output types of every function that is applied."""
+    """Records the output types of every function that is applied, by class, position in the call and input types."""
 
     def __init__(self, found: Dict[Tuple, Any]):
         self.found, self.count = found, 0

@@ -435,7 +435,7 @@ class SymbolicVariable(chainer.Variable):
 
 
 class SymbolicParameter(SymbolicVariable, chainer.Parameter):
-    """A Parameter of a graph.  What is there of one that is made inside is its attribute ``made``."""
+    """A Parameter of a graph.  For a Parameter made inside, ``made`` is the object as far as it exists."""
 
     @property
     def name(self) -> Any:

@@ -50,8 +50,8 @@ def requires_grad_in_run(graph: Graph, sources: Collection[Value], facts: Mappin
                          deciding: AbstractSet[Value]) -> Set[Value]:
     """The values of a graph that require a gradient if ``sources`` do.
 
-    facts: the truth of values that decide, how often loops ran, and lists of these for stacks; what is not told is
-        assumed to go any way.  deciding: what `deciding_values` gives.
+    facts: the truth values of decisions, the numbers of iterations of loops, and lists of these for stacks; a decision without
+        a fact may go either way.  deciding: the result of `deciding_values`.
     """
     known = _Known([v for v in sources if has_gradient(v.type)], facts, deciding=deciding)
     _run(graph.nodes, known)
