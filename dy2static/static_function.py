@@ -149,9 +149,25 @@ class StaticFunction(Entry, StaticCallable):
         return self.dispatcher.profile()
 
     def stats(self) -> Dict[str, int]:
-        """Counts: captures, fallbacks, programs; and of these the nodes, staged regions, and nodes that run as calls.
+        """Counts, summed over the programs of the function and of its parts.
 
-        peak_bytes: the most that one call of a program and its backward hold at a time; see `Program.memory`.
+        captures: captures made.
+        fallbacks: calls that ran eagerly as a whole.
+        programs: programs in the cache.
+        refused: signatures that run eagerly.
+        segments: differentiable pieces, each of which is one FunctionNode of a call.
+        nodes: nodes of the graphs.
+        regions: nodes with a body, which are branches and loops.
+        host_call: nodes that call Python at every call, once, in program order.
+        opaque: nodes that call a function of Chainer, or yours, as a whole, because it has no lowering.
+        numpy_call: nodes that call NumPy.
+        checked_call: nodes that call NumPy and may raise, so that they run even if their results are not used.
+        sized_call: nodes that call NumPy with a result whose size depends on values.
+        stores: nodes that store a pending write, or make a Variable, before a host call can see it.
+        native: nodes that run as native code.
+        parts: compiled parts of a function that cannot be compiled as a whole.
+        cuts: places where such a function is divided.
+        peak_bytes: the largest number of bytes that one call of a program and its backward hold at once; see `Program.memory`.
         """
         return self.dispatcher.stats()
 

@@ -25,6 +25,13 @@ def test_the_site_builds(tmp_path):
     assert "dy2static.to_static" in (tmp_path / "api.html").read_text(encoding="utf-8")
 
 
+def test_every_key_of_stats_is_described():
+    listed = re.findall(r"^ *(\w+): ", dy2static.StaticFunction.stats.__doc__, re.M)
+    compiled = dy2static.to_static(lambda x: x + x)
+    compiled(np.ones(2))
+    assert listed == list(compiled.stats())
+
+
 WITH_EXAMPLES = sorted(path for path in (ROOT / "dy2static").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 
 
