@@ -45,6 +45,15 @@ def test_examples_of_docstrings_give_what_they_show(path):
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
 
 
+def test_the_changelog_has_each_entry_once_and_under_a_theme():
+    """Git joins the lines of both sides when it merges this page."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = text.partition("\n## 0.2.0")[2]
+    assert "\n- " not in released.partition("\n### ")[0]
+    starts = re.findall(r"^- (.{60})", text, re.M)
+    assert len(starts) == len(set(starts))
+
+
 def anchors(page):
     """The anchors of the headings of a page, as GitHub makes them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
