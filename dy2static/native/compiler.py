@@ -159,6 +159,7 @@ class Build:
         self._draft: Optional[store.Draft] = None
         self._until = 0.0
         self._others_until = 0.0                # 0: no other process makes it
+        self._alone_from = 0.0                  # from then on, whether another process makes it does not matter
 
     def _leave_to_parent(self) -> None:
         """Forget the compiler after a fork: it is not a child of this process."""
@@ -226,14 +227,16 @@ class Build:
         if self._maker in _hung:
             self._failed = BuildFailed(_took_too_long(self._maker), hint=_MORE_TIME)
             return True
-        claim = store.Claim(self.key)
-        if not claim.take():
-            self._others_until = time.monotonic() + _PUBLISHED
-            return False
+        claim, now = store.Claim(self.key), time.monotonic()
+        mine = claim.take()
+        self._alone_from = self._alone_from or now + float(config.CC_SECONDS.value)
+        late = now >= self._alone_from          # who started the other compiler may never look whether it takes too long
+        if not mine:
+            self._others_until = now + _PUBLISHED
         try:
-            if time.monotonic() < self._others_until:
-                return False                    # its compiler has ended: the library is about to appear
-            self._draft = store.Draft(self.key, claim)
+            if not late and (not mine or now < self._others_until):
+                return False                    # the library is about to appear
+            self._draft = store.Draft(self.key, claim if mine else None)
             try:
                 # the compiler holds the claim: whatever this process does meanwhile, others do not wait longer
                 self._process = self._maker.start(self._source, self._draft.path, self._flags, claim.held)

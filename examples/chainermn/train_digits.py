@@ -9,6 +9,7 @@ process prints.  With ``--eager`` the model is not compiled: the numbers are the
 """
 import argparse
 
+from dy2static import to_static
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -17,8 +18,6 @@ import numpy as np
 from chainer.training import extensions
 from chainermn import global_except_hook
 from sklearn.datasets import load_digits
-
-from dy2static import to_static
 
 
 class MLP(chainer.Chain):

@@ -184,24 +184,98 @@ def test_a_compiler_that_does_not_listen(tmp_path):
     until(lambda: not members(group), 2)
 
 
-def test_a_child_makes_its_own(gate):
-    compiled = to_static(loss_of, strict=True, backend="auto")
-    for _ in range(6):
-        step(compiled)
-    running = {making._process.pid for making in compiler._running}
+def in_child(function):
+    """Call a function with a file in a fork of this process.  Returns its number, and the file to read what it writes."""
+    theirs, ours = os.pipe()
     child = os.fork()
     if not child:
         try:
-            step(compiled)
-            mine = {making._process.pid for making in compiler._running if making._owner == os.getpid()}
-            gate.touch()
-            until(lambda: [check(step(compiled)), is_native(compiled)][-1])
-            os._exit(0 if not mine & running else 1)
+            signal.alarm(60)
+            os.close(theirs)
+            with open(ours, "w") as said:
+                function(said)
+            os._exit(0)
         finally:
-            os._exit(2)
+            os._exit(1)
+    os.close(ours)
+    return child, open(theirs)
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["finished", "stopped"])
+def test_a_child_waits_for_the_compiler_of_its_parent(gate, stopped):
+    """A process of which another one makes the library does not start a compiler, unless the other compiler is stopped."""
+    compiled = to_static(loss_of, strict=True, backend="auto")
+    for _ in range(6):
+        step(compiled)
+    running = list(compiler._running)
+
+    def use(said):
+        def started():
+            return any(making._owner == os.getpid() for making in compiler._running)
+
+        def say(answer):
+            said.write(f"{answer}\n")
+            said.flush()
+
+        for _ in range(20):
+            check(step(compiled))
+        say(started())
+        until(lambda: [check(step(compiled)), started() or is_native(compiled)][-1])
+        say(started())
+        until(lambda: [check(step(compiled)), is_native(compiled)][-1])
+
+    child, said = in_child(use)
+    with said:
+        assert said.readline() == "False\n"             # it waits
+        if not stopped:
+            gate.touch()
+        for making in running:
+            making.stop() if stopped else making.library()
+        assert said.readline() == f"{stopped}\n"
+        gate.touch()
     assert os.waitpid(child, 0)[1] == 0
-    assert {making._process.pid for making in compiler._running} == running
     until(lambda: [check(step(compiled)), is_native(compiled)][-1])
+
+
+def test_processes_that_share_a_cache_compile_a_text_once(gate, tmp_path):
+    log, source = tmp_path / "log", "int answer(void) { return 3; }"
+    script = tmp_path / "noted-cc"
+    script.write_text(f'#!/bin/sh\necho started >> {log}\nexec {config.CC.value} "$@"\n')
+    script.chmod(0o755)
+
+    def use(said):
+        said.write(str(compiler.start(source).library().find("answer")()))
+
+    with config.CC.set(str(script)):
+        children = [in_child(use) for _ in range(3)]
+        until(log.exists)
+        time.sleep(0.2)                                 # the others find the claim taken
+        gate.touch()
+        for child, said in children:
+            with said:
+                assert said.read() == "3"
+            assert os.waitpid(child, 0)[1] == 0
+    assert log.read_text() == "started\n"
+
+
+def test_the_claim_of_a_process_that_dies_is_free(gate):
+    """The compiler dies with the process that started it, and another process makes the library."""
+    source = "int answer(void) { return 4; }"
+
+    def die(said):
+        compiler.start(source)
+        said.write("started\n")
+        said.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child, said = in_child(die)
+    with said:
+        assert said.readline() == "started\n"
+    os.waitpid(child, 0)
+    gate.touch()
+    begin = time.monotonic()
+    assert compiler.start(source).library().find("answer")() == 4
+    assert time.monotonic() - begin < 20
 
 
 ENDING = """
@@ -277,3 +351,21 @@ def test_an_interrupt_is_not_for_the_compiler(gate):
     assert os.getpgid(making._process.pid) != os.getpgid(0)
     making.stop()                                       # as at the end of the process
     assert making._process is None and making not in compiler._running
+
+
+def test_another_process_takes_too_long(tmp_path):
+    """A process that holds the claim for a library, and never looks at its compiler, does not stop others for good."""
+    script = tmp_path / "slow-cc"
+    script.write_text("#!/bin/sh\nexec sleep 30\n")
+    script.chmod(0o755)
+    source = "int answer(void) { return 2; }"
+    with config.CC.set(str(script)), config.CC_SECONDS.set(0.2):
+        claim = store.Claim(compiler.key_of(source, compiler.compiler(), compiler._all_flags(())))
+        assert claim.take()
+        try:
+            begin = time.monotonic()
+            with pytest.raises(compiler.BuildFailed, match="takes more than"):
+                compiler.start(source).library()
+            assert time.monotonic() - begin < 20
+        finally:
+            claim.release()

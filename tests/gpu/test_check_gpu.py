@@ -77,3 +77,14 @@ def test_what_another_process_says_is_counted(said, passed, failed, capsys):
     checks = Checks()
     calls.count(checks, said)
     assert (checks.passed, checks.failed) == (passed, failed) and ("FAILED" in capsys.readouterr().out)
+
+
+def test_differences_of_rounding_and_of_gradients():
+    """The gradient of a bias in front of batch normalization is rounding; one that is wrong is found, also a small one."""
+    weights = np.linspace(-1, 1, 50, dtype="f")
+    noise = np.full(8, 3e-9, "f")
+    assert calls.distance([(weights, weights), (noise, -2 * noise)]) < calls._TOLERANCE
+    assert calls.distance([(weights, weights + np.float32(1e-4))]) > calls._TOLERANCE
+    small = np.full(8, 1e-3, "f")
+    assert calls.distance([(weights, weights), (small, small * np.float32(1.0001))]) > calls._TOLERANCE
+    assert calls.distance([(weights, weights), (noise, noise + np.float32(1e-4))]) > calls._TOLERANCE

@@ -5,13 +5,13 @@
 import sys
 import time
 
+from dy2static import to_static
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import chainermn
 import numpy as np
 
-from dy2static import to_static
 from dy2static.training import StaticUpdater
 
 

@@ -6,6 +6,7 @@
 import sys
 import warnings
 
+from dy2static import FallbackWarning, to_static
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -13,8 +14,6 @@ import chainermn
 import chainermn.functions as M
 import numpy as np
 from chainermn import global_except_hook
-
-from dy2static import FallbackWarning, to_static
 
 chainer.config.dtype = np.float64
 

@@ -98,7 +98,7 @@ def test_one_process_compiles(tmp_path):
     script.write_text(f'#!/bin/sh\ntext=$(mktemp)\ncat > $text\nmd5sum < $text >> {log}\nsleep 0.3\ncc "$@" < $text\nrm $text\n')
     script.chmod(0o755)
     program = tmp_path / "program.py"
-    program.write_text("import chainermn, numpy as np, chainer.functions as F\nfrom dy2static import to_static\n"
+    program.write_text("from dy2static import to_static\nimport chainermn, numpy as np, chainer.functions as F\n"
                        "chainermn.create_communicator('naive').allreduce(np.ones(1))\n"
                        "f = to_static(lambda x: F.tanh(x) * 2, backend='c')\nf(np.ones(3, 'f'))\nassert f.stats()['native']\n")
     status, said = run(2, program, DY2STATIC_CACHE_DIR=str(tmp_path / "cache"), DY2STATIC_CC=str(script))
