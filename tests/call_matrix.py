@@ -22,7 +22,7 @@ EAGER = {
     "tensordot from behind": "Chainer's own backward fails",
     "unpooling_2d of padded blocks": "Chainer's own backward fails",
     "einsum that Chainer differentiates wrongly": "Chainer's own backward fails",
-    **dict.fromkeys(("rrelu()", "rrelu of other bounds()", "rrelu in a test()"), "a number is drawn, not an array, and read from the node"),
+    **dict.fromkeys(("rrelu()", "rrelu of other bounds()", "rrelu in a test()"), "it draws a single number, not an array, and reads it from the node"),
 }
 
 ORDERS = ("values", "first gradients", "second gradients")

@@ -13,12 +13,13 @@ _ORDERS = {1: "values", 2: "gradients", 3: "second gradients"}
 
 _HEAD = """# Coverage of Chainer's functions and links
 
-This page is made by `pytest tests/ops/test_coverage_page.py --update-golden` from the matrices of tests; the lists of entries
-are read from Chainer. Each row of a matrix is a call that is compiled and compared with the same call run eagerly.
+`pytest tests/ops/test_coverage_page.py --update-golden` generates this page from the test matrices. The lists of functions and links
+are read from Chainer. Each row of a matrix is a call that is compiled and compared with the same call in eager mode.
 
-- *lowered*: primitive ops; *composed*: of other functions of Chainer's, which are lowered.
-- *whole*: an opaque node, which runs Chainer's own forward and backward. Exact, but nothing is merged with it.
-- *eager*: such a call is not compiled; it runs as it is, with one warning.
+- *lowered*: becomes primitive ops. *composed*: calls other functions of Chainer, which are lowered.
+- *in part*: lowered, except for the calls in the third column.
+- *whole*: becomes an opaque node, which runs Chainer's own forward and backward. It is exact, but is not fused with other operations.
+- *eager*: is not compiled. The call runs in eager mode, with one warning.
 """
 
 
@@ -31,24 +32,24 @@ def page():
         _HEAD,
         f"Functions: {len(functions)} entries, {totals['lowered']} lowered, {totals['composed']} composed, "
         f"{totals['in part']} lowered in part, {totals['whole']} whole, {totals['eager']} eager, 0 failing. {len(call_matrix.ROWS)} rows, "
-        f"{len(call_matrix.EAGER)} of them run eagerly.",
+        f"{len(call_matrix.EAGER)} of them run in eager mode.",
         "",
         f"Links: {len(link_matrix.ENTRIES)} entries, {len(links)} compared, {len(link_matrix.WITHOUT)} without a row, 0 failing. "
-        f"{len(link_matrix.ROWS)} rows, {len(link_matrix.ROWS) - compiled} of them run eagerly.",
+        f"{len(link_matrix.ROWS)} rows, {len(link_matrix.ROWS) - compiled} of them run in eager mode.",
         "",
         "## Functions",
         "",
-        "Compared: in which floats (bits), and up to which derivative where Chainer has it.",
+        "The last column lists the compared float types (in bits) and the highest compared derivative that Chainer has.",
         "",
-        "| function | how | what stays whole or runs eagerly | compared |",
+        "| function | how | calls that stay whole or run in eager mode | compared |",
         "|---|---|---|---|",
         *[f"| `{line.name}` | {line.kind} | {line.rest} | {line.compared} |" for line in functions],
         "",
         "## Links",
         "",
-        "Compared: values, gradients, parameters after steps of an optimizer, persistent values, state, random numbers.",
+        "The tests compare values, gradients, parameters after steps of an optimizer, persistent values, state and random numbers.",
         "",
-        "| link | rows | what stays whole or runs eagerly |",
+        "| link | rows | calls that stay whole or run in eager mode |",
         "|---|---|---|",
         *links,
         "",
@@ -88,7 +89,7 @@ def _function(name, rows):
             notes[f"eager, {call_matrix.EAGER[str(case)]}"].append(case)
             continue
         for cls in sorted(found.opaque, key=lambda cls: cls.__name__):
-            notes[f"{cls.__name__}, as its lowering declines" if cls in LOWERINGS else f"{cls.__name__}: {reason_of(cls)}"].append(case)
+            notes[f"{cls.__name__}, if its lowering declines" if cls in LOWERINGS else f"{cls.__name__}: {reason_of(cls)}"].append(case)
         lowered = lowered or not found.opaque
     whole = any(not note.startswith("eager") for note in notes)
     kind = "eager" if not lowered and not whole else "whole" if not lowered else "in part" if whole else "lowered" if own or not _applies(rows) else "composed"

@@ -1,4 +1,4 @@
-"""Why classes of Chainer's have no lowering: one line each.  ``docs/op_coverage.md`` prints them."""
+"""Why some classes of Chainer have no lowering: one line each.  ``docs/op_coverage.md`` prints them."""
 from __future__ import annotations
 
 from typing import Dict, Type
@@ -10,18 +10,18 @@ from chainer.functions.loss.hinge import Hinge
 from chainer.functions.theano.theano_function import TheanoFunction
 from chainer.functions.util.forget import Forget
 
-#: What stays whole, and why.  A class that is lowered is not in it.
+#: The reason why each class stays whole.  Classes with a lowering are not listed.
 OPAQUE_REASONS: Dict[Type, str] = {
-    AsStrided: "reads the memory around the array, however that lies",
-    ConnectionistTemporalClassification: "its backward changes what it kept: gradients taken again are others",
-    Hinge: "its backward changes what it kept: gradients taken again are others",
-    Forget: "calls the function again in backward, as it was asked to",
-    TheanoFunction: "runs a compiled function of Theano's",
+    AsStrided: "reads memory outside the array, so its result depends on the memory layout",
+    ConnectionistTemporalClassification: "its backward changes values that it has saved, so a second backward gives other gradients",
+    Hinge: "its backward changes values that it has saved, so a second backward gives other gradients",
+    Forget: "calls the function again in backward, which is its purpose",
+    TheanoFunction: "runs a compiled function of Theano",
 }
 
 
 def reason_of(cls: Type) -> str:
     """Why functions of this class have no lowering; empty if no reason is known."""
     if cls.__module__.partition(".")[0] != chainer.__name__:
-        return "a function of the user's"
+        return "a user-defined function"
     return OPAQUE_REASONS.get(cls, "")
