@@ -13,8 +13,8 @@ from chainer.functions.util.forget import Forget
 #: The reason why each class stays whole.  Classes with a lowering are not listed.
 OPAQUE_REASONS: Dict[Type, str] = {
     AsStrided: "reads memory outside the array, so its result depends on the memory layout",
-    ConnectionistTemporalClassification: "its backward changes values that it has saved, so a second backward gives other gradients",
-    Hinge: "its backward changes values that it has saved, so a second backward gives other gradients",
+    ConnectionistTemporalClassification: "its backward changes values that it has saved, so a second backward differs",
+    Hinge: "its backward changes values that it has saved, so a second backward differs",
     Forget: "calls the function again in backward, which is its purpose",
     TheanoFunction: "runs a compiled function of Theano",
 }
