@@ -122,11 +122,12 @@ def not_to_static(function: Function) -> Function:
 
 
 def ignore_module(modules: Union[Module, Sequence[Module], AbstractSet[Module]]) -> None:
-    """Leave the functions of modules, and of all modules in them, as if each was marked `not_to_static`.
+    """Do not compile the functions of these modules and their submodules, as if each were marked `not_to_static`.
 
-    modules: one, or a list of them; modules or their names.  What libraries have that are not converted in any case (NumPy,
-    the standard library…) is treated as ever.  Functions of these modules that are decorated themselves are compiled
-    where they are called from outside.  Programs made before are forgotten.
+    modules: a module or its name, or a list of these.
+
+    Libraries that are never converted (NumPy, the standard library and others) are handled as before.  Functions of these
+    modules that are decorated themselves are compiled when code outside the modules calls them.  All programs are dropped.
 
     Raises `SignatureError` for anything but modules and names.
     """
@@ -171,37 +172,37 @@ def _restore_static_link(base: type, options: Options) -> chainer.Link:
 
 
 def set_code_level(level: Any = "last", diff: bool = False) -> None:
-    """Log converted code: after the transformers of these names or numbers, ``"all"``, ``"last"``, or none (``""``).
+    """Log converted code after the transformers with these names or numbers, after ``"all"``, the ``"last"``, or none (``""``).
 
     diff: log what each of them changed.  Functions that are converted already are not logged: see
     `StaticFunction.stages`.
 
-    Raises `SignatureError` for what is no transformer.
+    Raises `SignatureError` for a level that names no transformer.
     """
     levels = levels_of(level)
     config.CODE_LEVEL.value = ",".join([*levels, *(["diff"] if switch("diff", diff) and levels else [])])
 
 
 def set_pass_level(level: Any = "all") -> None:
-    """Log graphs: after the passes, or after all passes of the pipelines, of these names; ``"all"``, ``"last"`` or none (``""``).
+    """Log graphs after the passes or pipelines with these names, after ``"all"`` passes, the ``"last"``, or none (``""``).
 
     level: a name or several; `pipelines` has them.  Functions that are compiled already are not logged.
 
-    Raises `SignatureError` for what is no pass and no pipeline.
+    Raises `SignatureError` for a name that is neither a pass nor a pipeline.
     """
     config.PASS_LEVEL.value = ",".join(pass_levels_of(level))
 
 
 def set_verbosity(level: int = 0) -> None:
-    """Set how much is logged: 0 warnings only, 1 captures and misses, 2 conversions, 3 graphs, 4 generated code.
+    """Set the level of logging: 0 warnings, 1 also captures and misses, 2 conversions, 3 graphs, 4 generated code.
 
-    Raises `SignatureError` for anything but such a number.
+    Raises `SignatureError` for any other level.
     """
     config.VERBOSITY.value = count("level", level)
 
 
 def enable_to_static(enabled: bool = True) -> None:
-    """Turn compilation off or on for the whole process: off, decorated functions run as they were written.
+    """Turn compilation on or off for the whole process.  While it is off, compiled functions run in eager mode.
 
     Raises `SignatureError` for anything but True and False.
     """

@@ -117,7 +117,7 @@ def levels_of(given: Any) -> Tuple[str, ...]:
     """What was asked for: names of transformers and numbers in lower case, ``all``, ``last``, ``diff``.
 
     given: one, several in a list, or a text of several with commas.
-    Raises `SignatureError` for what is no transformer.
+    Raises `SignatureError` for a level that names no transformer.
     """
     names = [transformer.__name__ for transformer in transformers.PIPELINE]
     known = {name.lower() for name in (*names, *_LEVELS)} | {str(k) for k in range(1, len(names) + 1)}

@@ -30,7 +30,7 @@ class Location(NamedTuple):
 
 
 class Dy2StaticError(Exception):
-    """Base of every error we raise on purpose: what, where, and what to do."""
+    """Base class of the errors of dy2static.  The message says what failed, at which line, and what to do."""
 
     code = "D2S000"
 
@@ -71,7 +71,7 @@ class SourceNotFoundError(Dy2StaticError, OSError):
 
 
 class CaptureError(Dy2StaticError, RuntimeError):
-    """A call could not be put into a graph and ``strict=True`` forbids running it eagerly."""
+    """A call cannot be captured, and ``strict=True`` forbids that it runs in eager mode."""
 
     code = "D2S201"
 
@@ -89,7 +89,7 @@ class RunError(Dy2StaticError, RuntimeError):
 
 
 class DivergenceError(Dy2StaticError, AssertionError):
-    """Under ``check=N``: a compiled call did something else than the eager one."""
+    """With ``check=N``: the compiled call and the eager call gave different results or effects."""
 
     code = "D2S302"
 
@@ -101,13 +101,13 @@ class BackendError(Dy2StaticError, RuntimeError):
 
 
 class SaveError(Dy2StaticError, ValueError):
-    """A function cannot be written into a file; names the user's line that cannot."""
+    """A function cannot be saved; the message names the user's line."""
 
     code = "D2S501"
 
 
 class LoadError(Dy2StaticError, ValueError):
-    """A saved model is of an unknown version, damaged, or not one of ours; nothing of it was run."""
+    """A folder holds no valid saved model: it is damaged, or has an unknown version.  No code of it was run."""
 
     code = "D2S502"
 
@@ -134,15 +134,15 @@ class VerifyError(InternalError):
 
 
 class FallbackWarning(UserWarning):
-    """A decorated function runs eagerly; the text names the line and the reason."""
+    """A compiled function, or a line of it, runs in eager mode; the message names the line and the reason."""
 
 
 class SettingWarning(UserWarning):
-    """An environment variable of ours is none, or has a value that it cannot have; the text names it, and what holds instead."""
+    """An environment variable ``DY2STATIC_…`` is unknown or has an invalid value; the message says what is used instead."""
 
 
 class SaveWarning(UserWarning):
-    """A model is saved without one of its modes; the text says which, and why."""
+    """A model is saved without one of its modes; the message says which one, and why."""
 
 
 class ExportWarning(UserWarning):
@@ -150,4 +150,4 @@ class ExportWarning(UserWarning):
 
 
 class CheckWarning(UserWarning):
-    """Calls that ``check=N`` asks for cannot be compared."""
+    """``check=N`` cannot compare a call with its eager run."""

@@ -17,7 +17,7 @@ _REPORTED = ("programs", "captures", "fallbacks", "cuts")
 
 
 class CompileReport(extension.Extension):
-    """Reports what became of compiled functions, for `LogReport` and `PrintReport`.
+    """Reports counts of captures and fallbacks to `LogReport` and `PrintReport`.
 
     Entries, with ``prefix`` in front: ``programs``, how many there are; ``captures``, how many were made in this iteration;
     ``fallbacks``, the calls of this iteration that ran eagerly; ``cuts``, the lines that run as Python between compiled parts.

@@ -16,10 +16,12 @@ Axis = Tuple[Tuple[Any, ...], int]
 class InputSpec:
     """The shape and dtype of one array or Variable among the arguments.
 
-    shape: an int for each axis, or None (or -1) for one that may have any size.  dtype: of NumPy, or its name.
-    name: for messages, and of an input of a saved model.  stop_gradient: in a saved model, no gradient is wanted.
+    shape: for each axis an int, or None (or -1) for any size.
+    dtype: a NumPy dtype or its name.
+    name: the name in messages, and of the input of a saved model.
+    stop_gradient: if True, a saved model computes no gradient for this input.
 
-    Raises `SignatureError` for a shape or a dtype that is none.
+    Raises `SignatureError` for an invalid shape or dtype.
     """
 
     def __init__(self, shape: Sequence[Optional[int]], dtype: Any = "float32", name: Optional[str] = None,

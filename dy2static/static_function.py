@@ -28,10 +28,10 @@ OPTIONS = "_dy2static_options"
 
 
 class StaticFunction(Entry, StaticCallable):
-    """A function that runs compiled: one generated program per signature, in one differentiable op.
+    """A compiled function.  It has one program for each kind of call; each is one differentiable op.
 
-    Calling it is calling the function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
-    places: the classes that it was put into, held weakly, and its names there.
+    Call it like the original function.  See `code`, `program`, `graph`, `explain`, `stats`, `cache_info`.
+    places: the classes that hold it (weakly referenced), and its names there.
     """
 
     __name__: str
@@ -91,9 +91,9 @@ class StaticFunction(Entry, StaticCallable):
                 for part in self.dispatcher.in_parts.parts.all()]
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
-        """The source after each transformer that ``level`` names (as in `set_code_level`).
+        """Return the source after each transformer that ``level`` names (as in `set_code_level`).
 
-        diff: what each transformer changed, instead.
+        diff: return the changes of each transformer instead.
 
         Raises `SignatureError` for a level that names no transformer, and what `code` raises: `SourceNotFoundError`,
         `UnsupportedSyntaxError`.
@@ -116,21 +116,21 @@ class StaticFunction(Entry, StaticCallable):
         return None if program is None else program.graph
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Per source line: what is in the graph, what stays Python, what the host runs at every call, and why.
+        """Return a report with one line per source line: whether it is in the graph, stays Python or calls the host, and why.
 
-        A text whose attributes are the parts; see `Explanation`.
+        The report is a string with attributes; see `Explanation`.
         """
         return self.dispatcher.explain(args, kwargs)
 
     def explore(self, *args: Any, **kwargs: Any) -> Page:
-        """A page about a call with these arguments, which is not run: source, stages, graph, generated code, memory, cache.
+        """Return a page about a call with these arguments: source, stages, graph, generated code, memory and cache.
 
-        Notebooks show it; ``save(path)`` writes it into a file.
+        The call is not run.  Notebooks show the page; ``save(path)`` writes it into a file.
         """
         return self.explored(args, kwargs)
 
     def explored(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], profile: Optional[Profile] = None) -> Page:
-        """As `explore`, with the times of a profile.
+        """Return the page of `explore` with the times of a profile.
 
         Raises `UnsupportedSyntaxError` for what cannot be compiled between the lines of a function in parts.
         """
@@ -145,7 +145,7 @@ class StaticFunction(Entry, StaticCallable):
                                   self.cache_info()._asdict())))
 
     def profile(self) -> Profile:
-        """Times the calls in a ``with`` block, operation by operation: see `Profile`.  Print it for a table."""
+        """Measure the time of each operation of the calls in a ``with`` block: see `Profile`.  Print the profile for a table."""
         return self.dispatcher.profile()
 
     def stats(self) -> Dict[str, int]:
@@ -172,7 +172,7 @@ class StaticFunction(Entry, StaticCallable):
         return self.dispatcher.stats()
 
     def cache_info(self) -> "CacheInfo":
-        """Numbers of programs, captures, fallbacks and misses, and how much memory the programs take; see `CacheInfo`.
+        """The numbers of programs, captures, fallbacks and misses, and the bytes that the programs take; see `CacheInfo`.
 
         >>> double = dy2static.to_static(lambda x: x + x)
         >>> double(np.ones(2)), double(np.zeros(2))
@@ -185,11 +185,11 @@ class StaticFunction(Entry, StaticCallable):
                          cache.missed, cache.evicted, cache.nbytes, cache.limit_bytes, self.dispatcher.budget.remaining)
 
     def explain_misses(self) -> Misses:
-        """The last calls that no program could take, in order: why, and what became of them.  Printed, a line for each."""
+        """The last misses, in order, each with its reason and what was done.  Printed, one line for each."""
         return Misses(self.dispatcher.cache.misses)
 
     def clear_cache(self) -> None:
-        """Forget all programs."""
+        """Drop all programs."""
         self.dispatcher.clear()
 
 

@@ -129,21 +129,21 @@ class _Schedule(_Manager):
 def static_graph(function: Optional[Callable[..., Any]] = None, *, force_test_define_by_run: bool = False,
                  minimize_cache_size: bool = False, verbosity_level: int = 0, enable_double_backprop: bool = False,
                  **options: Any) -> Any:
-    """Compile ``__call__`` or ``forward`` of a Chain; in place of ``chainer.static_graph``, with its arguments.
+    """Compile ``__call__`` or ``forward`` of a Chain.  This replaces ``chainer.static_graph`` and takes its arguments.
 
-    Unlike there, all code runs in every call (print, counters, control flow), the chain may be called any number of
-    times before ``backward()``, and arguments and results are those that the method has without the decorator.
+    Unlike in Chainer, all code runs in every call (print, counters, control flow), the chain may be called any number of
+    times before ``backward()``, and the method keeps its arguments and results.
 
-    force_test_define_by_run: run as written while ``chainer.config.train`` is False.
-    minimize_cache_size: forget all schedules when ``chainer.config.train`` changes.  `to_static`'s ``cache_limit`` and
+    force_test_define_by_run: run in eager mode while ``chainer.config.train`` is False.
+    minimize_cache_size: drop all programs when ``chainer.config.train`` changes.  `to_static`'s ``cache_limit`` and
         ``cache_bytes`` bound them in any case.
     verbosity_level: 1 logs each capture and why it was needed, 2 more (see `set_verbosity`).
-    enable_double_backprop: gradients of gradients are there in any case.
+    enable_double_backprop: ignored; second-order gradients always work.
     options: those of `to_static`.
 
-    Off while ``chainer.config.use_static_graph`` is False.
+    The method runs in eager mode while ``chainer.config.use_static_graph`` is False.
 
-    Raises `SignatureError` for options that `to_static` does not have, and for values that they cannot have.
+    Raises `SignatureError` for options that `to_static` does not have, and for invalid values.
     """
     checked = Options(verbosity=verbosity_level, **options)
     force_test_define_by_run = switch("force_test_define_by_run", force_test_define_by_run)
@@ -155,10 +155,12 @@ def static_graph(function: Optional[Callable[..., Any]] = None, *, force_test_de
 
 
 def static_code(function: Optional[Callable[..., Any]] = None, *, func_name: Optional[str] = None) -> Any:
-    """Mark code that runs in every iteration; in place of ``chainer.static_code``.
+    """Return the function itself.  This replaces ``chainer.static_code``, which marks code that runs in every iteration.
 
-    All code does so here: the function comes back as it is.  Its ``inputs=`` and ``outputs=`` are lists of arrays as any
-    other arguments, and results that it writes in place are those of the one call.  func_name: kept as its attribute.
+    Here all code runs in every iteration.  ``inputs=`` and ``outputs=`` of the function are ordinary arguments, and results that
+    it writes in place belong to the current call.
+
+    func_name: stored as an attribute of the function.
     """
     def decorate(code: Callable[..., Any]) -> Callable[..., Any]:
         if func_name is not None:
@@ -168,7 +170,7 @@ def static_code(function: Optional[Callable[..., Any]] = None, *, func_name: Opt
 
 
 def patch_chainer() -> None:
-    """Make ``chainer.static_graph`` and ``chainer.static_code`` these ones, for classes that are defined afterwards."""
+    """Replace ``chainer.static_graph`` and ``chainer.static_code`` by dy2static's, for classes that are defined afterwards."""
     package = chainer.graph_optimizations
     for place, name, ours in ((chainer, "static_graph", static_graph), (package.static_graph, "static_graph", static_graph),
                               (chainer, "static_code", static_code), (package, "static_code", static_code),

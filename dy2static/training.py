@@ -69,7 +69,7 @@ def _given(updater: Any) -> List[Any]:
 
 
 class StaticUpdater(StandardUpdater):
-    """In place of ``chainer.training.updaters.StandardUpdater``, with its arguments: each step is one compiled program.
+    """Replaces ``chainer.training.updaters.StandardUpdater``, with the same arguments: each step is one compiled program.
 
     Python fetches the batch and converts it; the loss, its gradients, the update and what is reported are compiled.  The
     ``update_core`` of a subclass is compiled between the lines that get its data.  ``updater.update_core`` is a

@@ -12,9 +12,9 @@ _LEVELS = ("all", "last")
 
 
 def pipelines() -> passes.Pipelines:
-    """The passes that graphs go through, in their order, by pipeline: ``print(dy2static.pipelines())``.
+    """Return the passes of each pipeline, in order: ``print(dy2static.pipelines())``.
 
-    Each `Pipeline` has a name, a purpose and ``passes``; a pass has a name, a summary, and says ``when`` it is applied.
+    Each `Pipeline` has a name, a purpose and ``passes``.  A pass has a name, a summary, and ``when``, its condition.
     """
     own = [found for backend in BACKENDS.values() for found in (backend.passes, *backend.inner)]
     return passes.Pipelines((passes.CLEAN, passes.OPTIMIZE, passes.BACKWARD, *own))

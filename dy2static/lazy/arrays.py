@@ -20,9 +20,9 @@ _new = object.__new__
 
 
 class LazyArray(_Base):
-    """An array that is computed when somebody looks: see `dy2static.lazy.array`, which makes one.
+    """An array that is computed when its values are needed: see `dy2static.lazy.array`, which makes one.
 
-    Its operators, methods and the protocols of NumPy's functions stand in `operators` and `protocols`.
+    Its operators, methods and NumPy's protocols are defined in `operators` and `protocols`.
     """
 
     __slots__ = ("_node", "_view", "__weakref__")

@@ -22,7 +22,7 @@ Places = Union[int, Sequence[int]]
 
 
 def grad(of: Any, by: Any = 0) -> Any:
-    """The gradient of a function that gives a number, as a function; or of a lazy number by lazy arrays it was built from.
+    """The gradient of a function with a scalar result, as a function; or of a lazy scalar by lazy arrays it was built from.
 
     ``grad(f, by=0)``: a function like ``f`` that gives the gradient by the argument at the place ``by``; a tuple of gradients where
     ``by`` is a tuple of places.  ``grad(y, [a, b])``: a list of gradients of ``y``, which has shape ().
@@ -49,7 +49,7 @@ def grad(of: Any, by: Any = 0) -> Any:
 
 
 def value_and_grad(f: Callable[..., Any], by: Places = 0) -> Callable[..., Tuple[LazyArray, Any]]:
-    """A function like ``f`` that gives its result and the gradient, as `grad` does; both are computed by one program."""
+    """A function with the arguments of ``f`` that returns its result and the gradient (see `grad`), computed by one program."""
     places = (by,) if isinstance(by, int) else tuple(by)
 
     @functools.wraps(f)
@@ -63,7 +63,7 @@ def value_and_grad(f: Callable[..., Any], by: Places = 0) -> Callable[..., Tuple
 
 
 def vjp(f: Callable[..., Any], *args: Any) -> Tuple[LazyArray, Callable[..., Tuple[LazyArray, ...]]]:
-    """The result of ``f(*args)``, and a function that takes a gradient for it, which is like it, to those by all of ``args``."""
+    """The result of ``f(*args)``, and a function from a gradient of that result (same shape) to the gradients of all ``args``."""
     inputs, y = _traced(f, args, {}, range(len(args)))
     root, wanted = _history(y, inputs)
     _release([y], inputs)

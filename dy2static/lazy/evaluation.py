@@ -24,9 +24,9 @@ _told: Set[str] = set()
 
 @contextlib.contextmanager
 def backend(name: str) -> Iterator[None]:
-    """In the block, expressions are computed on a backend: ``"numpy"``, ``"c"``, or ``"auto"``, NumPy at first and then C.
+    """In a ``with`` block, compute expressions on a backend: ``"numpy"``, ``"c"``, or ``"auto"`` (NumPy at first, then C).
 
-    It counts where an expression is computed, not where it was built.  Raises `SignatureError` for what is no backend.
+    The setting counts where an expression is computed, not where it was built.  Raises `SignatureError` for an unknown backend.
     """
     before = chosen_backend.set(Options(backend=name).backend)
     try:
@@ -37,9 +37,9 @@ def backend(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def strict() -> Iterator[None]:
-    """In the block, what no expression holds or no program computes raises `CaptureError`.
+    """In a ``with`` block, operations that cannot be part of an expression or a program raise `CaptureError`.
 
-    Elsewhere NumPy computes it, with one warning.
+    Without it, NumPy computes them, with one warning.
     """
     before = _is_strict.set(True)
     try:

@@ -50,7 +50,7 @@ def _code(array: LazyArray) -> Optional[str]:
 
 
 def explain(array: LazyArray) -> str:
-    """What would be computed for a lazy array, an operation per line with the user's line that built it, and by what."""
+    """Return a report of the operations that a lazy array needs: for each, the user's line and how it is compiled."""
     found = planned(array)
     if found is None:
         return "computed already"

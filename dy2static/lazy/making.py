@@ -37,7 +37,7 @@ def array(x: Any, dtype: Any = None, *, copy: Optional[bool] = None) -> LazyArra
 
 
 def evaluate(*arrays: LazyArray) -> Tuple[Any, ...]:
-    """The values of several lazy arrays, computed by one program: a tuple of arrays that nobody can write to.
+    """Compute several lazy arrays by one program.  Returns a tuple of read-only arrays.
 
     Raises what NumPy raises for the operations, with the line that built the failing one.
     """

@@ -21,16 +21,16 @@ _FUNCTION_CLASSES = (chainer.FunctionNode, chainer.Function)
 
 
 def register_lowering(target: Callable[..., Any]) -> Callable[[Function], Function]:
-    """A decorator that makes a function the lowering of a class of Chainer functions, or of a callable.
+    """Return a decorator that makes a function the lowering of a class of Chainer functions, or of a callable.
 
     target: a class derived from `chainer.FunctionNode` or `chainer.Function`: the lowering is called as
-        ``lowering(node, *values)`` and gives a value of the graph, a tuple of them, or None to leave the function whole.
-        Or anything that compiled code calls (a function of C, a ufunc, an object with ``__call__``): the lowering is called
-        with the same arguments, is compiled in its place, and gives what it gives, or NotImplemented to leave the call as it
-        would be.
+        ``lowering(node, *values)`` and returns a value of the graph, a tuple of them, or None to leave the function whole.
+        Or a callable that compiled code calls (a C function, a ufunc, an object with ``__call__``): the lowering is called
+        with the same arguments and compiled in its place.  It returns the same result, or NotImplemented to leave the call
+        unchanged.
 
-    A second lowering of the same target takes the place of the first.  What is compiled already stays as it is.
-    Raises `SignatureError` for anything else, and for classes that have a lowering of dy2static's.
+    A second lowering of the same target replaces the first.  Existing programs do not change.
+    Raises `SignatureError` for anything else, and for classes for which dy2static itself has a lowering.
     """
     _check(target)
 

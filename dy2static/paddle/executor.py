@@ -20,7 +20,7 @@ class Executor:
 
     place: `CPUPlace()`, or None.
 
-    Raises `BackendError` for a GPU, and `SignatureError` for what is no place.
+    Raises `BackendError` for a GPU, and `SignatureError` for an argument that is not a place.
     """
 
     def __init__(self, place: Any = None):
@@ -30,14 +30,15 @@ class Executor:
     def run(self, program: Any, feed: Optional[Mapping[str, Any]] = None,
             fetch_list: Union[None, str, Target, Sequence[Union[str, Target]]] = None, *, return_numpy: bool = True,
             use_program_cache: bool = True) -> List[Any]:
-        """Run a program and return the results that are asked for, in that order.
+        """Run a program.  Returns the results in ``fetch_list``, in that order.
 
-        program: of `load_inference_model`, a `TracedLayer`, or a compiled function: the ``main_program`` of this.
-        feed: what goes in, by name.  fetch_list: targets (``fetch_targets``, ``outputs``) or their names; None: all.
-        return_numpy: arrays; else Variables.  No graph is behind them.
-        use_program_cache: programs are kept in any case.
+        program: from `load_inference_model`, from a `TracedLayer`, or the ``main_program`` of a compiled function.
+        feed: a dict from names of inputs to arrays.
+        fetch_list: targets (``fetch_targets``, ``outputs``) or their names; None means all.
+        return_numpy: True returns arrays, False returns Variables without a graph.
+        use_program_cache: ignored; programs are always kept.
 
-        Raises `SignatureError` for names that do not exist, for inputs that are missing, and after `close`.
+        Raises `SignatureError` for unknown names, for missing inputs, and after `close`.
         """
         if self._closed:
             raise SignatureError("this Executor has been closed")
@@ -49,7 +50,7 @@ class Executor:
         return [_array(item) if return_numpy else _variable(item) for item in found]
 
     def close(self) -> None:
-        """Run no more programs."""
+        """Close the executor.  `run` raises afterwards."""
         self._closed = True
 
     def __repr__(self) -> str:

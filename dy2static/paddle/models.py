@@ -102,9 +102,9 @@ def exported_part(method: BoundStaticFunction, program: NamedProgram, specs: Seq
 
 
 def load_inference_model(path: Union[str, os.PathLike], executor: Any = None) -> Tuple[NamedProgram, List[str], List[Target]]:
-    """Load a folder that `save_inference_model` or `save` wrote as (program, names of its inputs, its results).
+    """Load a folder that `save_inference_model` or `save` wrote.  Returns (program, names of its inputs, its results).
 
-    executor: may be given; any `Executor` runs the program.
+    executor: optional; every `Executor` can run the program.
 
     Raises what `load` raises (FileNotFoundError, `LoadError`, `SignatureError`);
     also `LoadError` for a model without a program for inference.

@@ -31,7 +31,7 @@ class PaddleNames:
         return self.concrete_program_specify_input_spec() if program is None else concrete_program(self, program)
 
     def concrete_program_specify_input_spec(self, input_spec: Optional[Sequence[Any]] = None) -> ConcreteProgram:
-        """The program for arrays as the ``input_spec`` of `to_static` has them, compiled if need be, not run.
+        """The program for arrays of the ``input_spec`` of `to_static`.  It is compiled if necessary, and not run.
 
         input_spec: may be given again.
 
@@ -52,17 +52,17 @@ class PaddleNames:
         return ProgramCache(self)
 
     def get_traced_count(self) -> int:
-        """How many programs there are."""
+        """The number of programs."""
         return len(self.program_cache)
 
     @property
     def inputs(self) -> List[InputSpec]:
-        """Those of the program used last."""
+        """The inputs of the program used last, each an `InputSpec`."""
         return self.concrete_program.inputs
 
     @property
     def outputs(self) -> List[Target]:
-        """Those of the program used last."""
+        """The outputs of the program used last."""
         return self.concrete_program.outputs
 
     @property
@@ -76,10 +76,11 @@ class PaddleNames:
         return self.python_function
 
     def rollback(self) -> Callable:
-        """The function as it was before ``to_static``, which is again where this one was: in its class, in its module.
+        """Return the original function, and put it back in place of the compiled one, in its class and in its module.
 
-        Names that other modules have for it keep it.  Of a method: the object has the method as it was, and so have all others
-        of its class; where a Link was compiled as an object, or a compiled method was assigned to one object, only that object.
+        Other modules that have imported the compiled function keep it.  For a method of a class, all objects of the class get the
+        original method.  If a Link was compiled as an object, or a compiled method was assigned to one object, only that object
+        gets it.
         """
         return put_back(getattr(self, "__func__", self), getattr(self, "__self__", None))
 

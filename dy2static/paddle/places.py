@@ -21,7 +21,7 @@ class CPUPlace:
 
 
 class CUDAPlace(CPUPlace):
-    """A GPU, by its number.  It can be named, but an `Executor` for it is a `BackendError`: programs run on the processor."""
+    """A GPU, by its number.  An `Executor` for it raises `BackendError`: programs run on the processor."""
 
     def __init__(self, id: int = 0):
         self.id = int(id)

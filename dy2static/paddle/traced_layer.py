@@ -22,7 +22,7 @@ from .named_program import NamedProgram
 class TracedLayer:
     """A Link with the mode (``chainer.config.train``) in which it was traced; made by `TracedLayer.trace`.
 
-    Decisions and loops are part of the program, its parameters are those of the Link, and inputs of other sizes are taken as well.
+    The program contains decisions and loops, uses the parameters of the Link, and accepts inputs of other sizes.
 
     Raises `SignatureError` for arguments that no `InputSpec` can describe.
     """
@@ -33,11 +33,11 @@ class TracedLayer:
 
     @staticmethod
     def trace(layer: chainer.Link, inputs: Any) -> Tuple[Any, "TracedLayer"]:
-        """Call a Link once and return (what it gives for these inputs, the traced layer).
+        """Call a Link once.  Returns (its result for these inputs, the traced layer).
 
         inputs: an array or Variable, or a list of them: the arguments of the Link.
 
-        Raises `CaptureError` where such a call cannot be compiled, and `SignatureError` for what is no Link.
+        Raises `CaptureError` if the call cannot be compiled, and `SignatureError` for an object that is not a Link.
         """
         if not isinstance(layer, chainer.Link):
             raise SignatureError(f"TracedLayer.trace takes a Link, not {type(layer).__name__}")
@@ -59,23 +59,23 @@ class TracedLayer:
 
     @property
     def program(self) -> NamedProgram:
-        """What an `Executor` runs."""
+        """The program, for an `Executor`."""
         return self._program
 
     def set_strategy(self, build_strategy: Any = None, exec_strategy: Any = None) -> None:
-        """Do nothing: what such strategies turn on is done in any case."""
+        """Do nothing: the optimizations that such strategies turn on are always done."""
 
     def save_inference_model(self, path: Union[str, os.PathLike], feed: Optional[Sequence[int]] = None,
                              fetch: Optional[Sequence[int]] = None, input_spec: Optional[Sequence[Any]] = None,
                              format: Optional[str] = None) -> None:
-        """Save the program, in the mode in which it was traced, for `load_inference_model`; also `load` takes it.
+        """Save the program, in the mode in which it was traced, for `load_inference_model` and `load`.
 
         path: the folder.
-        feed: the inputs that it shall have, by number, in this order; None: all that hold arrays.  Others are left out.
-        fetch: the results that it shall give, by number (``program.fetch_targets``), in a tuple; None: what the Link gives.
-        input_spec: as `save` has it, for all inputs; None: like those that were traced, the first axes of any size if that
-            can be, and of the same if not, of which a `SaveWarning` tells.
-        format: ``"onnx"``: a file of that format at ``path`` instead, which runs without Python, and which `load` does not take.
+        feed: the numbers of the inputs to keep, in this order; None keeps all that hold arrays.
+        fetch: the numbers of the results to keep (``program.fetch_targets``), in this order; None keeps the result of the Link.
+        input_spec: as for `save`, for all inputs.  None takes the traced shapes with first axes of any size.  If that is not
+            possible, the first axes keep their sizes, with a `SaveWarning`.
+        format: ``"onnx"`` writes an ONNX file to ``path`` instead.  It runs without Python, and `load` cannot read it.
 
         Raises `SignatureError` where something that is fetched needs an input that is not fed, and `SaveError` as `save` does;
         `ExportError` for what a format cannot express, and `RunError` where arrays in the Link do not fit the program.

@@ -16,9 +16,9 @@ from .named_program import NamedProgram, Target
 
 
 class ProgramTranslator:
-    """Paddle's switch and questions; there is one such object, however often it is made.
+    """Paddle's `ProgramTranslator`: switches compilation, and compiles functions without decorating them.
 
-    Functions that are given to it need not be decorated; what was compiled for them is kept.
+    There is one instance.  It keeps the programs of the functions that its methods get.
     """
 
     _instance: Optional["ProgramTranslator"] = None
@@ -37,17 +37,17 @@ class ProgramTranslator:
 
     @property
     def enable_to_static(self) -> bool:
-        """Whether decorated functions run compiled."""
+        """Whether compilation is turned on."""
         return bool(config.ENABLED.value)
 
     def enable(self, enable_to_static: bool) -> None:
-        """As `enable_to_static`: off, decorated functions run as they were written."""
+        """Turn compilation on or off, as `dy2static.enable_to_static` does."""
         api.enable_to_static(enable_to_static)
 
     def get_func(self, dygraph_func: Callable) -> Any:
-        """The compiled function: called, it gives results, not a program.
+        """Return the compiled function.  Calling it gives results, not a program.
 
-        Raises `SignatureError` for what `to_static` does not take.
+        Raises `SignatureError` for a target that `to_static` does not accept.
         """
         if isinstance(dygraph_func, StaticCallable):
             return dygraph_func
@@ -61,7 +61,7 @@ class ProgramTranslator:
         return self._compiled[dygraph_func]
 
     def get_output(self, dygraph_func: Callable, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives, compiled."""
+        """Compile the function, call it and return its result."""
         return self.get_func(dygraph_func)(*args, **kwargs)
 
     def get_program(self, dygraph_func: Callable, *args: Any, **kwargs: Any) -> Tuple[

@@ -149,10 +149,10 @@ def _forget_removed_hooks(layer: chainer.Link) -> None:
 
 
 class TranslatedLayer(_Base):
-    """A loaded model: a `chainer.Link` with the parameters of the one that was saved, and its programs.
+    """A loaded model: a `chainer.Link` with the parameters and programs of the saved model.
 
-    Call it as the saved one was called.  `program`, `graph`, `code`, `profile` and the like are those of `function`.
-    Its parameters have the names they had (``namedparams()``), so that serializers and optimizers know them.
+    Call it like the saved model.  `program`, `graph`, `code`, `profile` and the like are those of `function`.
+    Its parameters keep their names (``namedparams()``), so serializers and optimizers work with it.
     """
 
     function: SavedFunction
@@ -162,7 +162,7 @@ class TranslatedLayer(_Base):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program for these arguments.
 
-        Raises `SignatureError` where the file has none, and whatever the saved function raised for such arguments.
+        Raises `SignatureError` if the file has no such program, and the exceptions of the saved function.
         """
         if kwargs:
             args, kwargs = self.function.placed(args, kwargs)
@@ -178,19 +178,19 @@ class TranslatedLayer(_Base):
         return self.function_of(found)
 
     def function_of(self, function: SavedFunction) -> "SavedMethod":
-        """One of its functions, as a method of it."""
+        """Return one of the saved functions, as a method of this model."""
         return SavedMethod(function, self)
 
     def train(self) -> None:
-        """Make calls run as with ``chainer.config.train`` True; before that, the entry itself decides."""
+        """Run later calls with ``chainer.config.train`` True; without `train` and `eval`, the current value decides."""
         self.__dict__["mode"] = True
 
     def eval(self) -> None:
-        """Make calls run as with ``chainer.config.train`` False."""
+        """Run later calls with ``chainer.config.train`` False."""
         self.__dict__["mode"] = False
 
     def in_mode(self) -> Any:
-        """A context in which the configuration is that of this layer."""
+        """Return a context manager that sets ``chainer.config.train`` as `train` and `eval` said."""
         return contextlib.nullcontext() if self.mode is None else chainer.using_config("train", self.mode)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:

@@ -21,18 +21,17 @@ from .state import ObjectsIn
 
 
 def load(path: Union[str, os.PathLike[str]], *, backend: Optional[str] = None, native: bool = False) -> TranslatedLayer:
-    """The model that `save` wrote into a folder: a `chainer.Link` that is called as the saved one was.
+    """Load a model that `save` wrote into a folder.  It is a `chainer.Link` that is called like the saved one.
 
     backend: as in `to_static`; with ``native``, "c".
-    native: run the native code that is stored beside the model, where it was made for this CPU; where not, it is compiled as
-        ever.  **This runs code from the folder**: for models that are trusted like a program.
+    native: run the native code that is stored beside the model, if it was made for this CPU; otherwise it is compiled as usual.
+        **This runs code from the folder**: use it only for models that you trust like a program.
 
-    Neither the source of the model is needed nor anything it imports, and without ``native`` no code from the folder is run: it
-    holds arrays and graphs, whose operations are looked up here.  Parameters can be updated by an optimizer and the model saved
-    again.
+    The source of the model and its imports are not needed.  Without ``native``, no code from the folder is run: the folder holds
+    arrays, and graphs of operations of this package.  An optimizer can update the parameters, and the model can be saved again.
 
-    Raises FileNotFoundError where there is no saved model, and `LoadError` for one of an unknown version, for damaged files, and
-    for files that say what no saved model says.  Raises `SignatureError` for a ``backend`` that does not exist.
+    Raises FileNotFoundError if there is no saved model, and `LoadError` for an unknown version, damaged files, and files with
+    invalid contents.  Raises `SignatureError` for a ``backend`` that does not exist.
     """
     native = switch("native", native)
     if os.fspath(path).endswith(".onnx"):

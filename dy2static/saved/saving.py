@@ -26,22 +26,22 @@ from .subject import Subject
 
 def save(target: Any, path: Union[str, os.PathLike[str]], input_spec: Optional[Sequence[Any]] = None, *,
          native: bool = False) -> None:
-    """Save a function, a method or a Link as a folder that holds its programs and its parameters, and no code.
+    """Save a function, a method or a Link into a folder.  The folder holds programs and parameters, and no Python code.
 
-    target: what `to_static` takes, compiled or not; or a model that was loaded.  With a Link go those of its other methods that are
-        compiled and were called, or have an ``input_spec``.
-    path: the folder; a saved model that is there is replaced, at once or not at all.
-    input_spec: an `InputSpec`, or an array or Variable like those of calls to come, for each positional argument but ``self``,
-        in lists, tuples and dicts as the arguments are; None in a shape stands for any size.  Other values stand for themselves.
-        Without it: that of `to_static`, and the calls that were made so far.
+    target: a target of `to_static`, compiled or not, or a loaded model.  A Link is saved with those of its other methods that are
+        compiled and have been called, or have an ``input_spec``.
+    path: the folder.  An existing saved model is replaced in one step, or not at all.
+    input_spec: for each positional argument except ``self`` an `InputSpec`, or an array or Variable of the same kind, in lists,
+        tuples and dicts like the arguments.  None in a shape means any size.  Other values are used as they are.
+        Without it: the ``input_spec`` of `to_static`, and the calls that were made so far.
     native: also compile the programs, and store the native code beside them: see `load`.
 
-    Saved are a program each for ``chainer.config.train`` and ``enable_backprop`` on and off, and for arrays and Variables.
-    The model is not called, and nothing of it changes.
+    The folder gets one program for each setting of ``chainer.config.train`` and ``enable_backprop``, for arrays and for Variables.
+    The model is not called and does not change.
 
-    Raises `SaveError` for what cannot be put into a file: code of the user's that runs on the host, functions that stay whole,
-    and objects of classes of the user's that are given in or back.  Where only training cannot be saved, there is a `SaveWarning`.
-    Raises `SignatureError` for a target that is none, and for an ``input_spec`` that does not fit it.
+    Raises `SaveError` for a program that cannot be saved: one that calls Python code of the user, has functions that stay whole, or
+    takes or returns objects of the user's classes.  If only the training mode cannot be saved, there is a `SaveWarning`.
+    Raises `SignatureError` for an invalid target, and for an ``input_spec`` that does not match it.
     """
     save_subject(Subject(target), path, input_spec, switch("native", native))
 

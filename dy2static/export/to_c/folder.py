@@ -82,7 +82,7 @@ class ExportedC:
 
 def c(target: Any, args_or_input_spec: Any, folder: Union[str, Path], *, name: str = "", training: bool = False,
       gradients: Union[bool, Sequence[str]] = False, weights: str = "file", **options: Any) -> ExportedC:
-    """Write a model as plain C into a folder: a source, a header, the weights, and what builds them; says what is there.
+    """Write a model as plain C into a folder: source, header, weights and build files.  Returns an `ExportedC`.
 
     target, args_or_input_spec, training, options: as for `captured.exported`.  name: of files and functions; without, that of the
         function.
@@ -90,7 +90,7 @@ def c(target: Any, args_or_input_spec: Any, folder: Union[str, Path], *, name: s
         names of parameters and arguments.
     weights: ``"file"`` for a file ``NAME.weights`` that the program reads or maps, ``"source"`` for an array in the source.
 
-    Raises `ExportError`, with the user's line, for what cannot be written in C, before anything is written; OSError.
+    Raises `ExportError`, with the user's line, if an operation cannot be written in C, before anything is written; OSError.
     """
     if weights not in ("file", "source"):
         raise ValueError(f"weights is 'file' or 'source', not {weights!r}")

@@ -20,7 +20,7 @@ CHECKS = ("refuse", "fail", "leave out")
 def onnx(f_or_link: Any, args_or_input_spec: Sequence[Any], path: Union[str, "os.PathLike[str]"], *, opset: int = OLDEST,
          training: bool = False, state: bool = False, gradients: Union[bool, Sequence[str]] = False, random: bool = False,
          checks: str = "refuse", external_above: Optional[int] = None) -> None:
-    """Write one kind of call as an ONNX file, which onnxruntime runs with the values of eager.
+    """Write one kind of call as an ONNX file.  onnxruntime then computes the same values as eager mode.
 
     f_or_link: a function, a method or a Link, compiled or not, or a model that was loaded.
     args_or_input_spec: for each positional argument an `InputSpec`, an array or a Variable, in lists, tuples and dicts as the
