@@ -142,10 +142,10 @@ ROWS = {
 
 #: Entries without a row, and why.
 WITHOUT = {
-    "TheanoFunction": "Theano does not run on a Python that we support",
-    **dict.fromkeys(("ResNet50Layers", "ResNet101Layers", "ResNet152Layers"), "a model: ResNet50Layers is one of tests/models"),
-    **dict.fromkeys(("VGG16Layers", "VGG19Layers"), "a model: VGG16Layers is one of tests/models"),
-    "GoogLeNet": "a model: it is one of tests/models",
+    "TheanoFunction": "Theano does not run on any supported Python",
+    **dict.fromkeys(("ResNet50Layers", "ResNet101Layers", "ResNet152Layers"), "a model; ResNet50Layers is in tests/models"),
+    **dict.fromkeys(("VGG16Layers", "VGG19Layers"), "a model; VGG16Layers is in tests/models"),
+    "GoogLeNet": "a model; it is in tests/models",
 }
 
 _CALLS = 5
