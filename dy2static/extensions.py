@@ -23,7 +23,7 @@ class CompileReport(extension.Extension):
     ``fallbacks``, the calls of this iteration that ran eagerly; ``cuts``, the lines that run as Python between compiled parts.
     `LogReport` shows means over its iterations: from the second epoch on, captures and fallbacks are to be 0.
 
-    targets: compiled functions; without any, all that are compiled in this process.
+    targets: compiled functions; without any, all compiled functions of this process.
     eager_iterations: the first so many iterations run with compilation turned off, and their updates are timed.  From then on there
         is also ``saved``: by how many seconds the update of this iteration was shorter than the median of those.  It is negative
         where functions are captured.  `saved_seconds` is the sum so far.  Reading of data in the update counts, on both sides;

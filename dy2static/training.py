@@ -24,9 +24,9 @@ _step.__name__, _step.__qualname__ = "update_core", "StaticUpdater.update_core" 
 
 
 class StandardStep(StaticFunction):
-    """``update_core`` of a `StaticUpdater`: Python fetches and converts a batch, the rest is one program.
+    """``update_core`` of a `StaticUpdater`: Python fetches and converts a batch; the rest of the step is one program.
 
-    `explain` and `program` take what the converter gives: ``updater.update_core.explain(x, t)``.
+    `explain` and `program` take the converted batch: ``updater.update_core.explain(x, t)``.
     """
 
     def __init__(self, options: Options = DEFAULTS):

@@ -59,7 +59,7 @@ def call_of(target: str, inputs: Sequence[str]) -> Call:
 def compiled_of(target: str) -> Tuple[Any, Callable[..., Any]]:
     """The compiled function that ``module:name`` names, and the function as it was written.
 
-    Raises `SignatureError`, also for what is no function.
+    Raises `SignatureError`, also for an object that is not a function.
     """
     found = named(target)
     if isinstance(found, chainer.Link):

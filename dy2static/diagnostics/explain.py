@@ -83,11 +83,11 @@ class Divided(NamedTuple):
 
 
 class Explanation(str):
-    """The report as a text; its parts are attributes.
+    """The report of `StaticFunction.explain`: a string, whose parts are also attributes.
 
-    listings: the function and the user's functions it called.  reason, at, hint: why the call runs eagerly, or None.
+    listings: the function and the user's functions that it calls.  reason, at, hint: why the call runs in eager mode, or None.
     cuts: the lines that run as Python between compiled parts, each with ``at``, ``reason`` and ``hint``.
-    counts: of the nodes, as in `StaticFunction.stats`.  depends: what later calls must have in common with this one.
+    counts: of the nodes, as in `StaticFunction.stats`.  depends: the conditions that later calls must meet, as text.
     segments: how many FunctionNodes compute the gradients; split_by: the stored Variables for which these are several.
     """
 

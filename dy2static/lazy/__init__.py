@@ -1,4 +1,4 @@
-"""Lazy arrays: NumPy code builds an expression, which is compiled as a whole and computed when somebody looks.
+"""Lazy arrays: NumPy code builds an expression, which is compiled as a whole and computed when its values are needed.
 
 `array` makes one.  Operators, ufuncs, functions of NumPy's and methods give further ones.  Printing, iteration, ``float``,
 ``numpy.asarray`` and whatever else needs values computes them, and so do `evaluate` and ``y.evaluate()``.  `numpy` is their

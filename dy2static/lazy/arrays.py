@@ -1,4 +1,4 @@
-"""`LazyArray`: an array whose operations build an expression, which is computed when somebody looks."""
+"""`LazyArray`: an array whose operations build an expression, which is computed when its values are needed."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple

@@ -10,8 +10,8 @@ from .structures import structures
 def stats() -> Dict[str, int]:
     """Counts since the start of the process.
 
-    structures: expressions that differ in more than values.  kept: those in the cache.  captures: programs made for these; one
-    structure has several where dtypes decide, and for sizes that vary until one program is made for all.
+    structures: expressions that differ in more than values.  kept: the structures in the cache.  captures: programs compiled for
+    them.  One structure has several programs for several dtypes, and for varying sizes until one program serves all sizes.
     """
     with nodes.lock:
         kept = list(structures.known.values())

@@ -33,8 +33,8 @@ def grad(of: Any, by: Any = 0) -> Any:
     >>> np.asarray(slope(np.array([1.0, 2.0]))).tolist()
     [3.0, 12.0]
 
-    Raises TypeError where the result is no lazy number of floats, and ValueError for a ``y`` that has been computed, wholly or in
-    part: how it was computed is not kept.  What has no gradient is a `CaptureError` or TypeError when it is computed.
+    Raises TypeError if the result is not a lazy scalar of a float dtype, and ValueError if ``y`` or a part of it has been computed:
+    its expression is not kept.  An operation without a gradient raises `CaptureError` or TypeError when the gradient is computed.
     """
     if isinstance(of, LazyArray):
         single = isinstance(by, LazyArray)

@@ -58,14 +58,14 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """One compiled signature.
+    """A compiled program for one kind of call.
 
     call: ``call(args, kwargs)`` checks the guards and runs; `MISS` if they do not hold.
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
-    recipe: makes it again, for another backend or with clocks in it; ``recipe.outcome`` is the record of the call.
+    recipe: makes the program again, for another backend or with a profile; ``recipe.outcome`` is the record of the call.
     constant_bytes: of the arrays that its graph holds.  native_code: the C text of its forward, "" where there is none.
-    profiler: makes the profile of its calls; None where no function calls it.
+    profiler: makes the profile of its calls; None if no function calls it.
     """
 
     call: Callable[[Tuple, Mapping], Any]

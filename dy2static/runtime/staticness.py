@@ -14,7 +14,7 @@ IGNORED: Set[str] = set()
 
 
 class StaticCallable:
-    """Base of what ``to_static`` returns.  ``python_function`` is the callable as the user wrote it."""
+    """Base class of compiled functions, which ``to_static`` returns.  ``python_function`` is the callable as the user wrote it."""
 
     python_function: Callable[..., Any]
 
