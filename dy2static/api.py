@@ -100,7 +100,8 @@ def _compile(target: Any, options: Options) -> Any:
     if callable(target) and isinstance(getattr(type(target), "__call__", None), types.FunctionType):    # noqa: B004
         return BoundStaticFunction(StaticFunction(type(target).__call__, options), target)  # type: ignore[arg-type]
     raise SignatureError(f"to_static takes a function, a method, a Chain class, a Link or an updater, not {type(target).__name__}",
-                         hint="give it what computes that: to_static(model)(x)" if isinstance(target, chainer.Variable) else
+                         hint="give it the function or Link that computes the Variable: to_static(model)(x)"
+                         if isinstance(target, chainer.Variable) else
                          "C functions and builtins have no source to compile")
 
 

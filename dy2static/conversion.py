@@ -126,7 +126,7 @@ def levels_of(given: Any) -> Tuple[str, ...]:
     for level in asked:
         if level.lower() not in known:
             is_number = level.lstrip("-").isdigit()
-            raise SignatureError(f"{level} is no transformer: there are {', '.join(names)}, numbers from 1 to {len(names)}, "
+            raise SignatureError(f"{level} is not a transformer: there are {', '.join(names)}, numbers from 1 to {len(names)}, "
                                  f"and {' and '.join(_LEVELS[:2])}",
                                  hint='"last" is the source that is compiled' if is_number else
                                       did_you_mean(level, (*names, *_LEVELS)))

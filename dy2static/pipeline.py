@@ -20,6 +20,7 @@ from .diagnostics.changes import Varying
 from .errors import Dy2StaticError, InternalError
 from .heap.aborts import CaptureAborted
 from .heap.locations import error_location
+from .heap.wording import UNKNOWN
 from .options import ON_NUMPY, Options
 from .program.assemble import assemble
 from .program.backward import Target, compile_backward
@@ -77,8 +78,6 @@ def ours(outcome: Outcome) -> Iterator[None]:
 #: So often a call is captured because contents decide something that were not known to, or because a loop was tried.
 _MOST_ATTEMPTS = 6
 
-_UNKNOWN = "what a call gives that is not compiled, or an object of another library, enters a computation"
-
 
 def trace(function: Callable, args: Tuple, kwargs: Mapping[str, Any], varying: Set[Tuple],
           observed: Mapping[Tuple, Tuple], free_sizes: Optional[FreeSizes] = None, fixed: Optional[Set[Tuple]] = None,
@@ -126,7 +125,7 @@ def _run(capture: Capture, function: Callable, args: Tuple, kwargs: Mapping[str,
         raise
     except BaseException as error:
         if isinstance(error, Exception) and capture.unknown.codes:
-            raise CaptureAborted(_UNKNOWN, error_location(error), again=True, observe=tuple(capture.unknown.codes)) from None
+            raise CaptureAborted(UNKNOWN, error_location(error), again=True, observe=tuple(capture.unknown.codes)) from None
         if not isinstance(error, Exception) and raised_in(error) in capture.calls.staged_codes:
             raise Left(*error.args) from error          # whoever calls leaves the rest to the eager call
         raise

@@ -11,6 +11,7 @@ import gc
 import random
 
 import hypothesis
+import messages
 import numpy
 import pytest
 import shared_results
@@ -27,6 +28,27 @@ hypothesis.settings.load_profile("dy2static")
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write golden files, do not compare")
+    parser.addoption("--messages", metavar="FILE", help="write every error and warning of dy2static that the tests provoke to this file")
+
+
+def pytest_configure(config):
+    """Look at every error and warning of ours from now on."""
+    messages.watch()
+
+
+def pytest_sessionfinish(session):
+    """Write the page of messages, where it is asked for."""
+    path = session.config.getoption("--messages")
+    if path is not None:
+        messages.write(os.path.join(session.config.invocation_params.dir, path), os.environ.get("PYTEST_XDIST_WORKER"))
+
+
+@pytest.fixture(autouse=True)
+def messages_keep_the_rules():
+    """A test fails that provokes a message of ours which breaks a rule."""
+    messages.faults()
+    yield
+    assert not messages.faults()
 
 
 def pytest_collection_finish(session):

@@ -229,8 +229,8 @@ class Capture:
 
     def abort_decision(self) -> NoReturn:
         """Stop because Python needs to know what an array holds."""
-        self.abort("Python needs the contents of an array here (a decision, a conversion or a text)",
-                   hint="compute with it, decide by it or loop up to it; a size or a key cannot be made of it")
+        self.abort("Python needs the contents of an array here (a condition, a conversion or a string)",
+                   hint="use it in computations, conditions and bounds of loops; it cannot become a size or a key")
 
     def one_of_few(self, number: Any) -> int:
         """A whole number that Python needs: decided, if it can be one of a few only; the capture stops otherwise."""

@@ -260,9 +260,9 @@ class ChainerCalls:
                         by_number = any(kind_of(t) for t in types_[len(call.requires):])
                         call.observed = found if None in others or by_number else None      # the run will tell
                         return found
-                    reason = f"the shape of what {name_of(node)} gives depends on the contents of an array"
+                    reason = f"the shape of the result of {name_of(node)} depends on the contents of an array"
                 except Exception as error:      # whatever a function raises on contents that are none of its own
-                    reason = f"{name_of(node)} does not run on made-up arrays: {error}"
+                    reason = f"{name_of(node)} fails on the placeholder arrays of the capture: {error}"
             self.capture.abort(reason)
         call.observed = self._observed_types(type(implementation), position, types_[:len(call.requires)])
         if call.observed is None:
@@ -283,7 +283,7 @@ class ChainerCalls:
                     found.append((numbers, self._probe(call, operands)))
                     learned.add((call.connected, call.reads, call.written))
             except Exception as error:          # whatever a function raises on contents that are none of its own
-                self.capture.abort(f"{name_of(node)} does not run on made-up arrays: {error}")
+                self.capture.abort(f"{name_of(node)} fails on the placeholder arrays of the capture: {error}")
             finally:
                 self._trial = {}
         call.observed = fitted_types(found)

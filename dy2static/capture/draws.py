@@ -83,13 +83,13 @@ class Draws:
                 tried = [(sizes, [flatten(self._trial_draw(getattr(generator(0), name), *bound, filling))
                                   for filling in abstract_eval.FILLINGS]) for sizes, bound in tried_with([args, kwargs])]
         except Exception as error:                      # whatever a draw raises for arguments that are made up, or wrong
-            self.capture.abort(f"`random.{name}` is tried on made-up contents first and fails there "
+            self.capture.abort(f"`random.{name}` fails on the placeholder contents of the capture "
                                f"({type(error).__name__}: {error})")
         each = [[tuple(map(type_of, leaves)) for _, leaves in trials] for _, trials in tried]
         found = None if any(types != trials[0] for trials in each for types in trials) else \
             fitted_types([(sizes, trials[0]) for (sizes, _), trials in zip(tried, each)])
         if found is None:
-            self.capture.abort(f"the shape of what `random.{name}` gives depends on the contents of an array")
+            self.capture.abort(f"the shape of the result of `random.{name}` depends on the contents of an array")
         return tried[0][1][0][0], found
 
     def _with_sizes(self, item: Any) -> Any:

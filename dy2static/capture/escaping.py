@@ -37,7 +37,7 @@ class Escaping:
         if key not in self._records:
             if self.capture.staging.depth and not self._is_made_outside(variable.value):
                 self.capture.abort("a Variable that is made in a loop or decision on array values is stored or shown there",
-                           hint="store it behind the loop or decision, or show its array (`x.array`)")
+                           hint="store it after the loop or decision, or show its array (`x.array`)")
             record = EscapingVariable(variable.value, variable.requires_grad, variable.connected)
             self._records[key] = variable, record
             self.variables.append(record)

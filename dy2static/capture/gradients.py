@@ -106,7 +106,7 @@ class Gradients:
         seed = self.capture.grad_state.get(variable)
         if seed is None:
             if variable.ndim:
-                capture.abort("backward is called inside the compiled function, on what is no scalar and has no gradient",
+                capture.abort("backward is called inside the compiled function on a Variable that is no scalar and has no gradient",
                               hint="call it on the sum or the mean")
             seed = self._scaled_ones(variable, loss_scale)
         else:

@@ -164,7 +164,7 @@ class NumPyCalls:
         """Stop because what a call gives cannot be learned from trials on made-up contents."""
         if error.args == (abstract_eval.DEPENDS,):
             self.capture.abort(f"{abstract_eval.DEPENDS}: {shown}")
-        self.capture.abort(f"{shown} is tried on made-up contents first and fails there "
+        self.capture.abort(f"{shown} fails on the placeholder contents of the capture "
                    f"({type(error).__name__}: {in_users_words(str(error))})")
 
     def _lowered(self, function: Any, call: Call, operands: List[Value], found: Sequence[Any]) -> Optional[Value]:

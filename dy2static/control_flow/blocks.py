@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Tuple
 
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import error_location
+from ..heap.wording import UNKNOWN
 from ..runtime.raising import raise_again
 from ..symbolic.rollback import Snapshot
 from ..symbolic.writes import kept_values
@@ -96,10 +97,10 @@ class Blocks:
                                "by a number that is known (`if depth == 0`)", final=True)
         if any(type(part) is str and "dy2static.symbolic" in part for part in error.args):
             # what was refused is a stand-in, not what it stands for
-            self.capture.abort("what a call gives that is not compiled, or an object of another library, enters a computation",
-                               of_host=True)
+            self.capture.abort(UNKNOWN, of_host=True)
         if not (type(error) is UnboundLocalError or is_raised(error) and can_be_made(error, self.capture.handling)):
-            self.capture.abort(f"{type(error).__name__}, raised under a decision on array values, cannot be made again")
+            name = type(error).__name__
+            self.capture.abort(f"{name}, raised under a decision on array values, cannot be created again at run time")
         with self.capture.operands.ending():
             self.capture.effects.store_writes()
             self.capture.host.call(raise_again, parts_of(error, self.capture.handling), {}, (), None, name="raise")

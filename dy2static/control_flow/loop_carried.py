@@ -44,7 +44,7 @@ class Slot:
         self.is_truth = self._known_as(initial)
         if self.kind is None and not isinstance(initial, (SymbolicArray, SymbolicVariable)):
             capture.abort(f"{name} is {describe(initial)} before a loop on array values and changes in it",
-                          hint="give it its first value of the same kind before the loop")
+                          hint="give it a first value of the same kind before the loop")
         type_ = python_scalar(self.kind) if self.kind else initial._data[0].type if isinstance(initial, SymbolicVariable) \
             else initial.type
         self.inside = [Value(type_, capture.builder.fresh("carried"))]

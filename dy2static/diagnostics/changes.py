@@ -37,9 +37,9 @@ _SIZES = ("pad or sort the arrays so that fewer shapes come, give the sizes that
 _LENGTHS = "sort or pad the sequences so that fewer different lengths come together, or compile a part of the function without them"
 _OBJECTS = "make the object once, outside, and change what it holds"
 _VALUES = "keep what changes in every call out of the function, or where its value decides nothing"
-_TEXTS = "use the text outside of the function, on what that returns: as a key, in a message, as a name"
-_NUMBERS = ("let the number have few values, or keep out of the function what it decides; a `while` on values of arrays runs any "
-            "number of times")
+_TEXTS = "use the string outside of the function, with its result: as a key, in a message, as a name"
+_NUMBERS = ("use few different numbers, or move what depends on the number out of the function; a `while` on values of "
+            "arrays runs any number of times")
 _GROWING = "keep what grows out of the function, or give the function as many items in every call"
 _KEYS = "keep what grows out of the function, and give it the same keys, in the same order, in every call"
 _HINTS = {ArrayMatch: _SIZES, VariableMatch: _SIZES, ContentsMatch: _LENGTHS, IdentityMatch: _OBJECTS, TypeMatch: _OBJECTS,
@@ -177,12 +177,12 @@ def _way_out(guard: Guard) -> str:
 def storm_message(name: str, captures: int, useful: int, changes: Sequence[Change], evicted: int) -> str:
     """The warning that captures do not pay, and what can be done."""
     if not captures:
-        return (f"{name} could not be captured for many different signatures, and not once for another: calls of further ones run "
-                "eagerly now without trying, but for a few; leave it uncompiled, or see explain_misses() for what stops it")
+        return (f"{name} could not be captured for many different signatures, and never for any. From now on most calls with a new "
+                "signature run in eager mode; remove to_static from it, or see explain_misses() for the reasons")
     used = "none of these programs was" if not useful else f"only {useful} of these programs {'was' if useful == 1 else 'were'}"
     what = "; ".join(map(str, changes)) or "something else in every call"
     hint = _way_out(changes[0].guard) if changes else _VALUES
     if evicted and useful:
         hint += "; or raise cache_limit"
     return (f"{name} is captured again and again: {captures} captures, and {used} needed again. What changes: {what}. "
-            f"Calls for which there is no program run eagerly now, but for a few; {hint}")
+            f"From now on most calls without a program run in eager mode; {hint}")

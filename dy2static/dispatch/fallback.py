@@ -8,7 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Set, Tuple
 from ..errors import CaptureError, FallbackWarning, Location
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import caller_depth, definition, error_location
-from ..heap.wording import hint_for, in_users_words
+from ..heap.wording import UNKNOWN, hint_for, in_users_words
 from ..options import Options
 from ..runtime.traceback import calls_as_written
 
@@ -64,7 +64,7 @@ class Fallback:
         self.count += 1
         reason = f"compiling it raised {type(error).__name__}: {error}"
         if "SymbolicObject" in reason or "BoundHostMethod" in reason:
-            reason = "what a call gives that is not compiled, or an object of another library, enters a computation"
+            reason = UNKNOWN
         return result, CaptureAborted(in_users_words(reason), error_location(error))
 
     def refuse_after(self, stop: CaptureAborted, signature: Tuple, error: Exception) -> None:
@@ -81,8 +81,9 @@ class Fallback:
         self._warned.add(reason)
         at = at or definition(self.function)
         place = f" ({at}: {at.text().strip()})" if at is not None else ""
-        warnings.warn(f"{self.function.__qualname__} runs eagerly for this signature: {reason}{place}; {hint or hint_for(reason)}",
-                      FallbackWarning, stacklevel=caller_depth())
+        name, hint = self.function.__qualname__, hint or hint_for(reason)
+        warnings.warn(f"{name} runs in eager mode for this signature: {reason}{place}; {hint}", FallbackWarning,
+                      stacklevel=caller_depth())
 
     def error(self, reason: str, at: Optional[Location], hint: Optional[str]) -> CaptureError:
         """What is raised under ``strict``."""

@@ -337,7 +337,7 @@ class Heap:
             if function.__dict__ != attributes:
                 raise CaptureAborted(f"an attribute of the function {function.__name__} is assigned")
         if any(item.__dict__ for item in self._immutable):
-            raise CaptureAborted("an attribute of a text or number of a class of the user's is assigned")
+            raise CaptureAborted("an attribute of a string or number whose class is yours is assigned")
         objects = [source for real, made, source in self._memo.values()
                    if isinstance(made, (ShadowList, ShadowDict, ShadowBase, ShadowSet, chainer.Variable))]
         if len(objects) > 1:

@@ -21,7 +21,7 @@ _HINTS = (
     ("please report it", "set DY2STATIC_VERBOSITY=4 for what to report"),
     ("its guards do not hold", "please report it"),
     ("hooks are registered", "call it without them"),
-    ("known at run time only", "decide by it outside of the compiled function, or return it"),
+    ("known at run time only", "use it in conditions outside of the compiled function, or return it"),
     ("unchained", "unchain it before that, or outside of the compiled function"),
     ("with a gradient", "take its gradient outside of the compiled function"),
     ("inside the compiled function", "do it outside of the compiled function"),
@@ -29,19 +29,24 @@ _HINTS = (
     ("leaves the compiled function", "return and store Variables, arrays, numbers, and lists, dicts and plain objects of them"),
     ("when an exception is raised", "raise before it is stored, or store a copy"),
     ("raised under a decision", "raise it by a `raise` statement, of a class that holds only arguments and attributes"),
-    ("made-up", "keep it out of the compiled function if it works on yours"),
+    ("placeholder", "keep it out of the compiled function if it works on your arrays"),
     ("in place", "compute a new array instead"),
     ("is changed later", "change it before it is given away or stored, or give away a copy"),
-    ("not compiled", "give it Variables, arrays and numbers, or what was there before the call"),
-    ("loop on array values", "let what the loop changes have one kind, shape and dtype from the start"),
-    ("a list whose length depends on array values", "grow it, read items and slices, go over it in a `for`, make it an array"),
-    ("on array values", "let both sides of the decision do alike, or decide outside of the compiled function"),
-    ("depends on the contents of an array", "compute it outside of the compiled function, or with a function that gives one shape"),
+    ("not compiled", "use Variables, arrays and numbers, or objects that existed before the call"),
+    ("loop on array values", "give what the loop changes its final kind, shape and dtype before the loop"),
+    ("a list whose length depends on array values",
+     "append to it, read items and slices, iterate over it, or convert it to an array"),
+    ("on array values", "do the same on both sides of the decision, or decide outside of the compiled function"),
+    ("depends on the contents of an array",
+     "compute it outside of the compiled function, or with a function whose result always has one shape"),
     ("random", "draw with `np.random` and `chainer.functions`, and set seeds outside of the compiled function"),
     ("of class ", "use an attribute of an object, or a global variable"),
     ("class ", "use a plain class that is defined outside of the compiled function"),
     ("gradient", "take it outside of the compiled function"),
 )
+#: The reason where what a capture does not know was given to a function that computes.
+UNKNOWN = "the result of a call that is not compiled, or an object of another library, is used in a computation"
+
 _DEFAULT = "keep it out of the compiled function"
 
 #: What our classes stand for.

@@ -42,7 +42,7 @@ MARKS = {
     "rereads": "of a function of Chainer's: backward reads its operands as they are by then, and keeps nothing "
                "that was made of them",
     "leaves": "gives or needs what only Python has: an operand that cannot be compiled is left to Python together with the call",
-    "memory": "may go by how an array lies in memory",
+    "memory": "may depend on the memory layout of an array",
     "calls": "what it is given to call is called by C code",
     "clock": "gives the time, as a float",
     "at_once": "of lazy arrays is called at once: it gives several arrays, objects of Python's, or as much as contents say",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..capture_context import CaptureContext
     from .views import Views
 
-_UNKNOWN = "it is asked how an array lies in memory that a function of Chainer, a decision or the host made"
+_UNKNOWN = "the memory layout is read of an array that was made by a function of Chainer, a decision or a call that is not compiled"
 
 
 class Flags:
@@ -195,4 +195,4 @@ class Unordered:
         flags = self.capture.array_writes.layouts.example(array).flags
         made = self.capture.array_writes.views.made.get(id(array))
         if made is None or made.source is None or array.memory is not None or name == "frombuffer" and not flags.c_contiguous:
-            self.capture.abort(f"`np.{name}` goes by how an array lies in memory that is made in the compiled function")
+            self.capture.abort(f"`np.{name}` depends on the memory layout of an array that is made in the compiled function")

@@ -39,7 +39,7 @@ class Unsupported(Transformer):
         if len(problems) == 1:
             raise problems[0]
         if problems:
-            listed = "\n".join(str(problem) for problem in problems)
+            listed = "\n".join(str(problem).split(": ", 1)[1] for problem in problems)      # the code comes first, once
             raise UnsupportedSyntaxError(f"{len(problems)} constructs cannot be compiled\n{listed}")
 
 

@@ -456,7 +456,7 @@ WRONG = {
     "DY2STATIC_ENABLED=yes": "DY2STATIC_ENABLED=yes is ignored, since it is to be a whole number from 0 to 1; 1 holds",
     "DY2STATIC_CC_SECONDS=0": "DY2STATIC_CC_SECONDS=0 is ignored, since it is to be a number of seconds; 120 holds",
     "DY2STATIC_RECOMPUTE=some": "DY2STATIC_RECOMPUTE=some is ignored, since it is to be auto, none, cheap, sublinear or a number of bytes",
-    "DY2STATIC_CODE_LEVEL=IfEls": "DY2STATIC_CODE_LEVEL is ignored: IfEls is no transformer",
+    "DY2STATIC_CODE_LEVEL=IfEls": "DY2STATIC_CODE_LEVEL is ignored: IfEls is not a transformer",
     "DY2STATIC_PASS_LEVEL=cs": "DY2STATIC_PASS_LEVEL is ignored: cs is no pass and no pipeline",
     "DY2STATIC_CODELEVEL=all": "there is no setting DY2STATIC_CODELEVEL; is it DY2STATIC_CODE_LEVEL?",
     "DY2STATIC_QQQQ=1": "there is no setting DY2STATIC_QQQQ\n",
@@ -492,12 +492,12 @@ REFUSED_OPTIONS = {
     'strict is True, False or "parts", not \'part\'': lambda: to_static(scaled, strict="part"),
     "input_spec is a list of InputSpecs": lambda: to_static(scaled, input_spec=dy2static.InputSpec([3])),
     "the dtype of an InputSpec is one of NumPy's": lambda: dy2static.InputSpec([3], "flot"),
-    "Bogus is no transformer: there are Unsupported, ": lambda: dy2static.set_code_level("Bogus"),
+    "Bogus is not a transformer: there are Unsupported, ": lambda: dy2static.set_code_level("Bogus"),
     'hint: "IfElse"?': lambda: dy2static.set_code_level(["Calls", "ifels"]),
     'hint: "last" is the source that is compiled': lambda: dy2static.set_code_level(100),
     "simplified is no pass and no pipeline: there are all, last, clean, ": lambda: dy2static.set_pass_level("simplified"),
     'hint: "simplify"?': lambda: dy2static.set_pass_level(["optimize", "simplifi"]),
-    "Loop is no transformer": lambda: to_static(scaled).stages("Loop"),
+    "Loop is not a transformer": lambda: to_static(scaled).stages("Loop"),
     "level is a whole number, at least 0, not 'loud'": lambda: dy2static.set_verbosity("loud"),
     "enabled is True or False, not 'no'": lambda: dy2static.enable_to_static("no"),
     "not_to_static marks functions of Python": lambda: dy2static.not_to_static(len),
@@ -651,9 +651,9 @@ def f(x):
     h = h * len("a".center(int(h.array[0, 0])))
     return h
 """
-REASON = "Python needs the contents of an array here (a decision, a conversion or a text)"
+REASON = "Python needs the contents of an array here (a condition, a conversion or a string)"
 LINE = 'h = h * len("a".center(int(h.array[0, 0])))'
-HINT = "compute with it, decide by it or loop up to it; a size or a key cannot be made of it"
+HINT = "use it in computations, conditions and bounds of loops; it cannot become a size or a key"
 
 
 def test_a_cut_warns_once_with_line_and_reason(module):
@@ -730,7 +730,7 @@ def test_a_function_without_source_runs_eagerly():
     assert np.array_equal(y.array, F.relu(x_()).array)
     assert len(caught) == 1
     assert str(caught[0].message).startswith(
-        "g runs eagerly for this signature: the source of g cannot be read: no file '<made>'; put the function in ")
+        "g runs in eager mode for this signature: the source of g cannot be read: no file '<made>'; put the function in ")
 
 
 def test_a_function_without_source_is_refused_when_strict():

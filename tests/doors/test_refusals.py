@@ -54,7 +54,7 @@ def test_a_refusal_names_line_and_way_out_in_the_users_words(name):
     assert messages
     lines = set()
     for message in messages:
-        found = re.fullmatch(rf"{name}(?: runs eagerly for this signature|: line \d+ runs as Python, between compiled parts): (.+?) \((\S+):(\d+): (.*)\); (.+)", message)
+        found = re.fullmatch(rf"{name}(?: runs in eager mode for this signature|: line \d+ runs as Python, between compiled parts): (.+?) \((\S+):(\d+): (.*)\); (.+)", message)
         assert found, message
         reason, file, line, text, hint = found.groups()
         assert file == program.__code__.co_filename and text
@@ -69,14 +69,14 @@ GOLDEN = {
     "from_chx": "`.from_chx()` of a Variable is used inside the compiled function; do it outside of the compiled function",
     "listed": "a `range` whose length array values decide is used other than in a `for` statement; write `for i in range(n)` where it "
               "is used, or `np.arange(n)` for an array of its numbers",
-    "windows": "writing into an array is tried on made-up contents first and fails there (ValueError: could not "
-               "broadcast input array from shape (2,5) into shape (2,4)); keep it out of the compiled function if it works on yours",
+    "windows": "writing into an array fails on the placeholder contents of the capture (ValueError: could not "
+               "broadcast input array from shape (2,5) into shape (2,4)); keep it out of the compiled function if it works on your arrays",
     "intersect": "the shape or type of the result depends on the contents of an array: `np.intersect1d`; compute it outside of the "
-                 "compiled function, or with a function that gives one shape",
+                 "compiled function, or with a function whose result always has one shape",
     "state_after": "state is read after `changes`, which is not compiled and may have changed it; read what is needed before that call",
     "traceback_logged": "`exception` is called while an exception is handled, and may look at that; call it after the `except` block, "
                         "with `str(error)`",
-    "stored_in_loop": "a Variable that is made in a loop or decision on array values is stored or shown there; store it behind the loop "
+    "stored_in_loop": "a Variable that is made in a loop or decision on array values is stored or shown there; store it after the loop "
                       "or decision, or show its array (`x.array`)",
 }
 

@@ -423,7 +423,7 @@ def test_strict():
 
 def test_nothing_left_to_compile_is_a_fall_back():
     f = to_static(lambda x: broken(x))
-    with pytest.warns(FallbackWarning, match="runs eagerly for this signature"):
+    with pytest.warns(FallbackWarning, match="runs in eager mode for this signature"):
         f(variable(3))
     f(variable(3))
     assert f.cache_info().fallbacks == 2 and f.stats()["parts"] == 0

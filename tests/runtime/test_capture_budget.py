@@ -91,7 +91,7 @@ STORMS = {
     "lengths of arrays in a list": (with_list, lambda k: [np.ones((1 + (k * j) % 37, 2), "f") for j in range(1, 2 + k % 23)],
                                     r"`items`, length \d+ in an earlier call and length \d+ in this one .*return sum"),
     "a set": (with_set, lambda k: frozenset({k}), r"`wanted`, frozenset\(.15.\) in an earlier call and frozenset\(.39.\) in this one"),
-    "a text that is needed": (with_text, lambda k: f"b{k}", "`text`, 'b15' in an earlier call and 'b39' in this one .*use the text outside"),
+    "a text that is needed": (with_text, lambda k: f"b{k}", "`text`, 'b15' in an earlier call and 'b39' in this one .*use the string outside"),
 }
 
 
