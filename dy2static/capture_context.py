@@ -427,10 +427,10 @@ class CaptureContext(Protocol):
         """How far the capture has come, for `go_back`."""
 
     def go_back(self, mark: Any) -> None:
-        """Forget what has been captured since, which stopped."""
+        """Forget everything that has been captured since ``mark``; that part of the capture was stopped."""
 
     def check(self) -> None:
-        """Stop again if user code swallowed that the capture was stopped."""
+        """Stop the capture again if user code caught the exception that stopped it."""
 
     def abort(self, reason: str, hint: Optional[str] = None, because: Any = None, of_host: bool = False,
               at: Optional[Location] = None, **kind: Any) -> NoReturn:

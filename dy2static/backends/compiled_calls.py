@@ -14,7 +14,7 @@ def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
 #: Nodes that run as one compiled function; ``region`` is what they compute.  Only partitions make them: they have no gradient.
 NATIVE = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}")
 
-#: The same for what must run although nobody reads what it gives: it draws, or may raise.
+#: The same for operations that run even if their results are never read: they draw random numbers, or may raise.
 NATIVE_EFFECT = OpDef("native", ("*operands",), {"region": None}, "native", _infer, numpy="{out}", effect=True)
 
 

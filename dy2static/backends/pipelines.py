@@ -21,7 +21,7 @@ def pipelines() -> passes.Pipelines:
 
 
 def pass_levels_of(level: Any) -> Tuple[str, ...]:
-    """The names in a level: of passes, of pipelines, "all", "last".  Raises `SignatureError` for what is none."""
+    """The names in a level: of passes, of pipelines, "all", "last".  Raises `SignatureError` for other names."""
     asked = level.split(",") if isinstance(level, str) else level if isinstance(level, (list, tuple)) else [level]
     asked = [name.strip() if isinstance(name, str) else name for name in asked if name != ""]
     known = (*_LEVELS, *passes.named(pipelines()))

@@ -307,7 +307,7 @@ class Gradients:
         return results
 
     def _be_there(self, present: Any, nodes: Sequence[Node]) -> None:
-        """Rely on a gradient.  Where functions of the user's say at run time whether it is there, each run looks."""
+        """Rely on a gradient.  If a function of the user decides at run time whether it exists, each call checks it."""
         if present is True:
             return
         makers = {v: node for node in nodes for v in node.outputs}
@@ -352,7 +352,7 @@ class Gradients:
         return seed
 
     def _let_write(self, gradients: Sequence[SymbolicVariable]) -> None:
-        """Let the arrays of gradients be written in place that are nobody else's."""
+        """Allow writing in place into arrays of gradients that have no other reference."""
         made_by = {v: node for part in chain(self.capture.builder) for node in part.nodes for v in node.outputs}
         for array in separate_arrays([g._data[0] for g in gradients], made_by):
             self.capture.array_writes.filled(array)

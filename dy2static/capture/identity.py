@@ -34,7 +34,7 @@ def identical(capture: Capture, first: Any, second: Any) -> Any:
         decided = first if "decision" in first.__dict__ else second
         capture.abort("`is` of Variables that depend on a decision on array values", because=decided)
     if first is not second and any(type(x) is SymbolicScalar and x.text is None for x in (first, second)):
-        return False                                # a number, and what is none
+        return False                                # a number, or a value that is not symbolic
     if first is second:
         return True
     if SymbolicText in (type(first), type(second)) and not all(isinstance(x, (str, bytes)) for x in (first, second)):

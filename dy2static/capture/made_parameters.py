@@ -97,7 +97,7 @@ class MadeParameters:
 
 
 class Made:
-    """One Parameter that is made inside.
+    """A Parameter that the compiled function creates.
 
     variable: what user code gets.  value: the object, in the graph.  name: its name.  has_gradient: whether it still has the
     gradient that it was made with.

@@ -39,7 +39,7 @@ def _is_basic(entry: Any) -> bool:
 
 
 def _row(capture: Capture, entry: Any) -> Optional[Value]:
-    """The number at which a slice of one row begins; None for other slices, and what is none."""
+    """The number at which a slice of one row begins; None for other slices and other objects."""
     if not isinstance(entry, slice) or entry.step is not None or type(entry.start) is not SymbolicScalar or \
             type(entry.stop) is not SymbolicScalar:
         return None

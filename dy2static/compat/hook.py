@@ -22,7 +22,7 @@ def path() -> str:
 
 
 def line() -> str:
-    """The hook.  It does nothing once this file is gone."""
+    """The hook.  It does nothing if this file does not exist."""
     file = os.path.join(FOLDER, "hook.py")
     return f"import os, runpy; os.path.exists({file!r}) and runpy.run_path({file!r}, run_name={RUN_NAME!r})\n"
 

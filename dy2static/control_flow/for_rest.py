@@ -67,7 +67,7 @@ def is_named(iterator: Any) -> bool:
 def check_unnamed(iterator: Any, capture: CaptureContext) -> None:
     """Stop if a name of the user's stands for an iterator that the run will leave somewhere, and the capture at its end."""
     if is_named(iterator):
-        capture.abort("an iterator that has a name is gone over in a `for` that ends where array values say so",
+        capture.abort("a `for` that array values end iterates over an iterator that has a name",
                       hint="make it in the `for` statement, or go over a list")
 
 

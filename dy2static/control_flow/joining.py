@@ -95,7 +95,7 @@ class Joins:
         return tuple([merged(outputs) for merged in joined])
 
     def _with_an_end(self, branches: List[Branch]) -> List[Branch]:
-        """The branches; one that raises gets results and writes that nobody will see."""
+        """The branches; one that raises gets results and writes that are never used."""
         if all(branch.results is None for branch in branches):
             self.capture.abort("both sides of a decision on array values raise")
         for branch, other in zip(branches, reversed(branches)):

@@ -100,7 +100,7 @@ class Replaced:
 
     They are those that a loop replaces (before, inside and after it), and those of two branches, with what both are joined into.
     So none of them may be changed later, nor may two be asked whether they are one, nor may two that are linked leave the
-    function; then nobody can tell.
+    function; then it is unknown.
     """
 
     def __init__(self) -> None:

@@ -90,7 +90,7 @@ class Varying(set):
 
 
 class Change(NamedTuple):
-    """A guard that does not hold any more: what it looks at, what that was and is, and the line that reads it."""
+    """A guard that failed: the value that it checks, the earlier and the present value, and the line that reads it."""
 
     guard: Guard
     text: str

@@ -186,7 +186,7 @@ class InParts:
         return tuple(compiled.dispatcher for compiled in self.parts.compiled()) if self.is_outermost else ()  # type: ignore[attr-defined]
 
     def report(self) -> Optional[explain.Divided]:
-        """What `StaticFunction.explain` says of the parts; None where there are none."""
+        """The section of `StaticFunction.explain` about parts; None if the function has no parts."""
         if not self.is_used:
             return None
         programs = [dispatcher.programs[-1] for dispatcher in self.dispatchers() if dispatcher.programs]

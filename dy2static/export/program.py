@@ -15,8 +15,8 @@ from ..ir.types import Tensor
 class Argument:
     """An array of the caller's.
 
-    value: the input of the graph.  name: of the parameter of the Python function, or as an `InputSpec` calls it; of an array in a
-    list or dict with its place: ``xs_0``, ``batch_image``.
+    value: the input of the graph.  name: that of the parameter of the Python function, or that of its `InputSpec`; for an
+    array in a list or dict, followed by its index or key: ``xs_0``, ``batch_image``.
     """
 
     value: Value

@@ -14,7 +14,7 @@ _TEXTS = ("str", "repr", "format", "join", "ascii", "fstring", "percent")
 
 
 def with_raises(graph: Graph) -> Graph:
-    """The graph with ``raise_`` nodes for exceptions that are raised in it; what makes texts for their messages is gone.
+    """The graph with ``raise_`` nodes for its exceptions, without the nodes that format their messages.
 
     A region that raises ends there, and has no results but one of type `Never`.
     """
@@ -58,7 +58,7 @@ def _message(args: Any) -> str:
 
 
 def _without_texts(nodes: List[Node], outputs: Any) -> List[Node]:
-    """The nodes without those that make texts that nobody reads."""
+    """The nodes, without those that format strings which are never read."""
     read: Set[Value] = set(outputs)
     kept = []
     for node in reversed(nodes):

@@ -6,7 +6,7 @@ import sys
 
 
 def is_debugging() -> bool:
-    """Whether a debugger traces this thread: `bdb` and its kin (pdb, IPython), or that of an IDE (pydevd, debugpy)."""
+    """Whether a debugger traces this thread: one built on `bdb` (pdb, IPython), or that of an IDE (pydevd, debugpy)."""
     trace = sys.gettrace()
     if trace is not None:
         owner = getattr(trace, "__self__", None)

@@ -65,7 +65,7 @@ _PATCHED = ("_init_impl",)
 class Heap:
     """Shadows and guards of one capture.
 
-    capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and its kin).
+    capture: makes the symbolic values for arrays, Variables and other objects (`input_array` and similar functions).
     varying: paths of numbers and texts that have been seen to change: they become inputs instead of guards.
     """
 

@@ -130,7 +130,7 @@ def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]
 def caller_depth() -> int:
     """The ``stacklevel`` at which a warning of ours names the user's line that called us, perhaps through Chainer.
 
-    Where nobody's line is the user's, that of whoever called us.
+    If no line belongs to the user, the line that called this package.
     """
     depth, frame, called = 1, sys._getframe(1), 0
     while frame is not None:

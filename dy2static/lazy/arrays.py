@@ -44,7 +44,7 @@ class LazyArray(_Base):
     # --- looking ----------------------------------------------------------------------------------------------------------------
 
     def evaluate(self) -> Any:
-        """The array that this is, or the NumPy scalar: computed now if it has not been.  Nobody can write to the array.
+        """The array that this is, or the NumPy scalar: computed now if it has not been.  The array is read-only.
 
         Raises what NumPy raises for the operations, with the line that built the failing one.
         """

@@ -347,7 +347,7 @@ def _march() -> str:
 
 
 def lacking() -> str:
-    """What this CPU lacks of the level of x86-64 in ``DY2STATIC_MARCH``; empty for other names, and where nobody tells."""
+    """What this CPU lacks of the level of x86-64 in ``DY2STATIC_MARCH``; empty for other names, and where the CPU is unknown."""
     has = cpu_fields().get("flags", "").split()
     return ", ".join([flag for flag in _LEVELS.get(_march(), "").split() if has and flag not in has])
 

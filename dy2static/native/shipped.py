@@ -1,6 +1,6 @@
 """Native code that comes with saved models: which file is the library of which text, and what is stored beside a model.
 
-A file is named by the hash of the text it was made from, the flags and the CPU: where one of these is another, nobody asks for it,
+A file is named by the hash of the text it was made from, the flags and the CPU: where one of these differs, it is never asked for,
 and the text is compiled.  Who trusts a folder lets code from it run: nothing is taken that `trust` was not told of.
 """
 from __future__ import annotations

@@ -182,7 +182,7 @@ def _nothing_infer(*, type: Type) -> Type:
     return type
 
 
-#: A stand-in for a value of ``type`` that nobody will read: what a branch gives for values that only the other has.
+#: A placeholder of ``type`` that is never read: a branch gives it for values that only the other branch has.
 nothing = declare("nothing", "", {"type": None}, kind="control", infer=_nothing_infer, numpy="None")
 
 #: Raise ``exception``: a class, with ``message`` as the text or a callable that makes it; it is given the operands.

@@ -1,4 +1,4 @@
-"""Draws from a counter-based generator: what the draws of ``random_uniform`` and its kin become with ``rng="fast"``.
+"""Draws from a counter-based generator: the form of ``random_uniform`` and the other draws with ``rng="fast"``.
 
 Each run of a program has a key of its own, which it draws from NumPy's global generator when it first needs one:
 ``numpy.random.seed`` makes the numbers come again.  They are not those that eager draws.

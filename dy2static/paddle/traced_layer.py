@@ -49,7 +49,7 @@ class TracedLayer:
         return outputs, TracedLayer(method, args, program)
 
     def __call__(self, inputs: Any) -> List[Any]:
-        """The Variables, arrays and numbers that the Link gives, in one list, with a graph behind them as ever.
+        """The Variables, arrays and numbers that the Link gives, in one list, with the same graph for gradients as in eager mode.
 
         inputs: as in `trace`.
         """

@@ -27,7 +27,7 @@ _BLOCKS = frozenset(
 
 @functools.lru_cache(maxsize=None)
 def bits_of(kinds: Tuple[type, ...]) -> int:
-    """The bits of some kinds of nodes, and of those that are kinds of them."""
+    """The bits of these classes of nodes, and of their subclasses."""
     return sum(bit for kind, bit in BITS.items() if issubclass(kind, kinds))
 
 

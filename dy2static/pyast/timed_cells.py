@@ -1,4 +1,4 @@
-"""The texts of cells that IPython's ``%%time`` runs: their code has a file name of its own, under which nobody keeps a text."""
+"""The texts of cells that IPython's ``%%time`` runs: their code has a file name of its own, under which no source is stored."""
 
 from __future__ import annotations
 

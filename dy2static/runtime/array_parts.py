@@ -22,7 +22,7 @@ def set_flat(array: np.ndarray, items: Any) -> None:
 
 
 def of_flat(array: np.ndarray) -> np.ndarray:
-    """``np.asarray(array.flat)``: a view, where the array lies in memory as it is gone over."""
+    """``np.asarray(array.flat)``: a view, if the elements are in memory in the order of the iteration."""
     return np.asarray(array.flat)
 
 

@@ -61,7 +61,7 @@ def prepared(variable: Variable) -> Optional[Tuple[CompiledFunction, BackwardPro
     """What the backward of a loss takes: its creator, the program, the operands, and the Variables that get gradients.
 
     None for all but the plainest: the loss is a scalar without a gradient, its creator a compiled call, and nothing else
-    that it has made has a gradient; all that enters are leaves without gradients.  A leaf that nobody has any more is None.
+    that it has made has a gradient; all that enters are leaves without gradients.  A leaf that has been freed is None.
     """
     function = None if variable._node is None else variable._node._creator_node
     if type(variable) is not Variable or type(function) is not CompiledFunction or function._n_local_function_hooks:

@@ -84,7 +84,7 @@ class Call:
     """A call with holes: ``function(*args, **kwargs)``; its results are flattened by ``flatten``.
 
     single: the result is one value, not a tuple or list of values.
-    within: ``within(function, args, kwargs)`` calls it from frames at the user's lines; None where nobody would look.
+    within: ``within(function, args, kwargs)`` calls it from frames at the user's lines; None where these are never seen.
     trusted: its results are of the types that the node says.  A file may say anything.
     looks: it may read, and keep, what objects of the user's hold.  keeps: it may keep Variables that it is given.
     """

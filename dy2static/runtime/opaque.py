@@ -192,7 +192,7 @@ def using_configs(entries: Mapping[str, Any]) -> Any:
 class UnderConfig:
     """Makes host calls with entries of ``chainer.config`` set.
 
-    within: calls a function from frames at the user's lines; None where nobody would look.
+    within: calls a function from frames at the user's lines; None where these are never seen.
     """
 
     __slots__ = ("entries", "within")

@@ -38,7 +38,7 @@ AROUND = "guards, results, writes"
 class Profile:
     """Inside its ``with`` block, compiled calls of this thread, and what makes their gradients, take the time of their parts.
 
-    Printed, a table of `records`, those that took longest first.  calls: how many were timed; seconds: all of them.
+    Its string is a table of `records`, the slowest first.  calls: how many were timed; seconds: all of them.
     It may be entered again: the counts go on.  opened: has calls timed in a ``with`` block.
     with_clocks: makes a program again, with the clocks of this profile.
     """
@@ -65,7 +65,7 @@ class Profile:
 
     @property
     def records(self) -> Tuple[Record, ...]:
-        """All parts that ran, those that took longest first; what is left of the calls is one, without a line."""
+        """All parts that ran, the slowest first. One record without a line has the remaining time of the calls."""
         found: Dict[Tuple, List[int]] = {}
         for clock in self._clocks:
             for part, calls, spent in clock.read():

@@ -129,7 +129,7 @@ class SavedDispatcher(Dispatcher):
         absent = [item.reason for item in self._missing if (item.train, item.enable_backprop) == wanted]
         if not misfits:
             return SignatureError(f"the model was saved without train={wanted[0]}, enable_backprop={wanted[1]}: "
-                                  + "; ".join(absent or ["nobody called it so before it was saved"]))
+                                  + "; ".join(absent or ["it was not called like this before it was saved"]))
         outcome, failed = max(misfits, key=lambda pair: (-1 not in pair[1], -len(pair[1]), max(pair[1])))
         reasons = [outcome.guards[k].describe() for k in failed if k >= 0] or [f"other arguments than these {len(args) - 1}"]
         also = f"; not saved: {'; '.join(absent)}" if absent else ""

@@ -51,7 +51,7 @@ def load(path: Union[str, os.PathLike[str]], *, backend: Optional[str] = None, n
         raise LoadError(f"{path} does not hold together: {error!r}") from error
 
 
-#: What parts of a file that nobody would write may lead to, where no check is before it.
+#: The exceptions that invalid parts of a file may cause where no check precedes.
 _UNFORESEEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
@@ -115,7 +115,7 @@ def _adopt(layer: Any, objects: ObjectsIn) -> None:
 
 
 def _check_tree(layer: chainer.Link) -> None:
-    """Raise `LoadError` where a Link contains itself, so that nobody could go through its parameters."""
+    """Raise `LoadError` if a Link contains itself: iterating over its parameters would never end."""
     open_links: List[int] = []
 
     def visit(link: chainer.Link) -> None:

@@ -135,7 +135,7 @@ class ObjectsOut:
 
 
 class ObjectsIn:
-    """Makes the objects that `ObjectsOut` described.  Raises `LoadError` for what is none."""
+    """Makes the objects that `ObjectsOut` described.  Raises `LoadError` for an invalid description."""
 
     def __init__(self, described: Sequence[Any], arrays: Mapping[str, np.ndarray], root: Optional[int], make_root: Any):
         self.described, self.arrays = described, arrays

@@ -27,7 +27,7 @@ class ListParts(Parts):
     def __getitem__(self, place: Any) -> Any:
         found = symbolic_items(self.items)
         if self.value is not None and (found is None or found.value is not self.value):
-            self.capture.abort("a list whose length depends on array values is changed while it is gone over backwards")
+            self.capture.abort("a list whose length depends on array values is changed while a loop iterates over it backwards")
         return self.items[place]
 
 
@@ -43,7 +43,7 @@ class Known(Parts):
             return self.container.start + place * self.container.step
         now = tuple(self.container)
         if len(now) != len(self.items) or any(a is not b for a, b in zip(now, self.items)):
-            self.capture.abort("a list is changed while it is gone over beside one whose length depends on array values")
+            self.capture.abort("a list is changed while a loop iterates over it and one whose length depends on array values")
         return dy.item(self.items, place)
 
 
@@ -86,7 +86,7 @@ def _reversed(calls: Calls, items: Any) -> Any:
     return calls.native(reversed)(items) if parts is None else Backwards(calls.capture, parts)
 
 
-# What a `for` has not gone over yet --------------------------------------------------------------------------------------
+# The items that a `for` has not reached yet --------------------------------------------------------------------------------------
 
 
 class LeftItems(Parts):

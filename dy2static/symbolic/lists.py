@@ -125,7 +125,7 @@ class Contents:
         return self.items[0] if len(self.items) == 1 and type(self.items[0]) is Items else None
 
     def same(self, other: Any) -> bool:
-        """Whether these are the same objects."""
+        """Whether both hold the same objects in the same order."""
         return type(other) is Contents and len(self.items) == len(other.items) and \
             all(a is b for a, b in zip(self.items, other.items))
 

@@ -13,10 +13,10 @@ from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
 
 class Parts:
-    """A sequence that can only be gone over in a ``for`` statement.
+    """A sequence that can only be iterated over in a ``for`` statement.
 
     length: how many items there are, as a number of the graph; not below zero only where there are items.
-    is_iterator: of which there is one way through only.
+    is_iterator: whether it can be iterated over only once.
     """
 
     capture: CaptureContext

@@ -12,7 +12,7 @@ from dy2static.transformers.base import Transformer, is_dy
 class Calls(Transformer):
     """Ask ``_dy.call`` what to run in place of what is called.
 
-    Calls of ``_dy`` itself stay, and ``super()`` without arguments.  Decorators are applied as they are; a call within
+    Calls of ``_dy`` itself and ``super()`` without arguments are not changed.  Decorators are applied as they are; a call within
     a decorator expression is a call like any other.
 
     Before:  y = self.l1(F.relu(x), *rest, **options)

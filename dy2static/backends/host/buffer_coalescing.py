@@ -2,7 +2,7 @@
 
 What leaves the program, what unknown code sees and what is pushed on a stack has memory of its own.  A value that
 becomes the result of a branch is written where the result lives.  The next state of a loop is written over the state
-if nobody reads that any more, else into a second buffer, and the two take turns.
+if that is not read later, else into a second buffer, and the two take turns.
 """
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class ControlText:
         self._assign([(texts[value], name) for value, name in zip(body.results, state)] + turns)
 
     def _side(self, block: Block, results: Sequence[Tuple[Value, str]], variables: Sequence[Value] = ()) -> None:
-        """The steps of a block; its results get their names as soon as nobody reads the variables of these names."""
+        """The steps of a block; a result gets its name as soon as the earlier variable of that name is not read any more."""
         made = {v: step for step in block.steps for v in step.node.outputs}
         values = [value for value, _ in results]
         for k, (value, name) in enumerate(results):

@@ -59,7 +59,7 @@ class Library:
         return self
 
     def of(self, *values: Value) -> Library:
-        """The library whose arrays these values are: in a program for a GPU, NumPy for those on the host."""
+        """The library of these values' arrays. In a program for a GPU, it is NumPy for arrays on the host."""
         return self
 
 

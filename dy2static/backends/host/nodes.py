@@ -96,7 +96,7 @@ def _into_operand(out: Emitter, node: Node) -> None:
 
 
 def _into_several(out: Emitter, node: Node) -> None:
-    """Several results, each in its buffer or in new memory; None stands for one that nobody reads."""
+    """Several results, each in its buffer or in new memory; None stands for a result that is never read."""
     filled = []
     for value in node.outputs:
         out.values.forget(value)
@@ -142,5 +142,5 @@ def _expression(out: Emitter, node: Node) -> None:
 
 
 def _literal(value: int) -> str:
-    """A number as an operand: in parentheses where a sign could join another operator."""
+    """A number as an operand. Negative numbers are in parentheses: they may follow another operator."""
     return f"({value!r})" if value < 0 else repr(value)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional, Sequence, Union
 
 from ...ir.dims import Dim
 
-#: Nanoseconds of work below which nobody else is called: to wake somebody takes about five thousand.
+#: Nanoseconds of work below which one thread does it: waking another thread takes about five thousand.
 LEAST = 20_000
 
 #: Nanoseconds of one share, where there are not too many then.

@@ -14,7 +14,7 @@ from ..effects import must_run
 def eliminate_dead(graph: Graph) -> Graph:
     """Drop nodes that no output depends on.  Nodes with effects, or that may raise, stay, and what they need.
 
-    In branches and loops too; results, state, stacks and operands of those that nobody needs go.  Linear in nodes +
+    In branches and loops too; unused results, state, stacks and operands of blocks are removed.  Linear in nodes +
     edges, times the number of state variables that depend on each other in loops.  Inputs of the graph stay, also
     those that nothing reads any more.
     """

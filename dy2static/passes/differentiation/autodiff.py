@@ -40,7 +40,7 @@ def autodiff(graph: Graph, targets: Sequence[int], given: Sequence[int], namer: 
     """The gradients of some inputs, from gradients given for some outputs.
 
     targets: indexes of ``graph.inputs`` whose gradients are wanted.
-    given: indexes of ``graph.outputs`` whose gradients will be there at run time.
+    given: indexes of ``graph.outputs`` whose gradients exist at run time.
     namer: names the further outputs of the forward; for a graph that is part of one in which names are to be unique.
 
     Linear in nodes + edges, times a small number per level of nested loops.  A gradient node carries the location of
