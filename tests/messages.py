@@ -11,9 +11,12 @@ from collections import Counter
 
 from dy2static import errors
 
+_SIZE = r"\blength_n?\d"
+
 #: What users do not know, with the reason why no message may hold it.
 FOREIGN = {
     r"\bDim\(": "a type of the compiler",
+    _SIZE: "a name of the compiler for a size",
     r"\bSymbolic[A-Z]\w*": "a type of the compiler",
     r"\b(BoundHostMethod|CaptureAborted|NodeInstance|StructShadow)\b": "a type of the compiler",
     r"<(class '|function |module ')?dy2static\.": "the repr of an object of ours",
@@ -21,6 +24,8 @@ FOREIGN = {
     r"\b(None; None|: None;|; None$)": "a part of the message that is missing",
     r"  +\S.*;\s*$": "a hint that is missing",
 }
+#: The classes of messages that may hold it: an InternalError is for a report to us, a LoadError shows what a damaged file says.
+EXEMPT = {_SIZE: (errors.InternalError, errors.LoadError)}
 _KINDS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, (errors.Dy2StaticError, Warning)))
 
 #: The messages of this process, with how often each came; and what is wrong with those since `faults` was called last.
@@ -31,8 +36,8 @@ _faults = []
 def wrong_with(kind, message, hint=None):
     """What is wrong with the message of an error or warning of this class: a list of sentences."""
     whole = message if hint is None else f"{message}; {hint}"
-    found = [] if issubclass(kind, errors.InternalError) else [
-        f"{reason} ({match.group().strip()})" for pattern, reason in FOREIGN.items() for match in [re.search(pattern, whole)] if match]
+    found = [f"{reason} ({match.group().strip()})" for pattern, reason in FOREIGN.items() for match in [re.search(pattern, whole)]
+             if match and not issubclass(kind, EXEMPT.get(pattern, errors.InternalError))]
     if re.search(r"\bD2S\d{3}: ", message):
         found.append("the code is written twice")
     if not message.strip() or hint is not None and not hint.strip():

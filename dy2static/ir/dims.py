@@ -35,7 +35,7 @@ class SizeNeeded(BaseException):
     """
 
     def __init__(self, what: str, size: "Dim"):
-        super().__init__(f"{what} depends on the size {size}")
+        super().__init__(f"{what} depends on a size that is not fixed")
         self.sizes = size.symbols
 
 
@@ -148,6 +148,15 @@ class Dim:
             body = " * ".join(factors) if len(factors) > 1 else str(monomial[0]) if monomial else factors[0]
             text += f" {'-' if factor < 0 else '+'} {body}" if text else ("-" if factor < 0 else "") + body
         return text
+
+
+def described(shape: Tuple[Size, ...]) -> str:
+    """A shape in words for users: ``(3 or more, 4)``."""
+    sizes = []
+    for size in shape:
+        is_symbol = isinstance(size, Dim) and str(size) in size.symbols
+        sizes.append(f"{at_least(str(size))} or more" if is_symbol else "a computed size" if isinstance(size, Dim) else str(size))
+    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
 def equal(a: Size, b: Size) -> Optional[bool]:

@@ -149,8 +149,9 @@ def _read(folder: Path) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, np.nd
         raise LoadError(f"{folder} is of version {str(manifest.get('version'))[:40]} of the format; this is dy2static "
                         f"with version {VERSION}", hint="load it with the dy2static that saved it, and save it again")
     document = _document(contents(folder, _PROGRAMS, manifest), _PROGRAMS)
+    data = contents(folder, _ARRAYS, manifest)
     try:
-        arrays = safetensors.numpy.load(contents(folder, _ARRAYS, manifest))
+        arrays = safetensors.numpy.load(data)
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise LoadError(f"{_ARRAYS} cannot be read: {error}") from None
     return manifest, document, arrays

@@ -178,6 +178,8 @@ def value_in(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if kind in _READERS:
             try:
                 return _READERS[kind](part, arrays)
+            except LoadError:
+                raise
             except (TypeError, ValueError, KeyError, OverflowError) as error:
                 raise LoadError(f"the file has {str(said)[:80]} where a value should be: {error}") from None
     raise LoadError(f"the file has {str(said)[:80]} where a value should be")

@@ -15,6 +15,7 @@ from ..errors import Dy2StaticError, SaveError, SignatureError
 from ..heap.aborts import CaptureAborted
 from ..heap.global_state_guard import untouched_globals
 from ..heap.locations import error_location
+from ..heap.wording import in_users_words
 from ..input_spec import Axis, InputSpec, free_axes
 from ..ir.dims import SizeNeeded
 from ..record.guards import EqualsMatch
@@ -226,7 +227,8 @@ class Subject:
         except Dy2StaticError as error:
             raise SaveError(f"{self.name} cannot be {self.action}: {error.args[0]}", error.at, error.hint) from None
         except Exception as error:                      # of the user's code
-            raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {error}",
+            message = in_users_words(str(error))
+            raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {message}",
                            error_location(error), None) from error
 
     def _other_cuts(self, stop: CaptureAborted) -> str:

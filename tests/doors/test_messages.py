@@ -9,7 +9,8 @@ from dy2static.errors import CaptureError, FallbackWarning, InternalError
 
 BAD = {
     "SymbolicObject": "a SymbolicObject has no shape",
-    "Dim(": "axis 0 has Dim('length_0') elements",
+    "Dim(": "axis 0 has Dim('n') elements",
+    "a name of the compiler for a size": "axis 0 has length_n0 elements",
     "the repr of an object of ours": "not <dy2static.ir.graph.Graph>",
     "the address of an object": "not <Model object at 0x7f12>",
     "the code is written twice": "the body: D2S101: an async function cannot be compiled",

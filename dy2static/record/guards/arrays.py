@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import LoadError
 from ...ir.devices import device_of, is_device_array, is_gpu
-from ...ir.dims import Size
+from ...ir.dims import Size, described
 from ..documents import need, pair_of
 from ..paths import Source
 from ..protocols import FileIn, FileOut, GuardWriter, TableWriter
@@ -27,10 +27,10 @@ class ArrayMatch(PathGuard):
     before_arrays = True
 
     def describe(self) -> str:
-        return f"{self.source.describe()}: ndarray {self.shape} {self.dtype}{_on(self.device)}"
+        return f"{self.source.describe()}: ndarray {described(self.shape)} {self.dtype}{_on(self.device)}"
 
     def change(self, value: Any) -> Tuple[str, str]:
-        return f"{self.dtype} {self.shape}{_on(self.device)}", _seen(value)
+        return f"{self.dtype} {described(self.shape)}{_on(self.device)}", _seen(value)
 
     def fails(self, writer: GuardWriter) -> Optional[str]:
         return writer.array_differs(writer.path(self.source), self.shape, self.dtype, self.source.parent is None, self.device)
@@ -61,11 +61,11 @@ class VariableMatch(PathGuard):
     before_arrays = True
 
     def describe(self) -> str:
-        return (f"{self.source.describe()}: {self.cls.__name__} {self.shape} {self.dtype}{_on(self.device)} "
+        return (f"{self.source.describe()}: {self.cls.__name__} {described(self.shape)} {self.dtype}{_on(self.device)} "
                 f"requires_grad={self.requires_grad}")
 
     def change(self, value: Any) -> Tuple[str, str]:
-        expected = f"{self.cls.__name__} {self.dtype} {self.shape}{_on(self.device)} requires_grad={self.requires_grad}"
+        expected = f"{self.cls.__name__} {self.dtype} {described(self.shape)}{_on(self.device)} requires_grad={self.requires_grad}"
         if not isinstance(value, chainer.Variable):
             return expected, _seen(value)
         return expected, f"{type(value).__name__} {_seen(value.array)} requires_grad={value.requires_grad}"
