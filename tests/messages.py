@@ -38,7 +38,7 @@ def wrong_with(kind, message, hint=None):
     whole = message if hint is None else f"{message}; {hint}"
     found = [f"{reason} ({match.group().strip()})" for pattern, reason in FOREIGN.items() for match in [re.search(pattern, whole)]
              if match and not issubclass(kind, EXEMPT.get(pattern, errors.InternalError))]
-    if re.search(r"\bD2S\d{3}: ", message):
+    if len(re.findall(r"\bD2S\d{3}: ", message)) + issubclass(kind, errors.Dy2StaticError) > 1:
         found.append("the code is written twice")
     if not message.strip() or hint is not None and not hint.strip():
         found.append("a text is empty")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
+from ..ir.dims import described
 from ..runtime.dy import Undefined
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
 
@@ -24,9 +25,9 @@ def describe(value: Any) -> str:
     if value is ABSENT:
         return "absent"
     if isinstance(value, SymbolicVariable):
-        return f"a Variable {value.value.type}"
+        return f"a Variable {value.value.type.dtype} {described(value.value.type.shape)}"
     if type(value) is SymbolicArray:
-        return f"an array {value.type}"
+        return f"an array {value.type.dtype} {described(value.type.shape)}"
     return repr(value) if value is None or type(value) in (bool, int, float, str) else f"a {type(value).__name__}"
 
 

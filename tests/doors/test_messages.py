@@ -23,7 +23,7 @@ def test_a_message_that_breaks_a_rule_is_noticed(reason):
     CaptureError(BAD[reason])
     fault, = messages.faults()
     assert fault.startswith("CaptureError: ") and reason in fault
-    FallbackWarning(BAD[reason])
+    FallbackWarning(BAD[reason] * 2)
     assert len(messages.faults()) == 1
 
 

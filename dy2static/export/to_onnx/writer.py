@@ -361,7 +361,7 @@ class GraphWriter:
             for scope in self.scope.around():
                 if atom.args[0] in scope.symbols:
                     return scope.symbols[atom.args[0]]()
-            raise NotInOnnx(f"the size {atom} is not known there")
+            raise NotInOnnx("it needs the length of a list, which is not known there")
         args = [self.size(arg) for arg in atom.args]
         if atom.kind == "max":
             return self.node("Max", *args)
