@@ -18,7 +18,7 @@ FOREIGN = {
     r"\bDim\(": "a type of the compiler",
     _SIZE: "a name of the compiler for a size",
     r"\bSymbolic[A-Z]\w*": "a type of the compiler",
-    r"\b(BoundHostMethod|CaptureAborted|NodeInstance|StructShadow)\b": "a type of the compiler",
+    r"\b(BoundHostMethod|CaptureAborted|StagedList|Shadow[A-Z]\w*|return_value_\d+)\b": "a type of the compiler",
     r"<(class '|function |module ')?dy2static\.": "the repr of an object of ours",
     r" object at 0x[0-9a-f]+": "the address of an object",
     r"\b(None; None|: None;|; None$)": "a part of the message that is missing",

@@ -147,7 +147,10 @@ class Joins:
                                f"depends on a decision on array values")
         if is_list(a) and is_list(b) and self._may_be_chosen(a, b, branches):
             return self._merge_grown(a, b, branches)
-        self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values",
+        kinds = dict.fromkeys([describe(a), describe(b)])
+        if len(kinds) == 1:
+            self.capture.abort(f"{name} is {describe(a)} whose structure depends on a decision on array values")
+        self.capture.abort(f"{name} is {' or '.join(kinds)}, by a decision on array values",
                            hint="let both branches give the same kind of value")
 
     def _merge_gradients(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
@@ -318,7 +321,7 @@ class Joins:
 
     def _merge_variables(self, a: Any, b: Any, branches: List[Branch], name: str) -> Callable[[Sequence[Value]], Any]:
         if a.value.type != b.value.type:
-            self.capture.abort(f"{name} is {a.value.type} or {b.value.type}, by a decision on array values")
+            self.capture.abort(f"{name} is {describe(a)} or {describe(b)}, by a decision on array values")
         known = branches[0].merged.get((id(a), id(b)))
         if known is not None:                           # two names of one Variable in both branches
             return known

@@ -81,7 +81,8 @@ def exported(target: Any, args_or_input_spec: Sequence[Any], *, training: bool =
     chosen = steady(outcomes) if state else outcomes[0]
     closing = _Closing(subject, chosen, specs, state)
     made = closing.program()
-    left_out = dict.fromkeys([f"{node.attrs['call']} ({node.loc})" for node in closing.showing(chosen.graph)])
+    left_out = dict.fromkeys([f"{node.attrs['call']}" + (f" ({node.loc})" if node.loc is not None else "")
+                              for node in closing.showing(chosen.graph)])
     if left_out:
         warnings.warn(f"{made.name} is exported without {', '.join(left_out)}", ExportWarning, stacklevel=caller_depth())
     others = [_Closing(subject, outcome, specs, state) for outcome in outcomes if outcome is not chosen]

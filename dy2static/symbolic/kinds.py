@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
+from ..heap.wording import type_name
 from ..ir.dims import described
 from ..runtime.dy import Undefined
 from .values import SymbolicArray, SymbolicScalar, SymbolicVariable
@@ -15,7 +16,9 @@ _NUMBERS = {bool: "py_bool", int: "py_int", float: "py_float"}
 
 def name_at(names: Sequence[str], index: int) -> str:
     """A variable by its number, for messages."""
-    return f"`{names[index]}`" if index < len(names) else "a value"
+    if index >= len(names):
+        return "a value"
+    return "the returned value" if names[index].startswith("return_value_") else f"`{names[index]}`"
 
 
 def describe(value: Any) -> str:
@@ -28,7 +31,7 @@ def describe(value: Any) -> str:
         return f"a Variable {value.value.type.dtype} {described(value.value.type.shape)}"
     if type(value) is SymbolicArray:
         return f"an array {value.type.dtype} {described(value.type.shape)}"
-    return repr(value) if value is None or type(value) in (bool, int, float, str) else f"a {type(value).__name__}"
+    return repr(value) if value is None or type(value) in (bool, int, float, str) else f"a {type_name(value)}"
 
 
 def number_kind(value: Any) -> Optional[str]:
