@@ -50,7 +50,7 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
         between compiled parts, and raises only if nothing is left to compile.  False warns in both cases.
     cache_limit: the largest number of programs per function; the least recently used one is evicted first.
     cache_bytes: about how many bytes the programs may take together; checked when a program is added; at least one stays.
-    check: the first so many calls of each program also run eagerly, and `DivergenceError` names the first line that differs.
+    check: run the first `check` calls of each program in eager mode, too; `DivergenceError` names the first line that differs.
     rng: where Chainer's functions (dropout and the like) draw random numbers from.  ``"eager"``: the same numbers as in eager
         mode.  ``"fast"``: other numbers, from a counter-based generator whose key each call draws from NumPy's global generator.
     backend: what programs run on.  ``"numpy"``: NumPy calls.  ``"c"``: native code, if there is a C compiler.  ``"auto"``: NumPy

@@ -139,7 +139,8 @@ class StaticFunction(Entry, StaticCallable):
         if explanation.reason is None and not explanation.cuts:
             programs = [("", self.program(*args, **kwargs))]
         elif explanation.cuts:
-            found = [(part.__qualname__, part.dispatcher.cache.current) for part in self.parts]
+            found = [(part.title, part.compiled.dispatcher.cache.current)      # type: ignore[attr-defined]
+                     for part in self.dispatcher.in_parts.parts.all()]
             programs = [(name, program) for name, program in found if program is not None]
         return Page(page(gathered(self.python_function, explanation, programs, profile, self.explain_misses(),
                                   self.cache_info()._asdict())))

@@ -57,6 +57,12 @@ class Part(NamedTuple):
     owner: types.FunctionType
     compiled: Compiled
 
+    @property
+    def title(self) -> str:
+        """The user's function and the lines of the part in it."""
+        first, last = self.run.key.first.line, self.run.key.last.end_line
+        return f"{self.owner.__qualname__}, {f'line {first}' if first == last else f'lines {first} to {last}'}"
+
 
 class Parts:
     """The parts of one compiled function and of those that it calls between them.

@@ -407,7 +407,7 @@ def test_warning_counts_and_source():
     assert "_dy.part_0(x)" in f.code and "_dy.call(broken)(h)" in f.code and "# part_1: lines" in f.code
     assert [part.stats()["programs"] for part in f.parts] == [1, 1]
     report = f.explain(variable(3))
-    assert "this call runs in 2 compiled parts" in report and len(report.cuts) == 1 and report.reason is None
+    assert "this call runs in 2 compiled parts, with Python for 1 line between them; " in report and len(report.cuts) == 1 and report.reason is None
     assert "graph" in str(report.marks(line - 1)) and [mark.kind for mark in report.marks(line)] == ["cut"]
 
 
