@@ -52,7 +52,7 @@ class Model(chainer.Chain):
 
     @to_static(check=1)
     def loss(self, x: np.ndarray, t: np.ndarray) -> float:
-        return float(F.softmax_cross_entropy(self.forward(x), t).array)
+        return float(F.softmax_cross_entropy(self.forward(x), t).array)     # pyright: ignore[reportArgumentType]
 
     @to_static
     @staticmethod

@@ -21,7 +21,7 @@ pytest.importorskip("wheel", reason="wheel is not installed")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 
 # what `import dy2static` must not ask for: what extras and commands need (Chainer itself asks for CuPy and Pillow)
-LATE = {"IPython", "click", "furo", "hypothesis", "matplotlib", "mpi4py", "mypy", "myst_parser", "onnx", "onnxruntime", "pytest",
+LATE = {"IPython", "basedpyright", "click", "furo", "hypothesis", "matplotlib", "mpi4py", "mypy", "myst_parser", "onnx", "onnxruntime", "pytest",
         "setuptools", "sklearn", "sphinx"}
 
 # what its modules may import when they are loaded

@@ -1,6 +1,7 @@
 """What type checkers see: a sample of user code (tests/cases/typing_sample.py), whose comments say types and errors."""
 import ast
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -63,6 +64,23 @@ def test_mypy_sees_signatures(tmp_path):
         cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True, timeout=300)
     assert run.returncode == 1, run.stdout + run.stderr
     assert reported(run.stdout) == expected(), run.stdout
+
+
+@pytest.mark.parametrize("sample", [SAMPLE, STRICT_SAMPLE], ids=lambda path: path.stem)
+def test_pyright_sees_the_same(tmp_path, sample):
+    """The same types, and errors in the same lines: codes have other names.  It names a type without its module."""
+    pytest.importorskip("basedpyright", reason="basedpyright is not installed")
+    (tmp_path / sample.name).write_text(sample.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(
+        {"typeCheckingMode": "basic", "extraPaths": [str(ROOT)], "reportMissingImports": "none", "reportPrivateImportUsage": "none"}))
+    run = subprocess.run([sys.executable, "-m", "basedpyright", "--outputjson", f"--pythonpath={sys.executable}", sample.name],
+                         cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    found = json.loads(run.stdout)["generalDiagnostics"]
+    types_seen = {(one["range"]["start"]["line"] + 1, re.sub(r".* is \"(.*)\"$", r"\1", one["message"], flags=re.S))
+                  for one in found if one["severity"] == "information"}
+    errors = {one["range"]["start"]["line"] + 1 for one in found if one["severity"] == "error"}
+    assert types_seen == {(line, text.rpartition(".")[2]) for line, what, text in expected(sample) if what == "is"}, run.stdout
+    assert errors == {line for line, what, _ in expected(sample) if what == "error"}, run.stdout
 
 
 def test_the_public_surface_is_typed_strictly(tmp_path):
