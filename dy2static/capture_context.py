@@ -54,6 +54,9 @@ class Inputs(Protocol):
     def object(self, real: Any, source: Source) -> SymbolicObject:
         """The symbolic form of an object that only the host can use."""
 
+    def source_of(self, value: Value) -> Source:
+        """The path that leads to an object."""
+
     def number(self, source: Source, real: Any, kind: str) -> SymbolicScalar:
         """The symbolic form of a number that changes from call to call."""
 

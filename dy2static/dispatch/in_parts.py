@@ -10,7 +10,7 @@ from ..conversion import conversion_of
 from ..diagnostics import explain
 from ..errors import FallbackWarning
 from ..heap.aborts import CaptureAborted
-from ..heap.locations import caller_depth
+from ..heap.locations import caller_depth, is_installed
 from ..ir.graph import Node
 from ..ir.types import Tensor
 from ..options import Options
@@ -176,9 +176,13 @@ class InParts:
         return bool(self._told)
 
     def _tell(self) -> None:
+        """Warn of each new cut; of those in one file of an installed package, once for each reason."""
         for cut in list(self.parts.known.found):
-            if cut not in self._told:
-                self._told.add(cut)
+            if cut in self._told:
+                continue
+            known = is_installed(cut.at.file) and any((cut.at.file, cut.reason) == (one.at.file, one.reason) for one in self._told)
+            self._told.add(cut)
+            if not known:
                 warnings.warn(f"{self.function.__qualname__}: {cut}; {cut.hint}", FallbackWarning, stacklevel=caller_depth())
 
     def dispatchers(self) -> Tuple[Any, ...]:

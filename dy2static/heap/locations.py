@@ -39,6 +39,11 @@ def is_user_file(file: str) -> bool:
     return not file.startswith(_STDLIB) or "site-packages" in file
 
 
+def is_installed(file: str) -> bool:
+    """Whether a file is of an installed package, whose lines the user does not edit."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
+
+
 def is_user_code(code: types.CodeType) -> bool:
     """Whether code is of a file that is neither ours nor a library's, and was not generated for lines of such a file."""
     return is_user_file(code.co_filename) and not is_generated(code)

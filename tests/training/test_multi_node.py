@@ -4,16 +4,18 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import chainer
+import chainer.functions as F
 import chainer.links as L
 import chainermn
 import numpy as np
 import pytest
 from updaters import MLP, assert_same
 
-from dy2static import to_static
+from dy2static import FallbackWarning, to_static
 
 HERE = Path(__file__).parent
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
@@ -48,6 +50,37 @@ def _steps(compile_):
         step(x, t)
     seen = [array for param in model.params() for array in (param.array, param.grad)]
     return seen, communicator.calls, getattr(step, "stats", dict)()
+
+
+def test_the_numbers_of_a_communicator_are_compared_by_guards():
+    communicator = Communicator()
+    communicator.rank, communicator.size = 0, 2
+
+    @to_static(strict=True)
+    def share(x):
+        return (F.sin(x) if communicator.rank == 0 else F.cos(x)) / communicator.size
+
+    x = np.ones(3, np.float32)
+    for communicator.rank, communicator.size in (0, 2), (1, 2), (0, 4), (0, 2):
+        expected = (F.cos if communicator.rank else F.sin)(x) / communicator.size
+        np.testing.assert_allclose(share(x).array, expected.array, rtol=1e-6)
+    assert share.stats()["programs"] == 3
+
+
+def test_one_warning_tells_of_a_list_of_links_on_several_processes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        model = chainermn.MultiNodeChainList(comm=Communicator())
+    model.add_link(L.Linear(3, 2))
+    x = np.ones((4, 3), np.float32)
+    expected = model(x).array
+    to_static(model)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        found = [model(x).array for _ in range(3)]
+    told, = [str(one.message) for one in seen if one.category is FallbackWarning]
+    assert "MultiNodeChainList of ChainerMN exchanges arrays with other processes" in told
+    assert_same(found, [expected] * 3)
 
 
 def test_gradients_are_averaged_once_per_step():
