@@ -197,6 +197,8 @@ class Item(Source):
     def describe(self) -> str:
         if isinstance(self.parent, Namespace):
             return f"{self.parent.parent.describe()}.{self.key}"
+        if isinstance(self.parent, Constant) and type(self.parent.key) is dict and "__builtins__" in self.parent.key:
+            return f"global {self.key}"
         return f"{self.parent.describe()}[{self.key!r}]"
 
     def text(self, writer: GuardWriter) -> str:

@@ -817,3 +817,16 @@ def test_warnings_are_of_one_kind():
     assert issubclass(dy2static.FallbackWarning, UserWarning)
     assert issubclass(dy2static.CaptureError, dy2static.Dy2StaticError)
     assert logging.getLogger("dy2static").level == logging.NOTSET
+
+
+def test_paths_of_globals_are_written_as_in_the_source():
+    f = to_static(of_globals)
+    f(np.ones(2, "f"))
+    assert "global SETTINGS['scale'] == 2" in str(f.explain(np.ones(2, "f")))
+
+
+SETTINGS = {"scale": 2}
+
+
+def of_globals(x):
+    return x * SETTINGS["scale"]
