@@ -52,15 +52,16 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
     if _is_other(target):
         raise SaveError(f"{target} exists, and is no saved model", hint="choose another name, or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    around = tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)
+    made = Path(around, target.name)
     try:
-        os.chmod(made, 0o777 & ~_umask())
+        made.mkdir()                                    # unlike the folder around it, everybody may read it, if the umask allows
         (made / _PROGRAMS).write_text(readable(document) + "\n", encoding="utf-8")
         safetensors.numpy.save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, str(made / _ARRAYS))
         for name, contents in other.items():
             (made / name).parent.mkdir(parents=True, exist_ok=True)
             (made / name).write_bytes(contents)
-        os.chmod(made / _ARRAYS, 0o666 & ~_umask())
+        os.chmod(made / _ARRAYS, (made / _PROGRAMS).stat().st_mode)
         names = (_PROGRAMS, _ARRAYS, *other)
         manifest = {"format": _FORMAT, "version": VERSION, **about,
                     "sha256": {name: _checksum((made / name).read_bytes()) for name in names},
@@ -70,26 +71,29 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
             if (made / name).stat().st_size > most:
                 raise SaveError(f"{target} would be too large to be loaded: more than {most} bytes in {name}")
         _exchange(made, target)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+    finally:
+        shutil.rmtree(around, ignore_errors=True)
 
 
 def _is_other(target: Path) -> bool:
-    """Whether there is something that is neither a saved model nor an empty folder."""
-    try:
-        names = os.listdir(target)
-    except FileNotFoundError:                           # or one that somebody else is replacing just now
-        return os.path.islink(target)
-    except NotADirectoryError:
-        return True
-    return bool(names) and _MANIFEST not in names
+    """Whether there is something that is neither a saved model nor an empty folder.
 
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    Others may replace it meanwhile: only the names in a folder that stays in its place count.
+    """
+    for _ in range(_MOST_TRIES):
+        try:
+            before = os.stat(target)
+            names = os.listdir(target)
+            after = os.stat(target)
+        except FileNotFoundError:
+            return os.path.islink(target)
+        except NotADirectoryError:
+            return True
+        if not names or _MANIFEST in names:
+            return False
+        if os.path.samestat(before, after) and before.st_mtime_ns == after.st_mtime_ns:
+            return True
+    return False
 
 
 def _exchange(made: Path, target: Path) -> None:

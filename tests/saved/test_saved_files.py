@@ -577,6 +577,36 @@ def test_two_at_once(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_a_folder_that_another_process_is_removing_is_not_taken_for_something_else(tmp_path, monkeypatch):
+    """Its names are read while another process has put a new model in its place, and removes the old one."""
+    save(small(), tmp_path / "model", SPEC)
+    listdir, asked = os.listdir, []
+
+    def listed(path):
+        if path != tmp_path / "model" or asked:
+            return listdir(path)
+        asked.append(path)
+        save(small(1), path, SPEC)
+        return ["programs.json"]                        # the rest of the old one is gone
+    monkeypatch.setattr(os, "listdir", listed)
+    save(small(2), tmp_path / "model", SPEC)
+    assert asked
+    np.testing.assert_array_equal(answers(tmp_path / "model"), small(2)(X).array)
+
+
+def test_the_umask_holds_and_never_changes(tmp_path, monkeypatch):
+    """It belongs to the whole process: threads that save at a time would lose it."""
+    mask = os.umask(0o027)
+    try:
+        with monkeypatch.context() as context:
+            context.delattr(os, "umask")
+            save(small(), tmp_path / "model", SPEC)
+    finally:
+        os.umask(mask)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in [tmp_path / "model", *(tmp_path / "model").iterdir()]}
+    assert modes.pop("model") == 0o750 and set(modes.values()) == {0o640}
+
+
 LAYOUTS = {
     "Fortran order": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3)),
     "strides": np.arange(24, dtype=np.float32).reshape(4, 6)[::2, ::2],
