@@ -21,7 +21,7 @@ typedef void dy_body(const void *given, int64_t begin, int64_t end);
 
 enum {
     MOST_THREADS = 64,
-    AWAKE = 100 * 1000,             /* nanoseconds for which a worker looks for more work */
+    AWAKE = 300 * 1000,             /* nanoseconds for which a worker looks for more work */
     CROWDED = 20 * 1000,            /* sched_yield took longer: others use this core */
     SLOW = 50 * 1000,               /* to wait so long may be chance */
     LONG = 100 * 1000,              /* against this it is little to wake others */
