@@ -221,7 +221,7 @@ def pairs_of(item: Any) -> Any:
 
 
 def _are_same(first: Any, other: Any) -> bool:
-    """Whether two of `parts_of` are of an exception that nobody changed."""
+    """Whether two of `parts_of` are of an exception that has not changed."""
     if type(first) is dict and type(other) is dict:
         return list(first) == list(other) and _are_same(tuple(first.values()), tuple(other.values()))
     if type(first) is tuple and type(other) is tuple:

@@ -112,7 +112,7 @@ def _is_attribute(owner: Any, name: str) -> bool:
 
 
 def is_plain(item: Any) -> bool:
-    """Whether computing with an item calls nobody's code: arrays, Variables, numbers, texts, and containers of these."""
+    """Whether computing with an item calls no code of the user's: arrays, Variables, numbers, texts, and containers of these."""
     if type(item) in (tuple, list, StagedList):
         return type(item) is StagedList and item.symbolic is not None or all(map(is_plain, item))
     if type(item) is dict:

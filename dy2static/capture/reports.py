@@ -219,7 +219,7 @@ def _may_clash(known: Node, node: Node) -> bool:
 
 
 def _late_variables(nodes: List[Node]) -> List[Node]:
-    """The nodes with Variables made just before somebody gets them, and those that nobody gets left out."""
+    """The nodes, with each Variable made just before its first use, and without Variables that are never used."""
     found: List[Node] = []
     waiting: Dict[Value, Node] = {}
     for node in nodes:

@@ -54,7 +54,7 @@ def _seen(name: str) -> str:
 
 
 def _own(name: str) -> str:
-    """As `_seen`, with an array that nobody else sees."""
+    """As `_seen`, with an array that has no other references."""
     return f"(numpy.array({name}.{_ARRAY}) if hasattr({name}, {_ARRAY!r}) else {name})"
 
 

@@ -183,7 +183,7 @@ class VariableSlot(Slot):
 class GradientSlot(Slot):
     """The place of a gradient that a Variable keeps: its array, which no decision tells from another.
 
-    is_own: whether the array is nobody else's, so that it may be written in place.
+    is_own: whether the array has no other references, so that it may be written in place.
     """
 
     def __init__(self, capture: CaptureContext, initial: Any, after: Any):

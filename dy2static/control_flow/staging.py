@@ -34,8 +34,8 @@ class Staging:
     """The decisions of one capture.
 
     depth: how many decisions and loops what is captured now is in.  in_loop: how many of these are loops.  growing: how many are
-    of comprehensions.  path: the way through the function that is captured.  made_up: containers where there is none, which
-    nobody sees.
+    of comprehensions.  path: the way through the function that is captured.  made_up: containers that stand in for missing
+    ones and are discarded.
     """
 
     def __init__(self, capture: CaptureContext):

@@ -28,7 +28,7 @@ class Parameter:
     """An array that belongs to the model, or to a closure or a global of it: a constant of what is exported.
 
     value: the input of the graph.  name: in a Link, the path of `Link.namedparams` without the first slash: ``l1/W``.
-    array: the contents, which nobody changes; contiguous.
+    array: the contents, which never change; contiguous.
     """
 
     value: Value

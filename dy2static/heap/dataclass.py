@@ -11,7 +11,7 @@ from ..record.paths import Attribute, Constant
 if TYPE_CHECKING:
     from .heap import Heap
 
-#: What `dataclasses` keeps on a class: nobody assigns it later.
+#: What `dataclasses` keeps on a class: it is not assigned later.
 CONSTANTS = ("__dataclass_fields__", "__dataclass_params__")
 
 

@@ -63,7 +63,7 @@ class OpDef:
     numpy: the NumPy meaning, as text or as a callable ``numpy(*arrays, **attrs)``.  Text has holes: ``{operand}``
         (of ``*xs``, ``{xs}``: the names with commas, ``{xs_0}`` the first), ``{attr}``, ``{T}`` (dtype of the result)
         and ``{out}``.  With ``{out}`` it is one statement per line that fills an array made before (of several outputs
-        the others are ``{out_1}``, ...; None stands for one that nobody reads); without, it is an expression (a tuple,
+        the others are ``{out_1}``, ...; None stands for one that is never read); without, it is an expression (a tuple,
         for several outputs).  The template of an elementwise op is also right for operands that NumPy
         broadcasts.  `template.numpy_source` fills the holes.
     cupy: the meaning on CuPy, where that is not ``numpy`` with CuPy's functions in place of NumPy's of the same names: in the same

@@ -200,12 +200,12 @@ def array_of_op(op: Any, args: Tuple[Any, ...], frame: Any) -> LazyArray:
 
 
 def array_of(result: Any) -> LazyArray:
-    """The lazy array of values that are there, and that nobody else changes."""
+    """The lazy array of values that exist already and that no other code changes."""
     return array_of_node(leaf(result))
 
 
 def read_only(result: np.ndarray) -> np.ndarray:
-    """A view of an array that nobody can write to."""
+    """A view of an array that is read-only."""
     view = result.view()
     view.setflags(False)
     return view

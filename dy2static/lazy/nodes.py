@@ -50,7 +50,7 @@ class Node:
 
 
 def leaf(result: Any, op: Any = None) -> Node:
-    """The node of an array or NumPy scalar that is there, and that nobody changes.
+    """The node of an array or NumPy scalar that exists already and is never changed.
 
     op: `COMPUTED` of what was made of other nodes.
     """

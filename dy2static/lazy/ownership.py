@@ -1,4 +1,4 @@
-"""Whose memory a lazy array reads: a foreign array is taken as it is where nobody else can change it, and copied otherwise."""
+"""Whose memory a lazy array reads: a foreign array is taken as it is where no other code can change it, and copied otherwise."""
 from __future__ import annotations
 
 import sys
@@ -19,7 +19,7 @@ ALONE = min(_seen(np.empty(1)), 2 if sys.version_info >= (3, 11) else 3) if sys.
 
 
 def is_frozen(x: np.ndarray) -> bool:
-    """Whether nobody can write to the memory of an array: it and all arrays that it is a view of are read-only."""
+    """Whether the memory of an array is read-only: so are the array and all arrays that it is a view of."""
     owner: Any = x
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -37,7 +37,7 @@ def is_held_once(x: np.ndarray, count: int) -> bool:
 
 
 def owned(x: np.ndarray, copy: Optional[bool], count: int) -> np.ndarray:
-    """An array with the contents of ``x`` that nobody changes.
+    """An array with the contents of ``x`` that is never changed.
 
     copy: True copies in any case, False never: then the caller promises not to change it.  count: references to ``x``, as `_seen`
     counts them.

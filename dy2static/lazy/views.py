@@ -122,7 +122,7 @@ def _overlaid(view: View, old: Node, node: Node, frame: Any) -> Node:
 
 
 def is_scalar(array: LazyArray) -> bool:
-    """Whether a lazy array is a NumPy scalar, which nobody can change."""
+    """Whether a lazy array is a NumPy scalar, which cannot be changed."""
     node = array._now
     return not _has_axes(node) and not isinstance(result_of(node), np.ndarray)
 
@@ -148,7 +148,7 @@ def _has_axes(node: Node) -> bool:
 
 
 def is_alone(array: LazyArray) -> bool:
-    """Whether nobody but a lazy array can see the memory of its value, so that it may be written to."""
+    """Whether only a lazy array has access to the memory of its value, so that it may be written to."""
     result: Optional[np.ndarray] = array._node.result
     return (array._view is None and sys.getrefcount(array._node) <= _ALONE_NODE and sys.getrefcount(result) <= _ALONE_RESULT
             and isinstance(result, np.ndarray) and result.base is None and result.flags.owndata and result.flags.writeable)

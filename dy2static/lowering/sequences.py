@@ -38,7 +38,7 @@ def transpose_sequence(node: Any, *xs: Value) -> Optional[Tuple[Value, ...]]:
 
 @lowers(PadSequence)
 def pad_sequence(node: Any, *xs: Value) -> Optional[Value]:
-    # the padding is one more row, which gets the gradients nobody reads
+    # the padding is one more row, which gets the gradients that are never read
     if not is_number(node.padding):
         return None
     if not are_fixed([x.shape[0] for x in xs]):

@@ -36,7 +36,7 @@ def _split_holes(x: Tensor, *, sizes: Tuple[Any, ...], axis: int) -> Dict[str, s
 
 def _joined(join: Callable[..., Value]) -> Callable[..., Tuple[Value]]:
     def vjp(g: Any, y: Any, x: Value, *, axis: int, **_: Any) -> Tuple[Value]:
-        # of several outputs, those that nobody differentiates have no gradient; of one, g is its gradient
+        # of several outputs, those that are not differentiated have no gradient; of one, g is its gradient
         pairs = zip(g, y) if isinstance(y, tuple) else ((g, y),)
         return (join(*[zeros_like(part) if gradient is None else gradient for gradient, part in pairs], axis=axis),)
     return vjp

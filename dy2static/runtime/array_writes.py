@@ -26,7 +26,7 @@ def overlap(written: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool
 
 
 def is_read_only(array: Any) -> bool:
-    """Whether nobody can write into an array: into those of CuPy everybody can."""
+    """Whether an array is read-only; arrays of CuPy never are."""
     return isinstance(array, np.ndarray) and not array.flags.writeable
 
 

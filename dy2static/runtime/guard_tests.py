@@ -1,4 +1,4 @@
-"""Tests of guards that are more than one expression: arrays, equality that nobody can tell apart, cells."""
+"""Tests of guards that are more than one expression: arrays, equality that also separates 0.0 from -0.0 and 1 from True, cells."""
 from __future__ import annotations
 
 import functools
@@ -72,7 +72,7 @@ def has_plain_dict(cls: type) -> bool:
 
 
 def exact(value: Any) -> Any:
-    """A form of a value that is equal only for values that nobody can tell apart: not 0.0 and -0.0, not 1 and True."""
+    """A form of a value that is equal only for indistinguishable values: not for 0.0 and -0.0, not 1 and True."""
     if isinstance(value, (float, complex, np.generic)):
         return type(value), repr(value)
     if isinstance(value, range):

@@ -17,7 +17,7 @@ class Rows:
         self.filled = 0
 
     def of(self, items: List[np.ndarray]) -> np.ndarray:
-        """An array (len(items), ...) that nobody may write to: a view of what later ones are views of, too."""
+        """An array (len(items), ...) that must not be written to: a view of what later ones are views of, too."""
         count, first = len(items), items[0]
         if count > len(self.array):
             array = np.empty((2 * count, *first.shape), first.dtype)

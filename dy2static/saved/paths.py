@@ -111,7 +111,7 @@ class PathsOut:
                 any(child is item for child in owner.children())
             if registered or key in own_attributes(owner):
                 return key
-            key = HOOKS if key == "_local_link_hooks" else key      # what they do is in the graphs: nobody is to call them
+            key = HOOKS if key == "_local_link_hooks" else key      # what they do is in the graphs: they must not be called
         self.objects.set_attribute(owner, key, item, name_of_path(source))
         return key
 
@@ -122,7 +122,7 @@ class PathsOut:
             isinstance(held.parent, InstanceDict) and self._is_instance(held.parent.parent)
 
     def is_unchanging(self, source: Source) -> bool:
-        """Whether the path is to what nobody changes: an attribute that every Link has, or one of a function."""
+        """Whether the path leads to what never changes: an attribute that every Link has, or one of a function."""
         if isinstance(source, Attribute):
             return isinstance(self.found(source.parent), types.FunctionType)
         if not isinstance(source, Item) or not isinstance(source.parent, InstanceDict):

@@ -28,7 +28,7 @@ class Successor(NamedTuple):
 
 
 def successor_of(outcome: Outcome, instance: Any, sizes: Mapping[str, int]) -> Optional[Successor]:
-    """The model after a call, where that leaves something of another kind behind; None where it does not, or nobody can tell.
+    """The model after a call, where that leaves something of another kind behind; None where it does not, or that is unknown.
 
     sizes: numbers for the symbols of the capture.
     """

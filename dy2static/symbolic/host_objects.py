@@ -50,7 +50,8 @@ class SymbolicObject:
         return f"an object of type {type(self.real).__name__}"
 
     def __enter__(self) -> Any:
-        self.capture.abort(f"`with` enters {self.describe()}", "move the block into a function with `not_to_static`", of_host=True)
+        self.capture.abort(f"a `with` statement enters {self.describe()}", "move the block into a function with `not_to_static`",
+                           of_host=True)
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __next__ = __contains__ = _contents
     __getitem__ = __setitem__ = __str__ = __repr__ = __format__ = __exit__ = __hash__ = _contents

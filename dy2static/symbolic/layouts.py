@@ -1,4 +1,4 @@
-"""How arrays lie in memory, and which of them are one object, as eager has it.
+"""How arrays lie in memory, and which of them are one object, the same as in eager mode.
 
 The arrays of a run may lie otherwise.  Arrays of the user's are guarded to lie as they do; what was made of them is made again,
 of examples that lie as these.

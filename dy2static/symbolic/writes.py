@@ -50,7 +50,7 @@ _SHARED = "an array is changed in place that a decision, a list, a Variable or a
 class Memory:
     """What an array and its views share.
 
-    contents: an array that nobody else sees.  initial: before the first write.  stored: what the array of the user's
+    contents: an array without other references.  initial: before the first write.  stored: what the array of the user's
     holds by now.  source: of that array; None for one that is made in the call.  serial: when the root was made.
     """
 
@@ -148,7 +148,7 @@ class ArrayWrites:
                 self.filled(array)
 
     def filled(self, array: SymbolicArray) -> None:
-        """Know a new array, of which nobody else has a view."""
+        """Know a new array, which has no other views."""
         self.serial += 1
         self.views.made[id(array)] = Made(array, self.serial)
 

@@ -317,7 +317,7 @@ def test_the_first_line_that_differs_is_named(case, monkeypatch, capsys):
             undo()
     error = caught.value
     first, place, shown, *_ = str(error).splitlines()
-    assert first.startswith(f"D2S302: the compiled call of {function.__name__} is not the eager one: ") and words in first
+    assert first.startswith(f"D2S302: the compiled call of {function.__name__} differs from the eager call: ") and words in first
     assert place.startswith(f"  {os.path.abspath(__file__)}:")
     assert shown.partition("#")[0].strip() == (line or f"def {function.__name__}(x):")
     assert error.__cause__ is None and error.__context__ is None

@@ -2,7 +2,7 @@
 
 The state of MT19937, which stands behind ``numpy.random``, is read and written where NumPy keeps it, under its lock.  Where
 the generator is of another kind, or functions of ``numpy.random`` have been replaced, NumPy draws.  Normal numbers are always
-drawn by NumPy: it keeps every other one where nobody else can read it.
+drawn by NumPy: it keeps every other one where no other code can read it.
 """
 from __future__ import annotations
 

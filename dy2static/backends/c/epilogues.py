@@ -1,6 +1,6 @@
 """What follows a convolution and is done with each image while it is in the cache: loop nests, maxima of windows.
 
-A convolution calls the functions that follow it with the numbers of the images that it has made.  Where nobody else reads
+A convolution calls the functions that follow it with the numbers of the images that it has made.  Where nothing else reads
 what it makes, it writes to the memory of what is made of that, element by element.
 """
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A product and the elementwise nest that follows it, part of the matrix by part: bias, activation, residual sum.
 
-The kernel of products calls the nest with each part of the result that is complete, while that is in the cache.  Where nobody
+The kernel of products calls the nest with each part of the result that is complete, while that is in the cache.  Where nothing
 else reads the product, it is made in the memory of what the nest makes of it.
 """
 from __future__ import annotations

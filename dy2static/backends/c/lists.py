@@ -1,7 +1,7 @@
 """Lists whose length only the run knows: items of one shape side by side in memory that grows (`dy2static_lists.h`).
 
 A list is a C value: where its items are, and how many.  Lists that were made of one another share memory; none is ever
-changed, so an append is in place if nobody else has appended there before.  In the gradient of a list, what
+changed, so an append is in place if nothing else has been appended there before.  In the gradient of a list, what
 the ops call None is zeros, with a mark.
 """
 from __future__ import annotations

@@ -71,7 +71,7 @@ def copy(emitter: Emitter, target: Place, source: Place, pointer: str) -> None:
     lines = ["    " * (k + 1) + (loop(name, "begin", "end") if share is not None and share.name == name else loop(name, 0, size))
              for k, (name, size) in enumerate(zip(names, sizes))]
     lines = [line[:-2] for line in lines]                                  # one statement needs no braces
-    lines.insert(-1, "    " * len(sizes) + "#pragma omp simd")             # nobody writes where it reads
+    lines.insert(-1, "    " * len(sizes) + "#pragma omp simd")             # no iteration writes where another one reads
     emitter.part([*lines, "    " * (len(sizes) + 1) + text], share)
 
 

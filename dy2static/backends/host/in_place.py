@@ -20,7 +20,7 @@ _Path = Tuple[Tuple[Step, int], ...]
 
 
 class InPlaceChanges:
-    """The lists and arrays of a block that may be changed in place, because nobody reads the old contents.
+    """The lists and arrays of a block that may be changed in place, because the old contents are never read again.
 
     nodes: the appends and writes that change their list or array.  variables: those of loops that own theirs; their first
     value is copied in front of the loop.  joined: what makes an array of a list of these that only native code reads.

@@ -38,7 +38,7 @@ class Library:
         return function
 
     def constant(self, array: np.ndarray) -> Any:
-        """A constant that nobody writes to."""
+        """A constant that is never written to."""
         array.flags.writeable = False
         return array
 

@@ -133,7 +133,7 @@ def _ending(error: Optional[BaseException]) -> str:
 def _divergence(function: types.FunctionType, what: str, at: Optional[Location]) -> DivergenceError:
     code = function.__code__
     at = at or Location(code.co_filename, code.co_firstlineno, 0, function.__qualname__)
-    return DivergenceError(f"the compiled call of {function.__qualname__} is not the eager one: {what}", at, HINT)
+    return DivergenceError(f"the compiled call of {function.__qualname__} differs from the eager call: {what}", at, HINT)
 
 
 # --- gradients ------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Loaded:
         return tuple([_taken(field, results, outputs.get(field.name)) for field in self.entry.results])
 
     def repeated(self, *arrays: Any, random: Any = None) -> Callable[[], None]:
-        """The same call without arguments, in the arena at hand and with results that nobody sees: for measurements."""
+        """The same call without arguments, in the arena at hand and with results that are discarded: for measurements."""
         sizes = self._sizes(arrays)
         (arguments, held), (results, outputs) = self._arguments(arrays, sizes, random), self._results(sizes)
         given = (ctypes.byref(self._model), arguments, ctypes.byref(results), _address(self.arena),

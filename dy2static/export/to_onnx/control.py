@@ -56,7 +56,7 @@ def dtype_of(type_: Type) -> np.dtype:
 
 
 def placeholder(w: GraphWriter, type_: Type) -> Name:
-    """A value of this type, that nobody reads."""
+    """A value of this type that is never read."""
     if is_sequence(type_):
         return w.nodes("SequenceEmpty", (), (dtype_of(type_),), dtype=dtype_of(type_))[0]
     ndim = len(type_.shape) if isinstance(type_, Tensor) else 0
@@ -228,7 +228,7 @@ def _loop(w: GraphWriter, count: Name, first: Name, start: Sequence[Names], coun
         w.declare(value, (found[k] if k in found else next(made),))
 
 
-# Unions, and values that nobody reads ---------------------------------------------------------------------------
+# Unions, and values that are never read -------------------------------------------------------------------------
 
 
 def _nothing(w: GraphWriter, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Calls of ``argpartition`` of whose result only one side is read, in an order that nobody can see.
+"""Calls of ``argpartition`` of whose result only one side is read, whose order has no effect.
 
 NumPy does not say in which order it leaves elements that it only put into two heaps: what must give the very same has to call it.
 """
@@ -21,7 +21,7 @@ _FLOATS = ("float32", "float64")
 
 
 class Chosen(Call):
-    """A call of ``np.argpartition`` of which only the part ``[begin:end]`` is read, in an order that nobody sees."""
+    """A call of ``np.argpartition`` of which only the part ``[begin:end]`` is read, whose order has no effect."""
 
     __slots__ = ("begin", "end")
 

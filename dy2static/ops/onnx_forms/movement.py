@@ -174,5 +174,5 @@ def weighted_take(o: OnnxWriter, types: Sequence[Type], results: Sequence[Type],
 
 
 def placeholder(o: OnnxWriter, dtype: Any, ndim: int) -> Name:
-    """A value that nobody reads."""
+    """A value that is never read."""
     return o.constant(np.zeros((0,) * ndim, dtype))

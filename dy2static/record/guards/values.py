@@ -78,7 +78,7 @@ class IdentityMatch(Expecting):
 
 
 class EqualsMatch(Expecting):
-    """A value of the same type that is equal, and that nobody can tell apart."""
+    """A value of the same type that is equal and cannot be distinguished from it."""
 
     word, words = "eq", "=="
     before_arrays = is_soft = True
