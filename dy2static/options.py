@@ -58,7 +58,7 @@ class Options:
 
     @property
     def backend_now(self) -> str:
-        """What new programs run on."""
+        """The backend of new programs."""
         return self.backend or config.BACKEND.value
 
     @property

@@ -1,4 +1,4 @@
-"""A graph with regions as nested steps in which every value has one place: what is generated line by line."""
+"""A graph with regions as nested steps, one for each generated line; every value has one place."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -39,7 +39,7 @@ def forget(backend: Backend) -> None:
 
 
 def backend_for(device: str, chosen: Backend) -> Backend:
-    """What runs the programs of a device.  chosen: what was asked for, which is for the host."""
+    """Return the backend for a device.  chosen: the backend that the user chose for the CPU."""
     return OF_LIBRARY[kind_of(device)] if is_gpu(device) else chosen
 
 

@@ -50,7 +50,7 @@ def form(update: Update) -> Hashable:
 
 
 def form_and_shape(update: Update) -> Hashable:
-    """The same, of arrays of one shape."""
+    """A key: updates with equal keys have the same form and arrays of the same shape."""
     return form(update), update.graph.outputs[0].shape
 
 

@@ -22,7 +22,7 @@ class Replayed:
         self.items: List[Any] = []
 
     def at(self, place: int, capture: CaptureContext) -> Any:
-        """The item at a place.  Raises StopIteration at the end."""
+        """The item with this number.  Raises StopIteration at the end."""
         if place < len(self.items):
             if _computes(self.iterator):
                 capture.abort("the rest of a loop over a generator is captured again")

@@ -37,7 +37,7 @@ class OwnItems:
         return dict(dict.items(self.shadow)) if isinstance(self.shadow, dict) else list.copy(self.shadow)
 
     def changes(self) -> Iterator[Change]:
-        """As those of the shadows of dicts and lists."""
+        """The changes since the last call, in the form that shadows of dicts and lists use."""
         before, now = self.before, self.contents()
         self.before = now
         if isinstance(now, list):

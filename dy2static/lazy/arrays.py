@@ -142,7 +142,7 @@ class LazyArray(_Base):
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        """The sizes of the axes.  Nothing is computed for it where the operations tell."""
+        """The sizes of the axes.  Nothing is computed if the operations determine them."""
         return type_of(self._now)[0]
 
     @property

@@ -191,7 +191,7 @@ def numbers_of_windows(sizes: Any, kernel: Any, stride: Any, pad: Any, dilate: A
 
 
 def label_to_ignore(label: Any, dtype: np.dtype) -> Optional[Value]:
-    """The label to ignore as a value that labels can be compared with."""
+    """``ignore_label`` as a constant in the dtype of the labels; None if that dtype cannot hold it."""
     if not isinstance(label, (int, np.integer)) or dtype.kind not in "iu":
         return None
     return constant(label, dtype) if np.iinfo(dtype).min <= label <= np.iinfo(dtype).max else None

@@ -162,7 +162,7 @@ def _items(iterator: Any) -> Optional[Sequence[Any]]:
 
 
 def _as_list(items: Sequence[Any]) -> Sequence[Any]:
-    """A list with the same items: a part looks only at those that it goes through."""
+    """The items as a list, so that a part guards only the items it iterates over."""
     return list(items) if type(items) is tuple else items
 
 

@@ -124,7 +124,7 @@ class _Joint:
         return graph.with_(inputs=(*graph.inputs, *plan.extents.values()))
 
     def origins(self, extras: Sequence[Value]) -> Dict[Value, Tuple[str, int]]:
-        """Where its values are when it runs."""
+        """Where each value is stored when the backward runs."""
         return {**{v: ("given", i) for i, v in enumerate(self.arriving)}, **{v: ("held", k) for k, v in enumerate(self.plan.held)},
                 **{v: ("extra", k) for k, v in enumerate(extras)}}
 

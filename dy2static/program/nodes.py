@@ -192,7 +192,7 @@ def differentiate(outcome: Outcome, graph: Graph, recompute: Recompute = "none")
 
 
 def _written(outcome: Outcome, graph: Graph) -> Set[Value]:
-    """The values whose arrays will be other ones in the backward: those that the call writes into."""
+    """The inputs that the call writes into, whose arrays therefore have other contents in the backward."""
     written = {write.container for end in outcome.ends for write in end.writes if isinstance(write, WriteArray)}
     known = {item.source for item in outcome.inputs if isinstance(item, ArrayInput)}
     found = {value for item, value in zip(outcome.inputs, graph.inputs)

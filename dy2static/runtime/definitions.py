@@ -192,7 +192,7 @@ _UNKNOWN = -1
 
 
 def _view_of(cls: type) -> Any:
-    """What has the version tag of a class, as it is at any time, as its only item."""
+    """A sequence whose only item is the current version tag of a class."""
     return memoryview(_tag_at(cls)).cast("B").cast("I") if _HAS_TAGS else (0,)
 
 

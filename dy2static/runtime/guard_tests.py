@@ -25,7 +25,7 @@ def distinct(*objects: Any) -> bool:
 
 
 class MadeLater:
-    """A function that is made when it is first called.  make: makes it."""
+    """A function that ``make`` creates at the first call."""
 
     def __init__(self, make: Callable[[], Callable[..., Any]]):
         self._make = make

@@ -37,5 +37,5 @@ def coarse_signature(item: Any, depth: int = 0) -> Any:
 
 
 def _place(array: Any) -> Any:
-    """The device of an array on a GPU, and the current one: a call is captured where these are the same."""
+    """The device of a GPU array and the current device, which must be equal for a capture; None for other values."""
     return (device_of(array), current_device()) if is_device_array(array) else None

@@ -55,7 +55,7 @@ class SavedFunction(StaticFunction):
         return "" if program is None else program.code
 
     def stages(self, level: Any = "all", diff: bool = False) -> str:
-        """An empty text: no source was transformed here."""
+        """An empty string: a loaded model has no transformed source."""
         return ""
 
     def placed(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:

@@ -151,7 +151,7 @@ class Contents:
 
 
 class Single(Items):
-    """What one object would be as an item; ``value`` is that of the item."""
+    """One object in the form of a list item; ``value`` is the value of the item."""
 
     @property
     def elem(self) -> Type:

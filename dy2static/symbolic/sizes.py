@@ -279,7 +279,7 @@ def tried_with(items: Any) -> List[Tuple[Dict[str, int], Any]]:
 
 
 def few_trials(items: Sequence[Any], types: Sequence[Any]) -> Optional[List[Dict[str, int]]]:
-    """Numbers for the sizes in items and types: a few tell what happens for all.  None where they might not."""
+    """Sample numbers for the sizes in items and types, enough to decide for all sizes.  None where samples cannot decide."""
     symbols, names = _symbols([*items, *types]), {}         # type: Set[str], Dict[str, Dim]
     for type_ in types:
         _named(type_, names)

@@ -196,7 +196,7 @@ class Signature:
         return found if out.standalone is None else [*found, "int failed = 0;", "(void)p, (void)n, (void)d;"]
 
     def _ends(self, bails: bool) -> List[str]:
-        """How the function ends, well or not; bails: whether there are lines that leave it early."""
+        """The end of the function: the results, and the error exit if any line jumps to it (``bails``)."""
         out = self.out
         if out.standalone is not None:                          # the arena is the caller's
             return ["(void)heap;", *(["bail:"] if bails else []), "return failed;"]

@@ -93,7 +93,7 @@ class _Text:
         return f"{piece}\n{self._wrapper()}"
 
     def _head(self) -> List[str]:
-        """Pointers to the elements, and the numbers."""
+        """Lines of C that define the pointers to the elements and the numbers."""
         lines, ints, floats = [], 0, 0
         for at, value in enumerate(self.arrays):
             name, type = self._named(value), c_type(value.dtype)

@@ -173,7 +173,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class LoopNest:
-    """All that runs over the elements of ``shape``.
+    """A loop nest over the elements of ``shape``.
 
     split: the first axis of a row; None where there are no rows.  totals: the reductions that are ready in the end.
     after: what is computed at the end of each row.  kept: values that have a row buffer.  share: the loop that threads share.

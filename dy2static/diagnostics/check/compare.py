@@ -1,4 +1,4 @@
-"""Where two runs of one call differ first."""
+"""The first difference between two runs of one call."""
 from __future__ import annotations
 
 import re

@@ -162,7 +162,7 @@ class DefinitionsMatch(JointGuard):
         return f"{condition} and {writer.constant(self.definitions, 'definitions')}.changed()"
 
     def _may_differ(self, known: Known, writer: GuardWriter) -> str:
-        """The condition under which something was assigned that may count: a call of the native function, or written out."""
+        """The condition that is true after an assignment that may matter: a call of the native function, or Python source."""
         if definitions.unchanged is not _unchanged_in_python:
             return f"not unchanged({writer.constant(known, 'known')})"
         tags = writer.constant(known.tags, "tags")
