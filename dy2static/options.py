@@ -73,7 +73,7 @@ class Options:
 
 
 def switch(name: str, given: Any) -> bool:
-    """What was given for something that is on or off.  Raises `SignatureError` for anything but True, False, 1 and 0."""
+    """Return the value of a boolean option.  Raises `SignatureError` for anything but True, False, 1 and 0."""
     if isinstance(given, (int, np.bool_, np.integer)) and given in (0, 1):
         return bool(given)
     raise SignatureError(f"{name} is True or False, not {given!r}")

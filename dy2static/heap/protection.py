@@ -22,7 +22,7 @@ _MANAGERS = ("suppress", "errstate", "ExitStack", "redirect_stdout", "redirect_s
 
 
 class Block(NamedTuple):
-    """A body that something happens after when it fails: its lines, and the managers of a ``with``."""
+    """The body of a ``try`` or ``with``: its lines, and the context managers of a ``with``."""
 
     first: int
     last: int

@@ -87,7 +87,7 @@ class EmulatedDevice:
         np.matmul(left, right, out=out)
 
     def address(self, array: np.ndarray) -> int:
-        """Where the elements of an array are."""
+        """The address of the first element of an array."""
         return int(array.ctypes.data)
 
     def contiguous(self, array: Any) -> np.ndarray:

@@ -49,7 +49,7 @@ class Part(Subject):
         self._fetched = None if fetch is None else [targets[k].path for k in _chosen(fetch, [], range(len(targets)), "result")]
 
     def sharings(self, specs: Sequence[Any]) -> List[Sharing]:
-        """First: those are one that were equal in the call that was traced."""
+        """The first choice treats sizes as one if they were equal in the traced call."""
         shapes = [spec.shape for spec in leaves(list(self.fixed_specs))]
         free = [(k, axis) for k, spec in enumerate(leaves(list(specs))) for axis, n in enumerate(spec.shape) if n is None]
         others = super().sharings(specs)

@@ -62,7 +62,7 @@ def within(block: Block) -> Iterator[gast.AST]:
 
 
 def at_lines(block: Block, lines: AbstractSet[int]) -> Set[gast.AST]:
-    """The innermost statements that hold one of some lines."""
+    """The innermost statements that contain one of these lines."""
     found: Set[gast.AST] = set()
     for statement in block:
         own = lines & set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))

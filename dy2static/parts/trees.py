@@ -25,7 +25,7 @@ def part_name(number: int) -> str:
 
 
 def place_of_call(first: gast.AST) -> Place:
-    """Where the call of a part that begins with a statement stands: at that, on its first line."""
+    """The place of the call of a part: the first line of its first statement."""
     place = Place.of(first)
     return place if place.end_line == place.line else Place(place.line, place.col, place.line, place.col)
 
@@ -129,7 +129,7 @@ class _Leaving:
 
 
 def divided_tree(tree: gast.FunctionDef, division: Division, numbers: Dict[gast.AST, int]) -> gast.FunctionDef:
-    """The function with calls in place of its runs, changed in place.  numbers: those of the parts, by first statements."""
+    """Replace each part of the function by a call, in place.  numbers: the number of each part, by its first statement."""
     start, first = int(has_docstring(tree)), tree.body[0]
     tree.body = _Divided(tree, division, numbers).block(tree.body)
     tree.body[start:start] = _lost(tree, division, first)

@@ -14,7 +14,7 @@ _NONE: Names = frozenset()
 
 
 class Live(NamedTuple):
-    """What may be read of the values that names have at an ``if`` or loop."""
+    """The names whose values may be read later, at several points of an ``if`` or loop."""
 
     after: Names  # after it
     body: Names  # from the start of its first block; from where a loop begins each round

@@ -19,7 +19,7 @@ class Least(NamedTuple):
         return self._replace(more=self.more + by)
 
     def is_at_least(self, bound: int) -> bool:
-        """Whether the number is certain not to be below; under a guard where the caller's numbers decide it."""
+        """Whether the number is at least ``bound``; adds a guard if that depends on numbers of the caller's."""
         least = bound - self.more
         if type(self.start) is not SymbolicScalar:
             return bool(self.start >= least)

@@ -246,7 +246,7 @@ class _Walk:
             memory.may_overwrite(before, after)
 
     def _alone(self, node: Node) -> None:
-        """Write a node that is no loop over elements."""
+        """Write a node that does not become a loop over elements."""
         if node.op.kind != "scalar":
             ALONE[node.op.name](self.out, node)
             self._overwrite_operand(node)

@@ -125,9 +125,9 @@ def _max_pool(emitter: Emitter, node: Node) -> None:
 def written_pool(emitter: Emitter, node: Node, images: int = 0) -> Optional[Tuple[List[str], Optional[Share]]]:
     """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
 
-    images: it is so many images that are shared, however little work that is.
-    Two choices for each tap, places as wide as elements, a loop of their own to make them narrow: other forms stay scalar
-    (gcc 12).
+    images: the number of images in one share.
+    gcc 12 vectorizes the loop in this form only: two selections for each tap, indexes as wide as elements, and a separate
+    loop that narrows them.
     """
     (value, indexes), (x,) = node.outputs, node.inputs
     w = _Windows(node, x.shape[2:], node.attrs["kernel"], node.attrs["size"], math.prod(x.shape[:2]))

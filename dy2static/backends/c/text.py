@@ -6,7 +6,7 @@ from typing import Iterator, List
 
 
 class Text:
-    """Lines, each as deep as the block that it stands in."""
+    """Lines of code, indented by the depth of their block."""
 
     def __init__(self) -> None:
         self.lines: List[str] = []

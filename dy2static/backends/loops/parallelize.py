@@ -50,7 +50,7 @@ class Share:
 
     @property
     def shares(self) -> int:
-        """How many pieces there are."""
+        """The number of pieces."""
         return -(-self.count // self.step)
 
 

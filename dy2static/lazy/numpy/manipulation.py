@@ -207,7 +207,7 @@ def unique_inverse(x: LazyArray, /) -> UniqueInverse:
 
 
 def unique_values(x: LazyArray, /) -> LazyArray:
-    """The different values in order: found at once.  No NaN is another."""
+    """The distinct values, sorted; computed immediately.  Each NaN counts as distinct."""
     return at_once(_unique, x, False, False, False)[0]  # type: ignore[no-any-return]
 
 

@@ -184,7 +184,7 @@ class ContentsMatch(PathGuard):
 
 
 def _seen(value: Any) -> str:
-    """What is there in place of an array."""
+    """Describe a value that is not the expected array."""
     if not isinstance(value, np.ndarray) and not is_device_array(value):
         return f"of class {type(value).__qualname__}"
     return f"{value.dtype} {value.shape}{_on(device_of(value))}"

@@ -115,7 +115,7 @@ class PathGuard(Guard):
 
 @dataclass(frozen=True, eq=False)
 class Expecting(PathGuard):
-    """A guard that compares with one value.  words: what stands between the two in its description."""
+    """A guard that compares with one value.  words: the text between path and value in its description."""
 
     expected: Any
     words: ClassVar[str]
