@@ -125,7 +125,7 @@ def _max_pool(emitter: Emitter, node: Node) -> None:
 def written_pool(emitter: Emitter, node: Node, images: int = 0) -> Optional[Tuple[List[str], Optional[Share]]]:
     """The maxima of windows inside of the image, with few taps: written out, so that the loop over a row is one of vectors.
 
-    images: the number of images in one share.
+    images: the number of images; threads share them, however little work that is.
     gcc 12 vectorizes the loop in this form only: two selections for each tap, indexes as wide as elements, and a separate
     loop that narrows them.
     """
