@@ -50,7 +50,7 @@ class Device(Protocol):
 
 
 class CudaBackend(Backend):
-    """Kernels on a device.  No name of `to_static` stands for it: functions on arrays of CuPy are not captured so far."""
+    """Kernels on a device.  `to_static` does not choose it yet: functions on CuPy arrays run as CuPy calls."""
 
     name = "cuda"
     passes = Pipeline("cuda", "a graph that is about to be run on a GPU, in parts as kernels", (
