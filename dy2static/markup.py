@@ -1,4 +1,4 @@
-"""HTML for notebooks and reports: pieces of text, tables and lists, escaped; no script, no files from elsewhere."""
+"""Texts of reports, and HTML for notebooks and reports: pieces, tables and lists, escaped; no script, no files from elsewhere."""
 from __future__ import annotations
 
 import html
@@ -11,6 +11,11 @@ _STYLE = ("<style>.dy2static pre{line-height:1.35;margin:0;white-space:pre;text-
           ".dy2static .dim{opacity:.65}.dy2static .graph{color:#1a7f37}.dy2static .python{color:#9a6700}"
           ".dy2static .eager{color:#cf222e}"
           ".dy2static .bar{display:inline-block;height:.8em;background:#4c8dd6}</style>")
+
+
+def counted(count: int, what: str) -> str:
+    """A number with a noun: "1 call", "2,000 calls"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def escaped(text: Any) -> str:

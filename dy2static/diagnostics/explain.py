@@ -15,6 +15,7 @@ from ..errors import Dy2StaticError, Location
 from ..heap.aborts import CaptureAborted
 from ..heap.locations import is_user_code
 from ..heap.wording import in_users_words
+from ..markup import counted
 from ..pyast.source import fetch
 from ..record.guards import ArrayMatch, EqualsMatch, ExpressionMatch, VariableMatch
 from ..record.outcome import Event
@@ -171,8 +172,8 @@ def explanation(function: Any, program: Any, stop: Optional[CaptureAborted], cov
         guard.describe() for guard in program.guards if isinstance(guard, _SHOWN)))
     head = f"this call runs eagerly: {stop.reason}{_OPEN if is_open else ''}" if stop is not None else _summary(counts)
     if divided is not None:
-        head = (f"this call runs in {_several(divided.parts, 'compiled part')}, with Python for "
-                f"{_several(len(divided.cuts), 'line')} between them; "
+        head = (f"this call runs in {counted(divided.parts, 'compiled part')}, with Python for "
+                f"{counted(len(divided.cuts), 'line')} between them; "
                 f"{head[len(_COMPILED):]}")
     shown = [head, *map(_text, listings)]
     listed = {(listing.file, line.number) for listing in listings for line in listing.lines}
@@ -202,10 +203,6 @@ def _some(texts: Sequence[str]) -> List[str]:
     """The first of these texts, a line for each, and how many more there are."""
     more = [f"    and {len(texts) - _MOST_SHOWN} more"] if len(texts) > _MOST_SHOWN else []
     return [*(f"    {text}" for text in texts[:_MOST_SHOWN]), *more]
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 _COMPILED = "this call is compiled; "

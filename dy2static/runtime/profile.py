@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import Location
-from ..markup import cell, escaped, heading, page_part, table
+from ..markup import cell, counted, escaped, heading, page_part, table
 from .clocks import Clock
 from .program import MISS, Program
 
@@ -105,10 +105,10 @@ class Profile:
     def _summary(self, records: Sequence[Record]) -> str:
         if not self.calls:
             return f"{self.name}: no compiled call was timed"
-        text = f"{self.name}: {_times(self.calls, 'call')} of {self.seconds / self.calls * 1e6:,.1f} µs"
+        text = f"{self.name}: {counted(self.calls, 'call')} of {self.seconds / self.calls * 1e6:,.1f} µs"
         backward = sum([record.seconds for record in records if record.direction == "backward"])
         runs = sum([clock.runs for clock in self._clocks if clock.direction == "backward"])
-        return f"{text}; backward {_times(runs, 'run')} of {backward / runs * 1e6:,.1f} µs" if runs else text
+        return f"{text}; backward {counted(runs, 'run')} of {backward / runs * 1e6:,.1f} µs" if runs else text
 
     # --- what compiled calls tell it --------------------------------------------------------------------------------
 
@@ -156,10 +156,6 @@ class TimedCall:
         if result is not MISS:
             self.profile.called(_now() - begin)
         return result
-
-
-def _times(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _shortened(text: str, width: int) -> str:

@@ -53,7 +53,7 @@ def write(path: Union[str, os.PathLike], document: Mapping[str, Any], arrays: Ma
         raise SaveError(f"{target} exists, and is no saved model", hint="choose another name, or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     around = tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)
-    made = Path(around, target.name)
+    made = Path(around, "model")
     try:
         made.mkdir()                                    # unlike the folder around it, everybody may read it, if the umask allows
         (made / _PROGRAMS).write_text(readable(document) + "\n", encoding="utf-8")

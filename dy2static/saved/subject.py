@@ -11,16 +11,18 @@ from .. import pipeline
 from ..call_specs import Form, Sharing, examples, forms, larger_sizes_of, normal, sharings, sizes_of, specs_of
 from ..capture.dynamic_shapes import FreeSizes, SizeHistory
 from ..dispatch.dispatcher import positional
-from ..errors import Dy2StaticError, SaveError, SignatureError
+from ..errors import Dy2StaticError, Location, SaveError, SignatureError
 from ..heap.aborts import CaptureAborted
 from ..heap.global_state_guard import untouched_globals
 from ..heap.locations import error_location
+from ..heap.reads import noting_reads, place_of
 from ..heap.wording import in_users_words
 from ..input_spec import Axis, InputSpec, free_axes
 from ..ir.dims import SizeNeeded
 from ..record.guards import EqualsMatch
+from ..record.inputs import ObjectInput
 from ..record.outcome import Outcome
-from ..record.paths import Item
+from ..record.paths import Attribute, Item
 from ..record.writes import SetItem
 from ..static_function import BoundStaticFunction, StaticFunction, entry_point
 from .layer import Missing, SavedFunction, SavedMethod, TranslatedLayer
@@ -215,8 +217,8 @@ class Subject:
 
     def _trace(self, args: Tuple, varying: Set[Tuple], sizes: FreeSizes) -> Outcome:
         try:
-            with untouched_globals():
-                return pipeline.trace(self.function, args, {}, varying, {}, sizes)
+            with untouched_globals(), noting_reads() as lines:
+                outcome = pipeline.trace(self.function, args, {}, varying, {}, sizes)
         except CaptureAborted as stop:
             hint = "call it once, so that its parameters are there" if "not initialised" in stop.reason else stop.hint
             message = f"{self.name} cannot be {self.action}: {stop.reason}{self._other_cuts(stop)}"
@@ -230,6 +232,16 @@ class Subject:
             message = in_users_words(str(error))
             raise SaveError(f"{self.name} raises {type(error).__name__} for what input_spec describes: {message}",
                            error_location(error), None) from error
+        self._refuse_numbers_of_processes(outcome, lines)
+        return outcome
+
+    def _refuse_numbers_of_processes(self, outcome: Outcome, lines: Dict[Any, Optional[Location]]) -> None:
+        """Raise `SaveError` for the rank and the like of a communicator: another process has other ones."""
+        objects = {item.source.path() for item in outcome.inputs if isinstance(item, ObjectInput)}
+        for guard in outcome.guards:
+            if isinstance(guard, EqualsMatch) and isinstance(guard.source, Attribute) and guard.source.parent.path() in objects:
+                raise SaveError(f"{self.name} cannot be {self.action}: {guard.source.describe()} belongs to the process that runs",
+                                place_of(guard, lines), "read it outside of the function, and give it as an argument")
 
     def _other_cuts(self, stop: CaptureAborted) -> str:
         """The other lines that are known to run as Python, and that keep it from being saved, too."""

@@ -7,7 +7,7 @@ from ..capture_context import CaptureContext
 from ..ir.graph import Value
 from ..record.paths import Attribute
 
-#: Attributes of communicators of ChainerMN that are numbers for the life of the object: guards compare them.
+#: Properties of communicators of ChainerMN that are numbers for the life of the object: guards compare them.
 _COMMUNICATORS = "chainermn.communicators."
 _NUMBERS = ("rank", "size", "intra_rank", "intra_size", "inter_rank", "inter_size")
 
@@ -31,7 +31,8 @@ class SymbolicObject:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        if name in _NUMBERS and type(self.real).__module__.startswith(_COMMUNICATORS):
+        kind = type(self.real)
+        if name in _NUMBERS and kind.__module__.startswith(_COMMUNICATORS) and isinstance(getattr(kind, name, None), property):
             place = self.capture.heap.source(Attribute, self.capture.inputs.source_of(self.value), name)
             return self.capture.heap.shadow(getattr(self.real, name), place)
         return BoundHostMethod(self, name)

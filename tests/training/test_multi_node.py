@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from updaters import MLP, assert_same
 
-from dy2static import FallbackWarning, to_static
+from dy2static import FallbackWarning, InputSpec, SaveError, export, save, to_static
+from dy2static.errors import ExportError
 
 HERE = Path(__file__).parent
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
@@ -24,8 +25,11 @@ MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shut
 class Communicator:
     """Stands for one process of two, the other of which has gradients of 1 everywhere."""
 
+    rank = property(lambda self: self.numbers[0])
+    size = property(lambda self: self.numbers[1])
+
     def __init__(self):
-        self.calls = []
+        self.calls, self.numbers = [], (0, 2)
 
     def bcast_data(self, target):
         self.calls.append("bcast_data")
@@ -54,17 +58,30 @@ def _steps(compile_):
 
 def test_the_numbers_of_a_communicator_are_compared_by_guards():
     communicator = Communicator()
-    communicator.rank, communicator.size = 0, 2
 
     @to_static(strict=True)
     def share(x):
         return (F.sin(x) if communicator.rank == 0 else F.cos(x)) / communicator.size
 
     x = np.ones(3, np.float32)
-    for communicator.rank, communicator.size in (0, 2), (1, 2), (0, 4), (0, 2):
+    for communicator.numbers in (0, 2), (1, 2), (0, 4), (0, 2):
         expected = (F.cos if communicator.rank else F.sin)(x) / communicator.size
         np.testing.assert_allclose(share(x).array, expected.array, rtol=1e-6)
     assert share.stats()["programs"] == 3
+
+
+def test_what_depends_on_the_rank_is_not_saved(tmp_path):
+    """Another process has another rank."""
+    communicator = Communicator()
+
+    def share(x):
+        return F.sin(x) / communicator.size
+
+    with pytest.raises(SaveError, match=r"share cannot be saved: .*\.size belongs to the process that runs") as found:
+        save(share, tmp_path / "model", [InputSpec([None], "float32")])
+    assert found.value.at.line == share.__code__.co_firstlineno + 1
+    with pytest.raises(ExportError, match="cannot be exported: .* belongs to the process that runs"):
+        export.onnx(share, [np.ones(3, np.float32)], tmp_path / "model.onnx")
 
 
 def test_one_warning_tells_of_a_list_of_links_on_several_processes():
