@@ -102,6 +102,7 @@ class Backend(abc.ABC):
     name: what `to_static` calls it.  passes: what it does with a graph before it is written as a function; inner: what it does
     then with the graph, or parts of it.
     arrays: what its programs compute with.
+    is_compiled: whether it makes machine code.
     has_updates: whether it makes functions of updates, which change arrays in their own memory.
     has_native_calls: whether what surrounds its functions (Variables, updates) is to be native code, too.
     """
@@ -110,6 +111,7 @@ class Backend(abc.ABC):
     passes: ClassVar[Pipeline]
     inner: ClassVar[Tuple[Pipeline, ...]] = ()
     arrays: ClassVar[Arrays] = HostArrays()
+    is_compiled: ClassVar[bool] = False
     has_updates: ClassVar[bool] = False
     has_native_calls: ClassVar[bool] = False
 

@@ -80,7 +80,7 @@ def _values(checks: Checks, title: str, cases: List[samples.Case], devices: Sequ
 def _compiled(checks: Checks, text: str, architecture: str) -> None:
     """What NVRTC makes of all kernels."""
     try:
-        made = nvrtc.compile(text, architecture, ["--ptxas-options=-v"])
+        made = nvrtc.machine_code(text, architecture, ["--ptxas-options=-v"])
     except nvrtc.NvrtcRefused as error:
         checks.check(architecture, error.log[:2000])
         return

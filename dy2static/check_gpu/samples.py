@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
-from ..backends.cuda.backend import Device, DeviceRegion
 from ..backends.cuda.emit import supported
 from ..backends.cuda.program import Kernel, text_of
+from ..backends.cuda.region import Device, DeviceRegion
 from ..ir.building import Builder, building
 from ..ir.graph import Graph
 from ..ir.interpret import interpret
@@ -48,6 +48,16 @@ MORE: Dict[str, Tuple[Sample, ...]] = {
 }
 
 
+class CheckedDevice(Device, Protocol):
+    """A device to and from which arrays of NumPy's are copied."""
+
+    def upload(self, array: np.ndarray) -> Any:
+        """A copy of an array on the device."""
+
+    def download(self, array: Any) -> np.ndarray:
+        """A copy of an array of the device, when all that was launched before is done."""
+
+
 class Case:
     """A graph of one node, its operands, what NumPy makes of them, and its kernels."""
 
@@ -65,7 +75,7 @@ class Case:
         """Their text."""
         return "\n".join(kernel.text for kernel in self.kernels)
 
-    def run(self, device: Device, module: Any) -> List[np.ndarray]:
+    def run(self, device: CheckedDevice, module: Any) -> List[np.ndarray]:
         """The outputs, as arrays of NumPy's.  Memory that is to be written is full of what is no result."""
         self.region.load(device, module)
         given = [device.upload(np.asarray(x)) for x in self.operands]

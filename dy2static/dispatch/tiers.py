@@ -7,7 +7,7 @@ from typing import Any, Callable, Generator, List, Mapping, MutableMapping, Opti
 
 from .. import config
 from ..backends.base import Backend
-from ..backends.registry import BACKENDS
+from ..backends.registry import BACKENDS, backend_for
 from ..errors import InternalError
 from ..options import Options
 from ..pipeline import build, ours
@@ -57,9 +57,10 @@ class Tiers:
         return BACKENDS[_AUTO[0] if name == "auto" else name]
 
     def add(self, program: Program) -> None:
-        """Add a program.  With the backend "auto" it is compiled to native code after many calls, unless it is for a GPU."""
-        if self._options.backend_now == "auto" and not program.recipe.outcome.device:
-            self._becoming[program] = Becoming(program.recipe.made_for(Target(BACKENDS[_AUTO[1]])))
+        """Add a program.  With the backend "auto" it is compiled to machine code after many calls."""
+        if self._options.backend_now == "auto":
+            backend = backend_for(program.recipe.outcome.device, BACKENDS[_AUTO[1]])
+            self._becoming[program] = Becoming(program.recipe.made_for(Target(backend)))
 
     def is_warming(self, program: Program) -> bool:
         """Whether a program is still to be made again."""

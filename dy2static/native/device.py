@@ -1,6 +1,6 @@
 """A GPU as CuPy has it: kernels are compiled by NVRTC, and CuPy only loads and launches them.
 
-The only module that imports CuPy for that.
+The only module that imports CuPy for that.  Only `check_gpu` can tell whether it works on a GPU: no test runs it.
 """
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ from typing import Any, Dict, Sequence, Tuple
 import numpy as np
 
 from . import nvrtc
+from .background import Background
 
 
 class CupyDevice:
-    """The device that is current when it is made; launches go to CuPy's current stream."""
+    """A device by its number; kernels are launched while it is the current one, on CuPy's current stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0):
         import cupy
-        self._cupy = cupy
-        self._id = cupy.cuda.Device().id
-        self.architecture = f"sm_{cupy.cuda.Device().compute_capability}"
+        self._cupy, self._device = cupy, cupy.cuda.Device(number)
+        self.architecture = f"sm_{self._device.compute_capability}"
+
+    def prepare(self, text: str) -> Background:
+        """Begin to compile kernels; its result is their machine code."""
+        return Background(lambda: nvrtc.cubin(text, self.architecture))
 
     def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
         """The functions of these kernels.  Raises `nvrtc.NvrtcRefused` and `nvrtc.NoNvrtc`."""
         module = self._cupy.cuda.function.Module()
-        module.load(nvrtc.compile(text, self.architecture).cubin)
-        return {name: module.get_function(name) for name in names}
+        code = nvrtc.cubin(text, self.architecture)
+        with self._device:
+            module.load(code)
+            return {name: module.get_function(name) for name in names}
 
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Launch a kernel whose arguments are pointers."""
@@ -33,12 +39,12 @@ class CupyDevice:
     def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
         """The array of CuPy's on memory of somebody else's.  strides: in elements."""
         size = (1 + sum((n - 1) * s for n, s in zip(shape, strides))) * dtype.itemsize
-        memory = self._cupy.cuda.MemoryPointer(self._cupy.cuda.UnownedMemory(address, size, self, self._id), 0)
+        memory = self._cupy.cuda.MemoryPointer(self._cupy.cuda.UnownedMemory(address, size, self, self._device.id), 0)
         return self._cupy.ndarray(shape, dtype, memory, tuple([s * dtype.itemsize for s in strides]))
 
     def multiply(self, left: Any, right: Any, out: Any) -> None:
         """Write a product of matrices, or stacks of them."""
-        out[...] = self._cupy.matmul(left, right)
+        self._cupy.matmul(left, right, out=out)
 
     def address(self, array: Any) -> int:
         """Where the elements of an array are."""

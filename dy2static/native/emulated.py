@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import re
 import shutil
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..errors import BackendError
 from . import store
+from .background import Background
 from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")
@@ -39,6 +41,12 @@ def _built(text: str) -> ctypes.CDLL:
     return ctypes.CDLL(store.fetch("emulated-" + hashlib.sha256(b"\0".join(parts)).hexdigest(), functools.partial(_compile, text)))
 
 
+def _whole(text: str) -> str:
+    """The text of kernels with a function around each that runs all its blocks."""
+    names = re.findall(r"__global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(", text)
+    return f'#include "{_HEADERS[0]}"\n{text}\n' + "".join(f"DY_EMULATED({name})\n" for name in names)
+
+
 def _compile(text: str, path: str) -> None:
     process = Process(["g++", *_FLAGS, "-x", "c++", "-", "-o", path], text, path)
     while not process.is_over():
@@ -59,10 +67,14 @@ class EmulatedDevice:
         self.order, self.launched, self.products = order, 0, 0
         self.texts: list = []
 
+    def prepare(self, text: str) -> Background:
+        """Begin to compile kernels."""
+        return Background(lambda: _built(_whole(text)))
+
     def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
         """The functions of these kernels.  Raises `BackendError`."""
         self.texts.append(text)
-        library = _built(f'#include "{_HEADERS[0]}"\n{text}\n' + "".join(f"DY_EMULATED({name})\n" for name in names))
+        library = _built(_whole(text))
         found = {name: library[f"launch_{name}"] for name in names}
         for function in found.values():
             function.restype = ctypes.c_char_p

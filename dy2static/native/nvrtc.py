@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Sequence, Tuple
 
 from ..compat.cuda import wheel_libraries
 from ..errors import BackendError
+from . import store
+from .announce import announce
+from .compiler import Refused
 
 _INCLUDE = Path(__file__).with_name("include")
 HEADERS = ("dy2static_math.h", "dy2static_device.h")
@@ -24,7 +28,7 @@ class NoNvrtc(BackendError):
     """There is no NVRTC that can be loaded."""
 
 
-class NvrtcRefused(BackendError):
+class NvrtcRefused(Refused):
     """NVRTC does not take a text; its messages are in ``log``."""
 
     def __init__(self, log: str):
@@ -73,7 +77,25 @@ def version() -> Tuple[int, int]:
     return major.value, minor.value
 
 
-def compile(text: str, architecture: str = "sm_90", options: Sequence[str] = ()) -> MachineCode:
+def cubin(text: str, architecture: str) -> bytes:
+    """The machine code of a text for one architecture: that of an earlier process, or new.  Raises as `machine_code`."""
+    parts = [text, architecture, *_OPTIONS, str(version()), *[(_INCLUDE / name).read_text() for name in HEADERS]]
+    key = "kernels-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    found = store.body(key)
+    if found is None:
+        made = found = machine_code(text, architecture).cubin
+        try:
+            store.fetch(key, lambda path: _write(path, made))
+        except OSError as reason:
+            announce("store", f"compiled kernels are not kept on disk: {reason}; name another directory in DY2STATIC_CACHE_DIR")
+    return found
+
+
+def _write(path: str, data: bytes) -> None:
+    Path(path).write_bytes(data)
+
+
+def machine_code(text: str, architecture: str = "sm_90", options: Sequence[str] = ()) -> MachineCode:
     """The machine code of a text for one architecture.  Raises `NvrtcRefused` and `NoNvrtc`."""
     library, program, size = _loaded(), ctypes.c_void_p(), ctypes.c_size_t()
     contents = [(_INCLUDE / name).read_bytes() for name in HEADERS]

@@ -76,6 +76,7 @@ def _serve(file):
     """Run the tests that are asked for until the other end is closed."""
     asked = multiprocessing.connection.Connection(int(file))
     importlib.import_module("conftest")
+    importlib.import_module("emulated_double").use()
     while True:
         try:
             source, name, args, kwargs = asked.recv()

@@ -44,7 +44,7 @@ def test_values_and_bits_do_not_depend_on_the_order_of_threads(dtype):
 def test_nvrtc_takes_all_kernels(architecture):
     """They need few registers, and none of what they hold has to go to memory."""
     for dtype in DTYPES if architecture == ARCHITECTURES[-1] else [None]:
-        made = nvrtc.compile(samples.source_of(cases(dtype))[0], architecture, ["--ptxas-options=-v"])
+        made = nvrtc.machine_code(samples.source_of(cases(dtype))[0], architecture, ["--ptxas-options=-v"])
         assert made.cubin
         assert set(re.findall(r"(\d+) bytes spill stores", made.log)) == {"0"}
         assert max(map(int, re.findall(r"Used (\d+) registers", made.log))) <= MOST_REGISTERS

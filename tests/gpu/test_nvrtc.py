@@ -1,6 +1,7 @@
 """NVRTC by ctypes: what it makes, and what it says when it does not."""
 import pytest
 
+from dy2static import config
 from dy2static.native import nvrtc
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="there is no NVRTC (python -m pip install nvidia-cuda-nvrtc)")
@@ -8,14 +9,14 @@ needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="there is no NVRT
 
 @needs_nvrtc
 def test_it_makes_machine_code_with_the_headers_of_the_package():
-    made = nvrtc.compile('#include "dy2static_math.h"\nextern "C" __global__ void f(float *x) { x[0] = tanh_f32(x[0]); }', "sm_80")
+    made = nvrtc.machine_code('#include "dy2static_math.h"\nextern "C" __global__ void f(float *x) { x[0] = tanh_f32(x[0]); }', "sm_80")
     assert made.cubin[:4] == b"\x7fELF" and nvrtc.version() >= (12, 0)
 
 
 @needs_nvrtc
 def test_a_text_that_is_wrong_is_refused_with_its_messages():
     with pytest.raises(nvrtc.NvrtcRefused, match="identifier \"y\" is undefined") as refused:
-        nvrtc.compile('extern "C" __global__ void f(float *x) { x[0] = y; }')
+        nvrtc.machine_code('extern "C" __global__ void f(float *x) { x[0] = y; }')
     assert "kernels.cu(1)" in refused.value.log
 
 
@@ -23,4 +24,15 @@ def test_without_it_the_way_out_is_said(monkeypatch):
     monkeypatch.setattr(nvrtc, "_library", lambda: None)
     assert not nvrtc.available()
     with pytest.raises(nvrtc.NoNvrtc, match="nvidia-cuda-nvrtc"):
-        nvrtc.compile("")
+        nvrtc.machine_code("")
+
+
+@needs_nvrtc
+def test_machine_code_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(config.CACHE_DIR, "value", str(tmp_path))
+    text = 'extern "C" __global__ void f(float *x) { x[0] = 3; }'
+    first = nvrtc.cubin(text, "sm_90")
+    monkeypatch.setattr(nvrtc, "machine_code", None)        # another call of it would fail
+    assert nvrtc.cubin(text, "sm_90") == first and first[:4] == b"\x7fELF"
+    with pytest.raises(TypeError):
+        nvrtc.cubin(text, "sm_80")

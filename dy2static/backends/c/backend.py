@@ -31,7 +31,7 @@ class CBackend(Backend):
     """Native code; where there is no C compiler, NumPy calls."""
 
     name = "c"
-    has_native_calls = has_updates = True
+    is_compiled = has_native_calls = has_updates = True
     passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
         *TOGETHER, Pass(pretranspose), Pass(with_selections),
         Pass(partition, reads=("saved",), is_verified=False)))     # regions read sizes that no node gives

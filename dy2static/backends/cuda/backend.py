@@ -1,121 +1,112 @@
-"""The backend that makes CUDA kernels of the parts of a graph that it supports, and calls of the array library of the rest."""
+"""The backend that makes CUDA kernels of the parts of a graph that it supports, and calls of CuPy of the rest."""
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from typing import Any, Collection, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...errors import InternalError
+from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Tensor
+from ...native import compiler
+from ...native.announce import announce
+from ...native.device import CupyDevice
 from ...passes import TOGETHER, Pass, Pipeline, Setting, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock
-from ..base import Backend, Done
-from ..compiled_calls import Conversion, is_native
-from ..host.backend import NUMPY, executable
+from ..base import Compilation, Executable
+from ..compiled_calls import is_native
+from ..cupy.backend import CUPY, CupyBackend
+from ..cupy.library import CupyCalls
+from ..host.backend import executable, with_updates
 from ..host.emit import emit
-from .emit import REGION, supported, write
+from ..host.updates import update_calls
+from .emit import REGION, supported
 from .partition import divide
-from .program import Launch, Matrices, text_of
+from .program import text_of
+from .region import Device, DeviceRegion
 
 
-class Device(Protocol):
-    """What runs kernels.  Arrays are those that the programs compute with; they enter kernels by their addresses."""
+class CudaBackend(CupyBackend):
+    """Kernels on GPUs; CuPy calls where kernels cannot be compiled.
 
-    def load(self, text: str, names: Sequence[str]) -> Mapping[str, Any]:
-        """The functions of these kernels.  Raises `BackendError` where the text cannot be compiled."""
-
-    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
-        """Launch a kernel whose arguments are pointers."""
-
-    def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
-        """An array on memory that is there.  strides: in elements."""
-
-    def multiply(self, left: Any, right: Any, out: Any) -> None:
-        """Write a product of matrices, or stacks of them."""
-
-    def address(self, array: Any) -> int:
-        """Where the elements of an array are."""
-
-    def contiguous(self, array: Any) -> Any:
-        """The array, or a copy whose elements stand in the order of memory."""
-
-    def upload(self, array: np.ndarray) -> Any:
-        """A copy of an array on the device."""
-
-    def download(self, array: Any) -> np.ndarray:
-        """A copy of an array of the device, when all that was launched before is done."""
-
-
-class CudaBackend(Backend):
-    """Kernels on a device.  `to_static` does not choose it yet: functions on CuPy arrays run as CuPy calls."""
+    make_device: makes the device of a number, once for each.  Raises `BackendError` where there are no kernels for it.
+    """
 
     name = "cuda"
     passes = Pipeline("cuda", "a graph that is about to be run on a GPU, in parts as kernels", (
         *TOGETHER, Pass(divide, reads=("saved",), is_verified=False)))
-    inner = (REGION,)
+    inner = (*CupyBackend.inner, REGION)
+    is_compiled = True
 
-    def __init__(self, device: Device):
-        self.device = device
+    def __init__(self, make_device: Callable[[int], Device]):
+        self.device = functools.lru_cache(maxsize=None)(make_device)
 
     def supports(self, node: Node) -> bool:
         """Whether kernels compute a node."""
         return supported(node)
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Done:
-        """As `Backend.start`; kernels are compiled at once."""
-        if updates:
-            raise InternalError("the CUDA backend makes no functions of updates")
+              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
+        """As `Backend.start`: begins to compile the kernels."""
+        library = self.library.placed(graph)
+        if library.number < 0:                                          # nothing in it is on a GPU
+            return super().start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock,
+                                 updates=updates)
         divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
-        regions: List[DeviceRegion] = []
-        divided = _with_calls(divided, regions)
-        if not regions:
-            return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock)
-        kernels = [kernel for region in regions for kernel in region.function.kernels]
-        text = text_of(kernels)
-        module = self.device.load(text, [kernel.name for kernel in kernels])
-        for region in regions:
-            region.load(self.device, module)
-        function = emit(divided, name=name, escaping=escaping, saved=saved, clock=clock)
-        return Done(executable(function, divided, text, sum(len(list(region.graph.walk())) for region in regions)))
+        return _Compilation(self.device, library, graph, divided, name=name, escaping=escaping, saved=saved, recomputes=recomputes,
+                            clock=clock, updates=updates)
 
 
-class DeviceRegion:
-    """One group of nodes on a device: ``call(inputs..., arrays of outputs..., scratch)``, as `CompiledCall` wants it."""
+class _Compilation:
+    """The kernels of a divided graph while they are compiled.
 
-    given: Mapping[int, Optional[Conversion]] = {}
+    graph: as it was before; that is what runs where they cannot be.  options: those of `Backend.start`.
+    """
 
-    def __init__(self, graph: Graph, number: int):
-        self.graph = graph
-        self.function = write(graph, f"region_{number}")
-        self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
+    def __init__(self, device: Callable[[int], Device], library: CupyCalls, graph: Graph, divided: Graph, **options: Any):
+        self._graph, self._options, self._library = graph, options, library
+        self._regions: List[DeviceRegion] = []
+        self._divided = _with_calls(divided, self._regions)
+        self._text = text_of([kernel for region in self._regions for kernel in region.function.kernels])
+        self._guarded(lambda: self._prepare(device))
 
-    def load(self, device: Device, module: Mapping[str, Any]) -> None:
-        """Let the kernels be launched on a device.  module: their functions there."""
-        self.device, self.module = device, module
+    def ready(self) -> bool:
+        """As `Compilation.ready`."""
+        return not self._regions or self._preparation.done()
 
-    def call(self, *arrays: Any) -> None:
-        """Launch all steps, in their order."""
-        device, function = self.device, self.function
-        count = len(self.graph.inputs)                                 # copies live until the last step is launched
-        held = [*[device.contiguous(array) for array in arrays[:count]], *arrays[count:]]
-        addresses = [device.address(array) for array in held]
-        if function.scratch:
-            scratch = addresses.pop()
-            addresses += [scratch + begin for begin in function.pieces]
-        for step in function.steps:
-            if isinstance(step, Launch):
-                device.launch(self.module[step.kernel], step.blocks, step.threads, [addresses[number] for number in step.pointers])
-            else:
-                device.multiply(*[_view(device, matrices, addresses) for matrices in (step.left, step.right, step.out)])
+    def finish(self) -> Executable:
+        """As `Compilation.finish`; a function of CuPy calls only where the kernels cannot be compiled."""
+        self._guarded(self._load)
+        if not self._regions:
+            return CUPY.compile(self._graph, **self._options)
+        name, escaping, saved, clock, updates = (self._options[key] for key in ("name", "escaping", "saved", "clock", "updates"))
+        function = emit(self._divided, name=name, escaping=escaping, saved=saved, clock=clock, library=self._library)
+        made = executable(function, self._divided, self._text, sum(len(list(region.graph.walk())) for region in self._regions))
+        return with_updates(made, update_calls(updates, range(len(updates)), self._library))
 
+    def _prepare(self, device: Callable[[int], Device]) -> None:
+        self._device = device(self._library.number)
+        self._preparation = self._device.prepare(self._text)
 
-def _view(device: Device, matrices: Matrices, addresses: Sequence[int]) -> Any:
-    begin = addresses[matrices.pointer] + matrices.offset * matrices.dtype.itemsize
-    return device.view(begin, matrices.shape, matrices.strides, matrices.dtype)
+    def _load(self) -> None:
+        self._preparation.result()
+        module = self._device.load(self._text, [kernel.name for region in self._regions for kernel in region.function.kernels])
+        for region in self._regions:
+            region.load(self._device, module)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Do a step of compiling; where it fails, there are no regions."""
+        try:
+            if self._regions:
+                step()
+        except BackendError as reason:
+            if compiler.Refused.stands(reason):
+                raise
+            announce("kernels", f"programs on GPUs run as calls of CuPy, without kernels of their own: {reason}")
+            self._regions.clear()
 
 
 def _with_calls(graph: Graph, regions: List[DeviceRegion]) -> Graph:
@@ -132,3 +123,7 @@ def _called(node: Node, regions: List[DeviceRegion]) -> Node:
     outputs = node.outputs + ((scratch,) if region.function.scratch else ())
     attrs: Dict[str, Any] = {**node.attrs, "call": region}
     return replace(node, outputs=outputs, attrs=attrs)
+
+
+#: The one there is.
+CUDA = CudaBackend(CupyDevice)

@@ -6,6 +6,7 @@ from typing import Dict, Optional, Set
 import numpy as np
 
 from ...ir.c_forms import c_expression, c_type
+from ...ir.devices import HOST
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Tensor
 from ...lowering.numpy.legalize import CALLS, call_as_ops, legalize_numpy_calls
@@ -56,7 +57,7 @@ def supported(node: Node) -> bool:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value.type, Tensor) and c_type(value.dtype) is not None and all(
+    return isinstance(value.type, Tensor) and value.type.device != HOST and c_type(value.dtype) is not None and all(
         isinstance(n, (int, np.integer)) and n > 0 for n in value.shape)
 
 
@@ -72,9 +73,10 @@ def write(graph: Graph, prefix: str = "kernel") -> DeviceFunction:
     fused = fuse(graph.nodes, function.places, _readers(graph))
     copied = []
     for number, value in enumerate(graph.outputs, start=len(graph.inputs)):
-        is_own = value in made and function.places.of(value).base is value and value not in function.places.constants
-        if is_own and not function.has_memory(value):
-            function.put_at(value, number)
+        place = function.places.of(value)
+        is_own = place.whole and place.base in made and place.base not in function.places.constants
+        if is_own and not function.has_memory(place.base):
+            function.put_at(place.base, number)
         else:
             copied.append((value, number))
     function.needed = fused.needed

@@ -74,7 +74,7 @@ class CupyCalls(Library):
         """As `Library.around`: the device."""
         return "" if self.number < 0 else self.text(f"cp.cuda.Device({self.number})", names)
 
-    def placed(self, graph: Graph) -> Library:
+    def placed(self, graph: Graph) -> CupyCalls:
         """As `Library.placed`."""
         devices = [v.type.device for v in (*graph.inputs, *[v for node in graph.walk() for v in node.outputs])
                    if isinstance(v.type, Tensor)]

@@ -1,0 +1,86 @@
+"""Regions of a graph on a device at run time: what launches their kernels."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+from ...ir.graph import Graph
+from ..compiled_calls import Conversion
+from .emit import write
+from .program import Launch, Matrices, Step
+
+
+class Device(Protocol):
+    """What runs kernels.  Arrays are those that the programs compute with; they enter kernels by their addresses."""
+
+    def prepare(self, text: str) -> Preparation:
+        """Begin to compile kernels in the background, so that `load` need not wait."""
+
+    def load(self, text: str, names: Sequence[str]) -> Mapping[str, Any]:
+        """The functions of these kernels.  Raises `BackendError` where the text cannot be compiled."""
+
+    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
+        """Launch a kernel whose arguments are pointers."""
+
+    def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
+        """An array on memory that is there.  strides: in elements."""
+
+    def multiply(self, left: Any, right: Any, out: Any) -> None:
+        """Write a product of matrices, or stacks of them."""
+
+    def address(self, array: Any) -> int:
+        """Where the elements of an array are."""
+
+    def contiguous(self, array: Any) -> Any:
+        """The array, or a copy whose elements stand in the order of memory."""
+
+
+class Preparation(Protocol):
+    """Kernels while they are compiled."""
+
+    def done(self) -> bool:
+        """Whether `result` has nothing to wait for."""
+
+    def result(self) -> Any:
+        """Wait for them.  Raises `BackendError`."""
+
+
+class DeviceRegion:
+    """One group of nodes on a device: ``call(inputs..., arrays of outputs..., scratch)``, as `CompiledCall` wants it."""
+
+    given: Mapping[int, Optional[Conversion]] = {}
+
+    def __init__(self, graph: Graph, number: int):
+        self.graph = graph
+        self.function = write(graph, f"region_{number}")
+        self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
+
+    def load(self, device: Device, module: Mapping[str, Any]) -> None:
+        """Let the kernels be launched on a device.  module: their functions there."""
+        self._device = device
+        self._steps = [_on(device, module, step) for step in self.function.steps]
+
+    def call(self, *arrays: Any) -> None:
+        """Launch all steps, in their order."""
+        device, function = self._device, self.function
+        count = len(self.graph.inputs)                                 # copies live until the last step is launched
+        held = [*map(device.contiguous, arrays[:count]), *arrays[count:]]
+        addresses = [*map(device.address, held)]
+        if function.scratch:
+            scratch = addresses.pop()
+            addresses += [scratch + begin for begin in function.pieces]
+        for step in self._steps:
+            step(addresses)
+
+
+def _on(device: Device, module: Mapping[str, Any], step: Step) -> Callable[[List[int]], None]:
+    """A step as a function of the addresses of its region."""
+    if isinstance(step, Launch):
+        kernel, blocks, threads, pointers = module[step.kernel], step.blocks, step.threads, step.pointers
+        return lambda addresses: device.launch(kernel, blocks, threads, [addresses[number] for number in pointers])
+    operands = step.left, step.right, step.out
+    return lambda addresses: device.multiply(*[_view(device, matrices, addresses) for matrices in operands])
+
+
+def _view(device: Device, matrices: Matrices, addresses: Sequence[int]) -> Any:
+    begin = addresses[matrices.pointer] + matrices.offset * matrices.dtype.itemsize
+    return device.view(begin, matrices.shape, matrices.strides, matrices.dtype)
