@@ -54,8 +54,8 @@ def to_static(target: Any = None, *, strict: Union[bool, str] = False, cache_lim
     rng: where Chainer's functions (dropout and the like) draw random numbers from.  ``"eager"``: the same numbers as in eager
         mode.  ``"fast"``: other numbers, from a counter-based generator whose key each call draws from NumPy's global generator.
     backend: what programs run on.  ``"numpy"``: NumPy calls.  ``"c"``: native code, if there is a C compiler.  ``"auto"``: NumPy
-        for the first ten calls of each program, then native code.  None: DY2STATIC_BACKEND, or "auto".  On CuPy arrays, native code is CUDA
-        kernels, and CuPy is called in place of NumPy.
+        for the first ten calls of each program, then native code.  On CuPy arrays, native code is CUDA kernels, and CuPy is
+        called in place of NumPy.  None: DY2STATIC_BACKEND, or "auto".
     recompute: what the backward recomputes instead of keeping (rematerialization).  ``"none"``: nothing.  ``"auto"``: what
         elementwise operations make of intermediate results, where that saves much memory.  ``"cheap"``: also what they make of
         inputs.  ``"sublinear"``: all but the values that split the forward into segments (Chen et al., 2016).  A number: keep so

@@ -49,10 +49,7 @@ MORE: Dict[str, Tuple[Sample, ...]] = {
 
 
 class CheckedDevice(Device, Protocol):
-    """A device to and from which arrays of NumPy's are copied."""
-
-    def upload(self, array: np.ndarray) -> Any:
-        """A copy of an array on the device."""
+    """A device from which arrays of NumPy's are copied."""
 
     def download(self, array: Any) -> np.ndarray:
         """A copy of an array of the device, when all that was launched before is done."""

@@ -4,7 +4,7 @@ The only module that imports CuPy for that.  Only `check_gpu` can tell whether i
 """
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class CupyDevice:
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Launch a kernel whose arguments are pointers."""
         function((blocks,), (threads,), tuple([np.uint64(address) for address in addresses]))
+
+    def current(self) -> ContextManager[Any]:
+        """In its block, this is the current device."""
+        return self._device                              # type: ignore[no-any-return]
 
     def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
         """The array of CuPy's on memory of somebody else's.  strides: in elements."""

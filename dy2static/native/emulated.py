@@ -4,6 +4,7 @@ For checks without a GPU: it is thousands of times slower than one.  ``dy2static
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -11,7 +12,7 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -87,6 +88,10 @@ class EmulatedDevice:
         message = function((ctypes.c_void_p * len(values))(*map(ctypes.addressof, values)), blocks, threads, self.order)
         if message:
             raise EmulationError(f"{function.__name__}: {message.decode()}")
+
+    def current(self) -> ContextManager[Any]:
+        """There is only one."""
+        return contextlib.nullcontext()
 
     def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> np.ndarray:
         """An array on memory that is there.  strides: in elements."""

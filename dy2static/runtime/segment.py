@@ -1,6 +1,7 @@
 """What a finished program is made of: segments (one FunctionNode each), backward programs, and pools of arenas."""
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -22,6 +23,15 @@ class Footprint(NamedTuple):
     results: int = 0
 
 
+_pools: "weakref.WeakSet[ArenaPool]" = weakref.WeakSet()
+
+
+def release_arenas() -> None:
+    """Let go of all arenas that wait, of all programs: memory is short.  Later calls make new ones."""
+    for pool in list(_pools):
+        pool.free.clear()
+
+
 class ArenaPool:
     """Arenas (tuples of working arrays) that wait for the next call.
 
@@ -29,11 +39,12 @@ class ArenaPool:
     alive at the same time never share memory.  At most ``keep`` wait; more are dropped.
     """
 
-    __slots__ = ("make", "free", "keep", "arena_bytes")
+    __slots__ = ("make", "free", "keep", "arena_bytes", "__weakref__")
 
     def __init__(self, make: Callable[[], Any], keep: int = 4, arena_bytes: int = 0):
         self.make, self.keep, self.arena_bytes = make, keep, arena_bytes
         self.free: List[Any] = []
+        _pools.add(self)
 
     @property
     def nbytes(self) -> int:

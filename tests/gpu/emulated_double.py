@@ -20,6 +20,12 @@ class DoubleDevice(EmulatedDevice):
     def contiguous(self, array):
         return cuda.cupy.ascontiguousarray(array)
 
+    def current(self):
+        return cuda.Device(self.number)
+
+    def upload(self, array):
+        return cuda.cupy.array(array)
+
 
 def use():
     """Let programs on arrays of the stand-in run emulated kernels; returns the backend."""

@@ -11,6 +11,8 @@ from cupy_double import on_double
 from numpy_on_double import array
 
 from dy2static import FallbackWarning, to_static
+from dy2static.backends.registry import OF_LIBRARY
+from dy2static.native.emulated import missing
 
 RULES = {
     "SGD": lambda: optimizers.SGD(0.1), "MomentumSGD": optimizers.MomentumSGD, "CorrectedMomentumSGD": optimizers.CorrectedMomentumSGD,
@@ -46,8 +48,8 @@ def trained(function, rule, hook):
     return losses, arrays, optimizer.t, [str(w.message) for w in found if issubclass(w.category, FallbackWarning)]
 
 
-def compare(rule, hook):
-    static = to_static(step)
+def compare(rule, hook, **options):
+    static = to_static(step, **options)
     (losses, arrays, t, _), (found, made, count, warned) = trained(step, rule, hook), trained(static, rule, hook)
     np.testing.assert_allclose(found, losses, rtol=1e-4)
     assert len(made) == len(arrays) and count == t == 4
@@ -75,3 +77,34 @@ def test_rules_whose_kernels_are_not_known_update_as_in_eager_mode(rule):
 def test_hooks(hook):
     _, warned = compare("SGD", hook)
     assert not warned
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize("rule", [name for name in RULES if name not in ("SMORMS3", "MSVAG")])
+@on_double
+def test_kernels_update_all_arrays(rule):
+    """One launch for all parameters: the last program has no update as calls of CuPy."""
+    static, warned = compare(rule, "WeightDecay", backend="c")
+    assert not warned and static.stats()["fallbacks"] == 0
+    program = static.dispatcher.programs[-1]
+    assert "def update" not in program.source and program.native_code.count(" update_0(") == 1 and " update_1(" not in program.native_code
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@on_double
+def test_one_launch_for_arrays_of_all_sizes_and_strides():
+    """More elements than a block has, none at all, and one that is not contiguous."""
+    def function(a, b, c, d):
+        for x in (a, b, c, d):
+            x *= 0.5
+            x += 2
+    def arrays():
+        return [array(3000), array(4, 6).T, array(0, 3), array(5, 7, 11)]
+    static, device = to_static(function, backend="c", strict=True), OF_LIBRARY["cupy", True].device(0)
+    static(*arrays())
+    before, (compiled, eager) = device.launched, (arrays(), arrays())
+    static(*compiled)
+    assert device.launched == before + 1
+    function(*eager)
+    for one, other in zip(compiled, eager):
+        np.testing.assert_array_equal(one.get(), other.get())

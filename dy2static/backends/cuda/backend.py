@@ -23,10 +23,12 @@ from ..cupy.library import CupyCalls
 from ..host.backend import executable, with_updates
 from ..host.emit import emit
 from ..host.updates import update_calls
+from ..updates import alike, form
 from .emit import REGION, supported
 from .partition import divide
 from .program import text_of
 from .region import Device, DeviceRegion
+from .updates import UpdateRegion, takes
 
 
 class CudaBackend(CupyBackend):
@@ -70,22 +72,28 @@ class _Compilation:
         self._graph, self._options, self._library = graph, options, library
         self._regions: List[DeviceRegion] = []
         self._divided = _with_calls(divided, self._regions)
-        self._text = text_of([kernel for region in self._regions for kernel in region.function.kernels])
+        self._updates = _regions_of(options["updates"])
+        self._kernels = [*[kernel for region in self._regions for kernel in region.function.kernels],
+                         *[region.kernel for region in self._updates]]
+        self._text = text_of(self._kernels)
         self._guarded(lambda: self._prepare(device))
 
     def ready(self) -> bool:
         """As `Compilation.ready`."""
-        return not self._regions or self._preparation.done()
+        return not self._kernels or self._preparation.done()
 
     def finish(self) -> Executable:
         """As `Compilation.finish`; a function of CuPy calls only where the kernels cannot be compiled."""
         self._guarded(self._load)
-        if not self._regions:
+        if not self._kernels:
             return CUPY.compile(self._graph, **self._options)
         name, escaping, saved, clock, updates = (self._options[key] for key in ("name", "escaping", "saved", "clock", "updates"))
         function = emit(self._divided, name=name, escaping=escaping, saved=saved, clock=clock, library=self._library)
-        made = executable(function, self._divided, self._text, sum(len(list(region.graph.walk())) for region in self._regions))
-        return with_updates(made, update_calls(updates, range(len(updates)), self._library))
+        made = executable(function, self._divided, self._text, sum(len(list(region.graph.walk())) for region in self._regions)
+                          + sum(len(updates[k].graph.nodes) for region in self._updates for k in region.members))
+        calls = [region.bind(self._device, self._module) for region in self._updates]
+        others = set(range(len(updates))).difference(*[call.members for call in calls])
+        return with_updates(made, (*calls, *update_calls(updates, sorted(others), self._library)))
 
     def _prepare(self, device: Callable[[int], Device]) -> None:
         self._device = device(self._library.number)
@@ -93,20 +101,27 @@ class _Compilation:
 
     def _load(self) -> None:
         self._preparation.result()
-        module = self._device.load(self._text, [kernel.name for region in self._regions for kernel in region.function.kernels])
+        self._module = self._device.load(self._text, [kernel.name for kernel in self._kernels])
         for region in self._regions:
-            region.load(self._device, module)
+            region.load(self._device, self._module)
 
     def _guarded(self, step: Callable[[], None]) -> None:
-        """Do a step of compiling; where it fails, there are no regions."""
+        """Do a step of compiling; where it fails, there are no kernels."""
         try:
-            if self._regions:
+            if self._kernels:
                 step()
         except BackendError as reason:
             if compiler.Refused.stands(reason):
                 raise
             announce("kernels", f"programs on GPUs run as calls of CuPy, without kernels of their own: {reason}")
-            self._regions.clear()
+            self._kernels.clear()
+
+
+def _regions_of(updates: Sequence[Update]) -> List[UpdateRegion]:
+    """The kernels of updates, one for each form."""
+    taken = [k for k, update in enumerate(updates) if takes(update)]
+    return [UpdateRegion(updates[taken[members[0]]], tuple([taken[k] for k in members]), number)
+            for number, members in enumerate(alike([updates[k] for k in taken], form))]
 
 
 def _with_calls(graph: Graph, regions: List[DeviceRegion]) -> Graph:

@@ -1,7 +1,9 @@
 """Regions of a graph on a device at run time: what launches their kernels."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, ContextManager, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+import numpy as np
 
 from ...ir.graph import Graph
 from ..compiled_calls import Conversion
@@ -21,6 +23,9 @@ class Device(Protocol):
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Launch a kernel whose arguments are pointers."""
 
+    def current(self) -> ContextManager[Any]:
+        """In its block, this is the current device."""
+
     def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
         """An array on memory that is there.  strides: in elements."""
 
@@ -32,6 +37,9 @@ class Device(Protocol):
 
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy whose elements stand in the order of memory."""
+
+    def upload(self, array: np.ndarray) -> Any:
+        """A copy of an array on the device."""
 
 
 class Preparation(Protocol):

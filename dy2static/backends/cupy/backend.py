@@ -9,6 +9,7 @@ from chainer.backends import cuda
 from ...passes import TOGETHER, Pipeline
 from ..host.backend import NumpyBackend
 from .library import CupyCalls
+from .memory import empty
 
 
 class CupyArrays:
@@ -18,7 +19,7 @@ class CupyArrays:
 
     def empty(self, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
         """As `Arrays.empty`: on the current device."""
-        return cuda.cupy.empty(shape, dtype)
+        return empty(shape, dtype)
 
     def asarray(self, value: Any) -> Any:
         """As `Arrays.asarray`."""

@@ -15,6 +15,7 @@ from ...ir.types import Tensor
 from ..host.library import NUMPY_CALLS, Library
 from ..names import Names
 from .functions import on_cupy, on_host
+from .memory import Retrying, empty
 from .special import SPECIAL
 
 #: CuPy's functions for methods of NumPy's ufuncs that it lacks.
@@ -24,6 +25,7 @@ _METHODS = {
     "np.add.accumulate(": "cp.cumsum(", "np.multiply.accumulate(": "cp.cumprod(", "np.add.at(": "cupyx.scatter_add("}
 
 _METHOD = re.compile("|".join(map(re.escape, _METHODS)))
+_EMPTY = re.compile(r"\bnp\.empty\(")
 _OF_NUMPY = re.compile(r"\bnp\.(?=[A-Za-z_])")
 
 
@@ -44,7 +46,8 @@ class CupyCalls(Library):
         return op.numpy if op.cupy in (None, ON_HOST) else op.cupy
 
     def text(self, code: str, names: Names) -> str:
-        """As `Library.text`: ``cp`` is CuPy."""
+        """As `Library.text`: ``cp`` is CuPy, and new memory is that of `memory.empty`."""
+        code = _EMPTY.sub(lambda found: f"{names.bind('empty', empty)}(", code)
         code = _OF_NUMPY.sub("cp.", _METHOD.sub(lambda found: _METHODS[found.group()], code))
         if "cp." in code:
             names.namespace["cp"] = cuda.cupy
@@ -64,11 +67,15 @@ class CupyCalls(Library):
     def empty(self, nbytes: int) -> Any:
         """As `Library.empty`."""
         with self._device():
-            return cuda.cupy.empty(nbytes, np.uint8)
+            return empty((nbytes,), np.dtype(np.uint8))
 
     def address(self, memory: Any) -> int:
         """As `Library.address`."""
         return int(memory.data.ptr)
+
+    def called(self, function: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
+        """As `Library.called`: a function that does nothing but compute is called once more where memory is short."""
+        return function if any(node.op.effect for node in graph.walk()) else Retrying(function)
 
     def around(self, names: Names) -> str:
         """As `Library.around`: the device."""

@@ -47,7 +47,7 @@ def executable(function: NumpyFunction, graph: Graph, native_code: str = "", nat
     """A generated function of a graph, compiled by Python.  native_code, native_nodes: of the regions that it calls."""
     working = 0 if function.work_plan is None else function.work_plan.nbytes
     footprint = Footprint(function.plan.nbytes, working, results_of(graph, function.plan.places))
-    return Executable(function.bind(), function.source, function.results, function.origins,
+    return Executable(function.library.called(function.bind(), graph), function.source, function.results, function.origins,
                       function.make_arena if function.slots else None, footprint, native_code, native_nodes)
 
 

@@ -50,6 +50,10 @@ class Library:
         """Where memory begins."""
         return int(memory.ctypes.data)
 
+    def called(self, function: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
+        """What is called for the function of a graph."""
+        return function
+
     def around(self, names: Names) -> str:
         """The manager in whose block a function computes, as text; "" for none."""
         return ""

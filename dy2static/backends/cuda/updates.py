@@ -1,0 +1,144 @@
+"""Updates as kernels: one launch for all updates of one form, which finds its arrays in a table."""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...ir.c_forms import c_constant, c_expression, c_type
+from ...ir.devices import HOST
+from ...ir.graph import Graph, Node, Value
+from ...ir.types import Scalar, Tensor
+from ...passes.in_place import Update
+from ..updates import UpdateCall, flat
+from .program import Kernel
+from .region import Device
+
+#: Threads of a block, and the elements that it updates.
+_THREADS, _ELEMENTS = 256, 1024
+
+#: Numbers of Python in the table: what NumPy writes them as, and their C type.
+_NUMBERS: Dict[str, Tuple[Any, str]] = {
+    "py_float": (np.float64, "double"), "py_int": (np.int64, "int64_t"), "py_bool": (np.int64, "int64_t")}
+
+
+def takes(update: Update) -> bool:
+    """Whether a kernel computes an update."""
+    graph = update.graph
+    return all(map(_is_operand, graph.inputs)) and all(map(_has_form, graph.nodes))
+
+
+def _is_operand(value: Value) -> bool:
+    if isinstance(value.type, Scalar):
+        return value.type.kind in _NUMBERS
+    return isinstance(value.type, Tensor) and value.type.device != HOST and c_type(value.dtype) is not None
+
+
+def _has_form(node: Node) -> bool:
+    if node.op.name in ("constant", "broadcast_to"):
+        return True
+    if c_type(node.outputs[0].dtype) is None:
+        return False
+    if node.op.name == "scalar_to_tensor":
+        return isinstance(node.inputs[0].type, Scalar) and node.inputs[0].type.kind in _NUMBERS
+    return node.op.kind == "elementwise" and _expression(node, ["x"] * len(node.inputs)) is not None
+
+
+def _expression(node: Node, operands: Sequence[str]) -> Optional[str]:
+    return c_expression(node.op, operands, [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
+
+
+class UpdateRegion:
+    """The kernel of some updates of one form.
+
+    members: which updates these are.
+
+    The table has words of 64 bits: the number of updates; the number of the first block of each, and of all blocks; then a row for
+    each update: the number of its elements, and its operands, which are addresses or numbers.
+    """
+
+    def __init__(self, update: Update, members: Tuple[int, ...], number: int):
+        self.members, self._targets = members, update.targets
+        self._kinds = [_NUMBERS[v.type.kind][0] if isinstance(v.type, Scalar) else None for v in update.graph.inputs]
+        self.kernel = Kernel(f"update_{number}", _text(flat(update.graph), update.targets, f"update_{number}"))
+
+    def bind(self, device: Device, module: Mapping[str, Any]) -> UpdateCall:
+        """The function that launches the kernel.  module: the functions of all kernels on the device."""
+        self._device, self._function = device, module[self.kernel.name]
+        self._table: Tuple[bytes, Any] = b"", None
+        return UpdateCall(self._call, self.members)
+
+    def _call(self, *operands: Any) -> None:
+        """Update all arrays in one launch; those that are not contiguous are copied, and written back."""
+        count = len(self._kinds)
+        with self._device.current():
+            held = [x if kind is not None else self._device.contiguous(x)
+                    for x, kind in zip(operands, itertools.cycle(self._kinds))]
+            rows = [self._row(held[first:first + count]) for first in range(0, len(operands), count)]
+            blocks = [0, *itertools.accumulate(-(-row[0] // _ELEMENTS) for row in rows)]
+            if blocks[-1]:
+                self._launch(np.array([len(rows), *blocks, *itertools.chain(*rows)], np.int64), blocks[-1])
+            for first in range(0, len(operands), count):
+                for k in self._targets:
+                    if held[first + k] is not operands[first + k]:
+                        operands[first + k][...] = held[first + k]
+
+    def _row(self, operands: Sequence[Any]) -> List[int]:
+        words = [self._device.address(x) if kind is None else int(kind(x).view(np.int64))
+                 for x, kind in zip(operands, self._kinds)]
+        return [int(operands[self._targets[0]].size), *words]
+
+    def _launch(self, table: np.ndarray, blocks: int) -> None:
+        text = table.tobytes()
+        if text != self._table[0]:                                     # with the same arrays and numbers, it is there already
+            self._table = text, self._device.upload(table)
+        self._device.launch(self._function, blocks, _THREADS, [self._device.address(self._table[1])])
+
+
+def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
+    """The kernel of one form."""
+    texts: Dict[Value, str] = {}
+    head: List[str] = []
+    for at, value in enumerate(graph.inputs):
+        word, texts[value] = f"row[{at + 1}]", f"x{at}"
+        if isinstance(value.type, Scalar):
+            head.append(f"const {_NUMBERS[value.type.kind][1]} x{at} = *(const {_NUMBERS[value.type.kind][1]} *)&{word};")
+        elif value.ndim:
+            head.append(f"{'' if at in targets else 'const '}{c_type(value.dtype)} *const p{at} = "
+                        f"({'' if at in targets else 'const '}{c_type(value.dtype)} *){word};")
+        else:
+            head.append(f"const {c_type(value.dtype)} x{at} = *(const {c_type(value.dtype)} *){word};")
+    body = [f"const {c_type(value.dtype)} x{at} = p{at}[k];" for at, value in enumerate(graph.inputs)
+            if isinstance(value.type, Tensor) and value.ndim]
+    for number, node in enumerate(graph.nodes):
+        (value,) = node.outputs
+        operands = [texts[v] for v in node.inputs]
+        if node.op.name == "constant":
+            texts[value] = c_constant(np.asarray(node.attrs["value"]).item(), value.dtype)
+        elif node.op.name == "broadcast_to":
+            texts[value] = operands[0]
+        else:
+            texts[value] = f"v{number}"
+            cast = f"({c_type(value.dtype)}){operands[0]}" if node.op.name == "scalar_to_tensor" else _expression(node, operands)
+            (body if value.ndim else head).append(f"const {c_type(value.dtype)} v{number} = {cast};")
+    body += [f"p{at}[k] = {texts[value]};" for at, value in zip(targets, graph.outputs)]
+    lines = "\n".join([f"    {line}" for line in head])
+    inner = "\n".join([f"        {line}" for line in body])
+    return f"""extern "C" __global__ void __launch_bounds__({_THREADS}) {name}(const int64_t *__restrict__ table)
+{{
+    const int64_t count = table[0], *const firsts = table + 1;
+    int64_t low = 0, high = count;
+    while (high - low > 1) {{
+        const int64_t middle = (low + high) / 2;
+        if (firsts[middle] <= (int64_t)blockIdx.x) low = middle; else high = middle;
+    }}
+    const int64_t *const row = table + count + 2 + low * {len(graph.inputs) + 1};
+    const int64_t begin = ((int64_t)blockIdx.x - firsts[low]) * {_ELEMENTS} + threadIdx.x;
+    const int64_t end = begin - threadIdx.x + {_ELEMENTS} < row[0] ? begin - threadIdx.x + {_ELEMENTS} : row[0];
+{lines}
+    for (int64_t k = begin; k < end; k += {_THREADS}) {{
+{inner}
+    }}
+}}
+"""

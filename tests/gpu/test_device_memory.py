@@ -1,0 +1,86 @@
+"""A GPU whose memory is short: arenas that wait are released, and what is left is CuPy's own error."""
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from cupy_double import on_double
+from numpy_on_double import array
+
+from dy2static import to_static
+from dy2static.native.emulated import missing
+from dy2static.runtime import segment
+
+cupy = chainer.backends.cuda.cupy
+
+BACKENDS = ["numpy", pytest.param("c", marks=pytest.mark.skipif(bool(missing()), reason=missing()))]
+
+
+def function(x):
+    y = F.tanh(F.matmul(x, x))
+    return F.exp(y) * F.sigmoid(y) + x
+
+
+def waiting():
+    """How many arenas wait."""
+    return sum(len(pool.free) for pool in list(segment._pools))
+
+
+def ready(backend):
+    """A compiled function that has been called, and its argument; an arena waits for the next call."""
+    refuse()
+    static, x = to_static(function, backend=backend, strict=True), array(6, 6)
+    for _ in range(2):
+        static(x)
+    assert waiting()
+    return static, x
+
+
+def refuse(*numbers):
+    """Let some of the next allocations fail."""
+    cupy.memory.refused = {cupy.memory.allocations + number for number in numbers}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
+def test_arenas_are_released_and_the_call_goes_on(backend):
+    (other, y), (static, x) = ready(backend), ready(backend)
+    expected, before = function(x).array.get(), waiting()
+    refuse(0)
+    result = static(x)
+    assert before > 1 and waiting() <= 1                        # its own came back
+    np.testing.assert_allclose(result.array.get(), expected, rtol=1e-5)
+    del result
+    for compiled, argument in ((static, x), (other, y)):        # they make new ones
+        np.testing.assert_allclose(compiled(argument).array.get(), function(argument).array.get(), rtol=1e-5)
+    assert waiting()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
+def test_what_does_not_help_is_the_error_of_cupy(backend):
+    static, x = ready(backend)
+    refuse(*range(20))
+    with pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="Out of memory allocating"):
+        static(x)
+    refuse()
+    np.testing.assert_allclose(static(x).array.get(), function(x).array.get(), rtol=1e-5)
+    assert static.stats()["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
+def test_gradients(backend):
+    def total(x):
+        return F.sum(function(x))
+    static, values, found = to_static(total, backend=backend, strict=True), array(6, 6), []
+    for compiled, short in ((total, False), (static, False), (static, True)):
+        x = chainer.Variable(values)
+        loss = compiled(x)
+        loss.grad = cupy.ones_like(loss.array)
+        if short:
+            refuse(0)
+        loss.backward()
+        found.append(x.grad.get())
+    assert cupy.memory.allocations > min(cupy.memory.refused)
+    for grad in found[1:]:
+        np.testing.assert_allclose(grad, found[0], rtol=1e-4, atol=1e-6)
