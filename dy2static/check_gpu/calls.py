@@ -1,7 +1,8 @@
-"""Programs of CuPy calls: every op against NumPy, and small models against eager Chainer on CuPy arrays."""
+"""Programs on CuPy arrays: every op as calls against NumPy, and small models, with kernels too, against eager mode."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import re
 import sys
@@ -45,7 +46,9 @@ def check(checks: Checks, quick: bool) -> None:
                     count += 1
         print(f"programs of CuPy calls, {dtype or 'their own dtypes'}: {count} graphs, {checks.failed - failed} failed", flush=True)
     for name in MODELS:
-        checks.check(f"{name} as calls of CuPy", _trained(name))
+        checks.check(f"{name} as calls of CuPy", _trained(name, "numpy"))
+        checks.check(f"{name} as kernels and calls of CuPy", _trained(name, "c"))
+        checks.check(f"steps of {name} as kernels and calls of CuPy", _stepped(name))
 
 
 def _difference(graph: Graph, operands: Sequence[Any], expected: Sequence[Any], draws: bool) -> str:
@@ -61,20 +64,53 @@ def _difference(graph: Graph, operands: Sequence[Any], expected: Sequence[Any], 
     return samples.difference(graph, found, found if draws else expected)
 
 
-def _trained(name: str) -> str:
-    """How loss and gradients of a model differ from those of eager mode."""
+def _made(name: str) -> Tuple[chainer.Link, Sequence[Any]]:
+    """A model on the first device, and the operands of a call."""
     make, given = MODELS[name]
     np.random.seed(0)
     model = L.Classifier(make())
     device = chainer.get_device("@cupy:0")
-    operands = [device.send(x) for x in given(np.random.RandomState(0))]
     model.to_device(device)
+    return model, [device.send(x) for x in given(np.random.RandomState(0))]
+
+
+def _reset(model: chainer.Link) -> None:
+    """Let recurrent links begin anew."""
+    for link in model.links():
+        if hasattr(link, "reset_state"):
+            link.reset_state()
+
+
+def _stepped(name: str) -> str:
+    """How the parameters of a model differ from those of eager mode after three compiled steps of training."""
+    found: List[List[np.ndarray]] = []
+    for decorated in (lambda step: step, functools.partial(to_static, backend="c")):
+        model, operands = _made(name)
+        optimizer = chainer.optimizers.MomentumSGD(0.1).setup(model)
+
+        def step(*operands: Any) -> None:
+            loss = model(*operands)                      # noqa: B023  called in this round only
+            model.cleargrads()                           # noqa: B023
+            loss.backward()
+            optimizer.update()                           # noqa: B023
+        run = decorated(step)
+        for _ in range(3):
+            _reset(model)
+            run(*operands)
+        found.append([cuda.to_cpu(parameter.array) for _, parameter in sorted(model.namedparams())])
+    if not run.stats()["programs"]:
+        return "it is not compiled"
+    worst = distance(list(zip(*found)))
+    return "" if worst < _TOLERANCE else f"parameters differ by {worst:.1e} of their largest element"
+
+
+def _trained(name: str, backend: str) -> str:
+    """How loss and gradients of a model differ from those of eager mode."""
+    model, operands = _made(name)
     found: List[List[Any]] = []
-    compiled = to_static(model.forward)
+    compiled = to_static(model.forward, backend=backend)
     for function in (model.forward, compiled):
-        for link in model.links():
-            if hasattr(link, "reset_state"):
-                link.reset_state()
+        _reset(model)
         model.cleargrads()
         loss = function(*operands)
         loss.backward()
@@ -105,8 +141,9 @@ def emulated(checks: Checks, quick: bool) -> None:
         print("programs of CuPy calls: not checked, the stand-in for CuPy is only in a checkout")
         return
     folders = [str(_STAND_IN), str(_STAND_IN.parent.parent)]
-    process = Process([sys.executable, "-W", "ignore", "-"], f"import sys\nsys.path[:0] = {folders}\nimport cupy_double\n"
-                      f"cupy_double.install()\nfrom dy2static.check_gpu import calls\ncalls.main({quick})\n", "")
+    text = (f"import sys\nsys.path[:0] = {folders}\nimport cupy_double\ncupy_double.install()\nimport emulated_double\n"
+            f"emulated_double.use()\nfrom dy2static.check_gpu import calls\ncalls.main({quick})\n")
+    process = Process([sys.executable, "-W", "ignore", "-"], text, "")
     while not process.is_over():
         time.sleep(0.1)
     _, said = process.result()
