@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 
 from .. import ops
-from ..backends.cuda.backend import DeviceRegion
 from ..backends.cuda.program import text_of
+from ..backends.cuda.region import DeviceRegion
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor

@@ -24,31 +24,39 @@ class Part(NamedTuple):
 class Clock:
     """The clock of one generated function: each run begins with ``start()`` and calls ``tick(k)`` behind its k-th part.
 
-    What a look at the clock takes is left out, as far as that can be.  Calls of native code have another clock inside.
+    What a look at the clock takes is left out, as far as that can be.  Calls of native code may have another clock inside.
+    wait: waits until what has been called is done, where calls return before that.
+    libraries: what computes parts that are no native code, and those that are.
     """
 
     def __init__(self, direction: str):
         self.direction = direction
         self.runs = 0
         self.inside: Optional[NativeClock] = None
+        self.wait: Optional[Callable[[], None]] = None
+        self.libraries = "NumPy", "C"
         self._parts: List[Part] = []
         self._calls: List[int] = []                     # the parts that are calls of native code
         self._times: List[int] = []
         self._counts: List[int] = []
         self._last = 0
 
-    def part(self, nodes: Sequence[Any], native_call: bool = False) -> int:
-        """The number of a new part, made of these nodes."""
+    def part(self, nodes: Sequence[Any], native_call: bool = False, native: bool = False) -> int:
+        """The number of a new part, made of these nodes.  native: whether it is one piece of native code."""
         self._calls += [len(self._parts)] if native_call else []
-        return _add(nodes, False, self._parts, self._times, self._counts)
+        return _add(nodes, native, self._parts, self._times, self._counts)
 
     def start(self) -> None:
         """Start a run."""
         self.runs += 1
+        if self.wait is not None:
+            self.wait()
         self._last = _now()
 
     def tick(self, number: int) -> None:
         """End a part."""
+        if self.wait is not None:
+            self.wait()
         self._times[number] += _now() - self._last
         self._counts[number] += 1
         self._last = _now()
@@ -56,8 +64,8 @@ class Clock:
     def read(self) -> List[Tuple[Part, int, int]]:
         """Each part that ran, how often, and for how many nanoseconds, those of native code included."""
         found = [(self._parts[k], self._counts[k], self._times[k]) for k in range(len(self._parts)) if k not in self._calls]
-        if self.inside is not None:
-            known = self.inside.read()
+        if self._calls:
+            known = [] if self.inside is None else self.inside.read()
             around = sum([self._times[k] for k in self._calls]) - sum([spent for _, _, spent in known])
             entering = Part((ENTERING,), (), False)
             found += [*known, (entering, sum([self._counts[k] for k in self._calls]), max(around, 0))]

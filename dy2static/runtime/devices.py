@@ -6,7 +6,7 @@ from typing import Any, Optional, Set, Tuple
 from chainer.backends import cuda
 from chainer.backends._cpu import CpuDevice
 
-from ..ir.devices import ARRAYS, HOST, number_of
+from ..ir.devices import ARRAYS, HOST, is_device_array, number_of
 
 #: Libraries, as "cupy", for whose arrays there is a backend: the others run eagerly.
 COMPILED: Set[str] = set()
@@ -23,6 +23,11 @@ KERNELS = tuple([kind for kind in [getattr(cuda.cupy, name, None) for name in ("
 
 if cuda.available:
     ARRAYS[cuda.ndarray] = lambda array: f"cupy:{array.device.id}"
+
+
+def on_host(value: Any) -> Any:
+    """A copy on the host of an array of a GPU; anything else itself."""
+    return value.get() if is_device_array(value) else value
 
 
 def array_type(device: str) -> type:

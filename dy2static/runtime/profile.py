@@ -20,6 +20,7 @@ class Record(NamedTuple):
 
     direction: "forward" or "backward".  operations: their names.  places: the user's lines that they come from.
     native: whether it is native code.  calls: how often it ran.  seconds: all of them together.  share: of all records.
+    library: what computes it: "C", "NumPy", "CUDA", "CuPy"; "" for what is in no line.
     """
 
     direction: str
@@ -29,6 +30,7 @@ class Record(NamedTuple):
     calls: int
     seconds: float
     share: float
+    library: str
 
 
 #: What stands for the rest of a call: finding the program, its guards, the Variables of the result, what is stored.
@@ -69,14 +71,15 @@ class Profile:
         found: Dict[Tuple, List[int]] = {}
         for clock in self._clocks:
             for part, calls, spent in clock.read():
-                entry = found.setdefault((clock.direction, *part), [0, 0])
+                library = clock.libraries[part.native] if part.native or part.places else ""
+                entry = found.setdefault((clock.direction, *part, library), [0, 0])
                 entry[0] += calls
                 entry[1] += spent
         around = self._spent - sum([spent for key, (_, spent) in found.items() if key[0] == "forward"])
         if self.calls:
-            found["forward", (AROUND,), (), False] = [self.calls, max(around, 0)]
+            found["forward", (AROUND,), (), False, ""] = [self.calls, max(around, 0)]
         total = sum([spent for _, spent in found.values()]) or 1
-        records = [Record(*key, calls, spent * 1e-9, spent / total) for key, (calls, spent) in found.items()]
+        records = [Record(*key[:-1], calls, spent * 1e-9, spent / total, key[-1]) for key, (calls, spent) in found.items()]
         return tuple(sorted(records, key=lambda record: -record.seconds))
 
     def __repr__(self) -> str:
@@ -86,7 +89,7 @@ class Profile:
         records = self.records
         rows = [[cell(f"{record.share:.1%}", "number"), cell(f"<span class='bar' style='width:{record.share * 120:.0f}px'></span>"),
                  cell(f"{record.calls}", "number"), cell(f"{record.seconds / record.calls * 1e6:,.1f}", "number"),
-                 cell(record.direction), cell("C" if record.native else "NumPy" if record.places else ""),
+                 cell(record.direction), cell(record.library),
                  cell(escaped(", ".join(record.operations))), cell(escaped(_places(record.places)))] for record in records]
         return page_part(heading(self._summary(records)),
                          table(("share", "", "calls", "µs each", "", "", "operation", "lines"), rows))
@@ -95,7 +98,7 @@ class Profile:
         records = self.records
         rows = [("share", "calls", "µs each", "", "", "operation", "lines")]
         rows += [(f"{record.share:.1%}", f"{record.calls}", f"{record.seconds / record.calls * 1e6:,.1f}",
-                  record.direction, "C" if record.native else "NumPy" if record.places else "",
+                  record.direction, record.library,
                   _shortened(", ".join(record.operations), 48), _places(record.places)) for record in records]
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(text.rjust(width) if k < 3 else text.ljust(width)

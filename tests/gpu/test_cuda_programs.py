@@ -204,3 +204,20 @@ def test_whole_steps():
     for one, other in zip(arrays, expected[1]):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
     assert count == 4 and CUPY.library.number == -1
+
+
+@on_double
+def test_the_profile_names_kernels_by_their_lines():
+    def function(x, w):
+        y = F.matmul(x, w)
+        y = F.tanh(y) * 2
+        return F.cumsum(y, axis=1)
+    static = compiled(function)
+    x, w = array(6, 5), array(5, 4)
+    with static.profile() as profile:
+        for _ in range(3):
+            static(x, w)
+    first = function.__code__.co_firstlineno
+    assert {(record.library, record.calls, tuple([place.line - first for place in record.places]))
+            for record in profile.records if record.library} == {("CUDA", 3, (1,)), ("CUDA", 3, (2,)), ("CuPy", 3, (3,))}
+    assert "CUDA" in str(profile)

@@ -103,7 +103,7 @@ class _Compilation:
         self._preparation.result()
         self._module = self._device.load(self._text, [kernel.name for kernel in self._kernels])
         for region in self._regions:
-            region.load(self._device, self._module)
+            region.load(self._device, self._module, self._options["clock"])
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Do a step of compiling; where it fails, there are no kernels."""

@@ -82,6 +82,7 @@ def write(graph: Graph, prefix: str = "kernel") -> DeviceFunction:
     function.needed = fused.needed
     for part in fused.parts:
         function.clock += 1
+        function.nodes = tuple(part.nodes) if isinstance(part, Group) else (part,)
         if isinstance(part, Group):
             if part.nodes:
                 render(schedule(part, function.places.of, function.stored), function)
@@ -89,7 +90,7 @@ def write(graph: Graph, prefix: str = "kernel") -> DeviceFunction:
             assert isinstance(part, Node)
             ALONE[part.op.name](function, part)
     for value, number in copied:
-        function.clock += 1
+        function.clock, function.nodes = function.clock + 1, tuple([node for node in graph.nodes if value in node.outputs])
         function.copy(place_of(value), function.places.of(value), number)
     return function.finish()
 

@@ -101,7 +101,8 @@ class KernelText:
 class FunctionText:
     """The steps of one function while they are written.
 
-    prefix: how the names of its kernels begin.  needed: the values that must be in memory at present.
+    prefix: how the names of its kernels begin.  needed: the values that must be in memory at present.  nodes: what the steps
+    compute that are added at present.
     """
 
     def __init__(self, graph: Graph, prefix: str = "kernel"):
@@ -111,6 +112,8 @@ class FunctionText:
         self.steps: List[Step] = []
         self.needed: AbstractSet[Value] = frozenset()
         self.clock = 0
+        self.nodes: Tuple[Node, ...] = ()
+        self._origins: List[Tuple[Node, ...]] = []
         self._pointers: Dict[Value, int] = {value: number for number, value in enumerate(graph.inputs)}
         self._pieces: List[Buffer] = []
         self._first_piece = len(graph.inputs) + len(graph.outputs)
@@ -161,7 +164,12 @@ class FunctionText:
             name = f"{self.prefix}_{len(self.kernels)}"
             head = f'extern "C" __global__ void __launch_bounds__({threads}) {name}'
             self.kernels[key] = Kernel(name, head + text)
-        self.steps.append(Launch(self.kernels[key].name, blocks, threads, pointers))
+        self.add(Launch(self.kernels[key].name, blocks, threads, pointers))
+
+    def add(self, step: Step) -> None:
+        """Add a step."""
+        self.steps.append(step)
+        self._origins.append(self.nodes)
 
     def elements(self, count: int, shape: Sequence[int] = (), names: Sequence[str] = ()) -> KernelText:
         """A kernel with one thread for each of so many elements; names: the index along each axis of their shape."""
@@ -208,7 +216,7 @@ class FunctionText:
     def finish(self) -> DeviceFunction:
         """The function."""
         scratch, pieces = arranged(self._pieces)
-        return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(pieces), scratch)
+        return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(pieces), scratch, tuple(self._origins))
 
 
 def expression(node: Node, operands: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def _matmul(function: FunctionText, node: Node) -> None:
     (value,), turns = node.outputs, (node.attrs["transa"], node.attrs["transb"])
     operands = [_turned(function.matrices(v)) if turn else function.matrices(v) for v, turn in zip(node.inputs, turns)]
     out = Matrices(function.pointer(value), 0, value.shape, compact_strides(value.shape), value.dtype)
-    function.steps.append(Product(*operands, out))
+    function.add(Product(*operands, out))
 
 
 def _turned(found: Matrices) -> Matrices:

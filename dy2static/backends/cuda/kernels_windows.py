@@ -186,7 +186,7 @@ def _conv(function: FunctionText, node: Node) -> None:
     patches = function.piece(batch * groups * inner * spots, x.dtype)
     _patches(function, x, windows, (0, 1, 2, 3), patches)
     left, right, out = (batch, groups, filters, inner), (batch, groups, inner, spots), (batch, groups, filters, spots)
-    function.steps.append(Product(
+    function.add(Product(
         _stack(_whole(function, w), x.dtype, left, (0, *compact_strides(left)[1:])),
         _stack(patches, x.dtype, right, compact_strides(right)),
         _stack(function.pointer(value), x.dtype, out, compact_strides(out))))
@@ -201,7 +201,7 @@ def _conv_transpose(function: FunctionText, node: Node) -> None:
     inner = w.shape[1] * math.prod(windows.kernel)
     patches = function.piece(batch * groups * inner * spots, x.dtype)
     left, right, out = (batch, groups, filters, inner), (batch, groups, filters, spots), (batch, groups, inner, spots)
-    function.steps.append(Product(
+    function.add(Product(
         _stack(_whole(function, w), x.dtype, left, (0, *compact_strides(left)[1:]), turned=True),
         _stack(_whole(function, x), x.dtype, right, compact_strides(right)), _stack(patches, x.dtype, out, compact_strides(out))))
     shape = (batch, value.shape[1], *windows.kernel, *windows.spots)
@@ -228,7 +228,7 @@ def _conv_grad_weight(function: FunctionText, node: Node) -> None:
     function.copy(Place(own, shape, compact_strides(shape)),
                   Place(place.base, shape, tuple(place.strides[a] for a in turned), place.offset), gradients)
     left, right, out = (groups, filters, batch * spots), (groups, inner, batch * spots), (groups, filters, inner)
-    function.steps.append(Product(
+    function.add(Product(
         _stack(gradients, x.dtype, left, compact_strides(left)),
         _stack(patches, x.dtype, right, compact_strides(right), turned=True),
         _stack(function.pointer(value), x.dtype, out, compact_strides(out))))

@@ -4,6 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Iterable, List, Tuple, Union
 
+from ...ir.graph import Node
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -51,13 +53,14 @@ class DeviceFunction:
     """The kernels of a region, and the steps that compute its outputs.
 
     Pointers are numbered: first the inputs, then the outputs, then pieces of scratch memory, which begin at ``pieces`` (bytes).
-    scratch: bytes that the pieces need.
+    scratch: bytes that the pieces need.  origins: for each step, the nodes that it computes.
     """
 
     kernels: Tuple[Kernel, ...]
     steps: Tuple[Step, ...]
     pieces: Tuple[int, ...] = ()
     scratch: int = 0
+    origins: Tuple[Tuple[Node, ...], ...] = ()
 
     @property
     def launches(self) -> List[Launch]:

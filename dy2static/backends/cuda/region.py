@@ -6,6 +6,7 @@ from typing import Any, Callable, ContextManager, List, Mapping, Optional, Proto
 import numpy as np
 
 from ...ir.graph import Graph
+from ...runtime.clocks import Clock
 from ..compiled_calls import Conversion
 from .emit import write
 from .program import Launch, Matrices, Step
@@ -62,10 +63,13 @@ class DeviceRegion:
         self.function = write(graph, f"region_{number}")
         self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
 
-    def load(self, device: Device, module: Mapping[str, Any]) -> None:
-        """Let the kernels be launched on a device.  module: their functions there."""
+    def load(self, device: Device, module: Mapping[str, Any], clock: Optional[Clock] = None) -> None:
+        """Let the kernels be launched on a device.  module: their functions there.  clock: what is told when each step has run."""
         self._device = device
         self._steps = [_on(device, module, step) for step in self.function.steps]
+        if clock is not None:
+            self._steps = [_timed(step, clock, clock.part(nodes, native=True))
+                           for step, nodes in zip(self._steps, self.function.origins)]
 
     def call(self, *arrays: Any) -> None:
         """Launch all steps, in their order."""
@@ -87,6 +91,13 @@ def _on(device: Device, module: Mapping[str, Any], step: Step) -> Callable[[List
         return lambda addresses: device.launch(kernel, blocks, threads, [addresses[number] for number in pointers])
     operands = step.left, step.right, step.out
     return lambda addresses: device.multiply(*[_view(device, matrices, addresses) for matrices in operands])
+
+
+def _timed(step: Callable[[List[int]], None], clock: Clock, number: int) -> Callable[[List[int]], None]:
+    def timed(addresses: List[int]) -> None:
+        step(addresses)
+        clock.tick(number)
+    return timed
 
 
 def _view(device: Device, matrices: Matrices, addresses: Sequence[int]) -> Any:

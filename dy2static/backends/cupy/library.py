@@ -32,6 +32,8 @@ _OF_NUMPY = re.compile(r"\bnp\.(?=[A-Za-z_])")
 class CupyCalls(Library):
     """CuPy on one device.  number: that of the device, -1: the one that is current when a function is called."""
 
+    titles = "CuPy", "CUDA"
+    is_late = True
     warns = False
     gives_numbers = False
     shares_work = False
@@ -76,6 +78,11 @@ class CupyCalls(Library):
     def called(self, function: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
         """As `Library.called`: a function that does nothing but compute is called once more where memory is short."""
         return function if any(node.op.effect for node in graph.walk()) else Retrying(function)
+
+    def wait(self) -> None:
+        """As `Library.wait`."""
+        with self._device():
+            cuda.cupy.cuda.get_current_stream().synchronize()
 
     def around(self, names: Names) -> str:
         """As `Library.around`: the device."""

@@ -14,11 +14,14 @@ from .special import SPECIAL
 class Library:
     """What the text of a function, and its memory, depend on where arrays are not NumPy's.
 
+    titles: what a profile calls it, and native code for its arrays.  is_late: whether calls return before they are done.
     warns: whether there are warnings of floating-point errors.  gives_numbers: whether results without axes may be numbers.
     shares_work: whether functions share the memory that they need only while they run.
     special: faster texts for ops, by their names.  reserved: names that the text gives a meaning.
     """
 
+    titles = "NumPy", "C"
+    is_late = False
     warns = True
     gives_numbers = True
     shares_work = True
@@ -53,6 +56,9 @@ class Library:
     def called(self, function: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
         """What is called for the function of a graph."""
         return function
+
+    def wait(self) -> None:
+        """Wait until what has been called is done: a clock asks for it."""
 
     def around(self, names: Names) -> str:
         """The manager in whose block a function computes, as text; "" for none."""

@@ -12,6 +12,9 @@ import numpy as np
 
 from ...errors import CheckWarning, DivergenceError, Location
 from ...heap.locations import caller_depth
+from ...ir.devices import is_gpu
+from ...ir.types import Tensor
+from ...runtime.devices import on_host
 from ...runtime.hooks import stage
 from ...runtime.node import CompiledFunction
 from ...runtime.program import MISS, Program
@@ -42,8 +45,10 @@ class CheckedCall:
         if self.program.diagnose(args, kwargs):
             return MISS
         before = State([self.function, *args, *kwargs.values()])
-        if before.lasting:
-            self._give_up(before.lasting[0])
+        reason = f"it can reach a {type(before.lasting[0]).__name__}, which cannot be put back" if before.lasting else \
+            "it draws from CuPy's generator, which cannot be put back" if _draws_on_gpu(self.program) else ""
+        if reason:
+            self._give_up(reason)
             return self.program.call(args, kwargs)
         self.running = True
         try:
@@ -58,11 +63,16 @@ class CheckedCall:
         run.judge()
         return run.result
 
-    def _give_up(self, reason: Any) -> None:
+    def _give_up(self, reason: str) -> None:
         self.left = 0
         self.done(self)
-        warnings.warn(f"calls of {self.function.__qualname__} are not checked: it can reach a {type(reason).__name__}, "
-                      "which cannot be put back", CheckWarning, stacklevel=caller_depth())
+        warnings.warn(f"calls of {self.function.__qualname__} are not checked: {reason}", CheckWarning, stacklevel=caller_depth())
+
+
+def _draws_on_gpu(program: Program) -> bool:
+    """Whether a program draws arrays on a GPU."""
+    return any(node.op.effect and not node.inputs and is_gpu(value.type.device)
+               for node in program.graph.walk() for value in node.outputs if isinstance(value.type, Tensor))
 
 
 class _Both:
@@ -173,8 +183,9 @@ class _Gradients:
 
     def _is_changed(self) -> bool:
         """Whether the user has written to what the compiled call gave; the eager Variables know nothing of that."""
-        pairs = [(reference(), kept) for reference, kept in self.made]
-        return any(y is not None and not np.array_equal(y.array, kept, equal_nan=kept.dtype.kind in "fc") for y, kept in pairs)
+        pairs = [(reference(), on_host(kept)) for reference, kept in self.made]
+        return any(y is not None and not np.array_equal(on_host(y.array), kept, equal_nan=kept.dtype.kind in "fc")
+                   for y, kept in pairs)
 
     def compare(self, targets: Sequence[int], given: Sequence[Any], found: Sequence[Any], program: Any,
                 again: Callable[[], Any]) -> None:

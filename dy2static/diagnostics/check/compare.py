@@ -8,6 +8,8 @@ import numpy as np
 from chainer.variable import Variable
 
 from ...heap.global_state_guard import same_random_states
+from ...ir.devices import device_of, is_device_array
+from ...runtime.devices import on_host
 from .state import Record, State
 
 #: Per dtype character: relative and absolute tolerance.  The absolute one is of the largest element, but at least of 1.
@@ -111,6 +113,10 @@ class Comparison:
 
 def different(a: Any, b: Any) -> Optional[str]:
     """How two plain values or arrays differ; None if they do not, up to rounding."""
+    if is_device_array(a) and type(a) is type(b):
+        if device_of(a) != device_of(b):
+            return f"is on {device_of(a)} eagerly, and on {device_of(b)} compiled"
+        a, b = on_host(a), on_host(b)
     if isinstance(a, (np.ndarray, np.generic)) and type(a) is type(b):
         if a.dtype != b.dtype or a.shape != b.shape:
             return f"is {described(a)} eagerly, and {described(b)} compiled"
@@ -149,7 +155,7 @@ def described(item: Any) -> str:
     """A short description of an object."""
     if isinstance(item, Variable):
         return f"a Variable of shape {item.shape} and dtype {item.dtype}"
-    if isinstance(item, (np.ndarray, np.generic)):
+    if isinstance(item, (np.ndarray, np.generic)) or is_device_array(item):
         return f"{type(item).__name__} of shape {item.shape} and dtype {item.dtype}"
     return short(item)
 

@@ -16,6 +16,7 @@ from ...heap.locations import is_user_code, user_location
 from ...ir.graph import Node
 from ...ir.interpret import interpret
 from ...pyast.loader import is_placed, line_in_text, text_of
+from ...runtime.devices import on_host
 from ...runtime.hooks import stage
 from ...runtime.program import Program
 from ...runtime.segment import BackwardProgram
@@ -108,6 +109,7 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
     """Copies of the arrays that a value is or holds directly."""
     if isinstance(value, chainer.Variable):
         value = value.array
+    value = on_host(value)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fiubc":
         yield np.array(value)
     elif isinstance(value, (tuple, list)):
@@ -240,13 +242,15 @@ def _mark(value: Any) -> Any:
     """Something that changes when a name gets another value, or its array other contents."""
     if isinstance(value, chainer.Variable):
         value = value.array
-    return (id(value), value.tobytes()) if isinstance(value, np.ndarray) else id(value)
+    held = on_host(value)
+    return (id(value), held.tobytes()) if isinstance(held, np.ndarray) else id(value)
 
 
 def _fingerprint(holder: Any) -> Any:
     """Something that changes with the contents of an object."""
     if isinstance(holder, chainer.Variable):
         holder = holder.array
+    holder = on_host(holder)
     if isinstance(holder, np.ndarray):
         return holder.tobytes()
     if isinstance(holder, dict):
@@ -269,7 +273,7 @@ class _GeneratedWatch(_Watch):
         if code is not self.code:
             return None
         given = [frame.f_locals[name] for name in code.co_varnames[1:code.co_argcount]]
-        self.inputs = [value.copy() if isinstance(value, np.ndarray) else value for value in given]
+        self.inputs = [value.copy() if isinstance(value, np.ndarray) else on_host(value) for value in given]
         frame.f_trace_opcodes = is_placed(code)         # where it has the user's lines, several of its own are one of these
         return self.follow(frame, self.origins.get, lambda at: None, self._written,
                            lambda frame: line_in_text(code, frame.f_lasti, frame.f_lineno))

@@ -13,7 +13,9 @@ from chainer.variable import Variable, VariableNode
 
 from ...heap.global_state_guard import random_states
 from ...heap.ownership import is_converted, is_library, is_library_class
+from ...ir.devices import device_of, is_device_array
 from ...library_facts.generators import GENERATORS
+from ...runtime.devices import array_module, on_host
 from ...runtime.staticness import StaticCallable
 
 ABSENT = object()
@@ -206,6 +208,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 #: By classes of objects, in the order in which they are tried: what makes their record, or None for what is left out.
 _RECORDS: Tuple[Tuple[Any, Callable[[Any], Optional[Record]]], ...] = (
     (np.ndarray, _array),
+    (chainer.backends.cuda.ndarray, lambda item: Record(item, "array", (), on_host(item))),
     (Variable, _variable),
     ((list, collections.deque), _sequence),
     ((tuple, frozenset), lambda item: Record(item, "constant", (*_indexed(item), *_attributes(item)))),
@@ -227,8 +230,12 @@ _RECORDS: Tuple[Tuple[Any, Callable[[Any], Optional[Record]]], ...] = (
 # --- restoring ------------------------------------------------------------------------------------------------------
 
 
-def _restore_array(array: np.ndarray, saved: np.ndarray) -> None:
-    if array.flags.writeable and array.shape == saved.shape and array.tobytes() != saved.tobytes():
+def _restore_array(array: Any, saved: np.ndarray) -> None:
+    if is_device_array(array):
+        if array.shape == saved.shape and on_host(array).tobytes() != saved.tobytes():
+            with array.device:
+                array[...] = array_module(device_of(array)).asarray(saved)
+    elif array.flags.writeable and array.shape == saved.shape and array.tobytes() != saved.tobytes():
         array[...] = saved
 
 
