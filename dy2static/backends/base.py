@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Collection, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Collection, Hashable, Mapping, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ class Executable:
 
     call: ``call(arena, *inputs) -> (outputs..., saved...)``, a Python function.  source: its text.
     results: its local variables with these results; origins: the user's place for its lines: both for calls that fail.
-    make_arena: new working memory for one call; None if it needs none.  footprint: how many bytes that is, and the rest.
+    make_arena: new working memory for one call; None if it needs none.  place: where calls run that may use the same memory one
+    after the other (a stream of a GPU); None if that does not matter.  footprint: how many bytes that is, and the rest.
     native_code: the native part of it, as text; native_nodes: how many nodes of the graph are in there.
     updates: functions for the updates that belong to the graph.
     """
@@ -32,6 +33,7 @@ class Executable:
     results: Tuple[str, ...]
     origins: Mapping[int, Location]
     make_arena: Optional[Callable[[], Any]] = None
+    place: Optional[Callable[[], Hashable]] = None
     footprint: Footprint = Footprint()
     native_code: str = ""
     native_nodes: int = 0

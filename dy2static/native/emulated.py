@@ -10,6 +10,7 @@ import functools
 import hashlib
 import re
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import Any, ContextManager, Dict, Sequence, Tuple
@@ -24,6 +25,9 @@ from .process import Process
 _INCLUDE = Path(__file__).with_name("include")
 _HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h")
 _FLAGS = ("-std=gnu++17", "-O1", "-march=native", "-ffp-contract=fast", "-fwrapv", "-fPIC", "-shared", "-w", "-I", str(_INCLUDE))
+
+
+_one_launch = threading.Lock()          # the state of the emulator belongs to the process
 
 
 class EmulationError(BackendError):
@@ -83,6 +87,10 @@ class EmulatedDevice:
 
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Run all blocks of a kernel whose arguments are pointers.  Raises `EmulationError`."""
+        with _one_launch:
+            self._run(function, blocks, threads, addresses)
+
+    def _run(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         self.launched += 1
         values = [ctypes.c_void_p(int(address)) for address in addresses]
         message = function((ctypes.c_void_p * len(values))(*map(ctypes.addressof, values)), blocks, threads, self.order)

@@ -12,7 +12,7 @@ from ..runtime.host_calls import StateCall
 from ..runtime.program import Program
 from ..runtime.segment import Segment
 from . import hotpath
-from .backward import pool_of
+from .backward import arenas_of
 from .entry import Entry, SegmentUse, UpdateUses, compile_entry
 from .guards import Guards, compile_diagnosis
 from .nodes import PlannedNodes, PlannedSegment
@@ -23,7 +23,7 @@ def assemble(recipe: Recipe, forward: Executable) -> Program:
     """The program of a recipe whose forward has been compiled: its entry, its segments and what is told about it."""
     outcome, nodes, graph = recipe.outcome, recipe.parts, recipe.parts.graph
     results = {v: k for k, v in reversed(list(enumerate([*graph.outputs, *nodes.saved])))}
-    pool = pool_of(forward)
+    pool = arenas_of(forward)
     uses = _Wiring(recipe, nodes.nodes, results).uses()
     rescue = uses if nodes.rescue is nodes.nodes else _Wiring(recipe, nodes.rescue, results).uses()
     call, text = compile_entry(Entry(outcome, forward.call, pool, uses, rescue, nodes.nodes.variables, forward.results,

@@ -12,7 +12,7 @@ from ..runtime.clocks import Clock
 from ..runtime.collection import uncollected
 from ..runtime.profile import Profile
 from ..runtime.progress import shown
-from ..runtime.segment import ArenaPool, BackwardProgram, Segment
+from ..runtime.segment import ArenaPool, BackwardProgram, Segment, pool_of
 from .nodes import SegmentPlan
 
 #: How many answers for runs that went different ways are kept.
@@ -72,7 +72,7 @@ class BackwardCompilation:
         following, segment = self.following, self.segment
         return BackwardProgram(
             function.call, tuple(origins[v] for v in self.graph.inputs),
-            tuple(c is not False for c in joint.gradients.connected), pool_of(function),
+            tuple(c is not False for c in joint.gradients.connected), arenas_of(function),
             again=None if following is None else Segment(f"{segment.name}.backward", following, segment.target),
             held=() if following is None else tuple(origins[v] for v in following.held),
             source=function.source, origins=function.origins,
@@ -173,6 +173,6 @@ class _Dependencies:
         return depends, tuple(not self.outputs.isdisjoint(marked[i]) for i in self.targets)
 
 
-def pool_of(function: Executable) -> Optional[ArenaPool]:
+def arenas_of(function: Executable) -> Optional[ArenaPool]:
     """A pool of arenas for a function; None if it needs none."""
-    return None if function.make_arena is None else ArenaPool(function.make_arena, arena_bytes=function.footprint.arena)
+    return pool_of(function.make_arena, function.footprint.arena, function.place)

@@ -1,7 +1,8 @@
 """CuPy's arrays: what they are, and the devices that they are on."""
 from __future__ import annotations
 
-from typing import Any, Optional, Set, Tuple
+import threading
+from typing import Any, Hashable, Optional, Set, Tuple
 
 from chainer.backends import cuda
 from chainer.backends._cpu import CpuDevice
@@ -13,6 +14,9 @@ COMPILED: Set[str] = set()
 
 #: What says where a thing is, as Chainer and CuPy have it: one never changes.
 DEVICES = (cuda.GpuDevice, cuda.Device)
+
+#: The pointer of the default stream of each thread (``cudaStreamPerThread``).
+_DEFAULT_OF_THREAD = 2
 
 #: The classes of ufuncs of libraries other than NumPy.
 GPU_UFUNCS: Tuple[type, ...] = (cuda.cupy.ufunc,) if cuda.available else ()
@@ -45,6 +49,12 @@ def current_device() -> int:
     """The number of the GPU that new arrays are made on."""
     number: int = cuda.cupy.cuda.runtime.getDevice()
     return number
+
+
+def current_stream() -> Hashable:
+    """What tells CuPy's current stream from others.  Each thread has its own default stream, if CuPy is set up for that."""
+    pointer = cuda.cupy.cuda.get_current_stream().ptr
+    return (pointer, threading.get_ident()) if pointer == _DEFAULT_OF_THREAD else pointer
 
 
 def device_named(device: Any) -> Optional[str]:

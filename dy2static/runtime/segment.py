@@ -1,9 +1,10 @@
 """What a finished program is made of: segments (one FunctionNode each), backward programs, and pools of arenas."""
 from __future__ import annotations
 
+import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..errors import Location
 
@@ -67,6 +68,43 @@ class ArenaPool:
         """Keep no arenas from now on: the program has been replaced.  Calls of it that still run, or come, make their own."""
         self.keep = 0
         self.free.clear()
+
+
+class PlacedArenaPool(ArenaPool):
+    """Arenas of which each is used again only where it was used before: on one stream of a GPU, whose order keeps calls apart.
+
+    place: tells where a call runs.  ``free`` holds pairs of a place and an arena.
+    """
+
+    __slots__ = ("place", "_taken", "_lock")
+
+    def __init__(self, make: Callable[[], Any], place: Callable[[], Hashable], arena_bytes: int = 0):
+        super().__init__(make, arena_bytes=arena_bytes)
+        self.place, self._lock = place, threading.RLock()
+        self._taken: Dict[int, Hashable] = {}
+
+    def take(self) -> Any:
+        """As `ArenaPool.take`, for a call that runs here."""
+        here = self.place()
+        with self._lock:
+            found = next((k for k in reversed(range(len(self.free))) if self.free[k][0] == here), None)
+            arena = None if found is None else self.free.pop(found)[1]
+        if arena is None:
+            arena = self.make()
+        self._taken[id(arena)] = here
+        return arena
+
+    def give(self, arena: Any) -> None:
+        """As `ArenaPool.give`."""
+        super().give((self._taken.pop(id(arena)), arena))
+
+
+def pool_of(make: Optional[Callable[[], Any]], arena_bytes: int, place: Optional[Callable[[], Hashable]] = None
+            ) -> Optional[ArenaPool]:
+    """A pool of arenas; None if there is nothing that makes one.  place: where a call runs, if that matters."""
+    if make is None:
+        return None
+    return ArenaPool(make, arena_bytes=arena_bytes) if place is None else PlacedArenaPool(make, place, arena_bytes)
 
 
 class ArenaLease:

@@ -1,4 +1,6 @@
 """A GPU whose memory is short: arenas that wait are released, and what is left is CuPy's own error."""
+import threading
+
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -84,3 +86,37 @@ def test_gradients(backend):
     assert cupy.memory.allocations > min(cupy.memory.refused)
     for grad in found[1:]:
         np.testing.assert_allclose(grad, found[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
+def test_streams_do_not_share_arenas(backend):
+    """What has been started on a stream may still run when a call on another one begins."""
+    static, x = ready(backend)
+    (program,) = static.dispatcher.programs
+    first = program.pool.take()
+    program.pool.give(first)
+    with cupy.cuda.Stream():
+        other = program.pool.take()
+        np.testing.assert_allclose(static(x).array.get(), function(x).array.get(), rtol=1e-5)
+    assert other is not first and program.pool.take() is first
+    program.pool.give(other)
+    assert program.pool.nbytes == 2 * program.pool.arena_bytes          # that of the call on the stream, and the other one
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@on_double
+def test_threads(backend):
+    static, _ = ready(backend)
+    wrong = []
+
+    def work(seed):
+        x = array(6, 6, seed=seed)
+        expected = function(x).array.get()
+        wrong.extend(seed for _ in range(10) if not np.allclose(static(x).array.get(), expected, rtol=1e-4))
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -11,6 +11,7 @@ from ...ir.devices import HOST
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Tensor
 from ...passes.in_place import Update
+from ...runtime.devices import current_stream
 from ..updates import UpdateCall, flat
 from .program import Kernel
 from .region import Device
@@ -66,7 +67,7 @@ class UpdateRegion:
     def bind(self, device: Device, module: Mapping[str, Any]) -> UpdateCall:
         """The function that launches the kernel.  module: the functions of all kernels on the device."""
         self._device, self._function = device, module[self.kernel.name]
-        self._table: Tuple[bytes, Any] = b"", None
+        self._table: Tuple[Any, Any] = None, None
         return UpdateCall(self._call, self.members)
 
     def _call(self, *operands: Any) -> None:
@@ -90,10 +91,10 @@ class UpdateRegion:
         return [int(operands[self._targets[0]].size), *words]
 
     def _launch(self, table: np.ndarray, blocks: int) -> None:
-        text = table.tobytes()
-        if text != self._table[0]:                                     # with the same arrays and numbers, it is there already
-            self._table = text, self._device.upload(table)
-        self._device.launch(self._function, blocks, _THREADS, [self._device.address(self._table[1])])
+        key, there = (table.tobytes(), current_stream()), self._table
+        if key != there[0]:                                            # with the same arrays and numbers, it is there already
+            there = self._table = key, self._device.upload(table)      # another thread may replace it before the launch
+        self._device.launch(self._function, blocks, _THREADS, [self._device.address(there[1])])
 
 
 def _text(graph: Graph, targets: Sequence[int], name: str) -> str:

@@ -12,6 +12,7 @@ from ...ir.devices import HOST, is_gpu, number_of
 from ...ir.graph import Graph, Value
 from ...ir.op import ON_HOST, OpDef
 from ...ir.types import Tensor
+from ...runtime.devices import current_stream
 from ..host.library import NUMPY_CALLS, Library
 from ..names import Names
 from .functions import on_cupy, on_host
@@ -37,6 +38,7 @@ class CupyCalls(Library):
     warns = False
     gives_numbers = False
     shares_work = False
+    place = staticmethod(current_stream)
     special = SPECIAL
     reserved = ("cp", "cupyx")
 

@@ -48,7 +48,7 @@ def executable(function: NumpyFunction, graph: Graph, native_code: str = "", nat
     working = 0 if function.work_plan is None else function.work_plan.nbytes
     footprint = Footprint(function.plan.nbytes, working, results_of(graph, function.plan.places))
     return Executable(function.library.called(function.bind(), graph), function.source, function.results, function.origins,
-                      function.make_arena if function.slots else None, footprint, native_code, native_nodes)
+                      function.make_arena if function.slots else None, function.library.place, footprint, native_code, native_nodes)
 
 
 def with_updates(executable: Executable, calls: Tuple[UpdateCall, ...]) -> Executable:

@@ -1,7 +1,7 @@
 """The library of arrays that a generated function calls: NumPy, or one with functions of the same names."""
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Hashable, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class Library:
     titles: what a profile calls it, and native code for its arrays.  is_late: whether calls return before they are done.
     warns: whether there are warnings of floating-point errors.  gives_numbers: whether results without axes may be numbers.
     shares_work: whether functions share the memory that they need only while they run.
+    place: where calls run that may use the same memory one after the other; None if that does not matter.
     special: faster texts for ops, by their names.  reserved: names that the text gives a meaning.
     """
 
@@ -25,6 +26,7 @@ class Library:
     warns = True
     gives_numbers = True
     shares_work = True
+    place: Optional[Callable[[], Hashable]] = None
     special: Mapping[str, Callable[[Node, Sequence[str], str], Optional[str]]] = SPECIAL
     reserved: Tuple[str, ...] = ()
 

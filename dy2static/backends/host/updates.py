@@ -5,7 +5,7 @@ from typing import Any, Callable, Collection, Sequence, Tuple
 
 from ...ir.graph import Graph
 from ...passes.in_place import Update
-from ...runtime.segment import ArenaPool, Footprint
+from ...runtime.segment import Footprint, pool_of
 from ...runtime.traceback import show_user_line
 from ..updates import UpdateCall, alike, each, form_and_shape
 from .emit import emit
@@ -39,7 +39,7 @@ def emit_update(graph: Graph, targets: Sequence[int], library: Library = NUMPY_C
 def bound(function: NumpyFunction) -> Callable[..., Any]:
     """The function of an update, which gets its working memory itself."""
     call, origins = function.bind(), function.origins
-    pool = ArenaPool(function.make_arena, arena_bytes=function.plan.nbytes) if function.slots else None
+    pool = pool_of(function.make_arena if function.slots else None, function.plan.nbytes, function.library.place)
 
     def run(*operands: Any) -> Any:
         arena = None if pool is None else pool.take()
