@@ -1,10 +1,14 @@
 """Nodes that run as one call of compiled code, and how such a call is written into a generated function."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
-from ..ir.graph import Graph, Node
+import numpy as np
+
+from ..ir.graph import Graph, Node, Value
 from ..ir.op import OpDef
+from ..ir.types import Tensor
 
 
 def _infer(*types: Any, region: Graph) -> Tuple[Any, ...]:
@@ -21,6 +25,20 @@ NATIVE_EFFECT = OpDef("native", ("*operands",), {"region": None}, "native", _inf
 def is_native(node: Node) -> bool:
     """Whether a node is a region that is compiled as a whole."""
     return node.op is NATIVE or node.op is NATIVE_EFFECT
+
+
+def with_calls(graph: Graph, call_of: Callable[[Graph], CompiledRegion]) -> Graph:
+    """The graph whose native nodes, also those in loops and branches, have their calls in ``attrs["call"]``.
+
+    call_of: makes the call of a region.  One that needs scratch memory is given it behind its outputs.
+    """
+    def called(node: Node) -> Node:
+        if not is_native(node):
+            return replace(node, regions=tuple([with_calls(region, call_of) for region in node.regions])) if node.regions else node
+        call = call_of(node.attrs["region"])
+        scratch = Value(Tensor((call.scratch,), np.dtype(np.uint8)), "scratch")
+        return replace(node, outputs=node.outputs + ((scratch,) if call.scratch else ()), attrs={**node.attrs, "call": call})
+    return graph.with_(nodes=tuple(map(called, graph.nodes)))
 
 
 class Conversion(NamedTuple):
@@ -49,3 +67,11 @@ class CompiledCall(Protocol):
     @property
     def given(self) -> Mapping[int, Optional[Conversion]]:
         """The indexes of the outputs that are not filled, and what they pass after the call."""
+
+
+class CompiledRegion(CompiledCall, Protocol):
+    """A call that may need memory while it runs."""
+
+    @property
+    def scratch(self) -> int:
+        """How many bytes."""

@@ -8,6 +8,7 @@ from typing import Any, ContextManager, Dict, Sequence, Tuple
 
 import numpy as np
 
+from ..errors import BackendError
 from . import nvrtc
 from .background import Background
 
@@ -25,12 +26,19 @@ class CupyDevice:
         return Background(lambda: nvrtc.cubin(text, self.architecture))
 
     def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
-        """The functions of these kernels.  Raises `nvrtc.NvrtcRefused` and `nvrtc.NoNvrtc`."""
+        """The functions of these kernels.
+
+        Raises `nvrtc.NvrtcRefused`, `nvrtc.NoNvrtc`, and `BackendError` for a driver that is older than NVRTC.
+        """
         module = self._cupy.cuda.function.Module()
         code = nvrtc.cubin(text, self.architecture)
-        with self._device:
-            module.load(code)
-            return {name: module.get_function(name) for name in names}
+        try:
+            with self._device:
+                module.load(code)
+                return {name: module.get_function(name) for name in names}
+        except self._cupy.cuda.driver.CUDADriverError as reason:
+            raise BackendError(f"the driver does not load machine code of NVRTC {'.'.join(map(str, nvrtc.version()))}: {reason}",
+                               hint="install the NVRTC of the driver's CUDA version") from reason
 
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Launch a kernel whose arguments are pointers."""

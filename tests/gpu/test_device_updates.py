@@ -113,3 +113,17 @@ def test_one_launch_for_arrays_of_all_sizes_and_strides():
     function(*eager)
     for one, other in zip(compiled, eager):
         np.testing.assert_array_equal(one.get(), other.get())
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize("number", [3, 2 ** 53 + 1, True, -0.1, float("inf")], ids=str)
+@on_double
+def test_numbers_that_differ_from_call_to_call(number):
+    def function(x, n):
+        x *= n
+    static = to_static(function, backend="c")
+    for n in (2, 5, 1.5, number):
+        one, other = array(4, 3), array(4, 3)
+        static(one, n)
+        function(other, n)
+        np.testing.assert_array_equal(one.get(), other.get())

@@ -1,8 +1,14 @@
 """NVRTC by ctypes: what it makes, and what it says when it does not."""
+import contextlib
+import sys
+import types
+
 import pytest
 
 from dy2static import config
+from dy2static.errors import BackendError
 from dy2static.native import nvrtc
+from dy2static.native.device import CupyDevice
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason="there is no NVRTC (python -m pip install nvidia-cuda-nvrtc)")
 
@@ -36,3 +42,22 @@ def test_machine_code_is_kept(tmp_path, monkeypatch):
     assert nvrtc.cubin(text, "sm_90") == first and first[:4] == b"\x7fELF"
     with pytest.raises(TypeError):
         nvrtc.cubin(text, "sm_80")
+
+
+def test_a_driver_that_does_not_load_machine_code(monkeypatch):
+    """CuPy as far as `CupyDevice` uses it."""
+    class CUDADriverError(Exception):
+        pass
+
+    class Module:
+        def load(self, code):
+            raise CUDADriverError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
+    device = contextlib.nullcontext()
+    device.compute_capability = "90"
+    cuda = types.SimpleNamespace(Device=lambda number: device, function=types.SimpleNamespace(Module=Module),
+                                 driver=types.SimpleNamespace(CUDADriverError=CUDADriverError))
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(nvrtc, "cubin", lambda text, architecture: b"")
+    monkeypatch.setattr(nvrtc, "version", lambda: (13, 5))
+    with pytest.raises(BackendError, match="the driver does not load machine code of NVRTC 13.5: CUDA_ERROR_UNSUPPORTED"):
+        CupyDevice().load("", ["kernel"])

@@ -1,14 +1,10 @@
 """The backend that makes C functions of the parts of a graph that it supports, and NumPy calls of the rest."""
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Callable, Collection, Optional, Sequence, Tuple
-
-import numpy as np
 
 from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
-from ...ir.types import Tensor
 from ...lowering.numpy.selections import with_selections
 from ...native import compiler, library
 from ...native.announce import announce
@@ -16,7 +12,7 @@ from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock, NativeClock
 from ..base import Backend, Compilation, Executable
-from ..compiled_calls import is_native
+from ..compiled_calls import with_calls
 from ..host.backend import NUMPY, executable, with_updates
 from ..host.emit import emit
 from ..host.function import NumpyFunction
@@ -60,7 +56,7 @@ class _Compilation:
     def __init__(self, graph: Graph, divided: Graph, clock: Optional[Clock], updates: Sequence[Update], **options: Any):
         self._graph, self._clock, self._updates, self._options = graph, clock, updates, options
         self._bundle = Bundle(None if clock is None else NativeClock())
-        self._divided = _in_bundle(divided, self._bundle)
+        self._divided = with_calls(divided, lambda region: self._bundle.add(region, fallback_of))
         self._bundle.add_updates(updates, [k for k, update in enumerate(updates) if takes(update)])
         self._guarded(self._bundle.start)
 
@@ -105,20 +101,6 @@ def native_possible() -> bool:
         announce("support", f"programs run on NumPy: {reason}")
         return False
     return True
-
-
-def _in_bundle(graph: Graph, bundle: Bundle) -> Graph:
-    return graph.with_(nodes=tuple(
-        _called(node, bundle) if is_native(node) else
-        replace(node, regions=tuple(_in_bundle(region, bundle) for region in node.regions)) if node.regions else node
-        for node in graph.nodes))
-
-
-def _called(node: Node, bundle: Bundle) -> Node:
-    region = bundle.add(node.attrs["region"], fallback_of)
-    scratch = Value(Tensor((region.function.scratch,), np.dtype(np.uint8)), "scratch")
-    outputs = node.outputs + ((scratch,) if region.function.scratch else ())
-    return replace(node, outputs=outputs, attrs={**node.attrs, "call": region})
 
 
 def fallback_of(graph: Graph) -> Tuple[Callable[..., Any], Any]:

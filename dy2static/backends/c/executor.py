@@ -141,6 +141,11 @@ class Region:
                       if kind != "array"}
 
     @property
+    def scratch(self) -> int:
+        """As `CompiledRegion.scratch`."""
+        return self.function.scratch
+
+    @property
     def text(self) -> str:
         """The function, and what Python calls around it."""
         return self.function.text + library.wrapper(f"call_{self.number}", self.inputs, self.outputs, run=f"run_{self.number}")

@@ -2,14 +2,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
-from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple
-
-import numpy as np
+from typing import Any, Callable, Collection, List, Optional, Sequence, Tuple
 
 from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
-from ...ir.types import Tensor
 from ...native import compiler
 from ...native.announce import announce
 from ...native.device import CupyDevice
@@ -17,7 +13,7 @@ from ...passes import TOGETHER, Pass, Pipeline, Setting, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock
 from ..base import Compilation, Executable
-from ..compiled_calls import is_native
+from ..compiled_calls import with_calls
 from ..cupy.backend import CUPY, CupyBackend
 from ..cupy.library import CupyCalls
 from ..host.backend import executable, with_updates
@@ -71,7 +67,7 @@ class _Compilation:
     def __init__(self, device: Callable[[int], Device], library: CupyCalls, graph: Graph, divided: Graph, **options: Any):
         self._graph, self._options, self._library = graph, options, library
         self._regions: List[DeviceRegion] = []
-        self._divided = _with_calls(divided, self._regions)
+        self._divided = with_calls(divided, self._region)
         self._updates = _regions_of(options["updates"])
         self._kernels = [*[kernel for region in self._regions for kernel in region.function.kernels],
                          *[region.kernel for region in self._updates]]
@@ -94,6 +90,10 @@ class _Compilation:
         calls = [region.bind(self._device, self._module) for region in self._updates]
         others = set(range(len(updates))).difference(*[call.members for call in calls])
         return with_updates(made, (*calls, *update_calls(updates, sorted(others), self._library)))
+
+    def _region(self, graph: Graph) -> DeviceRegion:
+        self._regions.append(DeviceRegion(graph, len(self._regions)))
+        return self._regions[-1]
 
     def _prepare(self, device: Callable[[int], Device]) -> None:
         self._device = device(self._library.number)
@@ -122,22 +122,6 @@ def _regions_of(updates: Sequence[Update]) -> List[UpdateRegion]:
     taken = [k for k, update in enumerate(updates) if takes(update)]
     return [UpdateRegion(updates[taken[members[0]]], tuple([taken[k] for k in members]), number)
             for number, members in enumerate(alike([updates[k] for k in taken], form))]
-
-
-def _with_calls(graph: Graph, regions: List[DeviceRegion]) -> Graph:
-    return graph.with_(nodes=tuple(
-        _called(node, regions) if is_native(node) else
-        replace(node, regions=tuple(_with_calls(region, regions) for region in node.regions)) if node.regions else node
-        for node in graph.nodes))
-
-
-def _called(node: Node, regions: List[DeviceRegion]) -> Node:
-    region = DeviceRegion(node.attrs["region"], len(regions))
-    regions.append(region)
-    scratch = Value(Tensor((region.function.scratch,), np.dtype(np.uint8)), "scratch")
-    outputs = node.outputs + ((scratch,) if region.function.scratch else ())
-    attrs: Dict[str, Any] = {**node.attrs, "call": region}
-    return replace(node, outputs=outputs, attrs=attrs)
 
 
 #: The one there is.

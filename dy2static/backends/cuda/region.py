@@ -63,6 +63,11 @@ class DeviceRegion:
         self.function = write(graph, f"region_{number}")
         self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
 
+    @property
+    def scratch(self) -> int:
+        """As `CompiledRegion.scratch`."""
+        return self.function.scratch
+
     def load(self, device: Device, module: Mapping[str, Any], clock: Optional[Clock] = None) -> None:
         """Let the kernels be launched on a device.  module: their functions there.  clock: what is told when each step has run."""
         self._device = device

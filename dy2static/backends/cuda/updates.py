@@ -19,9 +19,8 @@ from .region import Device
 #: Threads of a block, and the elements that it updates.
 _THREADS, _ELEMENTS = 256, 1024
 
-#: Numbers of Python in the table: what NumPy writes them as, and their C type.
-_NUMBERS: Dict[str, Tuple[Any, str]] = {
-    "py_float": (np.float64, "double"), "py_int": (np.int64, "int64_t"), "py_bool": (np.int64, "int64_t")}
+#: Numbers of Python that become floats of arrays: as NumPy makes them, they are doubles first.
+_NUMBERS = ("py_float", "py_int", "py_bool")
 
 
 def takes(update: Update) -> bool:
@@ -42,7 +41,8 @@ def _has_form(node: Node) -> bool:
     if c_type(node.outputs[0].dtype) is None:
         return False
     if node.op.name == "scalar_to_tensor":
-        return isinstance(node.inputs[0].type, Scalar) and node.inputs[0].type.kind in _NUMBERS
+        number = node.inputs[0].type
+        return isinstance(number, Scalar) and number.kind in _NUMBERS and node.outputs[0].dtype.kind == "f"
     return node.op.kind == "elementwise" and _expression(node, ["x"] * len(node.inputs)) is not None
 
 
@@ -61,7 +61,7 @@ class UpdateRegion:
 
     def __init__(self, update: Update, members: Tuple[int, ...], number: int):
         self.members, self._targets = members, update.targets
-        self._kinds = [_NUMBERS[v.type.kind][0] if isinstance(v.type, Scalar) else None for v in update.graph.inputs]
+        self._are_numbers = [isinstance(v.type, Scalar) for v in update.graph.inputs]
         self.kernel = Kernel(f"update_{number}", _text(flat(update.graph), update.targets, f"update_{number}"))
 
     def bind(self, device: Device, module: Mapping[str, Any]) -> UpdateCall:
@@ -72,10 +72,10 @@ class UpdateRegion:
 
     def _call(self, *operands: Any) -> None:
         """Update all arrays in one launch; those that are not contiguous are copied, and written back."""
-        count = len(self._kinds)
+        count = len(self._are_numbers)
         with self._device.current():
-            held = [x if kind is not None else self._device.contiguous(x)
-                    for x, kind in zip(operands, itertools.cycle(self._kinds))]
+            held = [x if is_number else self._device.contiguous(x)
+                    for x, is_number in zip(operands, itertools.cycle(self._are_numbers))]
             rows = [self._row(held[first:first + count]) for first in range(0, len(operands), count)]
             blocks = [0, *itertools.accumulate(-(-row[0] // _ELEMENTS) for row in rows)]
             if blocks[-1]:
@@ -86,8 +86,8 @@ class UpdateRegion:
                         operands[first + k][...] = held[first + k]
 
     def _row(self, operands: Sequence[Any]) -> List[int]:
-        words = [self._device.address(x) if kind is None else int(kind(x).view(np.int64))
-                 for x, kind in zip(operands, self._kinds)]
+        words = [int(np.float64(x).view(np.int64)) if is_number else self._device.address(x)
+                 for x, is_number in zip(operands, self._are_numbers)]
         return [int(operands[self._targets[0]].size), *words]
 
     def _launch(self, table: np.ndarray, blocks: int) -> None:
@@ -104,7 +104,7 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
     for at, value in enumerate(graph.inputs):
         word, texts[value] = f"row[{at + 1}]", f"x{at}"
         if isinstance(value.type, Scalar):
-            head.append(f"const {_NUMBERS[value.type.kind][1]} x{at} = *(const {_NUMBERS[value.type.kind][1]} *)&{word};")
+            head.append(f"const double x{at} = *(const double *)&{word};")
         elif value.ndim:
             head.append(f"{'' if at in targets else 'const '}{c_type(value.dtype)} *const p{at} = "
                         f"({'' if at in targets else 'const '}{c_type(value.dtype)} *){word};")

@@ -70,9 +70,10 @@ class CheckedCall:
 
 
 def _draws_on_gpu(program: Program) -> bool:
-    """Whether a program draws arrays on a GPU."""
-    return any(node.op.effect and not node.inputs and is_gpu(value.type.device)
-               for node in program.graph.walk() for value in node.outputs if isinstance(value.type, Tensor))
+    """Whether a program draws arrays on a GPU: by an op for that, or by a call of a function of ``cupy.random``."""
+    draws = [node for node in program.graph.walk() if node.op.effect and (
+        not node.inputs or str(getattr(node.attrs.get("call"), "name", "")).startswith("random."))]
+    return any(isinstance(value.type, Tensor) and is_gpu(value.type.device) for node in draws for value in node.outputs)
 
 
 class _Both:
