@@ -141,8 +141,8 @@ def emulated(checks: Checks, quick: bool) -> None:
         print("programs of CuPy calls: not checked, the stand-in for CuPy is only in a checkout")
         return
     folders = [str(_STAND_IN), str(_STAND_IN.parent.parent)]
-    text = (f"import sys\nsys.path[:0] = {folders}\nimport cupy_double\ncupy_double.install()\nimport emulated_double\n"
-            f"emulated_double.use()\nfrom dy2static.check_gpu import calls\ncalls.main({quick})\n")
+    text = (f"import sys\nsys.path[:0] = {folders}\nimport cupy_double\ncupy_double.install()\n"
+            f"from dy2static.check_gpu import calls\nimport emulated_double\nemulated_double.use()\ncalls.main({quick})\n")
     process = Process([sys.executable, "-W", "ignore", "-"], text, "")
     while not process.is_over():
         time.sleep(0.1)
