@@ -141,34 +141,41 @@ static void speed(void) {}
 static void check(void)
 {
     static const dy_blocks all[] = {
-        {2, 32, 48, {9, 11}, {3, 3}, {9, 11}, {1, 1}, {1, 1}, {1, 1}, 0, 1, INFINITY},
-        {1, 16, 64, {24, 24}, {3, 3}, {24, 24}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
-        {2, 48, 16, {8, 14}, {1, 1}, {8, 14}, {1, 1}, {0, 0}, {1, 1}, 0, 1, 0.25},
-        {1, 32, 32, {15, 14}, {3, 3}, {8, 7}, {2, 2}, {1, 1}, {1, 1}, 0, 0, INFINITY}};
+        {2, 32, 48, 1, {9, 11}, {3, 3}, {9, 11}, {1, 1}, {1, 1}, {1, 1}, 0, 1, INFINITY},
+        {1, 16, 72, 1, {24, 24}, {3, 3}, {24, 24}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
+        {2, 52, 19, 1, {8, 14}, {1, 1}, {8, 14}, {1, 1}, {0, 0}, {1, 1}, 0, 1, 0.25},
+        {1, 32, 32, 1, {15, 14}, {3, 3}, {8, 7}, {2, 2}, {1, 1}, {1, 1}, 0, 0, INFINITY},
+        {1, 64, 32, 2, {12, 13}, {3, 3}, {12, 13}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
+        {2, 32, 32, 8, {7, 9}, {3, 2}, {4, 8}, {2, 1}, {1, 0}, {1, 1}, 0, 1, INFINITY},
+        {2, 40, 40, 40, {9, 8}, {3, 3}, {9, 8}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
+        {1, 32, 32, 32, {12, 11}, {3, 3}, {5, 9}, {2, 1}, {1, 1}, {2, 2}, 0, 1, 0.5}};
     for (unsigned s = 0; s < sizeof(all) / sizeof(*all); s++) {
         const dy_blocks *const w = all + s;
         const int64_t taps = w->kernel[0] * w->kernel[1], spots = w->spots[0] * w->spots[1], places = w->image[0] * w->image[1];
-        float *x = numbers(w->batch * w->in * places), *f = numbers(w->out * w->in * taps), *y = numbers(w->batch * w->out * spots);
-        float *blocked = aligned_alloc(64, w->batch * w->in * places * 4), *made = aligned_alloc(64, w->batch * w->out * spots * 4);
+        const int64_t in = w->in / w->groups, out = w->out / w->groups;
+        float *x = numbers(w->batch * w->in * places), *f = numbers(w->out * in * taps), *y = numbers(w->batch * w->out * spots);
+        float *blocked = aligned_alloc(64, w->batch * in_whole(w->in) * places * 4);
+        float *made = aligned_alloc(64, w->batch * in_whole(w->out) * spots * 4);
         float *scale = numbers(w->out), *shift = numbers(w->out);
         table.of(w->batch, w->in, places, x, blocked);
-        if (table.conv(w, blocked, f, scale, shift, 0, made))
+        if ((w->groups == w->in ? table.depthwise : table.conv)(w, blocked, f, scale, shift, 0, made))
             worst = INFINITY;
         table.back(w->batch, w->out, spots, made, y);
         for (int64_t b = 0; b < w->batch; b++)
             for (int64_t o = 0; o < w->out; o++)
                 for (int64_t spot = 0; spot < spots; spot++) {
                     double sum = 0;
-                    for (int64_t c = 0; c < w->in; c++)
+                    for (int64_t c = 0; c < in; c++)
                         for (int64_t tap = 0; tap < taps; tap++) {
+                            const int64_t from = b * w->in + o / out * in + c;
                             const int64_t i = spot / w->spots[1] * w->stride[0] + tap / w->kernel[1] * w->dilate[0] - w->pad[0];
                             const int64_t j = spot % w->spots[1] * w->stride[1] + tap % w->kernel[1] * w->dilate[1] - w->pad[1];
                             if (i >= 0 && j >= 0 && i < w->image[0] && j < w->image[1])
-                                sum += (double)x[((b * w->in + c) * w->image[0] + i) * w->image[1] + j] * f[(o * w->in + c) * taps + tap];
+                                sum += (double)x[(from * w->image[0] + i) * w->image[1] + j] * f[(o * in + c) * taps + tap];
                         }
                     sum = sum * scale[o] + shift[o];
                     sum = w->relu && sum < 0 ? 0 : sum;
-                    compare(y[(b * w->out + o) * spots + spot], sum > w->cap ? w->cap : sum, w->in * taps);
+                    compare(y[(b * w->out + o) * spots + spot], sum > w->cap ? w->cap : sum, in * taps);
                 }
         free(x), free(f), free(y), free(blocked), free(made), free(scale), free(shift);
     }

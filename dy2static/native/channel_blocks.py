@@ -16,12 +16,13 @@ TEXT = f"""
 #include "dy2static_winograd.h"
 #include "dy2static_blocked_depthwise.h"
 #include "dy2static_blocked_layers.h"
-const dy_blocks_table table = {{any_conv, blocks_depthwise, blocks_expect, blocks_max, blocks_of, blocks_back}};
+const dy_blocks_table table = {{any_conv, blocks_depthwise, blocks_expect,
+                               blocks_max, blocks_mean, blocks_join, blocks_of, blocks_back}};
 """
 
 
 class Windows(NamedTuple):
-    """The windows of ``x: (batch, in_ / 16, *image, 16)``, or of a plain ``(batch, in_, *image)``.
+    """The windows of ``x: (batch, blocks of in_, *image, 16)``, or of a plain ``(batch, in_, *image)``.
 
     relu, cap: what bounds the result, if anything does.
     """
@@ -29,6 +30,7 @@ class Windows(NamedTuple):
     batch: int
     in_: int
     out: int
+    groups: int
     image: Tuple[int, ...]
     kernel: Tuple[int, ...]
     spots: Tuple[int, ...]
@@ -45,7 +47,7 @@ class Windows(NamedTuple):
             return "{" + ", ".join(map(str, sizes)) + "}"
 
         cap = "__builtin_inff()" if self.cap is None else f"{self.cap!r}f"
-        return "{" + ", ".join([*map(str, self[:3]), *map(axes, self[3:9]), str(int(self.plain)), str(int(self.relu)), cap]) + "}"
+        return "{" + ", ".join([*map(str, self[:4]), *map(axes, self[4:10]), str(int(self.plain)), str(int(self.relu)), cap]) + "}"
 
 
 #: Where the table of functions is.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`.

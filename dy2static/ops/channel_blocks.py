@@ -13,30 +13,34 @@ from .convolution import canonical_windows, check_windows
 from .correlation import convolve_images
 from .maxima import take_maximum
 from .rules import need_dtype, one_dtype
-from .windows import Sizes
+from .windows import Sizes, average_windows
 
 #: Channels of a block.
 BLOCK = 16
 
 
+def blocks_of(channels: int) -> int:
+    """How many blocks hold so many channels; the last one may be a part of one."""
+    return -(-channels // BLOCK)
+
+
 def in_blocks(shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """The shape of a plain image's array in blocks."""
-    return (shape[0], shape[1] // BLOCK, *shape[2:], BLOCK)
-
-
-def _plain(shape: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    return (shape[0], shape[1] * BLOCK, *shape[2:-1])
+    return (shape[0], blocks_of(shape[1]), *shape[2:], BLOCK)
 
 
 def turn_to_blocks(x: np.ndarray) -> np.ndarray:
-    """A plain image in blocks."""
+    """A plain image in blocks; what fills the last one is zero."""
+    missing = -x.shape[1] % BLOCK
+    x = np.pad(x, ((0, 0), (0, missing), (0, 0), (0, 0))) if missing else x
     parts = x.reshape(x.shape[0], x.shape[1] // BLOCK, BLOCK, *x.shape[2:])
     return np.ascontiguousarray(np.moveaxis(parts, 2, -1))
 
 
-def turn_from_blocks(x: np.ndarray) -> np.ndarray:
+def turn_from_blocks(x: np.ndarray, channels: int) -> np.ndarray:
     """A plain image from one in blocks."""
-    return np.ascontiguousarray(np.moveaxis(x, -1, 2)).reshape(_plain(x.shape))
+    plain = np.moveaxis(x, -1, 2).reshape(x.shape[0], x.shape[1] * BLOCK, *x.shape[2:-1])
+    return np.ascontiguousarray(plain[:, :channels])
 
 
 def _need_blocks(x: Tensor) -> None:
@@ -45,27 +49,46 @@ def _need_blocks(x: Tensor) -> None:
         raise ValueError(f"an image in blocks of {BLOCK} channels is needed, not {show(x.shape)}")
 
 
+def _need_channels(x: Tensor, channels: int) -> None:
+    _need_blocks(x)
+    if x.shape[1] != blocks_of(channels):
+        raise ValueError(f"{channels} channels do not fit an image of shape {show(x.shape)} in blocks")
+
+
 def _to_infer(x: Tensor) -> Tensor:
     need_dtype(x, "f", "an image")
-    if x.ndim != 4 or not is_known(x.shape[1]) or x.shape[1] % BLOCK:
+    if x.ndim != 4 or not is_known(x.shape[1]):
         raise ValueError(f"an image of shape {show(x.shape)} has no blocks of {BLOCK} channels")
     return Tensor(in_blocks(x.shape), x.dtype)
 
 
-def _from_infer(x: Tensor) -> Tensor:
-    _need_blocks(x)
-    return Tensor(_plain(x.shape), x.dtype)
+def _from_infer(x: Tensor, *, channels: int) -> Tensor:
+    _need_channels(x, channels)
+    return Tensor((x.shape[0], channels, *x.shape[2:-1]), x.dtype)
 
 
 #: A plain image in blocks of channels.
 to_blocks: OpDef = declare(
     "to_blocks", "x", kind="movement", infer=_to_infer, numpy="turn_to_blocks({x})", calls=(turn_to_blocks,),
-    samples=(sample((2, 32, 3, 7)),))
+    samples=(sample((2, 32, 3, 7)), sample((2, 21, 5, 7))))
 
-#: A plain image from one in blocks.
+#: A plain image of so many channels from one in blocks.
 from_blocks: OpDef = declare(
-    "from_blocks", "x", kind="movement", infer=_from_infer, numpy="turn_from_blocks({x})", calls=(turn_from_blocks,),
-    samples=(sample((2, 3, 5, 4, 16)),))
+    "from_blocks", "x", {"channels": 0}, kind="movement", infer=_from_infer, numpy="turn_from_blocks({x}, {channels})",
+    calls=(turn_from_blocks,), samples=(sample((2, 3, 5, 4, 16), channels=48), sample((2, 3, 5, 4, 16), channels=37)))
+
+
+def are_groups(channels: int, out: int, groups: int) -> bool:
+    """Whether the kernels take these groups of channels.
+
+    They do if each filter takes one, or groups fill blocks, two of them together if they are small.
+    """
+    if groups == channels == out:
+        return True
+    inner, outer = channels // groups, out // groups
+    if inner % BLOCK == outer % BLOCK == 0:
+        return True
+    return inner == outer == BLOCK // 2 and channels % BLOCK == 0
 
 
 def _operands(scale: bool, shift: bool, residual: bool, more: Sequence[Any]) -> Tuple[Optional[Any], ...]:
@@ -76,10 +99,13 @@ def _operands(scale: bool, shift: bool, residual: bool, more: Sequence[Any]) -> 
 def _conv_infer(x: Tensor, W: Tensor, *more: Tensor, size: Tuple[int, ...], stride: Tuple[int, ...], pad: Tuple[int, ...],
                 dilate: Tuple[int, ...], groups: int, scale: bool, shift: bool, residual: bool, **limits: Any) -> Tensor:
     one_dtype(x, W, *more)
-    image = _plain(x.shape) if x.ndim == 5 else x.shape
-    if groups != 1 and (x.ndim != 5 or not groups == image[1] == W.shape[0]):
+    channels = W.shape[1] * groups
+    if x.ndim == 5:
+        _need_channels(x, channels)
+    image = (x.shape[0], channels, *x.shape[2:4]) if x.ndim == 5 else x.shape
+    if groups != 1 and (x.ndim != 5 or not are_groups(channels, W.shape[0], groups)):
         raise ValueError(f"{groups} groups of {show(W.shape)} filters for an image of shape {show(x.shape)}")
-    if W.ndim != 4 or image[1] != W.shape[1] * groups or W.shape[0] % BLOCK or len(more) != scale + shift + residual:
+    if W.ndim != 4 or image[1] != channels or len(more) != scale + shift + residual:
         raise ValueError(f"an image of shape {show(x.shape)} does not fit filters of shape {show(W.shape)}")
     check_windows(image[2:], W.shape[2:], size, stride, pad, dilate)
     y = Tensor(in_blocks((image[0], W.shape[0], *size)), x.dtype)
@@ -93,23 +119,22 @@ def convolve_blocks(x: np.ndarray, W: np.ndarray, more: Sequence[np.ndarray], si
                     groups: int, scale: bool, shift: bool, residual: bool, relu: bool, cap: Optional[float]) -> np.ndarray:
     """What `conv_blocks` gives; places: strides, padding and dilation."""
     factor, term, rest = _operands(scale, shift, residual, more)
-    image = turn_from_blocks(x) if x.ndim == 5 else x
-    y = turn_to_blocks(convolve_images(image, W, *places, groups, size, out=np.empty((len(x), len(W), *size), x.dtype)))
-    each = (1, len(W) // BLOCK, 1, 1, BLOCK)
+    image = turn_from_blocks(x, W.shape[1] * groups) if x.ndim == 5 else x
+    y = convolve_images(image, W, *places, groups, size, out=np.empty((len(x), len(W), *size), x.dtype))
     if factor is not None:
-        y *= factor.reshape(each)
+        y *= factor.reshape(-1, 1, 1)
     if term is not None:
-        y += term.reshape(each)
+        y += term.reshape(-1, 1, 1)
     if rest is not None:
-        y += rest
+        y += turn_from_blocks(rest, len(W))
     if relu:
         np.maximum(y, 0, out=y)
-    return y if cap is None else np.minimum(y, y.dtype.type(cap))
+    return turn_to_blocks(y if cap is None else np.minimum(y, y.dtype.type(cap)))
 
 
 #: ``conv`` in blocks, of an image in blocks or a plain one, and what may follow: ``scale`` and ``shift`` are numbers of each
 #: channel, ``residual`` is added; with ``relu`` the result is at least zero and,
-#: where there is a ``cap``, at most that.  There are as many ``groups`` as channels, or one.
+#: where there is a ``cap``, at most that.  The ``groups`` are one, as many as channels, or fill blocks (`are_groups`).
 conv_blocks: OpDef = declare(
     "conv_blocks", "x W *more", {"size": (), "stride": None, "pad": None, "dilate": None, "groups": 1, "scale": False,
                                  "shift": False, "residual": False, "relu": False, "cap": None},
@@ -126,7 +151,11 @@ conv_blocks: OpDef = declare(
              sample((2, 2, 9, 21, 16), (32, 1, 3, 3), (32,), (32,), (2, 2, 9, 21, 16), size=(9, 21), pad=(1, 1), groups=32,
                     scale=True, shift=True, residual=True, relu=True, cap=0.5),
              sample((1, 2, 6, 3, 16), (32, 1, 5, 5), (32,), size=(3, 2), stride=(2, 2), pad=(2, 2), groups=32, shift=True),
-             sample((1, 1, 9, 8, 16), (16, 1, 3, 2), size=(5, 12), pad=(0, 3), dilate=(2, 2), groups=16)),
+             sample((1, 1, 9, 8, 16), (16, 1, 3, 2), size=(5, 12), pad=(0, 3), dilate=(2, 2), groups=16),
+             sample((2, 2, 7, 9, 16), (64, 16, 3, 3), (64,), size=(7, 9), pad=(1, 1), groups=2, scale=True),
+             sample((2, 2, 9, 8, 16), (32, 8, 3, 3), (32,), size=(5, 4), stride=(2, 2), pad=(1, 1), groups=4, shift=True,
+                    relu=True),
+             sample((1, 2, 12, 15, 16), (32, 8, 3, 3), (32,), size=(12, 15), pad=(1, 1), groups=4, shift=True)),
 )
 
 
@@ -138,7 +167,7 @@ def _max_infer(x: Tensor, *, kernel: Sizes, size: Sizes, stride: Sizes, pad: Siz
 
 def maxima_of_blocks(x: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, size: Sizes) -> np.ndarray:
     """What `max_pool_blocks` gives."""
-    image = turn_from_blocks(x)
+    image = turn_from_blocks(x, x.shape[1] * BLOCK)
     y = np.empty((*image.shape[:2], *size), x.dtype)
     take_maximum(image, kernel, stride, pad, size, y, None)
     return turn_to_blocks(y)
@@ -150,4 +179,45 @@ max_pool_blocks: OpDef = declare(
     infer=_max_infer, numpy="maxima_of_blocks({x}, {kernel}, {stride}, {pad}, {size})", calls=(maxima_of_blocks,),
     samples=(sample((2, 2, 7, 6, 16), kernel=(3, 2), size=(3, 3), stride=(2, 2)),
              sample((1, 1, 5, 5, 16), kernel=(3, 3), size=(3, 3), stride=(2, 2), pad=(1, 1))),
+)
+
+
+def means_of_blocks(x: np.ndarray, kernel: Sizes, stride: Sizes, pad: Sizes, size: Sizes) -> np.ndarray:
+    """What `average_pool_blocks` gives."""
+    return turn_to_blocks(average_windows(turn_from_blocks(x, x.shape[1] * BLOCK), kernel, stride, pad, size))
+
+
+#: `average_pool` in blocks.
+average_pool_blocks: OpDef = declare(
+    "average_pool_blocks", "x", {"kernel": (), "size": (), "stride": None, "pad": None}, kind="reduction",
+    canonical=canonical_windows, infer=_max_infer, numpy="means_of_blocks({x}, {kernel}, {stride}, {pad}, {size})",
+    calls=(means_of_blocks,),
+    samples=(sample((2, 2, 8, 6, 16), kernel=(2, 2), size=(4, 3), stride=(2, 2)),
+             sample((1, 1, 5, 5, 16), kernel=(3, 3), size=(5, 5), pad=(1, 1))),
+)
+
+
+def _join_infer(*xs: Tensor, channels: Tuple[int, ...]) -> Tensor:
+    one_dtype(*xs)
+    if len(xs) != len(channels):
+        raise ValueError(f"{len(xs)} images for {len(channels)} numbers of channels")
+    for x, count in zip(xs, channels):
+        _need_channels(x, count)
+        if (x.shape[0], *x.shape[2:]) != (xs[0].shape[0], *xs[0].shape[2:]):
+            raise ValueError(f"an image of shape {show(x.shape)} beside one of shape {show(xs[0].shape)}")
+    return Tensor((xs[0].shape[0], blocks_of(sum(channels)), *xs[0].shape[2:]), xs[0].dtype)
+
+
+def join_blocks_of(xs: Sequence[np.ndarray], channels: Sequence[int]) -> np.ndarray:
+    """What `join_blocks` gives."""
+    return turn_to_blocks(np.concatenate([turn_from_blocks(x, count) for x, count in zip(xs, channels)], axis=1))
+
+
+#: Images in blocks one behind the other along the channels, of which each has so many.
+join_blocks: OpDef = declare(
+    "join_blocks", "*xs", {"channels": ()}, kind="movement", infer=_join_infer, numpy="join_blocks_of([{xs}], {channels})",
+    calls=(join_blocks_of,),
+    samples=(sample((2, 1, 3, 5, 16), (2, 2, 3, 5, 16), (2, 1, 3, 5, 16), channels=(12, 20, 16)),
+             sample((1, 2, 4, 4, 16), (1, 1, 4, 4, 16), channels=(24, 3)), sample((2, 1, 3, 2, 16), channels=(16,)),
+             sample((2, 1, 3, 3, 16), (2, 1, 3, 3, 16), channels=(1, 2))),
 )

@@ -13,16 +13,18 @@ from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
-from ..ops.channel_blocks import BLOCK, in_blocks
+from ..ops.channel_blocks import BLOCK, are_groups, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
 
 #: Fewer places in a row do not fill a tile.
-_PLACES = 6
+_PLACES = 4
 #: Places are found by offsets of 32 bits.
 _MOST = 1 << 31
-#: What a multiplication takes less in blocks, a number of a result whose filters take one channel each, and what it takes to turn
-#: one number to or from blocks, in nanoseconds.
-_GAIN, _EACH, _TURN = 0.001, 0.2, 0.5
+#: Nanoseconds: of a multiplication for a plain image, in blocks, and there by Winograd's algorithm; what a number of a result takes
+#: less in blocks whose filters take one channel each; what it takes to turn a number to or from blocks.
+_PLAIN, _BLOCKED, _WINOGRAD, _EACH, _TURN = 0.0190, 0.0180, 0.0115, 0.2, 0.5
+#: So many squares of two by two places, and channels, Winograd's algorithm is for.
+_SQUARES, _CHANNELS = 40, 16
 #: Taps of a filter of one channel.
 _MOST_TAPS = 128
 #: So many convolutions for each image that is turned: where every result is wanted as it was, nothing is gained.
@@ -30,9 +32,9 @@ _CHAIN = 2
 
 
 def block_channels(graph: Graph) -> Graph:
-    """Compute chains of convolutions on images in blocks of channels, ``(batch, channels / 16, rows, columns, 16)``.
+    """Compute chains of convolutions on images in blocks of channels, ``(batch, blocks, rows, columns, 16)``.
 
-    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; maxima, joins and other
+    Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; pooling, joins and other
     elementwise ops are computed in blocks, too.  What others read is turned back.  The graph stays as it is where that would
     not pay by an estimate.  For native code.  Linear in nodes + edges.
     """
@@ -100,7 +102,8 @@ class _Blocks:
         if self.is_blocked(value) and value not in self.plain:
             self.plain.add(value)
             self._count_turn(value)
-            self.builder.nodes.append(Node(OPS["from_blocks"], (self.in_blocks(value),), (value,), {}, (), self.builder.loc))
+            self.builder.nodes.append(Node(OPS["from_blocks"], (self.in_blocks(value),), (value,), {"channels": value.shape[1]}, (),
+                                           self.builder.loc))
 
     def _count_turn(self, value: Value) -> None:
         self.turned += math.prod(value.shape)
@@ -128,8 +131,7 @@ class _Blocks:
             OPS["conv_blocks"], (found.x, node.inputs[1], *(v for v in given.values() if v is not None)),
             {**attrs, **{name: v is not None for name, v in given.items()}, "relu": found.relu, "cap": found.cap})
         self.builder.loc = outside
-        taps = math.prod(node.inputs[1].shape[1:])
-        self.gained += math.prod(node.outputs[0].shape) * (taps * _GAIN if node.attrs["groups"] == 1 else _EACH)
+        self.gained += _gain(node, found.x.ndim == 4)
         self.convolutions += 1
         return value
 
@@ -160,12 +162,17 @@ class _Blocks:
         node = self.producers.get(value)
         given = self.of_channels(value)
         if given is not None:
-            given = self.reshaped(given, (1, value.shape[1] // BLOCK, 1, 1, BLOCK))
-        elif node is not None and node.op.name == "broadcast_to" and math.prod(node.inputs[0].shape) == 1:
-            given = self.reshaped(node.inputs[0], ())
-        else:
-            return None
-        return OPS["broadcast_to"](given, shape=in_blocks(like.shape))
+            return self.spread_channels(given, like)
+        if node is not None and node.op.name == "broadcast_to" and math.prod(node.inputs[0].shape) == 1:
+            return OPS["broadcast_to"](self.reshaped(node.inputs[0], ()), shape=in_blocks(like.shape))
+        return None
+
+    def spread_channels(self, given: Value, like: Value) -> Value:
+        """Numbers, one for each channel, beside an image in blocks; those that fill the last block are zero."""
+        missing = -given.shape[0] % BLOCK
+        if missing:
+            given = OPS["concat"](given, OPS["constant"](value=np.zeros(missing, given.dtype)), axis=0)
+        return OPS["broadcast_to"](self.reshaped(given, (1, blocks_of(like.shape[1]), 1, 1, BLOCK)), shape=in_blocks(like.shape))
 
 
 def _regions(graph: Graph) -> List[Graph]:
@@ -183,11 +190,26 @@ def _fits(node: Node) -> bool:
     values = (x, W, y)
     if not all(v.dtype == np.float32 and all(map(is_known, v.shape)) and 0 not in v.shape for v in values):
         return False
-    if groups != 1:
-        return groups == W.shape[0] == x.shape[1] and groups % BLOCK == 0 and math.prod(W.shape[2:]) <= _MOST_TAPS
+    if groups == W.shape[0] == x.shape[1] != 1:
+        return math.prod(W.shape[2:]) <= _MOST_TAPS
     grown = math.prod(n + 2 * p + s for n, p, s in zip(x.shape[2:], node.attrs["pad"], node.attrs["stride"]))
     places = math.prod(y.shape[2:]) if W.shape[2:] == (1, 1) else y.shape[3]
-    return W.shape[0] % BLOCK == 0 and places >= _PLACES and x.shape[1] * grown < _MOST
+    return places >= _PLACES and x.shape[1] * grown < _MOST and (groups == 1 or are_groups(x.shape[1], W.shape[0], groups))
+
+
+def _gain(node: Node, is_plain: bool) -> float:
+    """How many nanoseconds a convolution takes less in blocks, about."""
+    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
+    groups, size = attrs["groups"], math.prod(y.shape)
+    if groups == y.shape[1]:
+        return size * _EACH
+    inner, outer = W.shape[1], W.shape[0] // groups
+    merged = BLOCK // inner if groups > 1 and inner < BLOCK else 1
+    squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
+    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
+        and min(inner, outer) * merged >= _CHANNELS
+    filled = merged * blocks_of(y.shape[1]) * BLOCK / y.shape[1]
+    return size * math.prod(W.shape[1:]) * (_PLAIN - filled * (_WINOGRAD if is_winograd else _BLOCKED))
 
 
 def _conv(work: _Blocks, node: Node) -> bool:
@@ -207,12 +229,16 @@ def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
 def _fixed_batch_norm(work: _Blocks, node: Node) -> bool:
     x, gamma, beta, mean, var = node.inputs
     found = work.open_sum(x)
-    if found is None or found.residual is not None or node.attrs["axis"] != (0, 2, 3) or any(
-            work.readers[v] for v in node.outputs[1:]) or any(v.dtype != np.float32 for v in node.inputs):
+    if node.attrs["axis"] != (0, 2, 3) or any(work.readers[v] for v in node.outputs[1:]) or any(
+            v.dtype != np.float32 for v in node.inputs) or not work.is_blocked(x):
         return False
     scale = gamma * sqrt(1.0 / (var + node.attrs["eps"]))
-    shift = beta + (-mean if found.shift is None else found.shift - mean) * scale
-    return _change(work, node, x, scale=scale if found.scale is None else found.scale * scale, shift=shift)
+    if found is not None and found.residual is None:
+        shift = beta + (-mean if found.shift is None else found.shift - mean) * scale
+        return _change(work, node, x, scale=scale if found.scale is None else found.scale * scale, shift=shift)
+    blocked = work.in_blocks(x)
+    work.blocked[node.outputs[0]] = blocked * work.spread_channels(scale, x) + work.spread_channels(beta - mean * scale, x)
+    return True
 
 
 def _add(work: _Blocks, node: Node) -> bool:
@@ -240,6 +266,8 @@ def _elementwise(work: _Blocks, node: Node) -> bool:
     inside = [v for v in node.inputs if work.is_blocked(v)]
     if not inside or len(node.outputs) != 1 or any(v.shape != node.outputs[0].shape for v in node.inputs):
         return False
+    if inside[0].shape[1] % BLOCK and node.op.name not in _HARMLESS:
+        return False
     operands = [work.spread(v, inside[0]) for v in node.inputs]
     if None in operands:
         return False
@@ -257,12 +285,29 @@ def _max_pool(work: _Blocks, node: Node) -> bool:
 
 
 def _average_pool(work: _Blocks, node: Node) -> bool:
-    """The mean of each whole image, which leaves as it was."""
     (x,), (y,), attrs = node.inputs, node.outputs, node.attrs
-    if not work.is_blocked(x) or attrs["kernel"] != x.shape[2:] or any(attrs["pad"]) or set(attrs["size"]) != {1}:
+    if not work.is_blocked(x):
         return False
-    mean = OPS["sum"](work.in_blocks(x), axis=(2, 3)) / float(math.prod(attrs["kernel"]))
-    work.reshaped(mean, y.shape)
+    if attrs["kernel"] == x.shape[2:] and not any(attrs["pad"]) and set(attrs["size"]) == {1}:
+        return _of_whole_images(work, x, y, math.prod(attrs["kernel"]))
+    (work.blocked[y],) = work.builder.add(OPS["average_pool_blocks"], (work.in_blocks(x),), attrs)
+    return True
+
+
+def _sum_or_mean(work: _Blocks, node: Node) -> bool:
+    (x,), (y,) = node.inputs, node.outputs
+    if not work.is_blocked(x) or node.attrs["axis"] != (2, 3):
+        return False
+    return _of_whole_images(work, x, y, math.prod(x.shape[2:]) if node.op.name == "mean" else 1)
+
+
+def _of_whole_images(work: _Blocks, x: Value, y: Value, count: int) -> bool:
+    """The sum of each whole image by ``count``, which leaves as it was."""
+    found = OPS["sum"](work.in_blocks(x), axis=(2, 3))
+    found = OPS["reshape"](found if count == 1 else found / float(count), shape=(x.shape[0], found.shape[1] * BLOCK))
+    if x.shape[1] % BLOCK:
+        found = OPS["getitem"](found, index=(slice(None), slice(0, x.shape[1])))
+    OPS["reshape"](found, shape=y.shape)
     last = work.builder.nodes.pop()
     work.builder.nodes.append(replace(last, outputs=(y,)))
     return True
@@ -270,13 +315,21 @@ def _average_pool(work: _Blocks, node: Node) -> bool:
 
 def _concat(work: _Blocks, node: Node) -> bool:
     if node.attrs["axis"] != 1 or not any(map(work.is_blocked, node.inputs)) or not all(
-            v.ndim == 4 and is_known(v.shape[1]) and v.shape[1] % BLOCK == 0 and isinstance(v.type, Tensor) for v in node.inputs):
+            v.ndim == 4 and is_known(v.shape[1]) and isinstance(v.type, Tensor) for v in node.inputs):
         return False
-    (work.blocked[node.outputs[0]],) = work.builder.add(OPS["concat"], tuple(map(work.in_blocks, node.inputs)), node.attrs)
+    channels = tuple([v.shape[1] for v in node.inputs])
+    operands = tuple(map(work.in_blocks, node.inputs))
+    fill = not any(count % BLOCK for count in channels[:-1])
+    (work.blocked[node.outputs[0]],) = work.builder.add(OPS["concat"], operands, node.attrs) if fill else work.builder.add(
+        OPS["join_blocks"], operands, {"channels": channels})
     return True
 
+
+#: Elementwise ops that raise no warnings for what fills the last block.
+_HARMLESS = frozenset("add sub mul neg relu clipped_relu leaky_relu elu maximum minimum abs tanh sigmoid hard_sigmoid square "
+                      "clip copy".split())
 
 #: What is done with nodes, by op: whether it was.
 _RULES: Mapping[str, Callable[[_Blocks, Node], bool]] = {
     "conv": _conv, "fixed_batch_norm": _fixed_batch_norm, "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
-    "average_pool": _average_pool, "concat": _concat}
+    "average_pool": _average_pool, "mean": _sum_or_mean, "sum": _sum_or_mean, "concat": _concat}

@@ -126,6 +126,7 @@ _OF_OPS: Dict[Tuple[str, str], Test] = {
     # backends make these: no file has one
     **{("select", name): lambda value: False for name in ("begin", "end")},
     **{("conv_blocks", name): lambda value: False for name in ("scale", "shift", "residual", "relu")},
+    ("from_blocks", "channels"): _is_positive, ("join_blocks", "channels"): _tuple_of(_is_positive),
     **{(op, "index"): _is_int for op in ("list_part", "list_alone")},
     **{(op, "index"): _tuple_of(_basic) for op in ("getitem", "scatter_slice")}}
 

@@ -64,12 +64,34 @@ def pooled_and_joined(x, stem, *weights):
     return ops.reshape(h, shape=(2, 32 * 90))
 
 
+def densely_joined(x, stem, *weights):
+    """Channels that fill no blocks: 20, 24, 44, 68."""
+    h = ops.relu(conv(x, stem))
+    for weight in weights[:2]:
+        h = ops.concat(h, conv(ops.relu(normalised(h, 1)), weight), axis=1)
+    h = ops.average_pool(conv(h, weights[2]), kernel=(2, 2), size=(10, 9), stride=(2, 2))
+    h = ops.max_pool(ops.sigmoid(bias(h, 20)), kernel=(3, 3), size=(10, 9), stride=(1, 1), pad=(1, 1))[0]
+    return ops.mean(conv(ops.maximum(h, 0.5), weights[3], groups=20), axis=(2, 3)), ops.sum(h, axis=(2, 3), keepdims=True)
+
+
+def in_groups(x, stem, *weights):
+    """Groups of 8, of 16 and of 32 channels."""
+    h = ops.relu(conv(x, stem))
+    for weight, groups in zip(weights, (8, 4, 2)):
+        h = ops.relu(normalised(conv(h, weight, groups=groups), 1) + h)
+    return conv(h, weights[3])
+
+
 @pytest.mark.parametrize("function, weights, left", [
+    (densely_joined, ((24, 20, 3, 3), (24, 44, 3, 3), (20, 68, 1, 1), (20, 1, 3, 3)),
+     {"join_blocks", "average_pool_blocks", "max_pool_blocks", "getitem", "sum"}),
+    (in_groups, ((64, 8, 3, 3), (64, 16, 3, 3), (64, 32, 1, 1), (40, 64, 1, 1)), {"from_blocks"}),
     (residual_blocks, (POINT, WIDE, WIDE, POINT), {"sum", "div", "reshape"}),
     (inverted_residuals, ((64, 32, 1, 1), (64, 1, 3, 3), (32, 64, 1, 1)) * 2, {"sum", "div", "reshape"}),
     (pooled_and_joined, (WIDE, POINT, (32, 64, 3, 3)), {"concat", "tanh", "mul", "from_blocks"})])
 def test_chains_are_computed_in_blocks(function, weights, left):
-    graph = build(function, X, STEM, *weights, dtype="float32")
+    stem = {densely_joined: (20, 3, 3, 3), in_groups: (64, 3, 3, 3)}.get(function, STEM)
+    graph = build(function, X, stem, *weights, dtype="float32")
     after = verify(block_channels(graph))
     found = names(after)
     assert "conv" not in found and found.count("conv_blocks") == names(graph).count("conv") and left <= set(found)
@@ -94,7 +116,7 @@ def chain(x, first, second):
     (lambda x, w: conv(x, w), ((2, 32, 16, 16), WIDE)),                                # as many images turned as convolutions
     (lambda x, v, w: (lambda h: (h, conv(h, w)))(conv(x, v)), ((2, 32, 16, 16), WIDE, WIDE)),          # every result is wanted
     (lambda x, w: conv(ops.relu(conv(x, w, groups=32)), w, groups=32), ((2, 32, 16, 16), (32, 1, 3, 3))),   # no images in blocks
-    (chain, ((2, 32, 16, 16), (20, 32, 3, 3), (20, 20, 3, 3))), (chain, ((2, 32, 4, 4), WIDE, WIDE)),     # no blocks, narrow images
+    (chain, ((2, 32, 16, 16), (20, 32, 3, 3), (20, 20, 3, 3))), (chain, ((2, 32, 3, 3), WIDE, WIDE)),     # no blocks, narrow images
 ])
 def test_what_would_not_pay_stays(function, shapes):
     graph = build(function, *shapes, dtype="float32")
@@ -153,6 +175,38 @@ def test_a_network_gives_what_it_gives_eagerly():
                 kept, array[index] = array[index], number
                 assert_same(compiled(x).array, net(x).array)
                 array[index] = kept
+
+
+class Odd(chainer.Chain):
+    """Numbers of channels that fill no blocks, and small groups."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.stem, self.wide = L.Convolution2D(3, 24, 3, 1, 1), L.Convolution2D(24, 40, 3, 1, 1)
+            self.each, self.norm = L.DepthwiseConvolution2D(40, 1, 3, 2, 1), L.BatchNormalization(64)
+            self.joined = L.Convolution2D(64, 48, 1)
+            self.groups, self.last = L.Convolution2D(48, 48, 3, 2, 1, groups=6), L.Convolution2D(48, 20, 1)
+
+    def forward(self, x):
+        h = F.relu(self.stem(x))
+        h = F.concat([self.each(F.relu(self.wide(h))), F.average_pooling_2d(h, 2)])
+        return F.mean(self.last(F.relu(self.groups(self.joined(F.relu(self.norm(h)))))), axis=(2, 3))
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+def test_channels_that_fill_no_blocks_give_what_they_give_eagerly():
+    """What is infinite in one group of channels is not in the others, though the kernels multiply it with zeros."""
+    net, x = Odd(), np.random.RandomState(0).standard_normal((2, 3, 24, 28)).astype("f")
+    with chainer.using_config("train", False), chainer.no_backprop_mode(), np.errstate(all="ignore"):
+        net(x)
+        compiled = to_static(net.forward, backend="c", strict=True)
+        assert_same(compiled(x).array, net(x).array)
+        assert "dy_blocks_join" in compiled.program(x).native_code
+        net.last.W.array[:, :8] = 0
+        net.joined.b.array[1] = np.inf
+        net.groups.W.array[:8, 1] = 0
+        assert_same(compiled(x).array, net(x).array)
 
 
 def assert_same(found, expected):

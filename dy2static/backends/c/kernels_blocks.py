@@ -15,26 +15,40 @@ from .emitter import Emitter, Rule
 def _conv(emitter: Emitter, node: Node) -> None:
     (x, W, *more), attrs, (value,) = node.inputs, node.attrs, node.outputs
     plain = x.ndim == 4
-    windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], x.shape[2:4], W.shape[2:], tuple(attrs["size"]),
-                      attrs["stride"], attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
+    windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], attrs["groups"], x.shape[2:4], W.shape[2:],
+                      tuple(attrs["size"]), attrs["stride"], attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
     rest = iter(more)
     given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
     arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
     emitter.line("{")
     emitter.line(f"    static const dy_blocks windows = {windows.text()};")
-    function = "dy_blocks_conv" if attrs["groups"] == 1 else "dy_blocks_depthwise"
+    function = "dy_blocks_depthwise" if attrs["groups"] == windows.in_ == windows.out != 1 else "dy_blocks_conv"
     emitter.line(f"    if ({function}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
 
 
-def _max_pool(emitter: Emitter, node: Node) -> None:
-    (x,), attrs, (value,) = node.inputs, node.attrs, node.outputs
-    channels = x.shape[1] * BLOCK
-    windows = Windows(x.shape[0], channels, channels, x.shape[2:4], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
-                      attrs["pad"], (1, 1))
+def _pool(function: str) -> Rule:
+    """The rule of an op on windows of every channel."""
+    def write(emitter: Emitter, node: Node) -> None:
+        (x,), attrs, (value,) = node.inputs, node.attrs, node.outputs
+        channels = x.shape[1] * BLOCK
+        windows = Windows(x.shape[0], channels, channels, 1, x.shape[2:4], attrs["kernel"], tuple(attrs["size"]), attrs["stride"],
+                          attrs["pad"], (1, 1))
+        emitter.line("{")
+        emitter.line(f"    static const dy_blocks windows = {windows.text()};")
+        emitter.line(f"    {function}(&windows, {emitter.pointer(x)}, {emitter.name(value)});")
+        emitter.line("}")
+    return write
+
+
+def _join(emitter: Emitter, node: Node) -> None:
+    channels, (value,) = node.attrs["channels"], node.outputs
+    pointers = [emitter.pointer(x) for x in node.inputs]
     emitter.line("{")
-    emitter.line(f"    static const dy_blocks windows = {windows.text()};")
-    emitter.line(f"    dy_blocks_max(&windows, {emitter.pointer(x)}, {emitter.name(value)});")
+    emitter.line(f"    static const int64_t channels[] = {{{', '.join(map(str, channels))}}};")
+    emitter.line(f"    const float *const xs[] = {{{', '.join(pointers)}}};")
+    emitter.line(f"    dy_blocks_join({len(channels)}, channels, xs, {value.shape[0]}, {math.prod(value.shape[2:4])}, "
+                 f"{emitter.name(value)});")
     emitter.line("}")
 
 
@@ -52,7 +66,8 @@ def _from_blocks(emitter: Emitter, node: Node) -> None:
 
 #: Ops by name.
 BLOCKS: Dict[str, Rule] = {
-    "conv_blocks": _conv, "max_pool_blocks": _max_pool, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
+    "conv_blocks": _conv, "max_pool_blocks": _pool("dy_blocks_max"), "average_pool_blocks": _pool("dy_blocks_mean"),
+    "join_blocks": _join, "to_blocks": _to_blocks, "from_blocks": _from_blocks}
 
 
 def expect(emitter: Emitter, parts: Sequence[Any]) -> None:

@@ -47,14 +47,86 @@ static void fetch_expected(around *a, expected *left, const int64_t taps, const 
     left->count -= 16 * taps;
 }
 
+/* Groups of channels, as panels take them.  Small groups are one: filters are zero where they take nothing of a channel. */
+typedef struct {
+    int64_t in, out, filled, panels, merged;            /* of one group; filled: `out` in whole blocks; merged: groups in one */
+} channel_groups;
+
+/* A panel of channels of the result: the first one of them, and how many, in whole blocks; and the first one of its group in x. */
+typedef struct {
+    int64_t out, channels, in;
+} panel_place;
+
+static int64_t in_whole(const int64_t channels) { return (channels + BLOCK - 1) / BLOCK * BLOCK; }
+
+static channel_groups groups_of(const dy_blocks *w)
+{
+    const int64_t in = w->in / w->groups, merged = w->groups > 1 && in < BLOCK ? BLOCK / in : 1;
+    const int64_t out = w->out / w->groups * merged, filled = in_whole(out);
+    return (channel_groups){in * merged, out, filled, (filled + PANEL - 1) / PANEL, merged};
+}
+
+static int64_t panels_of(const dy_blocks *w, const channel_groups *g) { return w->groups / g->merged * g->panels; }
+
+static panel_place place_of_panel(const channel_groups *g, const int64_t panel)
+{
+    const int64_t group = panel / g->panels, first = panel % g->panels * PANEL;
+    return (panel_place){group * g->out + first, least(PANEL, g->filled - first), group * g->in};
+}
+
+/* Filters of a panel: to[k][o] for `some` taps from `first` on; `each` is how many a channel has. */
+static void turn_filters(const channel_groups *g, DY_T *to, const DY_T *filters, const panel_place *p, const int64_t each,
+                         const int64_t first, const int64_t some)
+{
+    const int64_t own = g->in / g->merged, taps = own * each, there = least(p->channels, g->out - p->out % g->out);
+    const DY_T *const from = filters + p->out * taps;
+    const int64_t whole = g->merged > 1 ? 0 : there / BLOCK * BLOCK;
+    turn(to, PANEL, from + first, taps, whole, some);
+    if (whole == p->channels)
+        return;
+    for (int64_t k = 0; k < some; k++)
+        for (int64_t o = whole; o < p->channels; o++)
+            to[k * PANEL + o] = 0;
+    for (int64_t o = whole; o < there; o++) {
+        const int64_t before = o / (g->out / g->merged) * taps - first;         /* taps of other groups */
+        for (int64_t k = most(0, before); k < least(some, before + taps); k++)
+            to[k * PANEL + o] = from[o * taps + k - before];
+    }
+}
+
+/* Numbers of the channels of a panel: copies where memory ends before the last block does. */
+static const DY_T *of_panel(const DY_T *numbers, const channel_groups *g, const panel_place *p, DY_T *own)
+{
+    const int64_t there = g->out - p->out % g->out;
+    if (!numbers || there >= p->channels)
+        return numbers ? numbers + p->out : 0;
+    for (int64_t o = 0; o < p->channels; o++)
+        own[o] = o < there ? numbers[p->out + o] : 0;
+    return own;
+}
+
+/* Whether groups may be one: what is not finite would come to the results of other groups. */
+static int may_merge(const channel_groups *g, const DY_T *x, const int64_t count)
+{
+    dy_vector trace = {0};
+    for (int64_t k = 0; g->merged > 1 && k < count; k += WIDTH)
+        trace += load(x + k) * 0;
+    int may = 1;
+    for (int k = 0; k < WIDTH; k++)
+        may &= trace[k] == trace[k];
+    return may;
+}
+
 /* plane, row: elements of a block (or channel) of x, of a row of it; deep: numbers of one place that lie together; rows, columns: of
-   the result, as one long row where windows are single elements.  parts: of the rows; panels: of the channels. */
+   the result, as one long row where windows are single elements.  image: elements of one of x.  parts: of the rows; panels: of the
+   channels. */
 typedef struct {
     const dy_blocks *w;
+    channel_groups groups;
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y;
     int32_t *where;
-    int64_t plane, row, deep, taps, rows, columns, parts, panels;
+    int64_t plane, row, deep, image, taps, rows, columns, parts, panels;
     expected coming;
 } blocked_windows;
 
@@ -115,7 +187,7 @@ static void find_places(const blocked_windows *b)
 {
     const dy_blocks *const w = b->w;
     int32_t *where = b->where;
-    for (int64_t c = 0; c < w->in; c++)
+    for (int64_t c = 0; c < b->groups.in; c++)
         for (int64_t i = 0; i < w->kernel[0]; i++)
             for (int64_t j = 0; j < w->kernel[1]; j++)
                 *where++ = (int32_t)(c / b->deep * b->plane + i * w->dilate[0] * b->row + j * w->dilate[1] * b->deep + c % b->deep);
@@ -124,30 +196,32 @@ static void find_places(const blocked_windows *b)
 /* The first element that the windows of one row of all images read. */
 static const DY_T *row_of(const blocked_windows *b, const int64_t r)
 {
-    return b->x + r / b->rows * (b->w->in / b->deep * b->plane) + r % b->rows * b->w->stride[0] * b->row;
+    return b->x + r / b->rows * b->image + r % b->rows * b->w->stride[0] * b->row;
 }
 
 /* One panel of channels of some rows of some images. */
 static void panel_of(const blocked_windows *b, const int64_t panel, const int64_t begin, const int64_t end, expected coming)
 {
     const dy_blocks *const w = b->w;
-    DY_T *const filters = at_hand(own_filters);
-    const int64_t o = panel * PANEL, channels = least(PANEL, w->out - o), step = w->stride[1] * b->deep;
-    const int64_t tiles = (b->columns + PLACES - 1) / PLACES, next = w->spots[0] * w->spots[1] * BLOCK;
+    DY_T *const filters = at_hand(own_filters), scales[PANEL], shifts[PANEL];
+    const panel_place here = place_of_panel(&b->groups, panel);
+    const int64_t o = here.out, channels = here.channels, step = w->stride[1] * b->deep, each = w->kernel[0] * w->kernel[1];
+    const int64_t tiles = (b->columns + PLACES - 1) / PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
+    const int64_t off = here.in / b->deep * b->plane;
     block_tiles *const *const of = tiles_of(channels, step);
-    around a = {b->scale ? b->scale + o : 0, b->shift ? b->shift + o : 0, next, b->residual != 0, b->residual ? b->residual - b->y : 0, 0, 0,
-                w->relu, w->cap};
+    around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
+                b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0};
     for (int64_t l = 0; l < b->taps; l += PIECE) {
         const int64_t some = least(PIECE, b->taps - l), behind = l + some < b->taps ? l + some : 0, panels = behind ? o : o + PANEL;
         int64_t ahead = panels + channels > w->out || some < 256 ? 0 : channels / 16;      /* squares of rows to be read soon */
-        turn(filters, PANEL, b->filters + o * b->taps + l, b->taps, channels, some);
+        turn_filters(&b->groups, filters, b->filters, &here, each, l, some);
         a.first = l == 0;
         a.last = l + some == b->taps;
-        const DY_T *from = row_of(b, begin);
+        const DY_T *from = row_of(b, begin) + off;
         for (int64_t r = begin; r < end; r++) {
             const int64_t n = r / b->rows, i = r % b->rows;
-            const DY_T *const below = row_of(b, r + 1 < end ? r + 1 : begin);
-            DY_T *const to = b->y + (n * w->out + o) * w->spots[0] * w->spots[1] + i * b->columns * BLOCK;
+            const DY_T *const below = row_of(b, r + 1 < end ? r + 1 : begin) + off;
+            DY_T *const to = b->y + (n * out + o) * w->spots[0] * w->spots[1] + i * b->columns * BLOCK;
             for (int64_t t = 0; t < tiles; t++) {
                 const int64_t p = b->columns * t / tiles, q = b->columns * (t + 1) / tiles;
                 if (ahead) {
@@ -182,7 +256,7 @@ static int64_t parts_of(const blocked_windows *b)
 {
     const dy_blocks *const w = b->w;
     const int64_t rows = b->rows * w->batch, threads = dy_team ? dy_team->threads : 1;
-    const int64_t read = w->batch * w->in / b->deep * b->plane, work = rows * b->columns * b->taps * w->out;
+    const int64_t read = w->batch * b->image / w->groups * b->groups.merged, work = rows * b->columns * b->taps * w->out;
     const int64_t near = b->panels > 1 ? least((read + NEAR - 1) / NEAR, rows * b->columns / REPAYING) : 1;
     const int64_t wanted = least((4 * threads + b->panels - 1) / b->panels, work / SHARED_WORK / b->panels);
     return most(1, least(rows, most(near, threads > 1 ? wanted : 1)));
@@ -192,7 +266,9 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
                        const DY_T *residual, DY_T *y)
 {
     dy_blocks own = *windows, *const w = &own;
-    const int64_t deep = w->plain ? 1 : BLOCK, taps = w->in * w->kernel[0] * w->kernel[1], planes = w->batch * w->in / deep;
+    const channel_groups groups = groups_of(w);
+    const int64_t deep = w->plain ? 1 : BLOCK, taps = groups.in * w->kernel[0] * w->kernel[1];
+    const int64_t planes = w->batch * (w->plain ? w->in : in_whole(w->in) / BLOCK);
     const int single = w->kernel[0] == 1 && w->kernel[1] == 1;
     const int sparse = single && w->spots[1] < PLACES && (w->stride[0] > 1 || w->stride[1] > 1);      /* rows fill no tile */
     const int copied = sparse || is_padded(w);
@@ -203,7 +279,7 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
     }
     const int64_t row = w->image[1] * deep, plane = w->image[0] * row;
     char *const memory = room(room_key, table + (copied ? planes * plane * sizeof(DY_T) : 0));
-    if (!memory)
+    if (!memory || !may_merge(&groups, x, planes * windows->image[0] * windows->image[1] * deep))
         return 1;
     if (copied) {
         const copies all = {windows, x, (DY_T *)(memory + table), deep, w->image[0], w->image[1], down, right};
@@ -211,9 +287,8 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
         x = all.to;
     }
     const int flat = single && w->image[1] == w->spots[1] && w->stride[0] == 1 && w->stride[1] == 1;
-    blocked_windows b = {w, x, filters, scale, shift, residual, y, (int32_t *)memory, plane, row, deep, taps,
-                         flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1]};
-    b.panels = (w->out + PANEL - 1) / PANEL;
+    blocked_windows b = {w, groups, x, filters, scale, shift, residual, y, (int32_t *)memory, plane, row, deep, planes / w->batch * plane, taps,
+                         flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1], 0, panels_of(w, &groups), {0, 0}};
     b.parts = parts_of(&b);
     b.coming = take_expected();
     find_places(&b);

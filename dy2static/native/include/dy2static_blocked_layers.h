@@ -1,4 +1,4 @@
-/* Maxima of windows of arrays in blocks of channels, and the way from and to plain arrays.
+/* Maxima and means of windows of arrays in blocks of channels, several of them as one, and the way from and to plain arrays.
 
    Before the include: dy2static_blocked.h. */
 /* Maxima of windows -------------------------------------------------------------------------------------------------- */
@@ -45,43 +45,172 @@ static void blocks_max(const dy_blocks *w, const DY_T *x, DY_T *y)
 {
     const pooled all = {w, x, y};
     const int64_t each = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * BLOCK;
-    dy_share(some_maxima, &all, w->batch * w->in / BLOCK, most(1, (1 << 15) / each));
+    dy_share(some_maxima, &all, w->batch * in_whole(w->in) / BLOCK, most(1, (1 << 15) / each));
+}
+
+/* Means of windows; the padding is zero. */
+static void some_means(const void *given, int64_t begin, int64_t end)
+{
+    const pooled *const p = given;
+    const dy_blocks *const w = p->w;
+    const int64_t size = w->image[0] * w->image[1] * BLOCK;
+    const dy_vector count = (dy_vector){0} + (DY_T)(w->kernel[0] * w->kernel[1]);
+    DY_T *to = p->y + begin * w->spots[0] * w->spots[1] * BLOCK;
+    for (int64_t k = begin; k < end; k++)
+        for (int64_t i = 0; i < w->spots[0]; i++)
+            for (int64_t j = 0; j < w->spots[1]; j++, to += BLOCK) {
+                const int64_t top = i * w->stride[0] - w->pad[0], left = j * w->stride[1] - w->pad[1];
+                dy_vector sum[IN_BLOCK];
+#pragma GCC unroll 4
+                for (int v = 0; v < IN_BLOCK; v++)
+                    sum[v] = (dy_vector){0};
+                for (int64_t r = most(0, top); r < least(w->image[0], top + w->kernel[0]); r++)
+                    for (int64_t c = most(0, left); c < least(w->image[1], left + w->kernel[1]); c++) {
+                        const DY_T *const from = p->x + k * size + (r * w->image[1] + c) * BLOCK;
+#pragma GCC unroll 4
+                        for (int v = 0; v < IN_BLOCK; v++)
+                            sum[v] += load(from + v * WIDTH);
+                    }
+#pragma GCC unroll 4
+                for (int v = 0; v < IN_BLOCK; v++)
+                    store(to + v * WIDTH, sum[v] / count);
+            }
+}
+
+static void blocks_mean(const dy_blocks *w, const DY_T *x, DY_T *y)
+{
+    const pooled all = {w, x, y};
+    const int64_t each = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * BLOCK;
+    dy_share(some_means, &all, w->batch * in_whole(w->in) / BLOCK, most(1, (1 << 15) / each));
+}
+
+/* Several as one ----------------------------------------------------------------------------------------------------- */
+
+/* blocks: of an image of the result. */
+typedef struct {
+    int64_t count, places, blocks;
+    const int64_t *channels;
+    const DY_T *const *xs;
+    DY_T *y;
+} joined;
+
+/* Channels of one block that become channels of one block of the result, from `begin` to `end` there. */
+typedef struct {
+    const DY_T *from;                           /* what comes to `begin` at the first place */
+    int begin, end;
+} run;
+
+static int runs_of(const joined *j, const int64_t image, const int64_t block, run *runs)
+{
+    int count = 0;
+    int64_t first = 0;                          /* channel of the operand in the result */
+    for (int64_t s = 0; s < j->count; first += j->channels[s++]) {
+        int64_t at = most(first, block * BLOCK);
+        const int64_t end = least(first + j->channels[s], (block + 1) * BLOCK);
+        while (at < end) {
+            const int64_t c = at - first, some = least(end - at, BLOCK - c % BLOCK), own = in_whole(j->channels[s]) / BLOCK;
+            runs[count++] = (run){j->xs[s] + (image * own + c / BLOCK) * j->places * BLOCK + c % BLOCK, (int)(at % BLOCK),
+                                  (int)(at % BLOCK + some)};
+            at += some;
+        }
+    }
+    return count;
+}
+
+#if DY_BYTES == 64
+DY_INLINE void join_place(const run *runs, const int count, const int64_t at, DY_T *to)
+{
+    __m512 value = _mm512_setzero_ps();
+    for (int r = 0; r < count; r++)             /* what the mask leaves out is not read */
+        value = _mm512_mask_loadu_ps(value, (__mmask16)((1u << runs[r].end) - (1u << runs[r].begin)), runs[r].from + at - runs[r].begin);
+    _mm512_storeu_ps(to, value);
+}
+#else
+DY_INLINE void join_place(const run *runs, const int count, const int64_t at, DY_T *to)
+{
+    for (int k = runs[count - 1].end; k < BLOCK; k++)
+        to[k] = 0;
+    for (int r = 0; r < count; r++)
+        for (int k = runs[r].begin; k < runs[r].end; k++)
+            to[k] = runs[r].from[at + k - runs[r].begin];
+}
+#endif
+
+static void some_joined(const void *given, int64_t begin, int64_t end)
+{
+    const joined *const j = given;
+    for (int64_t k = begin; k < end; k++) {
+        DY_T *const to = j->y + k * j->places * BLOCK;
+        run runs[BLOCK];
+        const int count = runs_of(j, k / j->blocks, k % j->blocks, runs);
+        if (count == 1 && runs[0].end - runs[0].begin == BLOCK)
+            memcpy(to, runs[0].from, j->places * BLOCK * sizeof(DY_T));
+        else
+            for (int64_t p = 0; p < j->places; p++)
+                join_place(runs, count, p * BLOCK, to + p * BLOCK);
+    }
+}
+
+static void blocks_join(int64_t count, const int64_t *channels, const DY_T *const *xs, int64_t batch, int64_t places, DY_T *y)
+{
+    int64_t all = 0;
+    for (int64_t s = 0; s < count; s++)
+        all += channels[s];
+    const joined j = {count, places, in_whole(all) / BLOCK, channels, xs, y};
+    dy_share(some_joined, &j, batch * j.blocks, most(1, (1 << 15) / (BLOCK * places)));
 }
 
 /* From and to plain arrays ------------------------------------------------------------------------------------------- */
 
+/* blocks: of an image; last: the channels of the last one of them. */
 typedef struct {
     const DY_T *x;
     DY_T *y;
-    int64_t places;
+    int64_t channels, places, blocks, last;
 } turned;
+
+/* Where a block begins in a plain array, and how many channels it has there. */
+static int64_t plain_place(const turned *t, const int64_t block, int64_t *channels)
+{
+    *channels = block % t->blocks == t->blocks - 1 ? t->last : BLOCK;
+    return (block / t->blocks * t->channels + block % t->blocks * BLOCK) * t->places;
+}
 
 static void some_blocks(const void *given, int64_t begin, int64_t end)
 {
     const turned *const t = given;
-    for (int64_t k = begin; k < end; k++)
-        turn(t->y + k * BLOCK * t->places, BLOCK, t->x + k * BLOCK * t->places, t->places, BLOCK, t->places);
+    for (int64_t k = begin, channels; k < end; k++) {
+        const DY_T *const from = t->x + plain_place(t, k, &channels);
+        DY_T *const to = t->y + k * BLOCK * t->places;
+        if (channels == BLOCK)
+            turn(to, BLOCK, from, t->places, BLOCK, t->places);
+        else
+            for (int64_t p = 0; p < t->places; p++)
+                for (int64_t c = 0; c < BLOCK; c++)
+                    to[p * BLOCK + c] = c < channels ? from[c * t->places + p] : 0;
+    }
 }
 
 static void some_back(const void *given, int64_t begin, int64_t end)
 {
     const turned *const t = given;
-    for (int64_t k = begin; k < end; k++) {
+    for (int64_t k = begin, channels; k < end; k++) {
         const DY_T *const from = t->x + k * BLOCK * t->places;
-        DY_T *const to = t->y + k * BLOCK * t->places;
+        DY_T *const to = t->y + plain_place(t, k, &channels);
         int64_t p = 0;
-        for (; p + BLOCK <= t->places; p += BLOCK)
+        for (; channels == BLOCK && p + BLOCK <= t->places; p += BLOCK)
             turn_square(from + p * BLOCK, BLOCK, to + p, t->places);
         for (; p < t->places; p++)
-            for (int64_t c = 0; c < BLOCK; c++)
+            for (int64_t c = 0; c < channels; c++)
                 to[c * t->places + p] = from[p * BLOCK + c];
     }
 }
 
 static void in_blocks(dy_body *body, const int64_t batch, const int64_t channels, const int64_t places, const DY_T *x, DY_T *y)
 {
-    const turned all = {x, y, places};
-    dy_share(body, &all, batch * channels / BLOCK, most(1, (1 << 15) / (BLOCK * places)));
+    const int64_t blocks = in_whole(channels) / BLOCK;
+    const turned all = {x, y, channels, places, blocks, channels - (blocks - 1) * BLOCK};
+    dy_share(body, &all, batch * blocks, most(1, (1 << 15) / (BLOCK * places)));
 }
 
 static void blocks_of(int64_t batch, int64_t channels, int64_t places, const DY_T *x, DY_T *y)

@@ -6,6 +6,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 #include "dy2static_tiles.h"
 
 enum {
@@ -138,15 +141,26 @@ DY_INLINE dy_vector choose(const dy_bits where, const dy_vector a, const dy_vect
     return (dy_vector)(((dy_bits)a & where) | ((dy_bits)b & ~where));
 }
 
-/* Zero, -0 too, stands for what is below it; a NaN stays. */
-DY_INLINE dy_vector limited(const dy_vector value, const DY_T cap)
+/* Zero, -0 too, stands for what is below it, and the cap for what is above that; a NaN stays. */
+#if DY_BYTES == 64
+DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
+{
+    const __mmask16 above = _mm512_cmp_ps_mask((__m512)value, _mm512_setzero_ps(), _CMP_NLE_UQ);
+    return (dy_vector)_mm512_min_ps((__m512)caps, _mm512_maskz_mov_ps(above, (__m512)value));    /* of two, the second if one is NaN */
+}
+#elif DY_BYTES == 32
+DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
+{
+    const __m256 above = _mm256_cmp_ps((__m256)value, _mm256_setzero_ps(), _CMP_NLE_UQ);
+    return (dy_vector)_mm256_min_ps((__m256)caps, _mm256_and_ps(above, (__m256)value));
+}
+#else
+DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
 {
     const dy_vector above = (dy_vector)((dy_bits)value & ~(dy_bits)(value <= 0));
-    if (cap == __builtin_inff())
-        return above;
-    const dy_vector caps = (dy_vector){0} + cap;
     return choose((dy_bits)(above > caps), caps, above);
 }
+#endif
 
 DY_INLINE dy_vector scale_of(const around *a, const int v) { return a->scale ? load(a->scale + v * WIDTH) : (dy_vector){0} + 1; }
 DY_INLINE dy_vector shift_of(const around *a, const int v) { return a->shift ? load(a->shift + v * WIDTH) : (dy_vector){0}; }
@@ -190,7 +204,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int64_t ste
     for (int v = 0; v < vectors; v++) {
         DY_T *const to = y + v / IN_BLOCK * a->next + v % IN_BLOCK * WIDTH;
         if (a->last) {
-            const dy_vector scale = scale_of(a, v), shift = shift_of(a, v);
+            const dy_vector scale = scale_of(a, v), shift = shift_of(a, v), caps = (dy_vector){0} + a->cap;
 #pragma GCC unroll 14
             for (int p = 0; p < places; p++)
                 sum[p][v] = sum[p][v] * scale + shift;
@@ -201,7 +215,7 @@ DY_INLINE void block_tile(const int places, const int vectors, const int64_t ste
             if (a->relu)
 #pragma GCC unroll 14
                 for (int p = 0; p < places; p++)
-                    sum[p][v] = limited(sum[p][v], a->cap);
+                    sum[p][v] = limited(sum[p][v], caps);
         }
 #pragma GCC unroll 14
         for (int p = 0; p < places; p++)

@@ -1,7 +1,9 @@
-/* Arrays in blocks of channels for generated code: (batch, channels / 16, rows, columns, 16), of float32.
+/* Arrays in blocks of channels for generated code: (batch, blocks, rows, columns, 16), of float32.  The last block may be a part of
+   one: what its other places hold means nothing, but is finite where the operands are.
 
    dy_blocks_conv: a convolution, and what follows it element by element: `y = limit(scale * conv(x, filters) + shift + residual)`.
-   dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max: maxima of windows, as `max_pool`.  dy_blocks_of, dy_blocks_back: from and to (batch, channels, rows, columns).
+   dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows, as `max_pool` and
+   `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of, dy_blocks_back: from and to (batch, channels, rows, columns).
    channel_blocks.py sets the table when the library is loaded. */
 #ifndef DY2STATIC_CHANNEL_BLOCKS_H
 #define DY2STATIC_CHANNEL_BLOCKS_H
@@ -10,6 +12,7 @@
 
 typedef struct {
     int64_t batch, in, out;                             /* channels; of x as well, where there are no filters */
+    int64_t groups;                                     /* of channels: if there are several, `in` and `out` fill blocks */
     int64_t image[2], kernel[2], spots[2], stride[2], pad[2], dilate[2];
     int64_t plain;                                      /* x is (batch, channels, rows, columns) */
     int64_t relu;                                       /* what is below zero becomes zero, what is above `cap` becomes that */
@@ -23,6 +26,8 @@ typedef struct {
                      const float *residual, float *y);
     void (*expect)(const float *filters, int64_t count);    /* those of the convolution after the next one, which fetches them */
     void (*max)(const dy_blocks *, const float *x, float *y);
+    void (*mean)(const dy_blocks *, const float *x, float *y);
+    void (*join)(int64_t count, const int64_t *channels, const float *const *xs, int64_t batch, int64_t places, float *y);
     void (*of)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
     void (*back)(int64_t batch, int64_t channels, int64_t places, const float *x, float *y);
 } dy_blocks_table;
@@ -35,6 +40,8 @@ void dy2static_set_channel_blocks(const void *table) { dy_blocks_functions = tab
 #define dy_blocks_depthwise dy_blocks_functions->depthwise
 #define dy_blocks_expect dy_blocks_functions->expect
 #define dy_blocks_max dy_blocks_functions->max
+#define dy_blocks_mean dy_blocks_functions->mean
+#define dy_blocks_join dy_blocks_functions->join
 #define dy_blocks_of dy_blocks_functions->of
 #define dy_blocks_back dy_blocks_functions->back
 #endif

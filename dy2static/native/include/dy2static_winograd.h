@@ -13,13 +13,14 @@
 enum {
     SPOTS = 16,                                         /* products of matrices */
     FEW_SQUARES = 40,                                   /* for which it does not pay to transform the filters */
-    FEW_CHANNELS = 32,
+    FEW_CHANNELS = 16,
     SQUARES = 4 * PLACES                                /* of a share, at most */
 };
 
 /* down, right: squares of two by two places of an image; each: how many a share has.  u: the filters, [panel][16][channel][PANEL]. */
 typedef struct {
     const dy_blocks *w;
+    channel_groups groups;
     const DY_T *x, *filters, *scale, *shift, *residual;
     DY_T *y, *u;
     int32_t *where;
@@ -34,7 +35,8 @@ static int is_winograd(const dy_blocks *w)
         if (w->kernel[axis] != 3 || w->stride[axis] != 1 || w->dilate[axis] != 1)
             return 0;
     const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
-    return !w->plain && count >= FEW_SQUARES && w->in >= FEW_CHANNELS && w->out >= FEW_CHANNELS;
+    const channel_groups g = groups_of(w);
+    return !w->plain && count >= FEW_SQUARES && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
 }
 
 /* G g G': from nine taps, `apart`, to sixteen spots */
@@ -62,16 +64,16 @@ DY_INLINE void transform_filter(const DY_T *g, const int64_t apart, DY_T *to, co
 static void transform_filters(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
-    const int64_t in = s->w->in, some = PIECE / 9;
+    const int64_t in = s->groups.in, some = PIECE / 9;
     DY_T *const turned = at_hand(own_filters);
     for (int64_t panel = begin; panel < end; panel++) {
-        const int64_t o = panel * PANEL, channels = least(PANEL, s->w->out - o);
+        const panel_place here = place_of_panel(&s->groups, panel);
         DY_T *const u = s->u + panel * SPOTS * in * PANEL;
         for (int64_t c = 0; c < in; c += some) {
             const int64_t until = least(in, c + some);
-            turn(turned, PANEL, s->filters + (o * in + c) * 9, in * 9, channels, (until - c) * 9);
+            turn_filters(&s->groups, turned, s->filters, &here, 9, c * 9, (until - c) * 9);
             for (int64_t l = c; l < until; l++)
-                for (int64_t v = 0; v < channels; v += WIDTH)
+                for (int64_t v = 0; v < here.channels; v += WIDTH)
                     transform_filter(turned + (l - c) * 9 * PANEL + v, PANEL, u + l * PANEL + v, in * PANEL);
         }
     }
@@ -110,7 +112,7 @@ DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a
         half[0][j] = p + q + r;
         half[1][j] = q - r - s;
     }
-    const dy_vector scale = scale_of(a, v), shift = shift_of(a, v);
+    const dy_vector scale = scale_of(a, v), shift = shift_of(a, v), caps = (dy_vector){0} + a->cap;
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         dy_vector sum[2] = {half[i][0] + half[i][1] + half[i][2], half[i][1] - half[i][2] - half[i][3]};
@@ -122,7 +124,7 @@ DY_INLINE void transform_back(const DY_T *m, const int64_t next, const around *a
                 sum[j] = sum[j] * scale + shift;
                 if (a->adds)
                     sum[j] += load(to + a->residual);
-                store(to, a->relu ? limited(sum[j], a->cap) : sum[j]);
+                store(to, a->relu ? limited(sum[j], caps) : sum[j]);
             }
     }
 }
@@ -132,8 +134,9 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
 {
     const squares *const s = given;
     const dy_blocks *const w = s->w;
-    const int64_t blocks = w->in / BLOCK, each = s->each, next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK;
-    const int64_t part = blocks * each * BLOCK;             /* of one spot */
+    const int64_t blocks = in_whole(w->in) / BLOCK, in = s->groups.in, each = s->each, next = w->spots[0] * w->spots[1] * BLOCK, row = w->spots[1] * BLOCK;
+    const int64_t part = blocks * each * BLOCK, out = in_whole(w->out);      /* part: of one spot */
+    DY_T scales[PANEL], shifts[PANEL];
     DY_T *const v = room(share_key, SPOTS * (part + PANEL * each) * sizeof(DY_T));
     if (!v) {
         __atomic_store_n(s->failed, 1, __ATOMIC_RELAXED);
@@ -151,22 +154,23 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
         }
     const int64_t tiles = (end - begin + PLACES - 1) / PLACES;
     expected coming = some_expected(s->coming, begin, end, w->batch * s->down * s->right);
-    for (int64_t panel = 0; panel * PANEL < w->out; panel++) {
-        const int64_t o = panel * PANEL, channels = least(PANEL, w->out - o);
-        const DY_T *u = s->u + panel * SPOTS * w->in * PANEL;
+    for (int64_t panel = 0; panel < panels_of(w, &s->groups); panel++) {
+        const panel_place here = place_of_panel(&s->groups, panel);
+        const int64_t channels = here.channels;
+        const DY_T *u = s->u + panel * SPOTS * in * PANEL, *const x = v + here.in * each;
         block_tiles *const *const of = tiles_of(channels, BLOCK);
         around a = {0, 0, each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0};
-        for (int64_t k = 0; k < SPOTS; k++, u += w->in * PANEL)
+        for (int64_t k = 0; k < SPOTS; k++, u += in * PANEL)
             for (int64_t t = 0; t < tiles; t++) {
                 const int64_t p = (end - begin) * t / tiles, q = (end - begin) * (t + 1) / tiles;
-                fetch_expected(&a, &coming, w->in, u);
-                of[q - p](BLOCK, w->in, v + k * part + p * BLOCK, s->where, u, m + k * PANEL * each + p * BLOCK, &a);
+                fetch_expected(&a, &coming, in, u);
+                of[q - p](BLOCK, in, x + k * part + p * BLOCK, s->where, u, m + k * PANEL * each + p * BLOCK, &a);
             }
-        a = (around){s->scale ? s->scale + o : 0, s->shift ? s->shift + o : 0, next, s->residual != 0,
+        a = (around){of_panel(s->scale, &s->groups, &here, scales), of_panel(s->shift, &s->groups, &here, shifts), next, s->residual != 0,
                      s->residual ? s->residual - s->y : 0, 1, 1, w->relu, w->cap, 0, 0, 0};
         for (int64_t t = begin; t < end; t++) {
             const int64_t n = t / (s->down * s->right), i = t / s->right % s->down * 2, j = t % s->right * 2;
-            DY_T *const to = s->y + (n * w->out + o) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
+            DY_T *const to = s->y + (n * out + here.out) * w->spots[0] * w->spots[1] + i * row + j * BLOCK;
             for (int k = 0; k < channels / WIDTH; k++)
                 transform_back(m + (k / IN_BLOCK * each + t - begin) * BLOCK + k % IN_BLOCK * WIDTH, PANEL * each, &a, k,
                                w->spots[0] - i, w->spots[1] - j, row, to + k / IN_BLOCK * next + k % IN_BLOCK * WIDTH, &trace);
@@ -189,18 +193,19 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
                     DY_T *y)
 {
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, rows = 2 * down + 2, columns = 2 * right + 2;
-    const int64_t plane = rows * columns * BLOCK, planes = w->batch * w->in / BLOCK, panels = (w->out + PANEL - 1) / PANEL;
-    const int64_t table = (w->in * 4 + 63) / 64 * 64, transformed = panels * SPOTS * w->in * PANEL, count = w->batch * down * right;
+    const channel_groups groups = groups_of(w);
+    const int64_t plane = rows * columns * BLOCK, planes = w->batch * in_whole(w->in) / BLOCK, panels = panels_of(w, &groups);
+    const int64_t table = (groups.in * 4 + 63) / 64 * 64, transformed = panels * SPOTS * groups.in * PANEL, count = w->batch * down * right;
     char *const memory = room(room_key, table + (transformed + planes * plane) * sizeof(DY_T));
     if (!memory)
         return 1;
     int failed = 0;
-    squares s = {w, 0, filters, scale, shift, residual, y, (DY_T *)(memory + table), (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
+    squares s = {w, groups, 0, filters, scale, shift, residual, y, (DY_T *)(memory + table), (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
                  take_expected(), &failed};
     const copies all = {w, x, s.u + transformed, BLOCK, rows, columns, 1, 1};
     s.x = all.to;
     s.each = squares_of_share(w, count);
-    for (int64_t c = 0; c < w->in; c++)
+    for (int64_t c = 0; c < groups.in; c++)
         s.where[c] = (int32_t)(c / BLOCK * s.each * BLOCK + c % BLOCK);
     dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
     dy_share(transform_filters, &s, panels, 1);
@@ -213,8 +218,8 @@ static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
                     DY_T *y)
 {
     dy_blocks some = *w;
-    const int64_t copied = w->in * extent(w, 0) * extent(w, 1), image = w->in * w->image[0] * w->image[1];
-    const int64_t result = w->out * w->spots[0] * w->spots[1];
+    const int64_t channels = w->plain ? w->in : in_whole(w->in), copied = channels * extent(w, 0) * extent(w, 1);
+    const int64_t image = channels * w->image[0] * w->image[1], result = in_whole(w->out) * w->spots[0] * w->spots[1];
     const int64_t images = is_winograd(w) || is_padded(w) ? most(1, COPIED / copied) : w->batch;
     int failed = 0;
     for (int64_t n = 0; n < w->batch && !failed; n += images) {
