@@ -26,6 +26,8 @@ MORE = {
                            residual=True, relu=True),                                       # squares of two by two places
                     sample((1, 2, 20, 18, 16), (32, 32, 3, 3), (32,), size=(18, 20), pad=(0, 2), shift=True),
                     sample((3, 2, 100, 90, 16), (32, 32, 3, 3), (3, 2, 100, 90, 16), size=(100, 90), pad=(1, 1), residual=True),
+                    *(sample((2, 2, 5, width, 16), (20, 1, 3, 3), size=(size, -(-width // stride)), stride=(stride, stride), pad=(1, 1),
+                             groups=20) for width in (1, 2, 8, 13) for stride, size in ((1, 5), (2, 3))),
                     sample((2, 5, 12, 13), (16, 5, 5, 4), (16,), size=(4, 4), stride=(3, 3), pad=(2, 1), scale=True)),
     "sum": (sample((3, 17), axis=1), sample((17, 3), axis=0), sample((3, 5, 7), axis=(0, 2)), sample((2, 5000), axis=1),
             sample((1, 1), axis=0), sample((3, 5, 7), axis=1, keepdims=True), sample((0, 3), axis=0)),

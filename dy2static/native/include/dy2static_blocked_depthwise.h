@@ -1,7 +1,8 @@
 /* Convolutions whose filters take one channel each, for arrays in blocks of channels.
 
-   A vector holds neighbouring channels, a tile some neighbouring places of a row.  Where windows reach beyond the image, its rows
-   are copied with their padding, each once, into as many as one row of the result reads: these stay in the first cache.
+   A vector holds neighbouring channels, a tile some neighbouring places of a row.  Taps above and below the image are left out; of
+   filters of three by three those beside it, too.  For other filters rows are copied with what is beside them, each once, into as
+   many as one row of the result reads: these stay in the first cache.
 
    Before the include: dy2static_blocked.h. */
 
@@ -20,24 +21,34 @@ typedef struct {
     int64_t adds, residual, relu;               /* whether there is a residual, and how far from the result */
 } after_each;
 
-/* Places that are `step` apart in x; the taps of a row are `across` apart.  rows: what the first taps meet, `at` behind these.
-   filters: a vector of channels for each tap, BLOCK apart. */
-DY_INLINE void each_tile(const int places, const int64_t down, const int64_t right, const int64_t across, const int64_t step,
-                         const DY_T *const *rows, const int64_t at, const DY_T *filters, DY_T *y, const after_each *a)
+/* What meets the taps of the windows of one row: for each row of the image that there is, its place and that of its filters. */
+typedef struct {
+    const DY_T *rows[EACH_TAPS], *filters[EACH_TAPS];
+    int64_t down;
+} each_window;
+
+/* Whether the first tap of the first place of a tile, and the last one of its last place, are beside the image. */
+typedef struct {
+    int first, last;
+} each_edge;
+
+/* Places that are `step` apart in x, from `at` of each row on; the `right` taps of a row are `across` apart. */
+DY_INLINE void each_tile(const int places, const int64_t right, const int64_t across, const int64_t step, const each_window *window,
+                         const int64_t at, const each_edge edge, DY_T *y, const after_each *a)
 {
     dy_vector sum[EACH_PLACES];
 #pragma GCC unroll 8
     for (int p = 0; p < places; p++)
         sum[p] = (dy_vector){0};
-#pragma GCC unroll 3
-    for (int64_t i = 0; i < down; i++) {
-        const DY_T *const from = rows[i] + at;
+    for (int64_t i = 0; i < window->down; i++) {
+        const DY_T *const from = window->rows[i] + at, *const filters = window->filters[i];
 #pragma GCC unroll 3
         for (int64_t j = 0; j < right; j++) {
-            const dy_vector left = load(filters + (i * right + j) * BLOCK);
+            const dy_vector left = load(filters + j * BLOCK);
 #pragma GCC unroll 8
             for (int p = 0; p < places; p++)
-                sum[p] += left * load(from + j * across + p * step);
+                if (!(edge.first && p == 0 && j == 0) && !(edge.last && p == places - 1 && j == right - 1))
+                    sum[p] += left * load(from + j * across + p * step);
         }
     }
 #pragma GCC unroll 8
@@ -56,22 +67,23 @@ DY_INLINE void each_tile(const int places, const int64_t down, const int64_t rig
         store(y + p * BLOCK, sum[p]);
 }
 
-typedef void each_tiles(const dy_blocks *w, const DY_T *const *rows, int64_t at, const DY_T *filters, DY_T *y, const after_each *a);
+typedef void each_tiles(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y, const after_each *a);
 
 /* Functions by what is constant in them: places, and for filters of three by three how far apart the places are. */
 #define EACH(P)                                                                                                         \
-    static void each_##P##_0(const dy_blocks *w, const DY_T *const *rows, int64_t at, const DY_T *filters, DY_T *y,     \
+    static void each_##P##_0(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y,        \
                              const after_each *a)                                                                       \
     {                                                                                                                   \
-        each_tile(P, w->kernel[0], w->kernel[1], w->dilate[1] * BLOCK, w->stride[1] * BLOCK, rows, at, filters, y, a);  \
+        (void)edge;                                                                                                     \
+        each_tile(P, w->kernel[1], w->dilate[1] * BLOCK, w->stride[1] * BLOCK, window, at, (each_edge){0, 0}, y, a);    \
     }                                                                                                                   \
     EACH_NINE(P, 1) EACH_NINE(P, 2)
 #define EACH_NINE(P, S)                                                                                                 \
-    static void each_##P##_##S(const dy_blocks *w, const DY_T *const *rows, int64_t at, const DY_T *filters, DY_T *y,   \
+    static void each_##P##_##S(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y,      \
                                const after_each *a)                                                                     \
     {                                                                                                                   \
         (void)w;                                                                                                        \
-        each_tile(P, 3, 3, BLOCK, S * BLOCK, rows, at, filters, y, a);                                                  \
+        each_tile(P, 3, BLOCK, S * BLOCK, window, at, edge, y, a);                                                      \
     }
 EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8)
 #define EACH_OF(S)                                                                                                      \
@@ -79,20 +91,26 @@ EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8)
         each_6_##S, each_7_##S, each_8_##S};
 EACH_OF(0) EACH_OF(1) EACH_OF(2)
 
-static each_tiles *const *each_tiles_of(const dy_blocks *w)
+/* How far windows reach beyond the right side of the image, in places. */
+static int64_t overhang(const dy_blocks *w) { return extent(w, 1) - w->pad[1] - w->image[1]; }
+
+/* Filters of three by three that miss one column of the image at most on each side. */
+static int is_nine(const dy_blocks *w)
 {
-    if (w->kernel[0] != 3 || w->kernel[1] != 3 || w->dilate[1] != 1 || w->stride[1] > 2)
-        return each_of_0;
-    return w->stride[1] == 1 ? each_of_1 : each_of_2;
+    return w->kernel[0] == 3 && w->kernel[1] == 3 && w->dilate[1] == 1 && w->stride[1] <= 2 && w->pad[1] <= 1 && overhang(w) <= 1;
 }
 
-/* The rows of a block of an image, as windows see them.  held: the memory for `reach + 1` of them, and for one of zeros behind these;
-   null where they can be read in the image.  next: the first one that has not been copied. */
+static each_tiles *const *each_tiles_of(const dy_blocks *w)
+{
+    return !is_nine(w) ? each_of_0 : w->stride[1] == 1 ? each_of_1 : each_of_2;
+}
+
+/* The rows of a block of an image, as windows see them.  held: the memory for a power of two of them, at least `reach + 1`; null where
+   they can be read in the image.  next: the first one that has not been copied. */
 typedef struct {
-    const dy_blocks *w;
     const DY_T *x;
     DY_T *held;
-    int64_t columns, next;
+    int64_t width, left, columns, count, next;
 } image_rows;
 
 static void copy_blocks(const DY_T *from, DY_T *to, const int64_t count)
@@ -101,33 +119,18 @@ static void copy_blocks(const DY_T *from, DY_T *to, const int64_t count)
         store(to + k, from ? load(from + k) : (dy_vector){0});
 }
 
-static const DY_T *image_row(image_rows *r, const int64_t at)
+DY_INLINE const DY_T *image_row(image_rows *r, const int64_t at)
 {
-    const dy_blocks *const w = r->w;
-    const int64_t count = reach(w, 0) + 1, row = w->image[1] * BLOCK, left = w->pad[1];
+    const int64_t row = r->columns * BLOCK, end = least(r->columns, r->width + r->left);
     if (!r->held)
-        return r->x + at * row;
-    if (at < 0 || at >= w->image[0])
-        return r->held + count * r->columns * BLOCK;
+        return r->x + (at * r->width - r->left) * BLOCK;
     for (; r->next <= at; r->next++) {
-        DY_T *const to = r->held + r->next % count * r->columns * BLOCK;
-        const int64_t end = least(r->columns, w->image[1] + left);
-        copy_blocks(0, to, least(left, end));
-        if (end > left)
-            copy_blocks(r->x + r->next * row, to + left * BLOCK, end - left);
+        DY_T *const to = r->held + (r->next & (r->count - 1)) * row;
+        copy_blocks(0, to, least(r->left, end));
+        copy_blocks(r->x + r->next * r->width * BLOCK, to + r->left * BLOCK, end - r->left);
         copy_blocks(0, to + end * BLOCK, r->columns - end);
     }
-    return r->held + at % count * r->columns * BLOCK;
-}
-
-/* One row of the result for a vector of channels. */
-static void each_row(const dy_blocks *w, each_tiles *const *of, const DY_T *const *rows, const DY_T *filters, DY_T *y, const after_each *a)
-{
-    const int64_t columns = w->spots[1], tiles = (columns + EACH_PLACES - 1) / EACH_PLACES;
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t p = columns * t / tiles, q = columns * (t + 1) / tiles;
-        of[q - p](w, rows, p * w->stride[1] * BLOCK, filters, y + p * BLOCK, a);
-    }
+    return r->held + (at & (r->count - 1)) * row;
 }
 
 /* The filters of a block, those of one tap side by side. */
@@ -140,45 +143,91 @@ static void turn_each(DY_T *to, const DY_T *filters, const int64_t taps, const i
         turn_square(own + k, taps, to + k * BLOCK, BLOCK);
 }
 
+/* What is needed of a block of channels. */
+typedef struct {
+    DY_T filters[EACH_TAPS * BLOCK], scale[BLOCK], shift[BLOCK];
+} each_block;
+
+static void take_block(const each_channel *e, const int64_t c, each_block *to)
+{
+    const int64_t taps = e->w->kernel[0] * e->w->kernel[1], channels = least(BLOCK, e->w->in - c);
+    turn_each(to->filters, e->filters + c * taps, taps, channels);
+    for (int64_t o = 0; o < BLOCK; o++) {
+        to->scale[o] = e->scale && o < channels ? e->scale[c + o] : 1;
+        to->shift[o] = e->shift && o < channels ? e->shift[c + o] : 0;
+    }
+}
+
+/* One row of the result for a vector of channels. */
+static void each_row(const dy_blocks *w, each_tiles *const *of, const each_window *window, DY_T *y, const after_each *a)
+{
+    const int64_t columns = w->spots[1], tiles = (columns + EACH_PLACES - 1) / EACH_PLACES;
+    const int first = w->pad[1] > 0, last = overhang(w) > 0;
+    for (int64_t t = 0, p = 0, q; t < tiles; t++, p = q) {
+        q = columns * (t + 1) / tiles;
+        of[q - p](w, window, p * w->stride[1] * BLOCK, (each_edge){first && !t, last && t == tiles - 1}, y + p * BLOCK, a);
+    }
+}
+
+/* Rows of a block of an image, whose place in the result is `y`. */
+static void rows_of_block(const each_channel *e, image_rows *source, const each_block *block, const int64_t begin, const int64_t end, DY_T *y)
+{
+    const dy_blocks *const w = e->w;
+    each_tiles *const *const of = each_tiles_of(w);
+    for (int64_t i = begin; i < end; i++) {
+        each_window window;
+        window.down = 0;
+        for (int64_t r = 0, at = i * w->stride[0] - w->pad[0]; r < w->kernel[0]; r++, at += w->dilate[0])
+            if (at >= 0 && at < w->image[0]) {
+                window.rows[window.down] = image_row(source, at);
+                window.filters[window.down++] = block->filters + r * w->kernel[1] * BLOCK;
+            }
+        for (int v = 0; v < BLOCK; v += WIDTH) {
+            const after_each a = {load(block->scale + v), load(block->shift + v), (dy_vector){0} + w->cap,
+                                  e->residual != 0, e->residual ? e->residual - e->y : 0, w->relu};
+            each_row(w, of, &window, y + i * w->spots[1] * BLOCK + v, &a);
+            for (int64_t r = 0; r < window.down; r++)
+                window.rows[r] += WIDTH, window.filters[r] += WIDTH;
+        }
+    }
+}
+
+/* A power of two. */
+static int64_t held_rows(const dy_blocks *w)
+{
+    int64_t count = 1;
+    while (count < reach(w, 0) + 1)
+        count *= 2;
+    return count;
+}
+
+/* How many elements `image_rows` holds. */
+static int64_t held_elements(const dy_blocks *w) { return is_padded(w) && !is_nine(w) ? held_rows(w) * extent(w, 1) * BLOCK : 0; }
+
+static image_rows begin_rows(const dy_blocks *w, DY_T *memory)
+{
+    return (image_rows){0, held_elements(w) ? memory : 0, w->image[1], w->pad[1], extent(w, 1), held_rows(w), 0};
+}
+
 static void some_each(const void *given, int64_t begin, int64_t end)
 {
     const each_channel *const e = given;
     const dy_blocks *const w = e->w;
-    const int64_t taps = w->kernel[0] * w->kernel[1], blocks = in_whole(w->in) / BLOCK, row = extent(w, 1) * BLOCK, count = reach(w, 0) + 1;
-    each_tiles *const *const of = each_tiles_of(w);
-    const channel_groups all = {w->in, w->in, 0, 0, 1};
-    DY_T filters[EACH_TAPS * BLOCK] __attribute__((aligned(64))), scales[BLOCK], shifts[BLOCK];
-    image_rows source = {w, 0, 0, extent(w, 1), 0};
-    if (is_padded(w)) {
-        source.held = room(share_key, (count + 1) * row * sizeof(DY_T));
-        if (!source.held) {
-            __atomic_store_n(e->failed, 1, __ATOMIC_RELAXED);
-            return;
-        }
-        memset(source.held + count * row, 0, row * sizeof(DY_T));
+    const int64_t blocks = in_whole(w->in) / BLOCK, plane = w->image[0] * w->image[1] * BLOCK;
+    DY_T *const memory = room(share_key, held_elements(w) * sizeof(DY_T));
+    if (!memory) {
+        __atomic_store_n(e->failed, 1, __ATOMIC_RELAXED);
+        return;
     }
+    each_block block;
+    image_rows source = begin_rows(w, memory);
     for (int64_t s = begin; s < end; s++) {                 /* the images of a block of channels follow each other */
-        const int64_t c = s / w->batch * BLOCK, k = s % w->batch * blocks + s / w->batch;
-        const panel_place here = {c, BLOCK, c};
-        const DY_T *const scale = of_panel(e->scale, &all, &here, scales), *const shift = of_panel(e->shift, &all, &here, shifts);
-        source.x = e->x + k * w->image[0] * w->image[1] * BLOCK;
-        source.next = 0;
+        const int64_t c = s / w->batch, k = s % w->batch * blocks + c;
         if (s == begin || s % w->batch == 0)
-            turn_each(filters, e->filters + c * taps, taps, least(BLOCK, w->in - c));
-        for (int64_t i = 0; i < w->spots[0]; i++) {
-            const DY_T *rows[EACH_TAPS];
-            for (int64_t r = 0; r < w->kernel[0]; r++)
-                rows[r] = image_row(&source, i * w->stride[0] - w->pad[0] + r * w->dilate[0]);
-            for (int v = 0; v < BLOCK; v += WIDTH) {
-                const DY_T *shifted[EACH_TAPS];
-                for (int64_t r = 0; r < w->kernel[0]; r++)
-                    shifted[r] = rows[r] + v;
-                const after_each a = {scale ? load(scale + v) : (dy_vector){0} + 1, shift ? load(shift + v) : (dy_vector){0},
-                                      (dy_vector){0} + w->cap,
-                                      e->residual != 0, e->residual ? e->residual - e->y : 0, w->relu};
-                each_row(w, of, shifted, filters + v, e->y + (k * w->spots[0] + i) * w->spots[1] * BLOCK + v, &a);
-            }
-        }
+            take_block(e, c * BLOCK, &block);
+        source.x = e->x + k * plane;
+        source.next = 0;
+        rows_of_block(e, &source, &block, 0, w->spots[0], e->y + k * w->spots[0] * w->spots[1] * BLOCK);
     }
 }
 
