@@ -89,6 +89,25 @@ static __attribute__((noinline)) void pack_block(const int transposed, const int
             memcpy(block + i * STRIDE, a + i * lda, depth * sizeof(DY_T));
 }
 
+/* Sixteen columns of a transposed B at a time, where there is a way for them; gives how many. */
+DY_INLINE int64_t pack_squares(const int64_t depth, const int64_t columns, const int64_t width, const DY_T *b, const int64_t ldb, DY_T *panel)
+{
+    int64_t j = 0;
+#ifdef DY_SQUARES
+    for (; sizeof(DY_T) == sizeof(float) && j + 16 <= columns; j += 16) {
+        int64_t l = 0;
+        for (; l + 16 <= depth; l += 16)
+            turn_square((const float *)(b + j * ldb + l), ldb, (float *)(panel + l * width + j), width);
+        for (; l < depth; l++)
+            for (int64_t s = 0; s < 16; s++)
+                panel[l * width + j + s] = b[(j + s) * ldb + l];
+    }
+#else
+    (void)depth, (void)columns, (void)width, (void)b, (void)ldb, (void)panel;
+#endif
+    return j;
+}
+
 /* `depth` rows of `width` columns of B, those from `columns` on are zero. */
 static __attribute__((noinline)) void pack_panel(const int transposed, const int64_t depth, const int64_t columns,
                                                  const int64_t width, const DY_T *b, const int64_t ldb, DY_T *panel)
@@ -107,11 +126,14 @@ static __attribute__((noinline)) void pack_panel(const int transposed, const int
     }
     if (columns != width)
         memset(panel, 0, depth * width * sizeof(DY_T));
+    const int64_t squares = pack_squares(depth, columns, width, b, ldb, panel);
+    b += squares * ldb;
+    panel += squares;
     /* four rows of B at a time, by lines of the cache: rows whose distance is a power of two fall into one set of it */
     for (int64_t first = 0; first < depth; first += LINE) {
         const int64_t end = depth - first < LINE ? depth : first + LINE;
         int64_t j = 0;
-        for (; j + 4 <= columns; j += 4) {
+        for (; j + 4 <= columns - squares; j += 4) {
             int64_t l = first;
             for (; l + 4 <= end; l += 4)
                 transpose(b + j * ldb + l, ldb, panel + l * width + j, width);
@@ -119,7 +141,7 @@ static __attribute__((noinline)) void pack_panel(const int transposed, const int
                 for (int64_t s = 0; s < 4; s++)
                     panel[l * width + j + s] = b[(j + s) * ldb + l];
         }
-        for (; j < columns; j++)
+        for (; j < columns - squares; j++)
             for (int64_t l = first; l < end; l++)
                 panel[l * width + j] = b[j * ldb + l];
     }

@@ -212,3 +212,46 @@ DY_INLINE void transpose(const DY_T *from, const int64_t ld, DY_T *to, const int
 {
     transpose_rows(from, from + ld, from + 2 * ld, from + 3 * ld, to, width);
 }
+
+/* Sixteen rows of sixteen floats to columns. */
+#if DY_BYTES == 64 && (defined(__clang__) || __GNUC__ >= 12)
+#define DY_SQUARES
+typedef float dy_sixteen __attribute__((vector_size(64)));
+typedef float dy_sixteen_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
+
+#define MIX __builtin_shufflevector
+DY_INLINE void turn_square(const float *from, const int64_t ld, float *to, const int64_t width)
+{
+    dy_sixteen a[16], b[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        a[i] = *(const dy_sixteen_unaligned *)(from + i * ld);
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {                   /* pairs of rows */
+        b[i] = MIX(a[i], a[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        b[i + 1] = MIX(a[i], a[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {                   /* four rows: a[i + j] has the columns j, 4 + j, 8 + j, 12 + j of them */
+        a[i] = MIX(b[i], b[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        a[i + 1] = MIX(b[i], b[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+        a[i + 2] = MIX(b[i + 1], b[i + 3], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        a[i + 3] = MIX(b[i + 1], b[i + 3], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 16; i += 8)
+#pragma GCC unroll 4
+        for (int j = i; j < i + 4; j++) {               /* eight rows: b[j] has the columns j and 8 + j, b[4 + j] the others */
+            b[j] = MIX(a[j], a[4 + j], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+            b[4 + j] = MIX(a[j], a[4 + j], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+        }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        *(dy_sixteen_unaligned *)(to + j * width) = MIX(b[j], b[8 + j], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+        *(dy_sixteen_unaligned *)(to + (8 + j) * width) = MIX(b[j], b[8 + j], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+        *(dy_sixteen_unaligned *)(to + (4 + j) * width) = MIX(b[4 + j], b[12 + j], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+        *(dy_sixteen_unaligned *)(to + (12 + j) * width) = MIX(b[4 + j], b[12 + j], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    }
+}
+#undef MIX
+#endif
