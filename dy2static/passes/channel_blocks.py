@@ -162,17 +162,23 @@ class _Blocks:
         node = self.producers.get(value)
         given = self.of_channels(value)
         if given is not None:
-            return self.spread_channels(given, like)
-        if node is not None and node.op.name == "broadcast_to" and math.prod(node.inputs[0].shape) == 1:
-            return OPS["broadcast_to"](self.reshaped(node.inputs[0], ()), shape=in_blocks(like.shape))
+            return self.spread_channels(self.reshaped(given, (1, *given.shape)), like)
+        if node is None or node.op.name != "broadcast_to" or self.is_blocked(node.inputs[0]):
+            return None
+        (given,) = node.inputs
+        if math.prod(given.shape) == 1:
+            return OPS["broadcast_to"](self.reshaped(given, ()), shape=in_blocks(like.shape))
+        if given.shape == (*like.shape[:2], 1, 1):
+            return self.spread_channels(self.reshaped(given, like.shape[:2]), like)
         return None
 
     def spread_channels(self, given: Value, like: Value) -> Value:
-        """Numbers, one for each channel, beside an image in blocks; those that fill the last block are zero."""
-        missing = -given.shape[0] % BLOCK
-        if missing:
-            given = OPS["concat"](given, OPS["constant"](value=np.zeros(missing, given.dtype)), axis=0)
-        return OPS["broadcast_to"](self.reshaped(given, (1, blocks_of(like.shape[1]), 1, 1, BLOCK)), shape=in_blocks(like.shape))
+        """Numbers, one for each channel (of each image, or of all), beside images in blocks; zeros fill the last block."""
+        images, channels = given.shape
+        if channels % BLOCK:
+            filling = OPS["constant"](value=np.zeros((images, -channels % BLOCK), given.dtype))
+            given = OPS["concat"](given, filling, axis=1)
+        return OPS["broadcast_to"](self.reshaped(given, (images, blocks_of(channels), 1, 1, BLOCK)), shape=in_blocks(like.shape))
 
 
 def _regions(graph: Graph) -> List[Graph]:
@@ -236,8 +242,8 @@ def _fixed_batch_norm(work: _Blocks, node: Node) -> bool:
     if found is not None and found.residual is None:
         shift = beta + (-mean if found.shift is None else found.shift - mean) * scale
         return _change(work, node, x, scale=scale if found.scale is None else found.scale * scale, shift=shift)
-    blocked = work.in_blocks(x)
-    work.blocked[node.outputs[0]] = blocked * work.spread_channels(scale, x) + work.spread_channels(beta - mean * scale, x)
+    factor, term = (work.spread_channels(work.reshaped(v, (1, *v.shape)), x) for v in (scale, beta - mean * scale))
+    work.blocked[node.outputs[0]] = work.in_blocks(x) * factor + term
     return True
 
 

@@ -74,6 +74,17 @@ def densely_joined(x, stem, *weights):
     return ops.mean(conv(ops.maximum(h, 0.5), weights[3], groups=20), axis=(2, 3)), ops.sum(h, axis=(2, 3), keepdims=True)
 
 
+def gated(x, stem, *weights):
+    """Each channel of each image times a number of its own (squeeze and excitation), and times a number for all."""
+    h = conv(x, stem)
+    h = h * ops.sigmoid(h)
+    for squeeze, excite, weight in (weights[:3], weights[3:]):
+        gate = ops.sigmoid(conv(ops.relu(conv(ops.average_pool(h, kernel=h.shape[2:], size=(1, 1)), squeeze)), excite))
+        h = conv(h * ops.broadcast_to(gate, shape=h.shape), weight)
+        h = h * ops.broadcast_to(ops.constant(value=np.full((1, 1, 1, 1), 0.5, "f")), shape=h.shape)
+    return ops.average_pool(h, kernel=h.shape[2:], size=(1, 1))
+
+
 def in_groups(x, stem, *weights):
     """Groups of 8, of 16 and of 32 channels."""
     h = ops.relu(conv(x, stem))
@@ -85,16 +96,18 @@ def in_groups(x, stem, *weights):
 @pytest.mark.parametrize("function, weights, left", [
     (densely_joined, ((24, 20, 3, 3), (24, 44, 3, 3), (20, 68, 1, 1), (20, 1, 3, 3)),
      {"join_blocks", "average_pool_blocks", "max_pool_blocks", "getitem", "sum"}),
+    (gated, ((8, 40, 1, 1), (40, 8, 1, 1), (32, 40, 1, 1), (8, 32, 1, 1), (32, 8, 1, 1), (32, 32, 3, 3)), {"conv", "sigmoid", "sum"}),
     (in_groups, ((64, 8, 3, 3), (64, 16, 3, 3), (64, 32, 1, 1), (40, 64, 1, 1)), {"from_blocks"}),
     (residual_blocks, (POINT, WIDE, WIDE, POINT), {"sum", "div", "reshape"}),
     (inverted_residuals, ((64, 32, 1, 1), (64, 1, 3, 3), (32, 64, 1, 1)) * 2, {"sum", "div", "reshape"}),
     (pooled_and_joined, (WIDE, POINT, (32, 64, 3, 3)), {"concat", "tanh", "mul", "from_blocks"})])
 def test_chains_are_computed_in_blocks(function, weights, left):
-    stem = {densely_joined: (20, 3, 3, 3), in_groups: (64, 3, 3, 3)}.get(function, STEM)
+    stem = {densely_joined: (20, 3, 3, 3), in_groups: (64, 3, 3, 3), gated: (40, 3, 3, 3)}.get(function, STEM)
     graph = build(function, X, stem, *weights, dtype="float32")
     after = verify(block_channels(graph))
     found = names(after)
-    assert "conv" not in found and found.count("conv_blocks") == names(graph).count("conv") and left <= set(found)
+    assert found.count("conv") == (4 if function is gated else 0) and left <= set(found) and "to_blocks" not in found
+    assert found.count("conv_blocks") + found.count("conv") == names(graph).count("conv")
     inputs = [np.random.RandomState(k).standard_normal(v.shape).astype("f") * 0.2 for k, v in enumerate(graph.inputs)]
     for a, b in zip(interpret(graph, *inputs), interpret(after, *inputs)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
