@@ -287,7 +287,8 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
         x = all.to;
     }
     const int flat = single && w->image[1] == w->spots[1] && w->stride[0] == 1 && w->stride[1] == 1;
-    blocked_windows b = {w, groups, x, filters, scale, shift, residual, y, (int32_t *)memory, plane, row, deep, planes / w->batch * plane, taps,
+    blocked_windows b = {w, groups, x, filters, scale, shift, residual, y, (int32_t *)memory, plane, row, deep,
+                         planes / w->batch * plane, taps,
                          flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1], 0, panels_of(w, &groups), {0, 0}};
     b.parts = parts_of(&b);
     b.coming = take_expected();

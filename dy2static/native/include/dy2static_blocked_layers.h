@@ -9,6 +9,17 @@ typedef struct {
     DY_T *y;
 } pooled;
 
+/* The part of a window that is within the image, as its first and last rows and columns; the last ones do not count. */
+typedef struct {
+    int64_t top, bottom, left, right;
+} window_part;
+
+static window_part part_of_window(const dy_blocks *w, const int64_t i, const int64_t j)
+{
+    const int64_t top = i * w->stride[0] - w->pad[0], left = j * w->stride[1] - w->pad[1];
+    return (window_part){most(0, top), least(w->image[0], top + w->kernel[0]), most(0, left), least(w->image[1], left + w->kernel[1])};
+}
+
 /* The first of several, and the first NaN before all; the padding is minus infinity. */
 static void some_maxima(const void *given, int64_t begin, int64_t end)
 {
@@ -20,13 +31,13 @@ static void some_maxima(const void *given, int64_t begin, int64_t end)
     for (int64_t k = begin; k < end; k++)
         for (int64_t i = 0; i < w->spots[0]; i++)
             for (int64_t j = 0; j < w->spots[1]; j++, to += BLOCK) {
-                const int64_t top = i * w->stride[0] - w->pad[0], left = j * w->stride[1] - w->pad[1];
+                const window_part here = part_of_window(w, i, j);
                 dy_vector best[IN_BLOCK];
 #pragma GCC unroll 4
                 for (int v = 0; v < IN_BLOCK; v++)
                     best[v] = (dy_vector){0} - __builtin_inff();
-                for (int64_t r = most(0, top); r < least(w->image[0], top + w->kernel[0]); r++)
-                    for (int64_t c = most(0, left); c < least(w->image[1], left + w->kernel[1]); c++) {
+                for (int64_t r = here.top; r < here.bottom; r++)
+                    for (int64_t c = here.left; c < here.right; c++) {
                         const DY_T *const from = p->x + k * size + (r * w->image[1] + c) * BLOCK;
 #pragma GCC unroll 4
                         for (int v = 0; v < IN_BLOCK; v++) {
@@ -59,13 +70,13 @@ static void some_means(const void *given, int64_t begin, int64_t end)
     for (int64_t k = begin; k < end; k++)
         for (int64_t i = 0; i < w->spots[0]; i++)
             for (int64_t j = 0; j < w->spots[1]; j++, to += BLOCK) {
-                const int64_t top = i * w->stride[0] - w->pad[0], left = j * w->stride[1] - w->pad[1];
+                const window_part here = part_of_window(w, i, j);
                 dy_vector sum[IN_BLOCK];
 #pragma GCC unroll 4
                 for (int v = 0; v < IN_BLOCK; v++)
                     sum[v] = (dy_vector){0};
-                for (int64_t r = most(0, top); r < least(w->image[0], top + w->kernel[0]); r++)
-                    for (int64_t c = most(0, left); c < least(w->image[1], left + w->kernel[1]); c++) {
+                for (int64_t r = here.top; r < here.bottom; r++)
+                    for (int64_t c = here.left; c < here.right; c++) {
                         const DY_T *const from = p->x + k * size + (r * w->image[1] + c) * BLOCK;
 #pragma GCC unroll 4
                         for (int v = 0; v < IN_BLOCK; v++)

@@ -2,8 +2,9 @@
    one: what its other places hold means nothing, but is finite where the operands are.
 
    dy_blocks_conv: a convolution, and what follows it element by element: `y = limit(scale * conv(x, filters) + shift + residual)`.
-   dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows, as `max_pool` and
-   `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of, dy_blocks_back: from and to (batch, channels, rows, columns).
+   dy_blocks_depthwise: the same where filters take one channel each.  dy_blocks_max, dy_blocks_mean: maxima and means of windows,
+   as `max_pool` and `average_pool`.  dy_blocks_join: images one behind the other along the channels.  dy_blocks_of,
+   dy_blocks_back: from and to (batch, channels, rows, columns).
    channel_blocks.py sets the table when the library is loaded. */
 #ifndef DY2STATIC_CHANNEL_BLOCKS_H
 #define DY2STATIC_CHANNEL_BLOCKS_H
