@@ -1,4 +1,6 @@
 """Chains of convolutions in blocks of channels: what the pass changes, what it leaves alone, and that numbers stay."""
+from pathlib import Path
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -10,6 +12,7 @@ from dy2static import ops, to_static
 from dy2static.ir.interpret import interpret
 from dy2static.ir.verify import verify
 from dy2static.native import channel_blocks, compiler, team
+from dy2static.passes import channel_blocks as estimate
 from dy2static.passes.channel_blocks import block_channels
 
 
@@ -226,3 +229,8 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     np.testing.assert_allclose(found[np.isfinite(expected)], expected[np.isfinite(expected)], rtol=1e-4, atol=1e-5)
+
+
+def test_the_estimate_knows_when_winograds_algorithm_is_used():
+    text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
+    assert f"FEW_SQUARES = {estimate._SQUARES}," in text and f"FEW_CHANNELS = {estimate._CHANNELS}," in text
