@@ -207,7 +207,7 @@ def _gain(node: Node, is_plain: bool) -> float:
     """How many nanoseconds a convolution takes less in blocks, about."""
     (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
     groups, size = attrs["groups"], math.prod(y.shape)
-    if groups == y.shape[1]:
+    if groups == y.shape[1] != 1:
         return size * _EACH
     inner, outer = W.shape[1], W.shape[0] // groups
     merged = BLOCK // inner if groups > 1 and inner < BLOCK else 1
