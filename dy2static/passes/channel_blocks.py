@@ -83,7 +83,7 @@ class _Blocks:
         self.builder.loc = node.loc
         rule = _RULES.get(node.op.name, _elementwise if node.op.kind == "elementwise" else None)
         with building(self.builder):
-            if rule is None or not rule(self, node):
+            if rule is None or not _is_single(node) or not rule(self, node):
                 self._keep(node)
 
     def finish(self) -> Graph:
@@ -188,13 +188,17 @@ def _regions(graph: Graph) -> List[Graph]:
 # Nodes --------------------------------------------------------------------------------------------------------------
 
 
+def _is_single(node: Node) -> bool:
+    """Whether a node is about arrays of single precision, which the kernels are for; other results are of no account."""
+    return all(isinstance(v.type, Tensor) and v.dtype == np.float32 for v in (*node.inputs, node.outputs[0]))
+
+
 def _fits(node: Node) -> bool:
     """Whether a node is a convolution that the kernels for blocks are for."""
     if node.op.name != "conv" or len(node.attrs["size"]) != 2:
         return False
     (x, W), (y,), groups = node.inputs, node.outputs, node.attrs["groups"]
-    values = (x, W, y)
-    if not all(v.dtype == np.float32 and all(map(is_known, v.shape)) and 0 not in v.shape for v in values):
+    if not _is_single(node) or not all(all(map(is_known, v.shape)) and 0 not in v.shape for v in (x, W, y)):
         return False
     if groups == W.shape[0] == x.shape[1] != 1:
         return math.prod(W.shape[2:]) <= _MOST_TAPS
@@ -235,8 +239,7 @@ def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
 def _fixed_batch_norm(work: _Blocks, node: Node) -> bool:
     x, gamma, beta, mean, var = node.inputs
     found = work.open_sum(x)
-    if node.attrs["axis"] != (0, 2, 3) or any(work.readers[v] for v in node.outputs[1:]) or any(
-            v.dtype != np.float32 for v in node.inputs) or not work.is_blocked(x):
+    if node.attrs["axis"] != (0, 2, 3) or any(work.readers[v] for v in node.outputs[1:]) or not work.is_blocked(x):
         return False
     scale = gamma * sqrt(1.0 / (var + node.attrs["eps"]))
     if found is not None and found.residual is None:
@@ -321,7 +324,7 @@ def _of_whole_images(work: _Blocks, x: Value, y: Value, count: int) -> bool:
 
 def _concat(work: _Blocks, node: Node) -> bool:
     if node.attrs["axis"] != 1 or not any(map(work.is_blocked, node.inputs)) or not all(
-            v.ndim == 4 and is_known(v.shape[1]) and isinstance(v.type, Tensor) for v in node.inputs):
+            v.ndim == 4 and is_known(v.shape[1]) for v in node.inputs):
         return False
     channels = tuple([v.shape[1] for v in node.inputs])
     operands = tuple(map(work.in_blocks, node.inputs))

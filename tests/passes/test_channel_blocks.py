@@ -225,6 +225,36 @@ def test_channels_that_fill_no_blocks_give_what_they_give_eagerly():
         assert_same(compiled(x).array, net(x).array)
 
 
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("last", [
+    lambda h: F.cast(h, np.float64), lambda h: F.max_pooling_2d(F.cast(h, np.float64) * 2, 2), lambda h: F.cast(h * 99, np.int32),
+    lambda h: F.mean(F.cast(h, np.float64), axis=(2, 3)), lambda h: F.where(h.array > 0.1, h, h * 2), lambda h: h.array > 0,
+    lambda h: F.concat([h, h[:, :0]])])
+def test_other_dtypes_leave_the_blocks(last):
+    layers = [L.Convolution2D(n, 32, 3, 1, 1) for n in (3, 32, 32, 32)]
+
+    def network(x):
+        for layer in layers:
+            x = F.relu(layer(x))
+        return last(x)
+    x = np.random.RandomState(0).standard_normal((2, 3, 24, 24)).astype("f")
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        found, expected = (getattr(y, "array", y) for y in (to_static(network, backend="c")(x), network(x)))
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1 if found.dtype.kind == "i" else 1e-5)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+@pytest.mark.parametrize("size", [3, 5])
+def test_depthwise_filters_that_are_not_finite(size):
+    """Their products with the zeros beside the image are NaN."""
+    first, second, each = L.Convolution2D(3, 32, 3, 1, 1), L.Convolution2D(32, 32, 1), L.DepthwiseConvolution2D(32, 1, size, 1, size // 2)
+    each.W.array[0, 3, 0, 0] = np.nan
+    x = np.random.RandomState(0).standard_normal((2, 3, 24, 24)).astype("f")
+    with chainer.no_backprop_mode():
+        assert_same(to_static(lambda x: each(second(first(x))), backend="c")(x).array, each(second(first(x))).array)
+
+
 def assert_same(found, expected):
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))

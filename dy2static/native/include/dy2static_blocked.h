@@ -105,16 +105,16 @@ static const DY_T *of_panel(const DY_T *numbers, const channel_groups *g, const 
     return own;
 }
 
-/* Whether groups may be one: what is not finite would come to the results of other groups. */
-static int may_merge(const channel_groups *g, const DY_T *x, const int64_t count)
+/* Whether so many numbers, a multiple of a vector, are finite. */
+static int is_finite(const DY_T *numbers, const int64_t count)
 {
     dy_vector trace = {0};
-    for (int64_t k = 0; g->merged > 1 && k < count; k += WIDTH)
-        trace += load(x + k) * 0;
-    int may = 1;
+    for (int64_t k = 0; k < count; k += WIDTH)
+        trace += load(numbers + k) * 0;
+    int finite = 1;
     for (int k = 0; k < WIDTH; k++)
-        may &= trace[k] == trace[k];
-    return may;
+        finite &= trace[k] == trace[k];
+    return finite;
 }
 
 /* plane, row: elements of a block (or channel) of x, of a row of it; deep: numbers of one place that lie together; rows, columns: of
@@ -279,7 +279,10 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
     }
     const int64_t row = w->image[1] * deep, plane = w->image[0] * row;
     char *const memory = room(room_key, table + (copied ? planes * plane * sizeof(DY_T) : 0));
-    if (!memory || !may_merge(&groups, x, planes * windows->image[0] * windows->image[1] * deep))
+    if (!memory)
+        return 1;
+    /* what is not finite in one of several groups would come to the results of the others */
+    if (groups.merged > 1 && !is_finite(x, planes * windows->image[0] * windows->image[1] * deep))
         return 1;
     if (copied) {
         const copies all = {windows, x, (DY_T *)(memory + table), deep, w->image[0], w->image[1], down, right};

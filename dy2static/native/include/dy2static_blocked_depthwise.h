@@ -2,7 +2,8 @@
 
    A vector holds neighbouring channels, a tile some neighbouring places of a row.  Taps above and below the image are left out; of
    filters of three by three those beside it, too.  For other filters rows are copied with what is beside them, each once, into as
-   many as one row of the result reads: these stay in the first cache.
+   many as one row of the result reads: these stay in the first cache.  Where taps are left out, a filter that is not finite fails:
+   its products with the zeros beside the image would be NaN.
 
    Before the include: dy2static_blocked.h. */
 
@@ -145,10 +146,11 @@ static void turn_each(DY_T *to, const DY_T *filters, const int64_t taps, const i
 
 /* What is needed of a block of channels. */
 typedef struct {
-    DY_T filters[EACH_TAPS * BLOCK], scale[BLOCK], shift[BLOCK];
+    DY_T filters[EACH_TAPS * BLOCK] __attribute__((aligned(64))), scale[BLOCK], shift[BLOCK];
 } each_block;
 
-static void take_block(const each_channel *e, const int64_t c, each_block *to)
+/* Gives whether the filters are finite. */
+static int take_block(const each_channel *e, const int64_t c, each_block *to)
 {
     const int64_t taps = e->w->kernel[0] * e->w->kernel[1], channels = least(BLOCK, e->w->in - c);
     turn_each(to->filters, e->filters + c * taps, taps, channels);
@@ -156,6 +158,7 @@ static void take_block(const each_channel *e, const int64_t c, each_block *to)
         to->scale[o] = e->scale && o < channels ? e->scale[c + o] : 1;
         to->shift[o] = e->shift && o < channels ? e->shift[c + o] : 0;
     }
+    return is_finite(to->filters, taps * BLOCK);
 }
 
 /* One row of the result for a vector of channels. */
@@ -169,12 +172,12 @@ static void each_row(const dy_blocks *w, each_tiles *const *of, const each_windo
     }
 }
 
-/* Rows of a block of an image, whose place in the result is `y`. */
-static void rows_of_block(const each_channel *e, image_rows *source, const each_block *block, const int64_t begin, const int64_t end, DY_T *y)
+/* A block of an image, whose place in the result is `y`. */
+static void place_block(const each_channel *e, image_rows *source, const each_block *block, DY_T *y)
 {
     const dy_blocks *const w = e->w;
     each_tiles *const *const of = each_tiles_of(w);
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = 0; i < w->spots[0]; i++) {
         each_window window;
         window.down = 0;
         for (int64_t r = 0, at = i * w->stride[0] - w->pad[0]; r < w->kernel[0]; r++, at += w->dilate[0])
@@ -219,15 +222,16 @@ static void some_each(const void *given, int64_t begin, int64_t end)
         __atomic_store_n(e->failed, 1, __ATOMIC_RELAXED);
         return;
     }
+    const int padded = is_padded(w);
     each_block block;
     image_rows source = begin_rows(w, memory);
     for (int64_t s = begin; s < end; s++) {                 /* the images of a block of channels follow each other */
         const int64_t c = s / w->batch, k = s % w->batch * blocks + c;
-        if (s == begin || s % w->batch == 0)
-            take_block(e, c * BLOCK, &block);
+        if ((s == begin || s % w->batch == 0) && !take_block(e, c * BLOCK, &block) && padded)
+            __atomic_store_n(e->failed, 1, __ATOMIC_RELAXED);
         source.x = e->x + k * plane;
         source.next = 0;
-        rows_of_block(e, &source, &block, 0, w->spots[0], e->y + k * w->spots[0] * w->spots[1] * BLOCK);
+        place_block(e, &source, &block, e->y + k * w->spots[0] * w->spots[1] * BLOCK);
     }
 }
 
