@@ -28,11 +28,11 @@ static int run(char **p, int64_t *n, double *d)
 """
 
 
-def native(call, name, windows):
-    """A function of NumPy arrays."""
+def native(call, name, windows, declined=lambda *args: pytest.fail("declined")):
+    """A function of NumPy arrays.  declined: what is called where the kernel gives no result."""
     text = TEXT % (library.HEADER, name.upper(), convolutions.HEADER, windows.text(), call, name,
                    "" if call == "conv_grad_weight" else ", 0", library.wrapper("f", ("array", "array"), ("array",)))
-    return library.bind(compiler.build(text), "f", lambda *args: pytest.fail("declined"))
+    return library.bind(compiler.build(text), "f", declined)
 
 
 def spots(image, kernel, stride, pad, dilate, extra=0):
@@ -184,6 +184,18 @@ def test_only_neighbours_become_nan(call, row):
     expected = function(*args, row.stride, row.pad, row.dilate, row.groups, size)
     got = np.zeros_like(expected)
     native(call, "f32", row)(*args, got)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+@pytest.mark.parametrize("row", ["3x3", "padded", "1x1", "groups", "dilated", "strided", "added", "a channel each", "a channel each, wide rows"])
+def test_transposed_filters_that_are_not_finite(row, number):
+    """Their products with the zeros around y are NaN, and no part of the sum: NumPy then computes the result, as the kernel declines."""
+    made, row = arrays(ROWS[row], np.float32), ROWS[row]
+    made["W"][0, 0, 0, -1] = number
+    expected = convolve_transposed(made["y"], made["W"], row.stride, row.pad, row.dilate, row.groups, row.image)
+    got = np.zeros_like(expected)
+    native("conv_transpose", "f32", row, lambda y, W, x: np.copyto(x, expected))(made["y"], made["W"], got)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
 
 

@@ -105,18 +105,6 @@ static const DY_T *of_panel(const DY_T *numbers, const channel_groups *g, const 
     return own;
 }
 
-/* Whether so many numbers, a multiple of a vector, are finite. */
-static int is_finite(const DY_T *numbers, const int64_t count)
-{
-    dy_vector trace = {0};
-    for (int64_t k = 0; k < count; k += WIDTH)
-        trace += load(numbers + k) * 0;
-    int finite = 1;
-    for (int k = 0; k < WIDTH; k++)
-        finite &= trace[k] == trace[k];
-    return finite;
-}
-
 /* plane, row: elements of a block (or channel) of x, of a row of it; deep: numbers of one place that lie together; rows, columns: of
    the result, as one long row where windows are single elements.  image: elements of one of x.  parts: of the rows; panels: of the
    channels. */
@@ -282,7 +270,7 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
     if (!memory)
         return 1;
     /* what is not finite in one of several groups would come to the results of the others */
-    if (groups.merged > 1 && !is_finite(x, planes * windows->image[0] * windows->image[1] * deep))
+    if (groups.merged > 1 && !are_finite(x, planes * windows->image[0] * windows->image[1] * deep))
         return 1;
     if (copied) {
         const copies all = {windows, x, (DY_T *)(memory + table), deep, w->image[0], w->image[1], down, right};

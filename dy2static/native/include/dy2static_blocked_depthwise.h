@@ -158,7 +158,7 @@ static int take_block(const each_channel *e, const int64_t c, each_block *to)
         to->scale[o] = e->scale && o < channels ? e->scale[c + o] : 1;
         to->shift[o] = e->shift && o < channels ? e->shift[c + o] : 0;
     }
-    return is_finite(to->filters, taps * BLOCK);
+    return are_finite(to->filters, taps * BLOCK);
 }
 
 /* One row of the result for a vector of channels. */

@@ -794,14 +794,6 @@ static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY
 
 enum { FEW_FILTERS = 8 };                   /* of a group: turning the places of their gradients takes longer than multiplying */
 
-static int are_finite(const DY_T *numbers, const int64_t size)
-{
-    int are = 1;
-    for (int64_t k = 0; k < size; k++)
-        are &= __builtin_isfinite(numbers[k]);
-    return are;
-}
-
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
 {
     DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);

@@ -133,13 +133,16 @@ static int share_added(const dy_windows *w, const int64_t shares, const DY_T *y,
     return failed;
 }
 
+/* A filter that is not finite fails where it is multiplied by the zeros around y, too: these products are not part of the sum. */
 static int shared_transposed(const dy_windows *w, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
     if (!w->batch)
         return 0;
-    if (is_depthwise(w))
+    const int adds = adds_windows(w), depthwise = is_depthwise(w);
+    if ((depthwise || !adds) && !are_finite(filters, w->groups * w->out * w->in * count(w->kernel)))
+        return 1;
+    if (depthwise)
         return share_depthwise(depthwise_transposed, 0, w, y, filters, x, after);
-    const int adds = adds_windows(w);
     const int64_t shares = image_shares(w), channels = adds && w->groups == 1 ? shares_of(w, w->in / ADDED_CHANNELS) : 1;
     if (shares < 2 && channels < 2)
         return (adds ? added_windows : transposed)(w, y, filters, x, after);

@@ -45,6 +45,22 @@ static __thread DY_T own_panel[STRIP * DEPTH * COLUMNS + WIDTH] __attribute__((a
 DY_INLINE dy_vector load(const DY_T *from) { return *(const dy_unaligned *)from; }
 DY_INLINE void store(DY_T *to, dy_vector value) { *(dy_unaligned *)to = value; }
 
+/* Whether so many numbers are finite: any other times zero is NaN. */
+static inline int are_finite(const DY_T *numbers, const int64_t size)
+{
+    dy_vector trace[2] = {{0}};
+    DY_T sum = 0;
+    int64_t k = 0;
+    for (; k + COLUMNS <= size; k += COLUMNS)
+        for (int half = 0; half < 2; half++)
+            trace[half] += load(numbers + k + half * WIDTH) * 0;
+    for (; k < size; k++)
+        sum += numbers[k] * 0;
+    for (int at = 0; at < COLUMNS; at++)
+        sum += trace[at / WIDTH][at % WIDTH];
+    return sum == sum;
+}
+
 /* The address of memory of the thread, which the compiler asks for once: by itself it would do so in the innermost loops. */
 DY_INLINE DY_T *at_hand(DY_T *address)
 {
