@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from dy2static.native import compiler, convolutions, library
+from dy2static.native import compiler, convolutions, library, team
 from dy2static.ops.correlation import convolve_images, convolve_transposed, correlate_with_gradient
 
 pytestmark = pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
@@ -223,3 +223,14 @@ def test_a_child_process_convolves():
         f(made["x"], made["W"], second)
         os._exit(int(not (first == second).all()))
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("row", ["a channel each, large", "a channel each, rows that shrink"])
+def test_one_small_image_on_two_threads(call, row):
+    before = team.wanted()
+    team.set_threads(2)
+    try:
+        compare(call, "f32", ROWS[row])
+    finally:
+        team.set_threads(before)

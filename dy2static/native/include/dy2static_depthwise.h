@@ -173,10 +173,10 @@ static int share_depthwise(int (*function)(const depthwise *, int64_t, int64_t),
     const dy_windows turned = upright(windows), *const w = &turned;
     const int64_t work = w->batch * w->groups * w->out * count(w->kernel) * count(w->spots);
     const int64_t shares = dy_team ? least(2 * dy_team->threads, work / DEPTHWISE_SHARE) : 1;
-    const int64_t images = whole ? 1 : least(shares, w->batch);
+    const int64_t images = whole ? 1 : most(1, least(shares, w->batch));
     depthwise all = {w, a, b, result, after, 0, w->batch, function, &failed};
     if (shares < 2 || images >= dy_team->threads) {
-        dy_share_freely(some_depthwise_images, &all, w->batch, (w->batch + images - 1) / most(1, images));
+        dy_share_freely(some_depthwise_images, &all, w->batch, (w->batch + images - 1) / images);
         return failed;
     }
     all.after = 0;
