@@ -18,7 +18,7 @@ from .checks import Checks
 
 #: Architectures for which kernels are compiled where there is no GPU: Turing to Blackwell.
 _ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
-_DTYPES = (None, "float64", "int32", "bool")
+_DTYPES = (None, "float16", "float64", "int32", "bool")
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:

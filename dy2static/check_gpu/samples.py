@@ -17,7 +17,7 @@ from ..ir.op import OPS, OpDef, Sample, sample
 from ..ir.types import Scalar, Tensor, type_of
 
 #: How far results may be from NumPy's, by the dtype of floats: of themselves, or of a tenth; sums of their largest element.
-TOLERANCE = {"float32": 4e-6, "float64": 1e-11}
+TOLERANCE = {"float16": 4e-3, "float32": 4e-6, "float64": 1e-11}
 
 #: More operands: what is a row for a warp, a block, or several; sums that blocks share; rows too long for the memory of a block.
 MORE: Dict[str, Tuple[Sample, ...]] = {
@@ -90,7 +90,7 @@ def difference(graph: Graph, results: Sequence[np.ndarray], expected: Sequence[A
     """How results of a graph differ from what is expected; "" where they do not."""
     values = [v for v in (*graph.inputs, *graph.outputs) if isinstance(v.type, (Tensor, Scalar))]
     tolerance = max([TOLERANCE.get(v.dtype.name, 0.0) for v in values], default=0.0)
-    summed = any(node.op.kind == "contraction" or node.op.name == "sum" for node in graph.nodes)
+    summed = any(node.op.kind == "contraction" or node.op.name in ("sum", "scatter_add") for node in graph.nodes)
     for actual, wanted in zip(results, map(np.asarray, expected)):
         if actual.dtype != wanted.dtype or actual.shape != wanted.shape:
             return f"{actual.dtype}{actual.shape} instead of {wanted.dtype}{wanted.shape}"

@@ -137,9 +137,40 @@ def test_control_flow_on_values():
 
 
 @on_double
-def test_other_dtypes_and_calls_of_cupy_between_kernels():
-    half = array(4, 6, dtype=np.float16)
-    assert not check(lambda x: F.tanh(x) * 2, half, rtol=1e-2).launched
+def test_float16_is_rounded_after_each_operation():
+    """As in eager mode, also where one kernel computes several operations; sums are rounded once."""
+    def function(x, y):
+        z = (x * y + 1.7) / (x * 0.3 + y * y) - x
+        return z * z * 0.1 + z
+    x, y = (array(700, 30, dtype=np.float16, seed=seed) for seed in (0, 1))
+    assert check(function, x, y, rtol=0).launched == 1
+    assert check(lambda x: F.tanh(F.softmax(x)) * 2, x, rtol=2e-3).launched == 1
+    assert check(lambda x: F.sum(x * x), x, rtol=1e-3).launched
+
+
+@on_double
+def test_models_in_float16():
+    """Values and gradients of a classifier; the convolution, the product and the normalization compute in float32 inside."""
+    def trained(function):
+        with chainer.using_config("dtype", np.float16):
+            np.random.seed(0)
+            model = chainer.Sequential(L.Convolution2D(3, 4, 3), L.BatchNormalization(4), F.relu, L.Linear(36, 5))
+        model.to_device("@cupy:0")
+        loss = function(model)(array(6, 3, 5, 5, dtype=np.float16), array(6, dtype=np.int32))
+        loss.backward()
+        return [loss.array.get(), *[p.grad.get() for p in model.params()]]
+    def function(model):
+        return lambda x, t: F.softmax_cross_entropy(model(x), t)
+    with Launches() as seen:
+        found = trained(lambda model: compiled(function(model)))
+    assert seen.launched > 10
+    for one, other in zip(found, trained(function)):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=2e-2, atol=2e-3)
+
+
+@on_double
+def test_calls_of_cupy_between_kernels():
     assert check(lambda x: F.cumsum(F.exp(x), axis=1) * F.sigmoid(x), array(4, 6)).launched
 
 

@@ -9,7 +9,7 @@ from dy2static.native import nvrtc
 from dy2static.native.emulated import EmulatedDevice, missing
 
 #: Dtypes of what is random in the operands; None: the sample's own.  For others, types in the text differ and nothing else.
-DTYPES = {None: 100, "float64": 2, "int32": 2, "bool": 2}
+DTYPES = {None: 100, "float16": 2, "float64": 2, "int32": 2, "bool": 2}
 
 #: Turing, and Hopper.
 ARCHITECTURES = ("sm_75", "sm_90")

@@ -5,7 +5,6 @@ from typing import Dict, Optional, Set
 
 import numpy as np
 
-from ...ir.c_forms import c_expression, c_type
 from ...ir.devices import HOST
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Tensor
@@ -17,6 +16,7 @@ from ..loops import layout
 from ..loops.fuse import REDUCTIONS, Group, fuse
 from ..loops.layout import place_of
 from ..loops.schedule import schedule
+from .dtypes import expression, memory_type
 from .function import FunctionText
 from .kernels_alone import ALONE
 from .program import DeviceFunction
@@ -39,8 +39,7 @@ def supported(node: Node) -> bool:
         instead = call_as_ops(node)
         return instead is not None and all(map(supported, instead))
     if node.op.kind == "elementwise":
-        types = [v.type for v in node.inputs]
-        return c_expression(node.op, [v.name for v in node.inputs], types, node.outputs[0].type, node.attrs) is not None
+        return expression(node, [v.name for v in node.inputs]) is not None
     if node.op.decompose is not None:
         return decomposes(node)
     if name in REDUCTIONS:
@@ -57,7 +56,7 @@ def supported(node: Node) -> bool:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value.type, Tensor) and value.type.device != HOST and c_type(value.dtype) is not None and all(
+    return isinstance(value.type, Tensor) and value.type.device != HOST and memory_type(value.dtype) is not None and all(
         isinstance(n, (int, np.integer)) and n > 0 for n in value.shape)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 import math
 from typing import AbstractSet, Any, Dict, List, Optional, Sequence, Tuple
 
-from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.graph import Graph, Node, Value
 from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
 from ..memory_planner import Buffer, arranged
+from .dtypes import constant, loaded, memory_type
 from .program import DeviceFunction, Kernel, Launch, Matrices, Step
 
 #: Threads of a block in kernels that compute one element per thread.
@@ -74,17 +74,17 @@ class KernelText:
         """The name of the pointer to the elements of a value."""
         if math.prod(value.shape) >= INT:
             self.index = "int64_t"
-        return self.pointer(self.function.pointer(value), c_type(value.dtype) or "", writes)
+        return self.pointer(self.function.pointer(value), memory_type(value.dtype) or "", writes)
 
     def read(self, value: Value, address: str) -> str:
-        """An element of a value in memory."""
-        return f"{self.memory(value)}[{address}]"
+        """An element of a value in memory, as a number in a register."""
+        return loaded(f"{self.memory(value)}[{address}]", value.dtype)
 
     def number(self, value: Value) -> str:
         """A value of no dimensions: a constant, what the kernel has computed, or what is in memory."""
         constants = self.function.places.constants
         if value in constants:
-            return c_constant(constants[value], value.dtype)
+            return constant(constants[value], value.dtype)
         return self.local(value) if self.is_local(value) else self.read(value, "0")
 
     def launch(self, blocks: int, threads: int) -> None:
@@ -192,8 +192,8 @@ class FunctionText:
         kernel = self.elements(math.prod(sizes), sizes, names)
         to, of = (address(place.offset, zip(names, [place.strides[part[-1]] for part in axes])) for place in (target, source))
         base = source.base
-        kernel.line(f"{kernel.pointer(number, c_type(target.base.dtype) or '', True)}[{to}] = "
-                    f"{kernel.read(base, of) if base.ndim else kernel.number(base)};")
+        kernel.line(f"{kernel.pointer(number, memory_type(target.base.dtype) or '', True)}[{to}] = "
+                    f"{f'{kernel.memory(base)}[{of}]' if base.ndim else kernel.number(base)};")
         self.launch_elements(kernel, math.prod(sizes))
 
     def compact(self, value: Value) -> Place:
@@ -217,13 +217,6 @@ class FunctionText:
         """The function."""
         scratch, pieces = arranged(self._pieces)
         return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(pieces), scratch, tuple(self._origins))
-
-
-def expression(node: Node, operands: Sequence[str]) -> str:
-    """The form of an elementwise node, which CUDA has in common with C."""
-    text = c_expression(node.op, operands, [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
-    assert text is not None, f"{node} has no form in C"
-    return text
 
 
 def split_index(kernel: KernelText, index: str, sizes: Sequence[int], names: Sequence[str]) -> None:

@@ -11,11 +11,11 @@ from typing import Callable, Dict
 
 import numpy as np
 
-from ...ir.c_forms import c_constant, c_type
 from ...ir.graph import Node
 from ...ir.shapes import broadcast_shapes
 from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
+from .dtypes import constant, register_type
 from .function import FunctionText, KernelText, address
 from .kernels_windows import WINDOWS
 from .operands import element, wrapped
@@ -85,15 +85,15 @@ def _stack(function: FunctionText, node: Node) -> None:
 def _constant(function: FunctionText, node: Node) -> None:
     """A table, which stands in the text."""
     (value,) = node.outputs
-    items = [c_constant(item, value.dtype) for item in np.ravel(node.attrs["value"])]
+    items = [constant(item, value.dtype) for item in np.ravel(node.attrs["value"])]
     kernel = function.elements(len(items))
-    kernel.line(f"const {c_type(value.dtype)} table[] = {{{', '.join(items)}}};")
+    kernel.line(f"const {register_type(value.dtype)} table[] = {{{', '.join(items)}}};")
     kernel.line(f"{kernel.memory(value, True)}[k] = table[k];")
     function.launch_elements(kernel, len(items))
 
 
 def _arange(function: FunctionText, node: Node) -> None:
-    type = c_type(node.outputs[0].dtype)
+    type = register_type(node.outputs[0].dtype)
     _fill(function, node, f"({type})({node.attrs['start']} + ({type})k * ({node.attrs['step']}))")
 
 
@@ -125,7 +125,7 @@ def _take_along(function: FunctionText, node: Node) -> None:
 def _add_along(function: FunctionText, node: Node) -> None:
     """Each element looks at all indices of its line, which mostly is one: no two threads add to one place."""
     (value,), (x, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
-    count, type = math.prod(value.shape), c_type(value.dtype)
+    count, type = math.prod(value.shape), register_type(value.dtype)
     names = {a: f"k{a}" for a in range(value.ndim)}
     kernel = function.elements(count, value.shape, list(names.values()))
     kernel.line(f"{type} all = 0;")
@@ -165,7 +165,7 @@ def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, 
     (value,), axis = node.outputs, node.attrs["axis"]
     names = {a: f"k{a}" for a in range(value.ndim)}
     kernel = function.elements(count, value.shape, list(names.values()))
-    kernel.line(f"{c_type(value.dtype)} all = 0;")
+    kernel.line(f"{register_type(value.dtype)} all = 0;")
     kernel.open(f"for (int n = 0; n < {numbers}; ++n) {{")
     picked = _scattered(function, node, kernel, names)
     kernel.line(f"if (at == {names[axis]}) all += {picked};")
@@ -226,9 +226,9 @@ def _argument(function: FunctionText, node: Node) -> None:
     gone = {a: f"n / {after} % {x.shape[a]}" for a, after in enumerate(compact_strides(x.shape))} if axis is None else {axis: "n"}
     text = element(function, kernel, x, {**{a: f"k{a}" for a in kept}, **gone})
     kernel.line("int64_t found = 0;")
-    kernel.line(f"{c_type(x.dtype)} best = 0;")
+    kernel.line(f"{register_type(x.dtype)} best = 0;")
     kernel.open(f"for (int64_t n = 0; n < {math.prod(x.shape) if axis is None else x.shape[axis]}; ++n) {{")
-    kernel.line(f"const {c_type(x.dtype)} here = {text};")
+    kernel.line(f"const {register_type(x.dtype)} here = {text};")
     kernel.line(f"if (n == 0 || here {sign} best || (here != here && best == best)) {{ best = here; found = n; }}")
     kernel.close()
     kernel.line(f"{kernel.memory(value, True)}[k] = found;")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from ...ir.c_forms import c_type
 from ...ir.graph import Node, Value
 from ..loops.layout import Place, compact_strides, place_of
+from .dtypes import loaded, memory_type, register_type
 from .function import FunctionText, KernelText, address, size_of, split_index
 from .operands import axes_of, element
 from .program import Matrices, Product
@@ -68,7 +68,7 @@ def _patches(function: FunctionText, x: Value, windows: Windows, order: Sequence
     names = [name for part in order for name in parts[part][1]]
     kernel = function.elements(math.prod(sizes), sizes, names)
     inside = windows.places(kernel)
-    kernel.line(f"{kernel.pointer(number, c_type(x.dtype) or '', True)}[k] = {inside} ? "
+    kernel.line(f"{kernel.pointer(number, memory_type(x.dtype) or '', True)}[k] = {inside} ? "
                 f"{element(function, kernel, x, _at('i', count))} : 0;")
     function.launch_elements(kernel, math.prod(sizes))
 
@@ -99,7 +99,7 @@ def _col2im(function: FunctionText, node: Node) -> None:
 def _added(function: FunctionText, node: Node, windows: Windows, patch: Callable[[KernelText], str]) -> None:
     """Add up, for each element of an image, what the windows have there that it is in."""
     kernel, count = _image(function, node, windows)
-    kernel.line(f"{c_type(node.outputs[0].dtype)} all = 0;")
+    kernel.line(f"{register_type(node.outputs[0].dtype)} all = 0;")
     windows.each_place(kernel)
     kernel.line(f"if ({windows.windows(kernel)}) all += {patch(kernel)};")
     kernel.close()
@@ -120,7 +120,7 @@ def _pooling(function: FunctionText, node: Node) -> Tuple[KernelText, Windows]:
 def _average_pool(function: FunctionText, node: Node) -> None:
     (value,), (x,) = node.outputs, node.inputs
     kernel, windows = _pooling(function, node)
-    kernel.line(f"{c_type(value.dtype)} all = 0;")
+    kernel.line(f"{register_type(value.dtype)} all = 0;")
     windows.each_place(kernel)
     inside = windows.places(kernel)
     kernel.line(f"if ({inside}) all += {element(function, kernel, x, _at('i', len(windows.image)))};")
@@ -131,7 +131,7 @@ def _average_pool(function: FunctionText, node: Node) -> None:
 
 def _max_pool(function: FunctionText, node: Node) -> None:
     """The first NaN, else the first of the largest elements; the padding is minus infinity."""
-    (value, found), (x,), type = node.outputs, node.inputs, c_type(node.outputs[0].dtype)
+    (value, found), (x,), type = node.outputs, node.inputs, register_type(node.outputs[0].dtype)
     kernel, windows = _pooling(function, node)
     kernel.line(f"{type} best = -INFINITY;")
     kernel.line("int found = 0;")
@@ -149,7 +149,7 @@ def _max_pool(function: FunctionText, node: Node) -> None:
 
 
 def _pick_in_windows(function: FunctionText, node: Node) -> None:
-    (value,), (x, indexes), type = node.outputs, node.inputs, c_type(node.outputs[0].dtype)
+    (value,), (x, indexes), type = node.outputs, node.inputs, register_type(node.outputs[0].dtype)
     kernel, windows = _pooling(function, node)
     count = len(windows.image)
     kernel.line(f"const int place = {element(function, kernel, indexes, _at('o', count))};")
@@ -208,7 +208,8 @@ def _conv_transpose(function: FunctionText, node: Node) -> None:
     names = ("n", "c", *axes_of(len(windows.kernel), "k"), *axes_of(len(windows.kernel), "o"))
 
     def patch(kernel: KernelText) -> str:
-        return f"{kernel.pointer(patches, c_type(x.dtype) or '')}[{address(0, zip(names, compact_strides(shape)))}]"
+        memory = kernel.pointer(patches, memory_type(x.dtype) or "")
+        return loaded(f"{memory}[{address(0, zip(names, compact_strides(shape)))}]", x.dtype)
     _added(function, node, windows, patch)
     function.used(patches)
 

@@ -6,7 +6,7 @@ from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ...ir.c_forms import c_constant, c_type
+from ...ir.c_forms import c_constant
 from ...ir.graph import Value
 from ..loops.ir import (
     Accumulate,
@@ -23,7 +23,8 @@ from ..loops.ir import (
     Reduction,
     Statement,
 )
-from .function import INT, FunctionText, expression
+from .dtypes import expression, loaded, register_type
+from .function import INT, FunctionText
 
 
 class NestText:
@@ -49,7 +50,7 @@ class NestText:
             elif isinstance(statement, Recall):
                 text = self.text(statement.expression)
                 name = self.again[statement.value] = kernel.variable()
-                kernel.line(f"const {c_type(statement.value.dtype)} {name} = {text};")
+                kernel.line(f"const {register_type(statement.value.dtype)} {name} = {text};")
             else:
                 self.define(statement.value, self.text(statement.expression), statement, once)
 
@@ -57,7 +58,7 @@ class NestText:
         """Compute a value, and put it where it goes."""
         kernel = self.kernel
         local = kernel.local(value)
-        kernel.line(f"const {c_type(value.dtype)} {local} = {text};")
+        kernel.line(f"const {register_type(value.dtype)} {local} = {text};")
         if statement.store is not None:
             kernel.line(f"{once}{kernel.memory(value, True)}[{address_of(statement.store)}] = {local};")
         if statement.keep is not None:
@@ -76,8 +77,10 @@ class NestText:
         if isinstance(expression_, Load):
             return self.kernel.read(expression_.array, address_of(expression_.address))
         if isinstance(expression_, Kept):
-            return self.kept[expression_.value]
-        return expression(expression_.node, [self.text(operand) for operand in expression_.operands])
+            return loaded(self.kept[expression_.value], expression_.value.dtype)
+        text = expression(expression_.node, [self.text(operand) for operand in expression_.operands])
+        assert text is not None, f"{expression_.node} has no form in C"
+        return text
 
     def declare(self, reduction: Reduction, wide: bool = False) -> None:
         """A register in which a reduction grows."""
@@ -121,7 +124,7 @@ def _part(part: Part) -> str:
 
 def type_of(reduction: Reduction) -> str:
     """The C type of what a reduction grows in."""
-    return "int" if reduction.op in ("any", "all") else c_type(reduction.value.dtype) or ""
+    return "int" if reduction.op in ("any", "all") else register_type(reduction.value.dtype)
 
 
 def tested(reduction: Reduction, operand: str) -> str:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Tuple
 
-from ...ir.c_forms import c_type
 from ...ir.graph import Node, Value
 from ..loops.ir import Axis, LoopNest, Reduction, Sweep
+from .dtypes import computed, memory_type, register_type
 from .function import FunctionText, size_of, split_index
 from .nest_text import NestText, address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
 
@@ -101,14 +101,14 @@ class _Rows(NestText):
         count = self.size * (_WARPS if self.short else 1)
         left = _SHARED
         for value in nest.kept:
-            type, left = c_type(value.dtype), left - count * value.dtype.itemsize
+            type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             name = kernel.variable()
             if left >= 0:
                 kernel.line(f"DY_SHARED({type}, {name}, {count});")
                 self.kept[value] = f"{name}[threadIdx.x / {WARP} * {self.size} + k]" if self.short else f"{name}[k]"
             else:
                 number = self.function.piece(rows * self.size, value.dtype)
-                self.kept[value] = f"{kernel.pointer(number, type or '', True)}[row * {self.size} + k]"
+                self.kept[value] = f"{kernel.pointer(number, type, True)}[row * {self.size} + k]"
 
     def sweep(self, sweep: Sweep) -> None:
         kernel, wide = self.kernel, self.size > _WIDE
@@ -141,9 +141,9 @@ class _LongRow(NestText):
         split_index(kernel, "k", *sizes_and_names(nest.inner))
         self.statements(sweep.body)
         kernel.close()
-        parts = {reduction: function.piece(blocks, reduction.value.dtype) for reduction in sweep.reductions}
+        parts = {reduction: function.piece(blocks, computed(reduction.value.dtype)) for reduction in sweep.reductions}
         for reduction, number in parts.items():
-            pointer, whole = kernel.pointer(number, c_type(reduction.value.dtype) or "", True), kernel.variable()
+            pointer, whole = kernel.pointer(number, register_type(reduction.value.dtype), True), kernel.variable()
             kernel.line(f"const {type_of(reduction)} {whole} = {self.reduced(reduction, 'dy_reduced')};")
             kernel.line(f"{self.once}{pointer}[blockIdx.x] = {whole};")
         kernel.launch(blocks, _THREADS)
@@ -154,7 +154,7 @@ class _LongRow(NestText):
         kernel = self.kernel = self.function.kernel()
         for reduction, number in parts.items():
             self.declare(reduction)
-            pointer, name = kernel.pointer(number, c_type(reduction.value.dtype) or ""), self.sums[reduction]
+            pointer, name = kernel.pointer(number, register_type(reduction.value.dtype)), self.sums[reduction]
             kernel.line(f"for (int b = threadIdx.x; b < {blocks}; b += blockDim.x) {name} = "
                         f"{combined(reduction, name, f'{pointer}[b]')};")
         for reduction in parts:
@@ -195,8 +195,8 @@ class _Totals(NestText):
         self.statements(nest.after, self.once)
         kernel.close()
         kernel.launch(self.blocks, threads)
-        if self.blocks > 1:
-            for total in nest.totals:
+        for total in nest.totals:
+            if self.is_joined(total.value):
                 self.join(total)
 
     def loops(self) -> Tuple[Sequence[Axis], Sequence[Axis], Axis]:
@@ -207,15 +207,19 @@ class _Totals(NestText):
             return nest.outer, inner[:-1], inner[-1]
         return inner[:-1], (), inner[-1]
 
+    def is_joined(self, value: Value) -> bool:
+        """Whether a kernel of its own writes a result: of several blocks, or in another dtype than sums grow in."""
+        return self.blocks > 1 or computed(value.dtype) != value.dtype
+
     def start_totals(self) -> None:
         """Where each block sums: in memory that only its threads see, else in that of the result."""
         kernel, function = self.kernel, self.function
         self.private: Dict[Value, int] = {}
         self.mine: Dict[Value, str] = {}
         for total in self.nest.totals:
-            value, size, type = total.value, size_of(total.value), c_type(total.value.dtype) or ""
-            number = self.private[value] = function.pointer(value) if self.blocks == 1 else function.piece(
-                size * self.blocks, value.dtype)
+            value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
+            number = self.private[value] = function.piece(size * self.blocks, computed(value.dtype)) if self.is_joined(
+                value) else function.pointer(value)
             name = self.mine[value] = kernel.variable()
             kernel.line(f"{type} *const {name} = {kernel.pointer(number, type, True)} + (dy_index)blockIdx.x * {size};")
             kernel.line(f"for (dy_index k = threadIdx.x; k < {size}; k += blockDim.x) {name}[k] = {start_of(total)};")
@@ -228,14 +232,14 @@ class _Totals(NestText):
         at = " + ".join([*[f"{axis.name} * {count_of((*self.serial[n + 1:], self.last))}" for n, axis in enumerate(self.serial)],
                          self.last.name])
         for value in self.nest.kept:
-            type, left = c_type(value.dtype), left - count * value.dtype.itemsize
+            type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             name = kernel.variable()
             if left >= 0:
                 kernel.line(f"DY_SHARED({type}, {name}, {count});")
                 self.kept[value] = f"{name}[{at}]"
             else:
                 number = self.function.piece(count * self.blocks, value.dtype)
-                self.kept[value] = f"{kernel.pointer(number, type or '', True)}[(dy_index)blockIdx.x * {count} + {at}]"
+                self.kept[value] = f"{kernel.pointer(number, type, True)}[(dy_index)blockIdx.x * {count} + {at}]"
 
     def sweep(self, sweep: Sweep) -> None:
         kernel, near = self.kernel, sweep.totals_in_register
@@ -271,7 +275,7 @@ class _Totals(NestText):
 
     def join(self, total: Reduction) -> None:
         """One more kernel: what the blocks have summed, added up in their order."""
-        value, size, type = total.value, size_of(total.value), c_type(total.value.dtype) or ""
+        value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
         kernel = self.function.elements(size)
         sums = kernel.pointer(self.private[value], type)
         self.function.used(self.private[value])

@@ -59,6 +59,28 @@ typedef unsigned long long uint64_t;
 #define __FP_FAST_FMAF 1
 #endif
 
+/* float16 in memory.  Numbers are computed in float, and rounded to the nearest half, ties to even.  Ints that float cannot hold
+ * are infinite there anyhow. */
+#ifndef DY2STATIC_EMULATED_H
+static __device__ __forceinline__ uint16_t dy_half_bits(float x) {
+    uint16_t bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); return bits; }
+static __device__ __forceinline__ uint16_t dy_half_bits(double x) {
+    uint16_t bits; asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); return bits; }
+static __device__ __forceinline__ float dy_of_half_bits(uint16_t bits) {
+    float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); return x; }
+#endif
+
+struct dy_half {
+    uint16_t bits;
+    dy_half() = default;
+    template <class T> __device__ dy_half(T x) : bits(dy_half_bits((float)x)) {}
+    __device__ dy_half(double x) : bits(dy_half_bits(x)) {}
+    __device__ operator float() const { return dy_of_half_bits(bits); }
+};
+
+/* A number of any type, rounded to float16. */
+template <class T> static __device__ __forceinline__ float dy_rounded(T x) { return dy_half(x); }
+
 #define DY_WARP 32
 #define DY_ALL_LANES 0xffffffffu
 

@@ -168,6 +168,25 @@ template <class... T> void call(void (*kernel)(T...), void **a) { call(kernel, a
 /* A constant number per place in the text; helpers that are called twice share it, as in CUDA. */
 #define DY_SHARED(T, name, count) T *const name = emu::shared<T>(__COUNTER__, count)
 
+/* What cvt.rn.f16 and cvt.f32.f16 do; nearbyint rounds to the nearest, ties to even. */
+inline uint16_t dy_half_bits(double x) {
+    const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+    const double a = std::fabs(x);
+    int exponent;
+    if (x != x) return 0x7fff;
+    if (a >= 65520) return sign | 0x7c00;
+    if (a < 0x1p-14) return sign | (uint16_t)std::nearbyint(a * 0x1p24);
+    std::frexp(a, &exponent);
+    return sign | (uint16_t)(((exponent + 13) << 10) + (int)std::nearbyint(std::ldexp(a, 11 - exponent)));
+}
+inline uint16_t dy_half_bits(float x) { return dy_half_bits((double)x); }
+inline float dy_of_half_bits(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const float a = exponent == 31 ? fraction ? NAN : INFINITY : exponent ? std::ldexp(1024.0f + fraction, exponent - 25)
+                                                                          : std::ldexp((float)fraction, -24);
+    return bits & 0x8000 ? -a : a;
+}
+
 inline uint32_t __float_as_uint(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 inline float __uint_as_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 inline uint64_t __double_as_longlong(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
