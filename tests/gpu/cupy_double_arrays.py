@@ -390,14 +390,14 @@ def scatter(ufunc, array, slices, value):
     ufunc.at(array._a, wrapped_key(array, slices), unwrapped(value))
 
 
-def _named():
-    """What `cupy_names.txt` says: name -> names of parameters, or None for what it does not say any of."""
+def names_of(version):
+    """The listed names of CuPy 14.2 or 13.6: name -> names of parameters, or None for what the list does not say any of."""
     found = {}
-    for line in Path(__file__).with_name("cupy_names.txt").read_text().splitlines():
-        if line.startswith("#"):
-            continue
+    for line in [*_lines("cupy_names.txt"), *(_lines("cupy_names_13.txt") if version == 13 else [])]:
         name, _, rest = line.partition("(")
-        if rest:
+        if line.startswith("-"):
+            del found[line[1:]]
+        elif rest:
             found[name] = tuple(rest[:-1].split(", "))
         else:
             name, kind = line.split()
@@ -405,6 +405,10 @@ def _named():
     return found
 
 
+def _lines(file):
+    return [line for line in Path(__file__).with_name(file).read_text().splitlines() if not line.startswith("#")]
+
+
 #: The public names of CuPy 14.2 with the names of their parameters; those of the methods of an array.
-NAMES = _named()
+NAMES = names_of(14)
 METHODS = {name[len("cupy.ndarray."):]: keywords for name, keywords in NAMES.items() if name.startswith("cupy.ndarray.")}
