@@ -81,6 +81,49 @@ struct dy_half {
 /* A number of any type, rounded to float16. */
 template <class T> static __device__ __forceinline__ float dy_rounded(T x) { return dy_half(x); }
 
+/* N elements that stand side by side, in loads of up to 16 bytes where they are aligned.  left: how many there are, at
+ * least one; others get the number of the first. */
+template <int bytes> struct alignas(bytes) dy_words { uint32_t word[bytes / 4]; };
+template <> struct dy_words<2> { uint16_t word[1]; };
+template <class T, int N> struct dy_vector {
+    static const int bytes = N * (int)sizeof(T) < 16 ? N * (int)sizeof(T) : 16;
+    static __device__ __forceinline__ bool fits(const T *at, int left) { return left >= N && (uint64_t)at % bytes == 0; }
+};
+
+template <class T, int N> static __device__ __forceinline__ void dy_load(T (&to)[N], const T *from, int left)
+{
+    typedef dy_words<dy_vector<T, N>::bytes> words;
+    if (dy_vector<T, N>::fits(from, left)) {
+        #pragma unroll
+        for (int k = 0; k < N * (int)sizeof(T) / (int)sizeof(words); ++k) {
+            const words w = ((const words *)from)[k];
+            memcpy((char *)to + k * sizeof(words), &w, sizeof(words));
+        }
+    } else {
+        #pragma unroll
+        for (int k = 0; k < N; ++k)
+            to[k] = from[k < left ? k : 0];
+    }
+}
+
+template <class T, int N> static __device__ __forceinline__ void dy_store(T *to, const T (&from)[N], int left)
+{
+    typedef dy_words<dy_vector<T, N>::bytes> words;
+    if (dy_vector<T, N>::fits(to, left)) {
+        #pragma unroll
+        for (int k = 0; k < N * (int)sizeof(T) / (int)sizeof(words); ++k) {
+            words w;
+            memcpy(&w, (const char *)from + k * sizeof(words), sizeof(words));
+            ((words *)to)[k] = w;
+        }
+    } else {
+        #pragma unroll
+        for (int k = 0; k < N; ++k)
+            if (k < left)
+                to[k] = from[k];
+    }
+}
+
 #define DY_WARP 32
 #define DY_ALL_LANES 0xffffffffu
 

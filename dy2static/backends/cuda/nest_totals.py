@@ -1,0 +1,148 @@
+"""Kernels of nests with reductions that are ready when the whole nest is over."""
+from __future__ import annotations
+
+from typing import Dict, Sequence, Tuple
+
+from ...ir.graph import Value
+from ..loops.ir import Axis, Reduction, Sweep
+from .dtypes import computed, memory_type, register_type
+from .function import size_of, split_index
+from .nest_text import NestText, address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
+
+WARP = 32
+
+#: Most threads of a block.
+_THREADS = 256
+
+#: Blocks that share the rows of a nest with totals, and elements for each one of a sum of its own.
+_BLOCKS, _SUMMED = 264, 4
+
+#: Bytes of rows that a block keeps in its own memory, of 48 KiB that every GPU has.
+_SHARED = 40960
+
+#: Sums of more elements by one block are in double precision.
+_WIDE = 1 << 20
+
+
+class Totals(NestText):
+    """Blocks go over rows and have sums of their own."""
+
+    def write(self) -> None:
+        """Write the kernels, and launch them."""
+        nest, kernel = self.nest, self.kernel
+        self.rows, self.serial, self.last = self.loops()
+        rows, last = count_of(self.rows), self.last.size
+        elements = rows * count_of(self.serial) * last
+        summed = sum(size_of(total.value) for total in nest.totals)
+        blocks = max(1, min(rows, _BLOCKS, elements // (_SUMMED * summed)))
+        step = -(-rows // blocks)
+        self.blocks = -(-rows // step)
+        threads = WARP
+        while threads < min(last, _THREADS):
+            threads *= 2
+        self.once = "if (threadIdx.x == 0) "
+        self.start_totals()
+        self.buffers()
+        kernel.line(f"const dy_index begin = (dy_index)blockIdx.x * {step};")
+        kernel.line(f"const dy_index end = begin + {step} < {rows} ? begin + {step} : {rows};")
+        kernel.open("for (dy_index row = begin; row < end; ++row) {")
+        split_index(kernel, "row", *sizes_and_names(self.rows))
+        for sweep in nest.sweeps:
+            self.again = {}
+            self.statements(sweep.before, self.once)
+            if sweep.body:
+                self.sweep(sweep)
+        self.again = {}
+        self.statements(nest.after, self.once)
+        kernel.close()
+        kernel.launch(self.blocks, threads)
+        for total in nest.totals:
+            if self.is_joined(total.value):
+                self.join(total)
+
+    def loops(self) -> Tuple[Sequence[Axis], Sequence[Axis], Axis]:
+        """The loops over rows, those that each thread of a block runs, and the one that is shared by threads."""
+        nest = self.nest
+        inner = nest.inner or (Axis("j", 1, ()),)
+        if nest.outer or nest.split is not None:
+            return nest.outer, inner[:-1], inner[-1]
+        return inner[:-1], (), inner[-1]
+
+    def is_joined(self, value: Value) -> bool:
+        """Whether a kernel of its own writes a result: of several blocks, or in another dtype than sums grow in."""
+        return self.blocks > 1 or computed(value.dtype) != value.dtype
+
+    def start_totals(self) -> None:
+        """Where each block sums: in memory that only its threads see, else in that of the result."""
+        kernel, function = self.kernel, self.function
+        self.private: Dict[Value, int] = {}
+        self.mine: Dict[Value, str] = {}
+        for total in self.nest.totals:
+            value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
+            number = self.private[value] = function.piece(size * self.blocks, computed(value.dtype)) if self.is_joined(
+                value) else function.pointer(value)
+            name = self.mine[value] = kernel.variable()
+            kernel.line(f"{type} *const {name} = {kernel.pointer(number, type, True)} + (dy_index)blockIdx.x * {size};")
+            kernel.line(f"for (dy_index k = threadIdx.x; k < {size}; k += blockDim.x) {name}[k] = {start_of(total)};")
+        kernel.line("__syncthreads();")
+
+    def buffers(self) -> None:
+        """Memory for rows that later sweeps read: each thread reads what it has written itself."""
+        kernel, left = self.kernel, _SHARED
+        count = count_of(self.serial) * self.last.size
+        at = " + ".join([*[f"{axis.name} * {count_of((*self.serial[n + 1:], self.last))}" for n, axis in enumerate(self.serial)],
+                         self.last.name])
+        for value in self.nest.kept:
+            type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
+            name = kernel.variable()
+            if left >= 0:
+                kernel.line(f"DY_SHARED({type}, {name}, {count});")
+                self.kept[value] = f"{name}[{at}]"
+            else:
+                number = self.function.piece(count * self.blocks, value.dtype)
+                self.kept[value] = f"{kernel.pointer(number, type, True)}[(dy_index)blockIdx.x * {count} + {at}]"
+
+    def sweep(self, sweep: Sweep) -> None:
+        """One run over a row."""
+        kernel, near = self.kernel, sweep.totals_in_register
+        for reduction in sweep.of_rows:
+            self.declare(reduction, count_of(self.serial) * self.last.size > _WIDE)
+        for axis in self.serial:
+            kernel.open(f"for (dy_index {axis.name} = 0; {axis.name} < {axis.size}; ++{axis.name}) {{")
+        for reduction in near:
+            self.declare(reduction, self.last.size > _WIDE)
+        name = self.last.name
+        kernel.open(f"for (dy_index {name} = threadIdx.x; {name} < {self.last.size}; {name} += blockDim.x) {{")
+        self.statements(sweep.body)
+        kernel.close()
+        for reduction in near:
+            whole, target = kernel.variable(), self.target(reduction)
+            kernel.line(f"const {type_of(reduction)} {whole} = {self.reduced(reduction, 'dy_reduced')};")
+            kernel.line(f"{self.once}{target} = {combined(reduction, target, whole)};")
+        for _ in self.serial:
+            kernel.close()
+        for reduction in sweep.of_rows:
+            self.finish(reduction, "dy_reduced")
+
+    def accumulate(self, reduction: Reduction, operand: str) -> None:
+        if reduction in self.sums:
+            super().accumulate(reduction, operand)
+        else:                                               # the same thread comes to the same element each time
+            target = self.target(reduction)
+            self.kernel.line(f"{target} = {combined(reduction, target, tested(reduction, operand))};")
+
+    def target(self, reduction: Reduction) -> str:
+        """The element in which a total grows."""
+        return f"{self.mine[reduction.value]}[{address_of(reduction.address)}]"
+
+    def join(self, total: Reduction) -> None:
+        """One more kernel: what the blocks have summed, added up in their order."""
+        value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
+        kernel = self.function.elements(size)
+        sums = kernel.pointer(self.private[value], type)
+        self.function.used(self.private[value])
+        kernel.line(f"{type} all = {sums}[k];")
+        more = combined(total, "all", f"{sums}[(dy_index)b * {size} + k]")
+        kernel.line(f"for (int b = 1; b < {self.blocks}; ++b) all = {more};")
+        kernel.line(f"{kernel.memory(value, True)}[k] = all;")
+        self.function.launch_elements(kernel, size)
