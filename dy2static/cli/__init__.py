@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 import click
 
-from dy2static.cli import cached, exporting, inspecting, installing, measuring
+from dy2static.cli import cached, exporting, inspecting, installing, measuring, tuned
 from dy2static.errors import Dy2StaticError
 
 
@@ -27,7 +27,7 @@ def commands() -> None:
     """
 
 
-for _module in (installing, inspecting, measuring, exporting, cached):
+for _module in (installing, inspecting, measuring, exporting, cached, tuned):
     for _command in _module.COMMANDS:
         commands.add_command(_command)
 

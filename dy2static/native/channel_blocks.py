@@ -1,9 +1,15 @@
 """Convolutions and what goes with them for arrays in blocks of channels, for generated code."""
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Sequence, Tuple
+import ctypes
+import functools
+import math
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .kernels import serve
+import numpy as np
+
+from . import tuning
+from .kernels import algorithms_of, serve, words
 
 HEADER = "dy2static_channel_blocks.h"
 
@@ -40,6 +46,7 @@ class Windows(NamedTuple):
     plain: bool = False
     relu: bool = False
     cap: Optional[float] = None
+    algorithm: int = 0
 
     def text(self) -> str:
         """The initialiser of a ``dy_blocks`` in C."""
@@ -47,8 +54,65 @@ class Windows(NamedTuple):
             return "{" + ", ".join(map(str, sizes)) + "}"
 
         cap = "__builtin_inff()" if self.cap is None else f"{self.cap!r}f"
-        return "{" + ", ".join([*map(str, self[:4]), *map(axes, self[4:10]), str(int(self.plain)), str(int(self.relu)), cap]) + "}"
+        return "{" + ", ".join([*map(str, self[:4]), *map(axes, self[4:10]), str(int(self.plain)), str(int(self.relu)), cap,
+                                str(self.algorithm)]) + "}"
+
+    def members(self) -> Sequence[Any]:
+        """The members of a ``dy_blocks`` without limits: numbers, and tuples of them."""
+        infinity = 0x7F800000           # as a float, with what fills the word behind it
+        return (*self[:10], int(self.plain), 0, infinity, self.algorithm)
+
+    def describe(self) -> str:
+        """The windows in words, short."""
+        def axes(sizes: Sequence[int]) -> str:
+            return "x".join(map(str, sizes))
+
+        groups = f", {self.groups} groups" if self.groups > 1 else ""
+        return (f"{self.batch}x{self.in_} -> {self.out}, {axes(self.image)} -> {axes(self.spots)}, {axes(self.kernel)} / "
+                f"{axes(self.stride)} + {axes(self.pad)} * {axes(self.dilate)}{groups}")
 
 
-#: Where the table of functions is.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`.
-address = serve("dy2static_set_channel_blocks", f'#include "{HEADER}"', lambda: TEXT)
+#: The library of these functions.
+KERNELS = serve("dy2static_set_channel_blocks", f'#include "{HEADER}"', lambda: TEXT)
+
+#: Names of the algorithms, by their numbers in ``dy2static_channel_blocks.h``.
+ALGORITHMS = ("rules", "direct", "Winograd")
+
+_CHOICE = tuning.declare("conv_blocks", "convolutions of images in blocks of channels", lambda: TEXT)
+
+
+def tuned(windows: Windows) -> Windows:
+    """The windows with the algorithm to use for a dense convolution, with ``DY2STATIC_TUNE=1``."""
+    if not tuning.is_on():
+        return windows
+    nbytes = 4 * sum(map(math.prod, _shapes(windows)))
+    winner = tuning.choose(_CHOICE, windows.describe(), nbytes, lambda: candidates(windows), lambda names: calls(windows, names))
+    return windows._replace(algorithm=0 if winner is None else ALGORITHMS.index(winner))
+
+
+def candidates(windows: Windows) -> List[str]:
+    """The algorithms for these windows, that of the rules first.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+    return [ALGORITHMS[number] for number in algorithms_of(KERNELS, len(ALGORITHMS), words(windows.members()))]
+
+
+def calls(windows: Windows, names: Sequence[str]) -> Mapping[str, Callable[[], int]]:
+    """Calls of these algorithms on arrays of numbers, by name."""
+    arrays = [tuning.numbers(*shape) for shape in _shapes(windows)]
+    return {algorithm: functools.partial(compute, windows._replace(algorithm=ALGORITHMS.index(algorithm)), *arrays)
+            for algorithm in names}
+
+
+def compute(windows: Windows, x: np.ndarray, filters: np.ndarray, y: np.ndarray) -> int:
+    """Call a dense convolution on contiguous arrays; gives 0, or another number if the result is not to be used."""
+    (function,) = (ctypes.c_void_p * 1).from_address(KERNELS.address())
+    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 7)(function or 0)
+    return int(called(words(windows.members()), x.ctypes.data, filters.ctypes.data, None, None, None, y.ctypes.data))
+
+
+def _shapes(w: Windows) -> Sequence[Tuple[int, ...]]:
+    """Those of x, of the filters, and of y, without what fills blocks of the result of a plain image."""
+    def whole(channels: int) -> int:
+        return -(-channels // 16) * 16
+
+    return ((w.batch, w.in_ if w.plain else whole(w.in_), *w.image), (w.out, w.in_ // w.groups, *w.kernel),
+            (w.batch, whole(w.out), *w.spots))

@@ -2,10 +2,15 @@
 that threads share."""
 from __future__ import annotations
 
+import ctypes
 import functools
-from typing import NamedTuple, Sequence, Tuple
+import math
+from typing import Any, Callable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from .kernels import serve
+import numpy as np
+
+from . import tuning
+from .kernels import algorithms_of, serve, words
 
 HEADER = "dy2static_windows.h"
 POOLS = "dy2static_pools.h"
@@ -36,6 +41,7 @@ class Windows(NamedTuple):
     stride: Tuple[int, ...]
     pad: Tuple[int, ...]
     dilate: Tuple[int, ...]
+    algorithm: int = 0
 
     def fits(self) -> bool:
         """Whether there are few enough axes."""
@@ -43,11 +49,24 @@ class Windows(NamedTuple):
 
     def text(self) -> str:
         """The initialiser of a ``dy_windows`` in C."""
-        def axes(sizes: Sequence[int], filler: int) -> str:
-            return "{" + ", ".join(map(str, (filler,) * (AXES - len(sizes)) + tuple(sizes))) + "}"
-
-        parts = [*map(str, self[:4]), *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1), "0"]
+        parts = [str(part) if isinstance(part, int) else f"{{{', '.join(map(str, part))}}}" for part in self.members()]
         return "{" + ", ".join(parts) + "}"
+
+    def members(self) -> Sequence[Any]:
+        """The members of a ``dy_windows``: numbers, and tuples of them."""
+        def axes(sizes: Sequence[int], filler: int) -> Tuple[int, ...]:
+            return (filler,) * (AXES - len(sizes)) + tuple(sizes)
+
+        return (*self[:4], *(axes(sizes, 1) for sizes in self[4:8]), axes(self.pad, 0), axes(self.dilate, 1), 0, self.algorithm)
+
+    def describe(self) -> str:
+        """The windows in words, short."""
+        def axes(sizes: Sequence[int]) -> str:
+            return "x".join(map(str, sizes))
+
+        groups = f", {self.groups} groups" if self.groups > 1 else ""
+        return (f"{self.batch}x{self.groups * self.in_} -> {self.groups * self.out}, {axes(self.image)} -> {axes(self.spots)}, "
+                f"{axes(self.kernel)} / {axes(self.stride)} + {axes(self.pad)} * {axes(self.dilate)}{groups}")
 
 
 def text(name: str) -> str:
@@ -55,5 +74,51 @@ def text(name: str) -> str:
     return _TEXT.format(type=_TYPES[name])
 
 
-for _name in _TYPES:
-    serve(f"dy2static_set_convolutions_{_name}", f"#define DY_WINDOWS_{_name.upper()}", functools.partial(text, _name))
+#: The libraries of both types.
+KERNELS = {name: serve(f"dy2static_set_convolutions_{name}", f"#define DY_WINDOWS_{name.upper()}", functools.partial(text, name))
+            for name in _TYPES}
+
+#: The functions, in the order of the table, and names of the algorithms, by their numbers in ``dy2static_windows.h``.
+FUNCTIONS = ("conv", "conv_transpose", "conv_grad_weight")
+ALGORITHMS = ("rules", "in place", "gathered", "added windows", "depthwise", "few filters", "turned", "panels")
+
+_CHOICES = {name: tuning.declare(name, about, lambda: text("f32") + text("f64")) for name, about in (
+    ("conv", "convolutions"), ("conv_transpose", "derivatives of convolutions by the image, and transposed convolutions"),
+    ("conv_grad_weight", "derivatives of convolutions by the filters"))}
+
+
+def tuned(function: str, windows: Windows, name: str) -> Windows:
+    """The windows with the algorithm to use for a function, with ``DY2STATIC_TUNE=1``; name: of the type."""
+    if not tuning.is_on() or not 0 < math.prod((windows.batch, *windows.spots)):
+        return windows
+    nbytes = sum(map(math.prod, _shapes(windows))) * np.dtype(_TYPES[name]).itemsize
+    winner = tuning.choose(_CHOICES[function], f"{name} {windows.describe()}", nbytes,
+                           lambda: candidates(function, windows, name), lambda names: calls(function, windows, name, names))
+    return windows._replace(algorithm=0 if winner is None else ALGORITHMS.index(winner))
+
+
+def candidates(function: str, windows: Windows, name: str) -> List[str]:
+    """The algorithms for these windows, that of the rules first.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+    numbers = algorithms_of(KERNELS[name], len(ALGORITHMS), ctypes.c_int64(FUNCTIONS.index(function)), words(windows.members()))
+    return [ALGORITHMS[number] for number in numbers]
+
+
+def calls(function: str, windows: Windows, name: str, names: Sequence[str]) -> Mapping[str, Callable[[], int]]:
+    """Calls of these algorithms on arrays of numbers, by name."""
+    x, filters, y = [tuning.numbers(*shape, dtype=_TYPES[name]) for shape in _shapes(windows)]
+    arrays = {"conv": (x, filters, y), "conv_transpose": (y, filters, x), "conv_grad_weight": (x, y, filters)}[function]
+    return {algorithm: functools.partial(compute, function, windows._replace(algorithm=ALGORITHMS.index(algorithm)), name, *arrays)
+            for algorithm in names}
+
+
+def compute(function: str, windows: Windows, name: str, *arrays: np.ndarray) -> int:
+    """Call a function on operands and a result, which are contiguous; gives 0, or another number if there is not enough memory."""
+    table = (ctypes.c_void_p * len(FUNCTIONS)).from_address(KERNELS[name].address())
+    # the derivative by the filters takes one argument less, which does no harm
+    called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(table[FUNCTIONS.index(function)] or 0)
+    return int(called(words(windows.members()), *[array.ctypes.data for array in arrays], None))
+
+
+def _shapes(w: Windows) -> Sequence[Tuple[int, ...]]:
+    """Those of x, of the filters, and of y."""
+    return ((w.batch, w.groups * w.in_, *w.image), (w.groups * w.out, w.in_, *w.kernel), (w.batch, w.groups * w.out, *w.spots))

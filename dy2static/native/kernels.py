@@ -1,30 +1,59 @@
 """The libraries of kernels that generated code calls: compiled once per machine, when a text first needs them, or before."""
 from __future__ import annotations
 
-import functools
-from typing import Callable, Tuple
+import ctypes
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import compiler, library
 
 _FLAGS = ("-ffp-contract=fast", "-O2")
 
 
-def serve(setter: str, mark: str, text: Callable[[], str]) -> Callable[[], int]:
+class Kernels:
+    """The library that a text compiles to, which is called by its ``table`` of functions."""
+
+    def __init__(self, text: Callable[[], str]):
+        self._text = text
+        self._library: Optional[library.Library] = None
+
+    def start(self) -> compiler.Build:
+        """The library, which may be on its way.  Raises `compiler.NoCompiler`."""
+        return compiler.start(self._text(), _FLAGS)
+
+    def loaded(self) -> library.Library:
+        """The library.  Raises `compiler.NoCompiler` and `compiler.BuildFailed`."""
+        if self._library is None:
+            self._library = self.start().library()
+        return self._library
+
+    def address(self) -> int:
+        """Where the table is.  Raises as `loaded`."""
+        return self.loaded().address("table")
+
+
+def serve(setter: str, mark: str, text: Callable[[], str]) -> Kernels:
     """Let texts with the line ``mark`` have the ``table`` of functions of the library that ``text()`` compiles to.
 
-    setter: the C function of these texts that takes the table.  Returns what gives the address of the table, and raises
-    `compiler.NoCompiler` and `compiler.BuildFailed`.
+    setter: the C function of these texts that takes the table.
     """
-    def start() -> compiler.Build:
-        return compiler.start(text(), _FLAGS)
+    kernels = Kernels(text)
+    library.ADDRESSES[setter] = kernels.address
+    library.CALLED[mark] = kernels.start
+    return kernels
 
-    @functools.lru_cache(maxsize=None)
-    def address() -> int:
-        return start().library().address("table")
 
-    library.ADDRESSES[setter] = address
-    library.CALLED[mark] = start
-    return address
+def words(members: Sequence[Any]) -> Any:
+    """Members of a structure in C, each of 64 bits, numbers and tuples of them: as an array that a function can be given."""
+    flat = [part for member in members for part in (member if isinstance(member, tuple) else (member,))]
+    return (ctypes.c_int64 * len(flat))(*flat)
+
+
+def algorithms_of(kernels: Kernels, most: int, *arguments: Any) -> List[int]:
+    """The numbers that the function ``algorithms`` of a library gives, at most so many."""
+    found = (ctypes.c_int64 * most)()
+    function = kernels.loaded().find("algorithms")
+    function.restype = ctypes.c_int64
+    return list(found[:function(*arguments, found)])
 
 
 def build_all(*others: Callable[[], compiler.Build]) -> Tuple[int, int]:

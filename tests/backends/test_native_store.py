@@ -290,7 +290,7 @@ def test_a_child_process_can_build(folder):
 def test_kernels_are_compiled_ahead_of_time(folder, monkeypatch, capsys):
     monkeypatch.setattr(library, "CALLED", {})
     monkeypatch.setattr(library, "ADDRESSES", dict(library.ADDRESSES))
-    address = kernels.serve("set_table", "#define TABLE", lambda: "const int table[2] = {3, 4};")
+    served = kernels.serve("set_table", "#define TABLE", lambda: "const int table[2] = {3, 4};")
     monkeypatch.setattr(hotpath, "start", lambda: compiler.start(TEXT % 80))
     for compiled in (2, 0):
         compiler._built.clear()                             # as in a new process
@@ -298,7 +298,7 @@ def test_kernels_are_compiled_ahead_of_time(folder, monkeypatch, capsys):
         assert capsys.readouterr().out == f"compiled {compiled} of 2 libraries of kernels into {folder}\n"
     caller = compiler.build("static const int *found;\n#define TABLE\nvoid set_table(const int *table) { found = table; }\n"
                             "int answer(void) { return found[1]; }")
-    assert caller.handle.answer() == 4 and address() > 0
+    assert caller.handle.answer() == 4 and served.address() > 0
     compiler._built.clear()
     monkeypatch.setattr(hotpath, "start", lambda: compiler.start("int answer(void) { return nothing; }"))
     assert cli.main(["build-kernels"]) == 1 and "refused the text" in capsys.readouterr().out

@@ -17,13 +17,15 @@ def _conv(emitter: Emitter, node: Node) -> None:
     plain = x.ndim == 4
     windows = Windows(x.shape[0], W.shape[1] * attrs["groups"], W.shape[0], attrs["groups"], x.shape[2:4], W.shape[2:],
                       tuple(attrs["size"]), attrs["stride"], attrs["pad"], attrs["dilate"], plain, attrs["relu"], attrs["cap"])
+    is_depthwise = attrs["groups"] == windows.in_ == windows.out != 1
+    if not is_depthwise:
+        windows = channel_blocks.tuned(windows)
     rest = iter(more)
     given = [emitter.pointer(next(rest)) if attrs[name] else "0" for name in ("scale", "shift", "residual")]
     arguments = ["&windows", emitter.pointer(x), emitter.pointer(W), *given, emitter.name(value)]
     emitter.line("{")
     emitter.line(f"    static const dy_blocks windows = {windows.text()};")
-    function = "dy_blocks_depthwise" if attrs["groups"] == windows.in_ == windows.out != 1 else "dy_blocks_conv"
-    emitter.line(f"    if ({function}({', '.join(arguments)})) goto bail;")
+    emitter.line(f"    if ({'dy_blocks_depthwise' if is_depthwise else 'dy_blocks_conv'}({', '.join(arguments)})) goto bail;")
     emitter.line("}")
 
 

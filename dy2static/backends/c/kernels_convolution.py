@@ -32,6 +32,8 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
     """A call; before: a line in front of it.  more: further arguments."""
     (value,) = node.outputs
     windows = _windows(node)
+    if emitter.standalone is None and is_known(windows.batch):
+        windows = convolutions.tuned(node.op.name, windows, _SUFFIXES[value.dtype.name])
     arguments = ["&windows", *(emitter.pointer(v) for v in node.inputs), emitter.name(value), *more]
     if emitter.standalone is not None:
         count = patch_elements(windows)
@@ -46,7 +48,7 @@ def write(emitter: Emitter, node: Node, before: str = "", *more: str) -> None:
 
 def patch_elements(windows: Windows) -> int:
     """How many elements of patches there are at a time without the library: `dy_patch_lines` rows of windows, or none."""
-    _, _, in_, out, image, kernel, spots, stride, pad, _ = windows
+    _, _, in_, out, image, kernel, spots, stride, pad, *_ = windows
     is_image = math.prod(kernel) == math.prod(stride) == 1 and not any(pad) and image == spots
     if is_image or in_ * out <= _FEW:
         return 0

@@ -19,15 +19,22 @@ typedef struct {
     DY_T *panels, *product, *sums;
 } added_parts;
 
-/* Whether this is done, and not a product for each class of places (`transposed`). */
-static int adds_windows(const dy_windows *w)
+/* Whether this can be done. */
+static int may_add_windows(const dy_windows *w)
 {
     for (int axis = 0; axis < 3; axis++)
         if (w->dilate[axis] > 1 || w->kernel[axis] < w->stride[axis])
             return 0;
-    return w->batch && w->stride[1] * w->stride[2] > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0] && !w->next_y
-        && count(w->kernel) <= ADDED_ROWS && w->out >= ADDED_DEPTH
-        && (count(w->spots) <= ADDED_PLACES || w->in < DY_ROWS)
+    return w->batch && w->stride[1] * w->stride[2] > 1 && w->image[0] == 1 && w->spots[0] == 1 && w->kernel[0] == 1 && !w->pad[0]
+        && !w->next_y && count(w->kernel) <= ADDED_ROWS;
+}
+
+/* Whether this is done, and not a product for each class of places (`transposed`). */
+static int adds_windows(const dy_windows *w)
+{
+    if (!may_add_windows(w) || w->algorithm)
+        return w->algorithm == DY_ADDED && may_add_windows(w);
+    return w->out >= ADDED_DEPTH && (count(w->spots) <= ADDED_PLACES || w->in < DY_ROWS)
         && count(w->kernel) * count(w->spots) * (int64_t)sizeof(DY_T) <= ADDED_BYTES;
 }
 

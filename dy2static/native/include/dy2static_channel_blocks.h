@@ -18,7 +18,10 @@ typedef struct {
     int64_t plain;                                      /* x is (batch, channels, rows, columns) */
     int64_t relu;                                       /* what is below zero becomes zero, what is above `cap` becomes that */
     float cap;
+    int64_t algorithm;                                  /* one of these, if it is for these windows; the first: by rules */
 } dy_blocks;
+
+enum { DY_BLOCKS_BY_RULES, DY_BLOCKS_DIRECT, DY_BLOCKS_WINOGRAD };
 
 typedef struct {
     int (*conv)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,

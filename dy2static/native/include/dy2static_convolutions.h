@@ -414,6 +414,12 @@ static void finish(const dy_after *after, const int64_t begin, const int64_t end
     }
 }
 
+/* Whether places are gathered, by rules or as the windows say. */
+static int gathers(const dy_windows *w, const places *at, const int64_t rows)
+{
+    return w->algorithm == DY_GATHERED || w->algorithm != DY_IN_PLACE && is_sparse(at, rows);
+}
+
 static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters, DY_T *y, const dy_after *after)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
@@ -421,7 +427,7 @@ static int forward(const dy_windows *windows, const DY_T *x, const DY_T *filters
     const int64_t depth = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
     const places at = places_of(l.plane, w->spots);
-    const int sparse = is_sparse(&at, w->out), plane = !sparse && is_plane(w);
+    const int sparse = gathers(w, &at, w->out), plane = !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / useful)) : 1, columns = rounded(images * useful);
     const int64_t packed = sparse ? 0 : packed_rows(depth) * w->out, strips = strip_size(sparse, w->out, columns, &at);
     int64_t *const where = memory((rounded(depth) + 2 * columns) * 8
@@ -544,25 +550,37 @@ static void join_classes(DY_T *x, const class *classes, const dy_windows *w, con
         }
 }
 
+/* The planes of y, and the places of the class that has most. */
+static places places_of_classes(const dy_windows *w)
+{
+    places at;
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t reach = (w->kernel[axis] - 1) * w->dilate[axis] / w->stride[axis];
+        at.grid[axis] = (w->image[axis] + w->stride[axis] - 1) / w->stride[axis];
+        at.plane[axis] = floor_div(w->image[axis] - 1 + w->pad[axis], w->stride[axis]) - floor_div(w->pad[axis], w->stride[axis])
+                         + 1 + reach;
+    }
+    return at;
+}
+
 static int transposed(const dy_windows *windows, const DY_T *y, const DY_T *filters, DY_T *x, const dy_after *after)
 {
     const dy_windows flat = flattened(windows), *const w = &flat;
     const int64_t one[3] = {1, 1, 1}, taps = count(w->kernel), kinds = count(w->stride), each = count(w->image);
-    int64_t plane[3], lowest[3], reach[3], first[3], grid[3];
+    const places largest = places_of_classes(w);
+    const int64_t *const plane = largest.plane, *const grid = largest.grid;
+    int64_t lowest[3], reach[3], first[3];
     int empty = 0;
     for (int axis = 0; axis < 3; axis++) {
         lowest[axis] = floor_div(w->pad[axis], w->stride[axis]);
         reach[axis] = (w->kernel[axis] - 1) * w->dilate[axis] / w->stride[axis];
-        grid[axis] = (w->image[axis] + w->stride[axis] - 1) / w->stride[axis];
-        plane[axis] = floor_div(w->image[axis] - 1 + w->pad[axis], w->stride[axis]) - lowest[axis] + 1 + reach[axis];
         first[axis] = lowest[axis] - reach[axis];
         empty |= (w->kernel[axis] - 1) * w->dilate[axis] + 1 < w->stride[axis] || w->dilate[axis] > 1;
     }
     const int64_t depth = w->out * taps, packed = (depth / DEPTH + kinds) * STRIDE * w->in;
     const int64_t total = rounded(count(plane) * w->out + SLACK), next_x = w->groups * w->in * each;
     const int64_t next_y = step_of_y(w);
-    const places largest = places_of(plane, grid);
-    const int sparse = is_sparse(&largest, w->in), is = !sparse && is_plane(w);
+    const int sparse = gathers(w, &largest, w->in), is = !sparse && is_plane(w);
     const int64_t images = sparse ? least(w->batch, most(1, GATHERED / count(grid))) : 1, columns = rounded(images * each);
     const int64_t strips = strip_size(sparse, w->in, images * count(grid), &largest);
     const int64_t parts_size = kinds > 1 ? rounded(images * w->in * each) : 0;
@@ -794,6 +812,16 @@ static int grad_weight_few(const dy_windows *w, const DY_T *x, const DY_T *y, DY
 
 enum { FEW_FILTERS = 8 };                   /* of a group: turning the places of their gradients takes longer than multiplying */
 
+/* How the derivative by the filters is computed: as the windows say, if that is for them, or by rules. */
+static int64_t way_of_grad_weight(const dy_windows *w)
+{
+    const int64_t depth = w->batch * count(w->spots);
+    if (w->algorithm == DY_TURNED || (w->algorithm == DY_PANELS && depth <= DEPTH)
+        || (w->algorithm == DY_FEW_FILTERS && w->out <= HEIGHT))
+        return w->algorithm;
+    return w->out <= FEW_FILTERS ? DY_FEW_FILTERS : depth >= 2 * COLUMNS ? DY_TURNED : DY_PANELS;
+}
+
 static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, DY_T *filters)
 {
     DY_T *const block = at_hand(own_block), *const panel = at_hand(own_panel);
@@ -801,13 +829,14 @@ static int grad_weight(const dy_windows *windows, const DY_T *x, const DY_T *y, 
     const layout l = lay_out(w);
     const int64_t taps = w->in * count(w->kernel), useful = count(w->spots);
     const int64_t next_x = w->groups * w->in * count(w->image), next_y = step_of_y(w);
-    if (w->out <= FEW_FILTERS) {
+    const int64_t way = way_of_grad_weight(w);
+    if (way == DY_FEW_FILTERS) {
         if (grad_weight_few(w, x, y, filters))
             return 1;
         if (are_finite(filters, w->groups * w->out * taps))
             return 0;                       /* if not: places between rows may be at fault, which count as zero times what is there */
     }
-    if (w->batch * useful >= 2 * COLUMNS)
+    if (way == DY_TURNED || w->batch * useful >= 2 * COLUMNS && way != DY_PANELS)
         return grad_weight_turned(w, x, y, filters);
     /* So few places that the filters are most of the work: the places are the rows of panels, and the taps the columns. */
     const places at = places_of(l.plane, w->spots);

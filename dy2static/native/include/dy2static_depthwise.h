@@ -9,7 +9,8 @@ enum { DEPTHWISE_SHARE = 1 << 19 };             /* multiplications for which it 
 
 static int is_depthwise(const dy_windows *w)
 {
-    return w->in == 1 && w->groups > 1 && w->image[0] == 1 && w->kernel[0] == 1 && w->spots[0] == 1 && !w->pad[0]
+    return (!w->algorithm || w->algorithm == DY_DEPTHWISE) && w->in == 1 && w->groups > 1
+           && w->image[0] == 1 && w->kernel[0] == 1 && w->spots[0] == 1 && !w->pad[0]
            && w->kernel[1] <= MOST_ALONG && w->kernel[2] <= MOST_ALONG && w->out * count(w->kernel) <= MOST_TAPS
            && w->stride[1] * w->stride[2] <= MOST_KINDS;
 }

@@ -190,3 +190,37 @@ static int shared_grad_weight(const dy_windows *w, const DY_T *x, const DY_T *y,
             filters[i] += sums[k * size + i];
     return failed;
 }
+
+enum { FORWARD, TRANSPOSED, GRAD_WEIGHT };      /* the functions, as in the table of convolutions.py */
+
+/* The algorithm that rules choose for windows as a whole. */
+static int64_t rules_for(const int64_t function, const dy_windows *windows)
+{
+    const dy_windows flat = flattened(windows), *const w = &flat;
+    if (is_depthwise(windows))
+        return DY_DEPTHWISE;
+    if (function == GRAD_WEIGHT)
+        return way_of_grad_weight(w);
+    if (function == TRANSPOSED && adds_windows(windows))
+        return DY_ADDED;
+    const layout l = lay_out(w);
+    const places at = function == FORWARD ? places_of(l.plane, w->spots) : places_of_classes(w);
+    return is_sparse(&at, function == FORWARD ? w->out : w->in) ? DY_GATHERED : DY_IN_PLACE;
+}
+
+/* The algorithms for these windows, the one that rules choose first; returns how many. */
+int64_t algorithms(const int64_t function, const dy_windows *windows, int64_t *found)
+{
+    dy_windows w = *windows;
+    w.algorithm = DY_BY_RULES;
+    const int64_t first = rules_for(function, &w);
+    const int is[] = {0, function != GRAD_WEIGHT, function != GRAD_WEIGHT, function == TRANSPOSED && may_add_windows(&w), is_depthwise(&w),
+                      function == GRAD_WEIGHT && w.out <= HEIGHT, function == GRAD_WEIGHT,
+                      function == GRAD_WEIGHT && w.batch * count(w.spots) <= DEPTH};
+    int64_t count = 0;
+    found[count++] = first;
+    for (int64_t k = DY_IN_PLACE; k <= DY_PANELS; k++)
+        if (is[k] && k != first)
+            found[count++] = k;
+    return count;
+}

@@ -15,7 +15,11 @@ typedef struct {
     int64_t image[3], kernel[3], spots[3];      /* sizes of x, of the filters, of y; where there are fewer axes, 1 first */
     int64_t stride[3], pad[3], dilate[3];
     int64_t next_y;                             /* from one image of y to the next, where that is more than it has; else 0 */
+    int64_t algorithm;                          /* one of these, if it is for these windows */
 } dy_windows;
+
+/* How a convolution is computed, as `algorithms` of dy2static_shared_windows.h says which of them there are; the first: by rules. */
+enum { DY_BY_RULES, DY_IN_PLACE, DY_GATHERED, DY_ADDED, DY_DEPTHWISE, DY_FEW_FILTERS, DY_TURNED, DY_PANELS };
 
 /* What is done with the result, image by image, while it is in the cache: `unit` turns of a body for each one; all `count` of
    them in pieces of `step`, which are whole images. */

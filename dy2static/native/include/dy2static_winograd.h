@@ -29,14 +29,32 @@ typedef struct {
     int *failed;
 } squares;
 
-static int is_winograd(const dy_blocks *w)
+/* Whether it can be computed in this way. */
+static int may_winograd(const dy_blocks *w)
 {
     for (int axis = 0; axis < 2; axis++)
         if (w->kernel[axis] != 3 || w->stride[axis] != 1 || w->dilate[axis] != 1)
             return 0;
+    return !w->plain;
+}
+
+static int is_winograd(const dy_blocks *w)
+{
+    if (!may_winograd(w) || w->algorithm)
+        return w->algorithm == DY_BLOCKS_WINOGRAD && may_winograd(w);
     const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
     const channel_groups g = groups_of(w);
-    return !w->plain && count >= FEW_SQUARES && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
+    return count >= FEW_SQUARES && g.in >= FEW_CHANNELS && g.out >= FEW_CHANNELS;
+}
+
+/* The algorithms for these windows, the one that rules choose first; returns how many. */
+int64_t algorithms(const dy_blocks *windows, int64_t *found)
+{
+    dy_blocks w = *windows;
+    w.algorithm = DY_BLOCKS_BY_RULES;
+    found[0] = is_winograd(&w) ? DY_BLOCKS_WINOGRAD : DY_BLOCKS_DIRECT;
+    found[1] = DY_BLOCKS_WINOGRAD + DY_BLOCKS_DIRECT - found[0];
+    return 1 + may_winograd(&w);
 }
 
 /* G g G': from nine taps, `apart`, to sixteen spots */
