@@ -3,7 +3,7 @@ import pytest
 from emulated_graphs import array, case, results
 
 from dy2static import ops
-from dy2static.backends.cuda import nest_elements
+from dy2static.backends.cuda import nest_elements, nest_rows
 from dy2static.native.emulated import missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -40,3 +40,48 @@ def test_vector_loads_where_addresses_are_not_aligned():
     few, many = (case(function, array(nest_elements.VECTORS + more)) for more in (0, 4))
     assert "dy_load" not in few.text and "dy_load" in many.text
     results([many], orders=(0,))
+
+
+def normalized(x):
+    """What is kept for a later sweep: the difference is neither stored nor cheap."""
+    y = ops.tanh(x)
+    y = y - ops.mean(y, axis=(1,), keepdims=True)
+    return y / ops.sqrt(ops.mean(y * y, axis=(1,), keepdims=True)), ops.sum(x, axis=(1,), keepdims=False)
+
+
+#: Functions of a matrix of few long rows, and how many kernels they are.
+LONG_ROWS = {
+    "softmax": (lambda x: ops.softmax(x, axis=1), 3),
+    "softmax of all": (lambda x: ops.softmax(ops.reshape(x, shape=(x.shape[0] * x.shape[1],)), axis=0), 3),
+    "log softmax": (lambda x: ops.log_softmax(x, axis=1), 3),
+    "sums": (lambda x: ops.sum(ops.exp(x), axis=(1,), keepdims=False) * 0.5, 2),
+    "largest of all": (lambda x: ops.max(x, axis=(0, 1), keepdims=False), 2),
+    "normalized": (normalized, 3),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_few_long_rows_are_shared_by_blocks(dtype, monkeypatch):
+    monkeypatch.setattr(nest_rows, "SHARED_ROW", 600)
+    monkeypatch.setattr(nest_rows, "OWN", 300)
+    cases = [case(function, array(3, 1000, dtype=dtype), number=number) for number, (function, _) in enumerate(LONG_ROWS.values())]
+    assert [len(one.region.function.steps) for one in cases] == [steps for _, steps in LONG_ROWS.values()]
+    assert all(any(launch.blocks > 3 for launch in one.region.function.launches) for one in cases)
+    results(cases)
+
+
+#: Shapes, the axes that are summed, and how many kernels there are: one where each result is one block's, or one thread's.
+SUMS = [((700, 3), (0,), 1), ((9000, 3), (0,), 2), ((5, 200, 40), (1,), 1), ((3000, 40), (0,), 2), ((100, 7, 40), (0, 2), 1),
+        ((3000, 2, 40), (0, 2), 2), ((5, 6, 7), (1,), 1), ((4, 3, 2), (0, 2), 1), ((2000, 2, 3, 2), (0, 2), 2)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_sums_over_other_loops_than_those_of_rows(dtype):
+    """With a second reduction, and elements that are stored on the way."""
+    def function(axis):
+        return lambda x: (ops.sum(x * x, axis=axis, keepdims=False), ops.max(x, axis=axis, keepdims=True), x + x)
+    cases = [case(function(axis), array(*shape, dtype="float32").astype(dtype), number=number)
+             for number, (shape, axis, _) in enumerate(SUMS)]
+    assert [len({launch.kernel for launch in one.region.function.launches}) for one in cases] == [
+        2 * steps - 1 for _, _, steps in SUMS]
+    results(cases)

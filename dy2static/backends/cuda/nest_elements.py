@@ -39,7 +39,6 @@ class Vectors(NestText):
     def __init__(self, nest: LoopNest, function: FunctionText, width: int):
         super().__init__(nest, function)
         self.width, self.last = width, _axes(nest)[-1]
-        self.kernel = self.function.kernel()
         self.loads: Dict[Tuple[Value, Address], str] = {}
         self.stores: List[Tuple[Value, Address, str]] = []
 

@@ -1,9 +1,11 @@
 """Kernels of nests with rows: a warp, a block, or several blocks compute each row."""
 from __future__ import annotations
 
-from typing import Dict
+from dataclasses import replace
+from typing import Dict, Set
 
-from ..loops.ir import LoopNest, Reduction, Sweep
+from ...ir.graph import Value
+from ..loops.ir import Define, LoopNest, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
 from .function import split_index
 from .nest_text import NestText, combined, count_of, sizes_and_names, type_of
@@ -16,11 +18,9 @@ _SHORT, _WARPS = 256, 4
 #: Threads for a row that is not short, and for one of at least so many elements.
 _THREADS, _LONG, _MOST_THREADS = 256, 16384, 1024
 
-#: Elements of a row that several blocks share, and those of each block.
-_SHARED_ROW, _OWN = 32768, 8192
-
-#: Blocks that share rows.
-_BLOCKS = 264
+#: Several blocks share rows of so many elements where there are few rows: as many blocks in all, of so many elements at least.
+SHARED_ROW, OWN = 32768, 8192
+_BLOCKS, _FEW = 264, 66
 
 #: Bytes of rows that a block keeps in its own memory, of 48 KiB that every GPU has.
 _SHARED = 40960
@@ -29,9 +29,13 @@ _SHARED = 40960
 _WIDE = 1 << 20
 
 
-def is_long_row(nest: LoopNest) -> bool:
-    """Whether a nest is one row that several blocks share."""
-    return nest.split is not None and not nest.outer and len(nest.sweeps) == 1 and count_of(nest.inner) >= _SHARED_ROW
+def are_cut(nest: LoopNest) -> bool:
+    """Whether several blocks share each row of a nest with rows: rows are long, and few."""
+    return count_of(nest.inner) >= SHARED_ROW and count_of(nest.outer) <= _FEW
+
+
+def _cuts(nest: LoopNest) -> int:
+    return min(-(-count_of(nest.inner) // OWN), _BLOCKS // count_of(nest.outer))
 
 
 class Rows(NestText):
@@ -93,43 +97,84 @@ class Rows(NestText):
             self.finish(reduction, function)
 
 
-class LongRow(NestText):
-    """Blocks share the only row."""
+class CutRows(NestText):
+    """Several blocks share each row: a kernel for each sweep, and one for what follows the last.
 
-    once = "if (threadIdx.x == 0) "
+    Each block leaves what it has reduced in memory.  The kernels after it add that up once more in each block, in one fixed tree,
+    and compute again what follows from it for the row.
+    """
+
+    once = "if (cut == 0 && threadIdx.x == 0) "
 
     def write(self) -> None:
         """Write the kernels, and launch them."""
-        nest, kernel, function = self.nest, self.kernel, self.function
-        (sweep,), size = nest.sweeps, count_of(nest.inner)
-        step = max(_OWN, -(-size // _BLOCKS))
-        blocks = -(-size // step)
+        nest, function = self.nest, self.function
+        self.rows, self.size = count_of(nest.outer), count_of(nest.inner)
+        self.step = -(-self.size // _cuts(nest) // _THREADS) * _THREADS
+        self.cuts = -(-self.size // self.step)
+        self.buffers = {value: function.piece(self.rows * self.size, value.dtype) for value in nest.kept}
+        self.parts: Dict[Reduction, int] = {}
+        self.stored: Set[Value] = set()
+        for number, sweep in enumerate(nest.sweeps):
+            if sweep.body:
+                self.start(f"(dy_index)blockIdx.x / {self.cuts}", f"blockIdx.x % {self.cuts}")
+                self.results(number)
+                self.sweep(sweep)
+        if nest.after or nest.sweeps[-1].reductions:
+            self.start("blockIdx.x", "0")
+            self.results(len(nest.sweeps))
+            self.kernel.launch(self.rows, _THREADS)
+
+    def start(self, row: str, cut: str) -> None:
+        """Begin a kernel."""
+        kernel = self.kernel = self.new_kernel()
+        kernel.line(f"const dy_index row = {row};")
+        kernel.line(f"const int cut = {cut};")
+        split_index(kernel, "row", *sizes_and_names(self.nest.outer))
+        self.kept = {value: f"{kernel.pointer(number, memory_type(value.dtype) or '', True)}[row * {self.size} + k]"
+                     for value, number in self.buffers.items()}
+
+    def results(self, count: int) -> None:
+        """What so many sweeps have given for a row, and what follows from it."""
+        nest = self.nest
+        for number in range(count + 1):
+            self.again = {}
+            for reduction in nest.sweeps[number - 1].reductions if number else ():
+                self.join(reduction)
+            self.statements(nest.sweeps[number].before if number < len(nest.sweeps) else nest.after, self.once)
+
+    def join(self, reduction: Reduction) -> None:
+        """Add up what the blocks of a row have reduced."""
+        self.declare(reduction)
+        pointer, name = self.kernel.pointer(self.parts[reduction], register_type(reduction.value.dtype)), self.sums[reduction]
+        self.kernel.line(f"for (int b = threadIdx.x; b < {self.cuts}; b += blockDim.x) {name} = "
+                         f"{combined(reduction, name, f'{pointer}[row * {self.cuts} + b]')};")
+        self.finish(reduction, "dy_reduced")
+
+    def define(self, value: Value, text: str, statement: Define, once: str) -> None:
+        """Compute a value; that of a row is stored by the first kernel that has it."""
+        if once and value in self.stored:
+            statement = replace(statement, store=None)
+        elif once:
+            self.stored.add(value)
+        super().define(value, text, statement, once)
+
+    def sweep(self, sweep: Sweep) -> None:
+        """The part of a block in one run over its row."""
+        kernel, function = self.kernel, self.function
+        self.again = {}
         for reduction in sweep.reductions:
-            self.declare(reduction, step > _WIDE)
-        kernel.line(f"const dy_index begin = (dy_index)blockIdx.x * {step};")
-        kernel.line(f"const dy_index end = begin + {step} < {size} ? begin + {step} : {size};")
+            self.declare(reduction, self.step > _WIDE)
+        kernel.line(f"const dy_index begin = (dy_index)cut * {self.step};")
+        kernel.line(f"const dy_index end = begin + {self.step} < {self.size} ? begin + {self.step} : {self.size};")
         kernel.open("for (dy_index k = begin + threadIdx.x; k < end; k += blockDim.x) {")
-        split_index(kernel, "k", *sizes_and_names(nest.inner))
+        split_index(kernel, "k", *sizes_and_names(self.nest.inner))
         self.statements(sweep.body)
         kernel.close()
-        parts = {reduction: function.piece(blocks, computed(reduction.value.dtype)) for reduction in sweep.reductions}
-        for reduction, number in parts.items():
-            pointer, whole = kernel.pointer(number, register_type(reduction.value.dtype), True), kernel.variable()
+        for reduction in sweep.reductions:
+            dtype = computed(reduction.value.dtype)
+            number = self.parts[reduction] = function.piece(self.rows * self.cuts, dtype)
+            pointer, whole = kernel.pointer(number, register_type(dtype), True), kernel.variable()
             kernel.line(f"const {type_of(reduction)} {whole} = {self.reduced(reduction, 'dy_reduced')};")
-            kernel.line(f"{self.once}{pointer}[blockIdx.x] = {whole};")
-        kernel.launch(blocks, _THREADS)
-        self.join(parts, blocks)
-
-    def join(self, parts: Dict[Reduction, int], blocks: int) -> None:
-        """One more kernel: what the blocks have summed, added up in their order, and what follows from it."""
-        kernel = self.kernel = self.function.kernel()
-        for reduction, number in parts.items():
-            self.declare(reduction)
-            pointer, name = kernel.pointer(number, register_type(reduction.value.dtype)), self.sums[reduction]
-            kernel.line(f"for (int b = threadIdx.x; b < {blocks}; b += blockDim.x) {name} = "
-                        f"{combined(reduction, name, f'{pointer}[b]')};")
-        for reduction in parts:
-            self.finish(reduction, "dy_reduced")
-        self.again = {}
-        self.statements(self.nest.after, self.once)
-        kernel.launch(1, _THREADS)
+            kernel.line(f"if (threadIdx.x == 0) {pointer}[blockIdx.x] = {whole};")
+        kernel.launch(self.rows * self.cuts, _THREADS)

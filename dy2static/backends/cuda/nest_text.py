@@ -24,7 +24,7 @@ from ..loops.ir import (
     Statement,
 )
 from .dtypes import expression, loaded, register_type
-from .function import INT, FunctionText
+from .function import INT, FunctionText, KernelText
 
 
 class NestText:
@@ -34,12 +34,17 @@ class NestText:
 
     def __init__(self, nest: LoopNest, function: FunctionText):
         self.nest, self.function = nest, function
-        self.kernel = function.kernel()
+        self.kernel = self.new_kernel()
         self.again: Dict[Value, str] = {}                   # elements that the sweep at hand has got again
         self.kept: Dict[Value, str] = {}                    # the element of a row buffer that a thread is at
         self.sums: Dict[Reduction, str] = {}                # what grows in registers
-        if math.prod(nest.shape) >= INT:
-            self.kernel.index = "int64_t"
+
+    def new_kernel(self) -> KernelText:
+        """A kernel whose indices may be those of all elements."""
+        kernel = self.function.kernel()
+        if math.prod(self.nest.shape) >= INT:
+            kernel.index = "int64_t"
+        return kernel
 
     def statements(self, statements: Sequence[Statement], once: str = "") -> None:
         """Statements of one element, or with ``once`` of a row."""

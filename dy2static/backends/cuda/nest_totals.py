@@ -6,7 +6,7 @@ from typing import Dict, Sequence, Tuple
 from ...ir.graph import Value
 from ..loops.ir import Axis, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
-from .function import size_of, split_index
+from .function import FunctionText, size_of, split_index
 from .nest_text import NestText, address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
 
 WARP = 32
@@ -58,7 +58,7 @@ class Totals(NestText):
         kernel.launch(self.blocks, threads)
         for total in nest.totals:
             if self.is_joined(total.value):
-                self.join(total)
+                join(self.function, total, self.private[total.value], self.blocks)
 
     def loops(self) -> Tuple[Sequence[Axis], Sequence[Axis], Axis]:
         """The loops over rows, those that each thread of a block runs, and the one that is shared by threads."""
@@ -135,14 +135,23 @@ class Totals(NestText):
         """The element in which a total grows."""
         return f"{self.mine[reduction.value]}[{address_of(reduction.address)}]"
 
-    def join(self, total: Reduction) -> None:
-        """One more kernel: what the blocks have summed, added up in their order."""
-        value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
-        kernel = self.function.elements(size)
-        sums = kernel.pointer(self.private[value], type)
-        self.function.used(self.private[value])
-        kernel.line(f"{type} all = {sums}[k];")
-        more = combined(total, "all", f"{sums}[(dy_index)b * {size} + k]")
-        kernel.line(f"for (int b = 1; b < {self.blocks}; ++b) all = {more};")
+
+def join(function: FunctionText, total: Reduction, number: int, count: int) -> None:
+    """One more kernel: what so many blocks have summed, added up in a fixed order.  number: the pointer to their sums."""
+    value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
+    are_many = count >= WARP                                # a warp adds up what one thread would read for long
+    kernel = function.elements(size * WARP if are_many else size)
+    if are_many:
+        kernel.line(f"const dy_index at = k / {WARP};")
+    begin, step, at = (f"k % {WARP}", WARP, "at") if are_many else ("0", 1, "k")
+    sums = kernel.pointer(number, type)
+    function.used(number)
+    kernel.line(f"{type} all = {start_of(total)};")
+    more = combined(total, "all", f"{sums}[(dy_index)b * {size} + {at}]")
+    kernel.line(f"for (int b = {begin}; b < {count}; b += {step}) all = {more};")
+    if are_many:
+        kernel.line(f"all = dy_reduced_in_warp<dy_{total.op}>(all, all);")
+        kernel.line(f"if (k % {WARP} == 0) {kernel.memory(value, True)}[at] = all;")
+    else:
         kernel.line(f"{kernel.memory(value, True)}[k] = all;")
-        self.function.launch_elements(kernel, size)
+    function.launch_elements(kernel, size * WARP if are_many else size)

@@ -5,9 +5,10 @@ A nest is one of several kinds of kernels:
 - *elements*: nothing is reduced.  One thread computes one element, or several that stand side by side.
 - *rows*: reductions that are ready at the end of each row.  A row belongs to one warp, or to one block where it is long; each
   thread goes over elements of the row, and what threads have summed is added up in one fixed tree.
-- *one long row*: blocks share it; a second kernel adds up what they have summed, in their order.
-- *totals*: other reductions.  Each block takes some rows one after the other and has sums of its own; a second kernel adds these
-  up in their order.
+- *cut rows*: few long rows, each of which several blocks share.  There is a kernel for each sweep, and one for what follows.
+- *sums*: each result belongs to threads of one block, or of several; a second kernel adds up what several blocks have summed.
+- *totals*: other reductions, also beside rows.  Each block takes some rows one after the other and has sums of its own; a second
+  kernel adds these up in their order.
 
 No sum depends on the order in which threads or blocks run.
 """
@@ -17,18 +18,18 @@ from ...ir.graph import Node
 from ..loops.ir import LoopNest
 from .function import FunctionText
 from .nest_elements import Elements, Vectors, vector_width
-from .nest_rows import LongRow, Rows, is_long_row
+from .nest_rows import CutRows, Rows, are_cut
+from .nest_sums import Sums, summed_axes
 from .nest_totals import Totals
 
 
 def render(nest: LoopNest, function: FunctionText) -> None:
     """Write the kernels of a nest, and launch them."""
     if nest.totals:
-        Totals(nest, function).write()
-    elif is_long_row(nest):
-        LongRow(nest, function).write()
+        axes = summed_axes(nest)
+        (Totals(nest, function) if axes is None else Sums(nest, function, axes)).write()
     elif nest.split is not None:
-        Rows(nest, function).write()
+        (CutRows if are_cut(nest) else Rows)(nest, function).write()
     else:
         width = vector_width(nest)
         (Vectors(nest, function, width) if width > 1 else Elements(nest, function)).write()

@@ -162,4 +162,21 @@ template <class Op, class T> static __device__ T dy_reduced(T x, T start)
     __syncthreads();                                    /* part is used again by the next reduction */
     return x;
 }
+
+/* The same for threads of a block that have the same column, threadIdx.x % columns; columns is a power of two, as blockDim.x is, which
+ * is at most 256. */
+template <class Op, class T> static __device__ T dy_reduced_in_columns(T x, int columns)
+{
+    DY_SHARED(T, part, 256);
+    part[threadIdx.x] = x;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half >= columns; half /= 2) {
+        if (threadIdx.x < half)
+            part[threadIdx.x] = Op::of(part[threadIdx.x], part[threadIdx.x + half]);
+        __syncthreads();
+    }
+    x = part[threadIdx.x % columns];
+    __syncthreads();                                    /* part is used again by the next reduction */
+    return x;
+}
 #endif

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <ucontext.h>
 #include <utility>
 #include <vector>
@@ -41,7 +42,7 @@ struct Warp { uint64_t slots[2][WARP]; unsigned arrived, phase; int line; };
 
 inline std::vector<Fiber> fibers;
 inline std::vector<Warp> warps;
-inline std::vector<std::vector<char>> shared_memory;
+inline std::map<std::pair<unsigned, const void *>, std::vector<char>> shared_memory;
 inline unsigned current, arrived, block_phase, threads;
 inline dim3 grid_dim, block_dim, block_index, thread_index;
 inline jmp_buf scheduler;
@@ -95,10 +96,12 @@ template <class T> T exchange(unsigned mask, T value, unsigned from, int line) {
     return result;
 }
 
+/* The memory of a place in the text, which is another one for each type where that is in a template. */
 template <class T> T *shared(unsigned number, size_t count) {
-    if (shared_memory.size() <= number) shared_memory.resize(number + 1);
-    if (shared_memory[number].empty()) shared_memory[number].assign(count * sizeof(T), (char)0xff);
-    return (T *)shared_memory[number].data();
+    static const char type = 0;
+    std::vector<char> &found = shared_memory[{number, &type}];
+    if (found.empty()) found.assign(count * sizeof(T), (char)0xff);
+    return (T *)found.data();
 }
 
 /* Put numbers into another order; the same one for the same state. */

@@ -1,0 +1,139 @@
+"""Kernels of nests all of whose reductions add up over the same loops, which are not those of rows: sums of columns, of channels.
+
+Sums grow in registers.  How the loops are cut follows from their sizes alone.
+"""
+from __future__ import annotations
+
+from typing import Dict, Optional, Sequence, Tuple
+
+from ..loops.ir import Axis, LoopNest, Part, Reduction
+from .dtypes import computed, register_type
+from .function import FunctionText, size_of, split_index
+from .nest_text import NestText, address_of, count_of, sizes_and_names, type_of
+from .nest_totals import join
+
+#: Threads of a block, and blocks of a kernel that is cut.
+_THREADS, _BLOCKS = 256, 1024
+
+#: Columns of a block, if there are so many.
+_COLUMNS = 32
+
+#: Elements that a thread adds up, at least, before more blocks share a result.
+_SUMMED = 32
+
+#: Sums of so few elements belong to one thread each: where results stand side by side, and where elements of a sum do.
+_FEW_ACROSS, _FEW_ALONG = 32, 8
+
+#: Sums of more elements by one block are in double precision.
+_WIDE = 1 << 20
+
+
+def summed_axes(nest: LoopNest) -> Optional[Tuple[Axis, ...]]:
+    """The loops over which every reduction of a nest adds up; None where there are rows, or reductions over different loops."""
+    if nest.split is not None or len(nest.sweeps) != 1 or nest.kept or nest.after or nest.sweeps[0].before:
+        return None
+    terms = [total.address.terms for total in nest.totals]
+    if any(isinstance(index, Part) for term in terms for index, _ in term):
+        return None
+    kept = {frozenset(index for index, _ in term) for term in terms}
+    if len(kept) != 1:
+        return None
+    (names,) = kept
+    return tuple([axis for axis in (*nest.outer, *nest.inner) if axis.name not in names])
+
+
+class Sums(NestText):
+    """Each result belongs to one thread, or to threads of a block, or to several blocks.
+
+    gone: the loops over which is added up.
+    """
+
+    def __init__(self, nest: LoopNest, function: FunctionText, gone: Sequence[Axis]):
+        super().__init__(nest, function)
+        self.gone = tuple(gone)
+        self.left = tuple([axis for axis in (*nest.outer, *nest.inner) if axis not in self.gone])
+        self.count = count_of(self.gone)
+        self.across = bool(self.left) and self.left[-1] is (*nest.outer, *nest.inner)[-1]
+        (self.sweep,) = nest.sweeps
+
+    def write(self) -> None:
+        """Write the kernels, and launch them."""
+        results = count_of(self.left)
+        if self.across and (self.count <= _FEW_ACROSS or results >= _THREADS * _BLOCKS) or self.count <= _FEW_ALONG:
+            self.by_threads(results)
+        else:
+            self.by_blocks()
+
+    def by_threads(self, results: int) -> None:
+        """One thread for each result."""
+        kernel = self.kernel = self.function.elements(results, *sizes_and_names(self.left))
+        kernel.index = self.new_kernel().index
+        self.start(self.count)
+        self.loop("0", str(self.count), "1")
+        for total in self.nest.totals:
+            kernel.line(f"{kernel.memory(total.value, True)}[{address_of(total.address)}] = {self.sums[total]};")
+        self.function.launch_elements(kernel, results)
+
+    def by_blocks(self) -> None:
+        """Blocks of so many columns and as many threads for each as there is place for, or of one result each."""
+        kernel, groups, last = self.kernel, self.left, None
+        columns = 1
+        if self.across:
+            *groups, last = self.left
+            while columns < min(last.size, _COLUMNS):
+                columns *= 2
+        tiles = 1 if last is None else -(-last.size // columns)
+        rows = _THREADS // columns
+        blocks = count_of(groups) * tiles
+        cuts = max(1, min(_BLOCKS // blocks, -(-self.count // (rows * _SUMMED))))
+        step = -(-self.count // cuts)
+        cuts = -(-self.count // step)
+        kernel.line(f"const dy_index cut = (dy_index)blockIdx.x % {cuts}, group = (dy_index)blockIdx.x / {cuts * tiles};")
+        split_index(kernel, "group", *sizes_and_names(groups))
+        if last is not None:
+            kernel.line(f"const dy_index tile = (dy_index)blockIdx.x / {cuts} % {tiles};")
+            kernel.line(f"const dy_index {last.name} = tile * {columns} + threadIdx.x % {columns};")
+        inside = "" if last is None or last.size % columns == 0 else f"{last.name} < {last.size}"
+        kernel.line(f"const dy_index end = (cut + 1) * {step} < {self.count} ? (cut + 1) * {step} : {self.count};")
+        self.start(step)
+        if inside:
+            kernel.open(f"if ({inside}) {{")
+        self.loop(f"cut * {step} + threadIdx.x / {columns}", "end", str(rows))
+        if inside:
+            kernel.close()
+        parts = self.store(cuts, columns, inside)
+        kernel.launch(blocks * cuts, _THREADS)
+        for total, number in parts.items():
+            join(self.function, total, number, cuts)
+
+    def start(self, summed: int) -> None:
+        """Registers for the sums.  summed: elements of each sum of a block."""
+        for total in self.nest.totals:
+            self.declare(total, summed > _WIDE)
+
+    def loop(self, begin: str, end: str, step: str) -> None:
+        """The loop of a thread over elements of its sums."""
+        kernel = self.kernel
+        kernel.open(f"for (dy_index g = {begin}; g < {end}; g += {step}) {{")
+        split_index(kernel, "g", *sizes_and_names(self.gone))
+        self.statements(self.sweep.body)
+        kernel.close()
+
+    def store(self, cuts: int, columns: int, inside: str) -> Dict[Reduction, int]:
+        """Add up what the threads of a block have summed, and store it; gives the pointers to sums of several blocks."""
+        kernel, function, parts = self.kernel, self.function, {}
+        once = f"threadIdx.x < {columns}" + (f" && {inside}" if inside else "")
+        for total in self.nest.totals:
+            whole, at, type = kernel.variable(), address_of(total.address), type_of(total)
+            text = self.reduced(total, "dy_reduced")
+            if columns > 1:
+                text = f"dy_reduced_in_columns<dy_{total.op}>({self.sums[total]}, {columns})"
+            kernel.line(f"const {type} {whole} = {text};")
+            if cuts == 1:
+                target = kernel.memory(total.value, True)
+            else:
+                number = parts[total] = function.piece(cuts * size_of(total.value), computed(total.value.dtype))
+                target = kernel.pointer(number, register_type(total.value.dtype), True)
+                at = f"cut * {size_of(total.value)} + {at}"
+            kernel.line(f"if ({once}) {target}[{at}] = {whole};")
+        return parts
