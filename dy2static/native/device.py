@@ -4,13 +4,17 @@ The only module that imports CuPy for that.  Only `check_gpu` can tell whether i
 """
 from __future__ import annotations
 
-from typing import Any, ContextManager, Dict, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..errors import BackendError
-from . import nvrtc
+from . import cudnn, nvrtc
+from .announce import announce
 from .background import Background
+
+#: The compute type of CuPy for which products of float32 may be rounded to TF32.
+_TF32 = 7
 
 
 class CupyDevice:
@@ -20,6 +24,8 @@ class CupyDevice:
         import cupy
         self._cupy, self._device = cupy, cupy.cuda.Device(number)
         self.architecture = f"sm_{self._device.compute_capability}"
+        self._cudnn: Optional[cudnn.Cudnn] = None
+        self._is_asked = False                          # whether cuDNN has been looked for
 
     def prepare(self, text: str) -> Background:
         """Begin to compile kernels; its result is their machine code."""
@@ -57,6 +63,30 @@ class CupyDevice:
     def multiply(self, left: Any, right: Any, out: Any) -> None:
         """Write a product of matrices, or stacks of them."""
         self._cupy.matmul(left, right, out=out)
+
+    def plan(self, convolution: cudnn.Convolution) -> Optional[cudnn.Plan]:
+        """How cuDNN computes a convolution; None where it does not, and without cuDNN."""
+        with self._device:
+            if not self._is_asked:
+                self._is_asked, self._cudnn = True, self._found()
+            return None if self._cudnn is None else self._cudnn.plan(convolution)
+
+    def _found(self) -> Optional[cudnn.Cudnn]:
+        library = cudnn.found()
+        try:
+            return None if library is None else cudnn.Cudnn(library)
+        except cudnn.CudnnError as reason:
+            announce("cudnn", f"convolutions on GPUs are products of patches, which are slower than cuDNN: {reason}")
+            return None
+
+    def convolve(self, plan: cudnn.Plan, operands: Sequence[int], workspace: int) -> None:
+        """Compute a convolution on CuPy's current stream.  operands: the addresses of the two operands and of the result.
+
+        Float32 is rounded to TF32 where CuPy is set to do so in products.  Raises `cudnn.CudnnError`.
+        """
+        assert self._cudnn is not None, "a plan comes from cuDNN"
+        is_rounded = self._cupy._core.get_compute_type(np.dtype(np.float32)) == _TF32
+        self._cudnn.run(plan, int(self._cupy.cuda.get_current_stream().ptr), is_rounded, operands, workspace)
 
     def address(self, array: Any) -> int:
         """Where the elements of an array are."""

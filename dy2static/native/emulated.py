@@ -13,13 +13,14 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any, ContextManager, Dict, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..errors import BackendError
 from . import store
 from .background import Background
+from .cudnn import Convolution, Cudnn, Plan, prepared
 from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")
@@ -40,10 +41,15 @@ def missing() -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def _built(text: str) -> ctypes.CDLL:
-    """The library of a text.  Raises `BackendError` where g++ does not take it."""
+def built(text: str) -> ctypes.CDLL:
+    """The library of a text of C++.  Raises `BackendError` where g++ does not take it."""
     parts = [text.encode(), repr(_FLAGS).encode(), *[(_INCLUDE / name).read_bytes() for name in _HEADERS]]
     return ctypes.CDLL(store.fetch("emulated-" + hashlib.sha256(b"\0".join(parts)).hexdigest(), functools.partial(_compile, text)))
+
+
+def emulated_cudnn() -> Any:
+    """The functions of cuDNN that compute on the processor.  Raises `BackendError` where g++ does not compile them."""
+    return prepared(built((_INCLUDE / "dy2static_emulated_cudnn.h").read_text(encoding="utf-8")))
 
 
 def _whole(text: str) -> str:
@@ -66,20 +72,22 @@ class EmulatedDevice:
 
     order: in which threads and blocks run: 0 first to last, 1 last to first, others at random with that seed.
     launched, products: how many there were.  texts: what it was given to compile.
+    library: cuDNN's functions, as `emulated_cudnn` gives them, None: there is no cuDNN.  is_rounded: as `cudnn.Cudnn.run`.
     """
 
-    def __init__(self, order: int = 0):
-        self.order, self.launched, self.products = order, 0, 0
+    def __init__(self, order: int = 0, library: Any = None):
+        self.order, self.launched, self.products, self.is_rounded = order, 0, 0, False
         self.texts: list = []
+        self._cudnn = None if library is None else Cudnn(library)
 
     def prepare(self, text: str) -> Background:
         """Begin to compile kernels."""
-        return Background(lambda: _built(_whole(text)))
+        return Background(lambda: built(_whole(text)))
 
     def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
         """The functions of these kernels.  Raises `BackendError`."""
         self.texts.append(text)
-        library = _built(_whole(text))
+        library = built(_whole(text))
         found = {name: library[f"launch_{name}"] for name in names}
         for function in found.values():
             function.restype = ctypes.c_char_p
@@ -110,6 +118,15 @@ class EmulatedDevice:
         """Write a product of matrices, or stacks of them."""
         self.products += 1
         np.matmul(left, right, out=out)
+
+    def plan(self, convolution: Convolution) -> Optional[Plan]:
+        """How the emulated cuDNN computes a convolution; None where it does not, and without it."""
+        return None if self._cudnn is None else self._cudnn.plan(convolution)
+
+    def convolve(self, plan: Plan, operands: Sequence[int], workspace: int) -> None:
+        """Compute a convolution.  operands: the addresses of the two operands and of the result.  Raises `cudnn.CudnnError`."""
+        assert self._cudnn is not None, "a plan comes from cuDNN"
+        self._cudnn.run(plan, 0, self.is_rounded, operands, workspace)
 
     def address(self, array: np.ndarray) -> int:
         """The address of the first element of an array."""

@@ -3,14 +3,14 @@ from chainer.backends import cuda
 
 from dy2static.backends.cuda.backend import CudaBackend
 from dy2static.backends.registry import register
-from dy2static.native.emulated import EmulatedDevice
+from dy2static.native.emulated import EmulatedDevice, emulated_cudnn
 
 
 class DoubleDevice(EmulatedDevice):
-    """An emulated device whose arrays are the stand-in's.  number: that of the device."""
+    """An emulated device whose arrays are the stand-in's.  number: that of the device; 0 has cuDNN."""
 
     def __init__(self, number):
-        super().__init__(order=number)
+        super().__init__(order=number, library=None if number else emulated_cudnn())
         self.number = number
 
     def address(self, array):

@@ -16,7 +16,7 @@ ROOTS = {"cuda.cupy": "cupy", "self._cupy": "cupy", "cupy": "cupy", "cuda.cupyx"
 #: What modules ask of objects: the text of the object in a module -> its class.
 OBJECTS = {
     "native/device.py": {"module": "cupy.cuda.function.Module", "self._device": "cupy.cuda.Device", "array": "cupy.ndarray",
-                         "array.data": "cupy.cuda.MemoryPointer"},
+                         "array.data": "cupy.cuda.MemoryPointer", "self._cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
     "backends/cupy/library.py": {"memory": "cupy.ndarray", "memory.data": "cupy.cuda.MemoryPointer",
                                  "cuda.cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
     "runtime/devices.py": {"cuda.cupy.cuda.get_current_stream()": "cupy.cuda.Stream", "device.device": "cupy.cuda.Device"},

@@ -8,6 +8,7 @@ from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
 from ...native import compiler
 from ...native.announce import announce
+from ...native.cudnn import Convolution, Plan
 from ...native.device import CupyDevice
 from ...passes import TOGETHER, Pass, Pipeline, Setting, run
 from ...passes.in_place import Update
@@ -21,6 +22,7 @@ from ..host.emit import emit
 from ..host.updates import update_calls
 from ..updates import alike, form
 from .emit import REGION, supported
+from .function import Planner
 from .partition import divide
 from .program import text_of
 from .region import Device, DeviceRegion
@@ -67,6 +69,7 @@ class _Compilation:
     def __init__(self, device: Callable[[int], Device], library: CupyCalls, graph: Graph, divided: Graph, **options: Any):
         self._graph, self._options, self._library = graph, options, library
         self._regions: List[DeviceRegion] = []
+        self._plan = _planner(device, library.number)
         self._divided = with_calls(divided, self._region)
         self._updates = _regions_of(options["updates"])
         self._kernels = [*[kernel for region in self._regions for kernel in region.function.kernels],
@@ -92,7 +95,7 @@ class _Compilation:
         return with_updates(made, (*calls, *update_calls(updates, sorted(others), self._library)))
 
     def _region(self, graph: Graph) -> DeviceRegion:
-        self._regions.append(DeviceRegion(graph, len(self._regions)))
+        self._regions.append(DeviceRegion(graph, len(self._regions), self._plan))
         return self._regions[-1]
 
     def _prepare(self, device: Callable[[int], Device]) -> None:
@@ -115,6 +118,16 @@ class _Compilation:
                 raise
             announce("kernels", f"programs on GPUs run as calls of CuPy, without kernels of their own: {reason}")
             self._kernels.clear()
+
+
+def _planner(device: Callable[[int], Device], number: int) -> Planner:
+    """How cuDNN computes convolutions on a device.  It is asked for the device when there is a convolution."""
+    def plan(convolution: Convolution) -> Optional[Plan]:
+        try:
+            return device(number).plan(convolution)
+        except BackendError:                                            # there will be no kernels either, which is announced
+            return None
+    return plan
 
 
 def _regions_of(updates: Sequence[Update]) -> List[UpdateRegion]:

@@ -17,7 +17,7 @@ from ..loops.fuse import REDUCTIONS, Group, fuse
 from ..loops.layout import place_of
 from ..loops.schedule import schedule
 from .dtypes import expression, memory_type
-from .function import FunctionText
+from .function import FunctionText, Planner, no_plan
 from .kernels_alone import ALONE
 from .program import DeviceFunction
 from .render_cuda import reduces, render
@@ -64,10 +64,13 @@ def _is_number(number: object, value: Value) -> bool:
     return isinstance(number, (bool, int, float, np.generic)) and (value.dtype.kind == "f" or number in (0, 1))
 
 
-def write(graph: Graph, prefix: str = "kernel") -> DeviceFunction:
-    """The kernels of a graph all of whose nodes are `supported`, and what launches them.  prefix: how their names begin."""
+def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan) -> DeviceFunction:
+    """The kernels of a graph all of whose nodes are `supported`, and what launches them.
+
+    prefix: how their names begin.  plan: how cuDNN computes a convolution.
+    """
     graph = run(REGION, graph)
-    function = FunctionText(graph, prefix)
+    function = FunctionText(graph, prefix, plan)
     made = {v for node in graph.nodes for v in node.outputs}
     fused = fuse(graph.nodes, function.places, _readers(graph))
     copied = []

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import math
-from typing import AbstractSet, Any, Dict, List, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...ir.graph import Graph, Node, Value
+from ...native.cudnn import Convolution, Plan
 from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
 from ..memory_planner import Buffer, arranged
 from .dtypes import constant, loaded, memory_type
@@ -15,6 +16,15 @@ ELEMENTS = 256
 
 #: Indices are ints of 32 bits for fewer elements: what threads add to an index beyond the last element is no overflow.
 INT = 2 ** 30
+
+
+#: Says how cuDNN computes a convolution; None where it does not.
+Planner = Callable[[Convolution], Optional[Plan]]
+
+
+def no_plan(convolution: Convolution) -> Optional[Plan]:
+    """There is no cuDNN."""
+    return None
 
 
 class KernelText:
@@ -101,12 +111,12 @@ class KernelText:
 class FunctionText:
     """The steps of one function while they are written.
 
-    prefix: how the names of its kernels begin.  needed: the values that must be in memory at present.  nodes: what the steps
-    compute that are added at present.
+    prefix: how the names of its kernels begin.  plan: how cuDNN computes a convolution, None where it does not.  needed: the
+    values that must be in memory at present.  nodes: what the steps compute that are added at present.
     """
 
-    def __init__(self, graph: Graph, prefix: str = "kernel"):
-        self.graph, self.prefix = graph, prefix
+    def __init__(self, graph: Graph, prefix: str = "kernel", plan: Planner = no_plan):
+        self.graph, self.prefix, self.plan = graph, prefix, plan
         self.places = Places(lambda: "")
         self.kernels: Dict[Tuple[str, int], Kernel] = {}
         self.steps: List[Step] = []

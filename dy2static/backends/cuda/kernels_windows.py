@@ -1,4 +1,4 @@
-"""Windows that slide over images: patches, pooling, and convolutions as products of patches.
+"""Windows that slide over images: patches, pooling, and convolutions, by cuDNN or as products of patches.
 
 Images are ``(batch, channels, *sizes)``.  One thread computes one element of a result, and goes over the places of a window, so
 that sums have one order.
@@ -9,10 +9,12 @@ import math
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from ...ir.graph import Node, Value
-from ..loops.layout import Place, compact_strides, place_of
+from ...native.cudnn import FILTERS, FORWARD, IMAGE
+from ..loops.layout import Place, compact_strides
+from .convolutions import convolved
 from .dtypes import loaded, memory_type, register_type
 from .function import FunctionText, KernelText, address, size_of, split_index
-from .operands import axes_of, element
+from .operands import axes_of, element, whole
 from .program import Matrices, Product
 
 Sizes = Tuple[int, ...]
@@ -180,6 +182,8 @@ def _stack(pointer: int, dtype: Any, shape: Sizes, strides: Sizes, turned: bool 
 def _conv(function: FunctionText, node: Node) -> None:
     """Filters times patches, for each image and group."""
     (value,), (x, w), groups = node.outputs, node.inputs, node.attrs["groups"]
+    if convolved(function, FORWARD, node, x, w, value):
+        return
     windows = Windows.of(node, x.shape[2:], w.shape[2:], value.shape[2:])
     batch, filters, spots = x.shape[0], w.shape[0] // groups, math.prod(windows.spots)
     inner = w.shape[1] * math.prod(windows.kernel)
@@ -187,7 +191,7 @@ def _conv(function: FunctionText, node: Node) -> None:
     _patches(function, x, windows, (0, 1, 2, 3), patches)
     left, right, out = (batch, groups, filters, inner), (batch, groups, inner, spots), (batch, groups, filters, spots)
     function.add(Product(
-        _stack(_whole(function, w), x.dtype, left, (0, *compact_strides(left)[1:])),
+        _stack(whole(function, w), x.dtype, left, (0, *compact_strides(left)[1:])),
         _stack(patches, x.dtype, right, compact_strides(right)),
         _stack(function.pointer(value), x.dtype, out, compact_strides(out))))
     function.used(patches)
@@ -196,14 +200,16 @@ def _conv(function: FunctionText, node: Node) -> None:
 def _conv_transpose(function: FunctionText, node: Node) -> None:
     """Turned filters times images, for each image and group, and the patches added up."""
     (value,), (x, w), groups = node.outputs, node.inputs, node.attrs["groups"]
+    if convolved(function, IMAGE, node, value, w, x):
+        return
     windows = Windows.of(node, value.shape[2:], w.shape[2:], x.shape[2:])
     batch, filters, spots = x.shape[0], w.shape[0] // groups, math.prod(windows.spots)
     inner = w.shape[1] * math.prod(windows.kernel)
     patches = function.piece(batch * groups * inner * spots, x.dtype)
     left, right, out = (batch, groups, filters, inner), (batch, groups, filters, spots), (batch, groups, inner, spots)
     function.add(Product(
-        _stack(_whole(function, w), x.dtype, left, (0, *compact_strides(left)[1:]), turned=True),
-        _stack(_whole(function, x), x.dtype, right, compact_strides(right)), _stack(patches, x.dtype, out, compact_strides(out))))
+        _stack(whole(function, w), x.dtype, left, (0, *compact_strides(left)[1:]), turned=True),
+        _stack(whole(function, x), x.dtype, right, compact_strides(right)), _stack(patches, x.dtype, out, compact_strides(out))))
     shape = (batch, value.shape[1], *windows.kernel, *windows.spots)
     names = ("n", "c", *axes_of(len(windows.kernel), "k"), *axes_of(len(windows.kernel), "o"))
 
@@ -217,6 +223,8 @@ def _conv_transpose(function: FunctionText, node: Node) -> None:
 def _conv_grad_weight(function: FunctionText, node: Node) -> None:
     """Gradients times patches of all images: one sum over images and windows, for each group."""
     (value,), (x, g), groups = node.outputs, node.inputs, node.attrs["groups"]
+    if convolved(function, FILTERS, node, x, value, g):
+        return
     windows = Windows.of(node, x.shape[2:], value.shape[2:], g.shape[2:])
     batch, filters, spots = x.shape[0], value.shape[0] // groups, math.prod(windows.spots)
     inner = value.shape[1] * math.prod(windows.kernel)
@@ -235,16 +243,6 @@ def _conv_grad_weight(function: FunctionText, node: Node) -> None:
         _stack(function.pointer(value), x.dtype, out, compact_strides(out))))
     function.used(patches)
     function.used(gradients)
-
-
-def _whole(function: FunctionText, value: Value) -> int:
-    """The pointer to all elements of a value in the order of memory."""
-    place = function.places.of(value)
-    if place.whole:
-        return function.pointer(place.base)
-    own = Value(value.type, value.name)
-    function.copy(place_of(own), place, function.pointer(own))
-    return function.pointer(own)
 
 
 #: Ops by name.

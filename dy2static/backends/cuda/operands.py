@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Mapping, Tuple
 
 from ...ir.graph import Value
+from ..loops.layout import place_of
 from .function import FunctionText, KernelText, address
 
 
@@ -24,3 +25,13 @@ def wrapped(kernel: KernelText, name: str, text: str, size: int) -> None:
 def axes_of(count: int, letter: str) -> Tuple[str, ...]:
     """Names of the indices along so many axes."""
     return tuple([f"{letter}{axis}" for axis in range(count)])
+
+
+def whole(function: FunctionText, value: Value) -> int:
+    """The pointer to all elements of a value in the order of memory."""
+    place = function.places.of(value)
+    if place.whole:
+        return function.pointer(place.base)
+    own = Value(value.type, value.name)
+    function.copy(place_of(own), place, function.pointer(own))
+    return function.pointer(own)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, List, Tuple, Union
 
 from ...ir.graph import Node
+from ...native.cudnn import Plan
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,18 @@ class Product:
     out: Matrices
 
 
-Step = Union[Launch, Product]
+@dataclass(frozen=True)
+class Convolve:
+    """A convolution by cuDNN.  first, second, out, workspace: the numbers of their pointers."""
+
+    plan: Plan
+    first: int
+    second: int
+    out: int
+    workspace: int
+
+
+Step = Union[Launch, Product, Convolve]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ from typing import Any, Callable, ContextManager, List, Mapping, Optional, Proto
 import numpy as np
 
 from ...ir.graph import Graph
+from ...native.cudnn import Convolution, Plan
 from ...runtime.clocks import Clock
 from ..compiled_calls import Conversion
 from .emit import write
-from .program import Launch, Matrices, Step
+from .function import Planner, no_plan
+from .program import Convolve, Launch, Matrices, Step
 
 
 class Device(Protocol):
@@ -32,6 +34,12 @@ class Device(Protocol):
 
     def multiply(self, left: Any, right: Any, out: Any) -> None:
         """Write a product of matrices, or stacks of them."""
+
+    def plan(self, convolution: Convolution) -> Optional[Plan]:
+        """How cuDNN computes a convolution on the device; None where it does not."""
+
+    def convolve(self, plan: Plan, operands: Sequence[int], workspace: int) -> None:
+        """Compute a convolution.  operands: the addresses of the two operands and of the result.  Raises `CudnnError`."""
 
     def address(self, array: Any) -> int:
         """Where the elements of an array are."""
@@ -58,9 +66,9 @@ class DeviceRegion:
 
     given: Mapping[int, Optional[Conversion]] = {}
 
-    def __init__(self, graph: Graph, number: int):
+    def __init__(self, graph: Graph, number: int, plan: Planner = no_plan):
         self.graph = graph
-        self.function = write(graph, f"region_{number}")
+        self.function = write(graph, f"region_{number}", plan)
         self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
 
     @property
@@ -94,6 +102,9 @@ def _on(device: Device, module: Mapping[str, Any], step: Step) -> Callable[[List
     if isinstance(step, Launch):
         kernel, blocks, threads, pointers = module[step.kernel], step.blocks, step.threads, step.pointers
         return lambda addresses: device.launch(kernel, blocks, threads, [addresses[number] for number in pointers])
+    if isinstance(step, Convolve):
+        plan, pointers, workspace = step.plan, (step.first, step.second, step.out), step.workspace
+        return lambda addresses: device.convolve(plan, [addresses[number] for number in pointers], addresses[workspace])
     operands = step.left, step.right, step.out
     return lambda addresses: device.multiply(*[_view(device, matrices, addresses) for matrices in operands])
 

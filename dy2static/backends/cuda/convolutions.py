@@ -1,0 +1,26 @@
+"""Convolutions by cuDNN, as steps of a region."""
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.graph import Node, Value
+from ...native.cudnn import Convolution, in_order
+from .function import FunctionText
+from .operands import whole
+from .program import Convolve
+
+
+def convolved(function: FunctionText, kind: int, node: Node, image: Value, filters: Value, result: Value) -> bool:
+    """Add the step of a convolution, or of one of its gradients; whether cuDNN computes it.
+
+    image, filters, result: of the convolution.  Two of them are operands of the node, and one is what it computes, by its kind.
+    """
+    attrs = node.attrs
+    plan = function.plan(Convolution(kind, image.dtype, image.shape, filters.shape, result.shape, attrs["stride"], attrs["pad"],
+                                     attrs["dilate"], attrs["groups"]))
+    if plan is None:
+        return False
+    first, second, out = in_order(kind, image, filters, result)
+    workspace = function.piece(plan.workspace, np.dtype(np.uint8))
+    function.add(Convolve(plan, whole(function, first), whole(function, second), function.pointer(out), workspace))
+    return True

@@ -1,0 +1,147 @@
+"""Convolutions by cuDNN: an emulated library with the same functions computes them; its results are those of products of patches."""
+import ctypes
+import gc
+import itertools
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+import pytest
+from cupy_double import on_double
+
+from dy2static import to_static
+from dy2static.backends.cuda.program import Convolve
+from dy2static.backends.cuda.region import DeviceRegion
+from dy2static.check_gpu.samples import difference, graphs, meaning
+from dy2static.ir.op import OPS
+from dy2static.native import cudnn
+from dy2static.native.cudnn import FILTERS, FORWARD, IMAGE, Convolution, Cudnn, CudnnError
+from dy2static.native.emulated import EmulatedDevice, emulated_cudnn, missing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+cupy = chainer.backends.cuda.cupy
+
+FLOAT, DOUBLE, HALF = map(np.dtype, "fde")
+
+
+def plain(kind=FORWARD, dtype=FLOAT, image=(2, 3, 5, 5), filters=(4, 3, 3, 3), result=(2, 4, 3, 3), groups=1):
+    return Convolution(kind, dtype, image, filters, result, (1, 1), (0, 0), (1, 1), groups)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["conv", "conv_transpose", "conv_grad_weight"])
+def test_samples_of_ops(name, dtype):
+    device, done = EmulatedDevice(library=emulated_cudnn()), 0
+    for number, (_, graph, operands) in enumerate(graphs(OPS[name], dtype, 100)):
+        if 0 in graph.outputs[0].shape:
+            continue
+        region = DeviceRegion(graph, number, device.plan)
+        if any(type(step) is not Convolve for step in region.function.steps):
+            continue                                               # windows that reach beyond the padding
+        region.load(device, {})
+        out = np.full(graph.outputs[0].shape, 77, graph.outputs[0].dtype)
+        region.call(*operands, out, np.full(region.function.scratch, 255, np.uint8))
+        assert not difference(graph, [out], meaning(graph, operands))
+        done += 1
+    assert done >= 3
+
+
+def test_descriptors_live_as_long_as_the_plan():
+    library = emulated_cudnn()
+    gc.collect()
+    before = library.dy_cudnn_living()
+    convolutions = Cudnn(library)
+    assert convolutions.plan(plain()) is convolutions.plan(plain()) is not None
+    assert convolutions.plan(plain()).workspace == 4096
+    assert library.dy_cudnn_living() == before + 5                 # three arrays, the convolution with and without TF32
+    del convolutions
+    gc.collect()
+    assert library.dy_cudnn_living() == before
+
+
+@pytest.mark.parametrize("asked", [
+    plain(image=(2, 3, 6, 6)), plain(dtype=np.dtype("int32")), plain(image=(1, 1, 1, 2 ** 31), filters=(1, 1, 1, 1), result=(1, 1, 1, 2 ** 31)),
+    Convolution(FORWARD, FLOAT, (1, 1, 2, 2, 2, 2), (1, 1, 1, 1, 1, 1), (1, 1, 2, 2, 2, 2), (1,) * 4, (0,) * 4, (1,) * 4, 1),
+    plain(groups=2), plain(filters=(4, 2, 3, 3))], ids=["windows that end early", "ints", "large", "four sizes", "groups", "channels"])
+def test_what_cudnn_does_not_compute(asked):
+    assert Cudnn(emulated_cudnn()).plan(asked) is None
+
+
+def test_float32_is_rounded_only_where_that_is_asked_for():
+    library = emulated_cudnn()
+    convolutions = Cudnn(library)
+    before = library.dy_cudnn_rounded()
+    for dtype, is_rounded, rounded in ((FLOAT, False, 0), (FLOAT, True, 1), (DOUBLE, True, 1), (HALF, True, 1)):
+        made = convolutions.plan(plain(dtype=dtype))
+        x, w, y, work = np.ones((2, 3, 5, 5), dtype), np.ones((4, 3, 3, 3), dtype), np.zeros((2, 4, 3, 3), dtype), np.zeros(4096, "b")
+        convolutions.run(made, 0, is_rounded, [a.ctypes.data for a in (x, w, y)], work.ctypes.data)
+        assert (y == 27).all() and library.dy_cudnn_rounded() == before + rounded
+
+
+def test_errors_of_cudnn_are_said():
+    convolutions = Cudnn(emulated_cudnn())
+    with pytest.raises(CudnnError, match="error 5000, CUDNN_STATUS_EXECUTION_FAILED"):
+        convolutions.run(convolutions.plan(plain()), 0, False, (0, 0, 0), 0)
+
+
+class Described(cudnn.Plan):
+    """A plan without algorithms, which only a GPU has: cuDNN says how large the result of a convolution is."""
+
+    def _choice(self, handle, asked, math_type):
+        sizes = (ctypes.c_int * len(asked.result))()
+        made = self._described(asked, math_type)
+        if asked.kind == FORWARD:
+            function = self._library.cudnnGetConvolutionNdForwardOutputDim
+            function.argtypes = (*[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p)
+            cudnn.check(self._library, function(made, *self.operands[:2], len(sizes), sizes))
+            assert tuple(sizes) == asked.result
+        return cudnn.Choice(made.value, 0, 0)
+
+
+def test_cudnn_that_is_installed_takes_the_descriptors():
+    library = cudnn.found()
+    if library is None:
+        pytest.skip("there is no cuDNN (python -m pip install nvidia-cudnn-cu13)")
+    for dtype, kind in itertools.product((FLOAT, DOUBLE, HALF), (FORWARD, IMAGE, FILTERS)):
+        for asked in (plain(kind, dtype), Convolution(kind, dtype, (2, 4, 9), (6, 2, 3), (2, 6, 5), (2,), (1,), (1,), 2),
+                      Convolution(kind, dtype, (2, 4, 9, 8, 7), (4, 1, 3, 2, 3), (2, 4, 5, 4, 3), (2, 2, 2), (1, 0, 1), (1, 1, 2), 4)):
+            assert asked.is_expressible()
+            Described(library, None, asked.of_two_sizes())
+
+
+def network(device):
+    """Losses and gradients of two steps of a network with all kinds of convolutions, compiled and in eager mode."""
+    def forward(model, x):
+        h = F.relu(model.first(x))
+        h = F.relu(model.grouped(h)) + F.relu(model.dilated(h))
+        h = F.convolution_nd(F.reshape(model.up(h), (3, 2, -1)), model.line, stride=2, pad=1)
+        return F.sum(h * h)
+
+    np.random.seed(0)
+    model = chainer.Chain(
+        first=L.Convolution2D(2, 4, 3, stride=2, pad=1), grouped=L.Convolution2D(4, 4, 3, pad=1, groups=4),
+        dilated=L.DilatedConvolution2D(4, 4, 3, pad=2, dilate=2), up=L.Deconvolution2D(4, 2, 4, stride=2, pad=1))
+    with model.init_scope():
+        model.line = chainer.Parameter(np.random.rand(3, 2, 5).astype("f"))
+    model.to_device(device)
+    x = chainer.get_device(device).send(np.random.RandomState(1).rand(3, 2, 9, 9).astype("f"))
+    found = []
+    for run in (to_static(forward, backend="c", strict=True), forward):
+        for _ in range(2):
+            model.cleargrads()
+            loss = run(model, x)
+            loss.backward()
+        found.append([loss.array.get(), *[parameter.grad.get() for _, parameter in sorted(model.namedparams())]])
+    return found
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["cuDNN", "no cuDNN"])
+@on_double
+def test_a_network_trains_as_in_eager_mode(number):
+    library = emulated_cudnn()
+    before = library.dy_cudnn_computed()
+    for actual, expected in zip(*network(f"@cupy:{number}")):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4)
+    assert library.dy_cudnn_computed() - before == (0 if number else 2 * 14)
