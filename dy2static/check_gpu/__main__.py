@@ -10,14 +10,15 @@ import numpy as np
 
 from ..compat import cuda
 from ..errors import BackendError
-from ..native import nvrtc
+from ..native import cudnn, nvrtc
 from ..native.device import CupyDevice
-from ..native.emulated import EmulatedDevice, missing
+from ..native.emulated import EmulatedDevice, emulated_cudnn, missing
 from . import calls, models, samples, speed
 from .checks import Checks
 
 #: Architectures for which kernels are compiled where there is no GPU: Turing to Blackwell.
 _ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
+_CONVOLUTIONS = ("conv", "conv_transpose", "conv_grad_weight")
 _DTYPES = (None, "float16", "float64", "int32", "bool")
 
 
@@ -42,8 +43,9 @@ def _run(checks: Checks, emulated: bool, quick: bool) -> None:
         raise BackendError(missing())
     if not emulated and not cuda.devices():
         raise BackendError("CuPy finds no device", hint="`--emulated` runs what needs none")
-    devices = [EmulatedDevice(order) for order in (0, 1, 2)] if emulated else [CupyDevice()] * 2
+    devices = [EmulatedDevice(order, emulated_cudnn()) for order in (0, 1, 2)] if emulated else [CupyDevice()] * 2
     print("\n".join([*cuda.report(), f"NVRTC {'.'.join(map(str, nvrtc.version())) if nvrtc.available() else 'is not installed'}",
+                     f"cuDNN {'.'.join(map(str, cudnn.version())) or 'is not installed'}",
                      "kernels run in emulation" if emulated else f"kernels are for {devices[0].architecture}"]), flush=True)
     for dtype in _DTYPES[:1] if quick else _DTYPES:
         found = samples.cases(dtype, 2 if quick else 100 if dtype is None else 3)
@@ -51,6 +53,9 @@ def _run(checks: Checks, emulated: bool, quick: bool) -> None:
         if emulated and nvrtc.available():
             for architecture in _ARCHITECTURES[2:3] if quick else _ARCHITECTURES:
                 _compiled(checks, samples.source_of(found)[0], architecture)
+    for dtype in ("float16", "float32", "float64"):
+        found = samples.cases(dtype, 100, _CONVOLUTIONS, devices[0].plan)
+        _values(checks, f"convolutions by cuDNN, {dtype}", found, devices)
     if emulated:
         calls.emulated(checks, quick)
     else:

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
 from ..backends.cuda.emit import supported
+from ..backends.cuda.function import Planner, no_plan
 from ..backends.cuda.program import Kernel, text_of
 from ..backends.cuda.region import Device, DeviceRegion
 from ..ir.building import Builder, building
@@ -58,9 +59,10 @@ class CheckedDevice(Device, Protocol):
 class Case:
     """A graph of one node, its operands, what NumPy makes of them, and its kernels."""
 
-    def __init__(self, name: str, graph: Graph, operands: Sequence[Any], expected: Sequence[Any], number: int):
+    def __init__(self, name: str, graph: Graph, operands: Sequence[Any], expected: Sequence[Any], number: int,
+                 plan: Planner = no_plan):
         self.name, self.graph, self.operands, self.expected = name, graph, operands, expected
-        self.region = DeviceRegion(graph, number)
+        self.region = DeviceRegion(graph, number, plan)
 
     @property
     def kernels(self) -> Tuple[Kernel, ...]:
@@ -103,14 +105,17 @@ def difference(graph: Graph, results: Sequence[np.ndarray], expected: Sequence[A
     return ""
 
 
-def cases(dtype: Optional[str] = None, most: int = 100) -> List[Case]:
-    """The cases of all ops that kernels compute.  dtype: of what is random, None: the sample's own.  most: for each op."""
+def cases(dtype: Optional[str] = None, most: int = 100, ops: Iterable[str] = tuple(OPS), plan: Planner = no_plan) -> List[Case]:
+    """The cases of ops that kernels compute, or cuDNN.
+
+    dtype: of what is random, None: the sample's own.  most: for each op.  plan: how cuDNN computes a convolution.
+    """
     found: List[Case] = []
-    for op in OPS.values():
+    for op in map(OPS.__getitem__, ops):
         for name, graph, operands in graphs(op, dtype, most):
             expected = meaning(graph, operands) if supported(graph.nodes[0]) else None
             if expected is not None:
-                found.append(Case(name, graph, operands, expected, len(found)))
+                found.append(Case(name, graph, operands, expected, len(found), plan))
     return found
 
 

@@ -76,6 +76,7 @@ def prepared(library: Any) -> Any:
     for name, parameters in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes, function.restype = parameters, c_int
+    library.cudnnGetVersion.restype = c_size_t
     library.cudnnGetErrorString.argtypes, library.cudnnGetErrorString.restype = (c_int,), c_char_p
     return library
 
@@ -90,6 +91,16 @@ def found() -> Optional[Any]:
         except (OSError, AttributeError):
             continue
     return None
+
+
+def version() -> Tuple[int, ...]:
+    """The version of cuDNN, (9, 28, 1); () where there is none."""
+    library = found()
+    if library is None:
+        return ()
+    number = library.cudnnGetVersion()
+    major = 10000 if number >= 90000 else 1000                         # 92801, 8907
+    return number // major, number % major // 100, number % 100
 
 
 class Convolution(NamedTuple):

@@ -7,7 +7,7 @@ from dy2static.check_gpu import calls, models, samples, speed
 from dy2static.check_gpu.checks import Checks
 from dy2static.compat import cuda
 from dy2static.native import nvrtc
-from dy2static.native.emulated import EmulatedDevice, missing
+from dy2static.native.emulated import EmulatedDevice, emulated_cudnn, missing
 
 needs_emulator = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -18,7 +18,8 @@ def few(monkeypatch):
     names = ("exp", "sum", "matmul")
     found = [case for case in samples.cases(None, 1) if case.graph.nodes[0].op.name in names]
     assert len(found) == len(names)
-    monkeypatch.setattr(samples, "cases", lambda dtype, most: found)
+    convolved = samples.cases("float32", 1, ("conv",), EmulatedDevice(library=emulated_cudnn()).plan)
+    monkeypatch.setattr(samples, "cases", lambda dtype, most, *convolutions: convolved if convolutions else found)
     monkeypatch.setattr(models, "MODELS", {"LSTM": models.MODELS["LSTM"]})
     monkeypatch.setattr(calls, "emulated", lambda checks, quick: None)      # tested alone
     return found
@@ -30,6 +31,7 @@ def test_all_holds(few, capsys):
     *lines, last = capsys.readouterr().out.splitlines()
     count = 2 * len(few) + nvrtc.available()
     assert last.endswith(" passed, 0 failed") and int(last.split()[0]) > count
+    assert "convolutions by cuDNN, float64: 1 graphs, 0 kernels, 0 failed" in lines
     assert any(line.startswith("regions of LSTM: ") and not line.startswith("regions of LSTM: 0") for line in lines)
 
 
