@@ -37,6 +37,8 @@ REGION = Pipeline("c region", "a native part of a graph, before it is written as
     Pass(block_channels, is_verified=False),        # before normalisation is taken apart; reads sizes of outside
     Pass(decompose, is_verified=False),
     Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+#: From so many nests and nodes in a row on, all are functions.
+_MANY = 64
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class _Walk:
 
     def __init__(self, out: FunctionEmitter, read_by: Mapping[Value, Set[Optional[Node]]], ticks: Optional[NativeClock]):
         self.out, self.read_by, self.ticks = out, read_by, ticks
+        self.are_many = False
 
     def block(self, block: Block) -> None:
         """Write all steps of a block; nodes between two control nodes are fused together."""
@@ -126,7 +129,7 @@ class _Walk:
     def _run(self, nodes: Sequence[Node]) -> None:
         """Write nodes without control flow."""
         fused = fuse(nodes, self.out.places, self.read_by)
-        self.out.needed = fused.needed
+        self.out.needed, self.are_many = fused.needed, len(fused.parts) >= _MANY
         index = 0
         while index < len(fused.parts):
             self.out.memory.tick()
@@ -185,12 +188,15 @@ class _Walk:
             self.out.line(f"dy_tick({self.ticks.part(nodes)});")
 
     def _group(self, group: Group) -> None:
-        """Write a loop nest: a function of its own, which gives numbers by pointers; arithmetic on single numbers stays here."""
+        """Write a loop nest: a function of its own, which gives numbers by pointers.
+
+        Arithmetic on single numbers stays here, unless it is that of many steps (`call_list`).
+        """
         out = self.out
         nest = schedule(group, out.place, out.stored)
         text = render(nest, out)
         self._overwrite(group)
-        if not group.shape:
+        if not group.shape and not self.are_many:
             out.lines(text.lines)
             return
         out.lines(text.before)
@@ -206,9 +212,7 @@ class _Walk:
         inside = {name: out.variable(name) for name in numbers}
         found = [IDENTIFIER.sub(lambda found: inside.get(found.group(), found.group()), line) for line in lines]
         for name, type in numbers.items():
-            to = out.variable("to", f"{type} *")
-            out.line(f"{type} {name}, *const {to} = &{name};")
-            found.append(f"    *{to} = {inside[name]};")
+            found.append(f"    *{out.cell(name, type)} = {inside[name]};")
         return found
 
     def _overwrite(self, group: Group) -> None:

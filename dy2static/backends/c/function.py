@@ -11,6 +11,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.types import Tensor
 from ..loops.layout import Place, Places, place_of
 from ..loops.parallelize import Share
+from .call_list import Cell
 from .emitter import FlowEmitter
 from .extents import Sizes
 from .lists import is_list
@@ -45,6 +46,7 @@ class FunctionEmitter(FlowEmitter):
         self.storages, self.generator = self.names.take("all_lists"), ""
         self.stacks: List[str] = []
         self.lists: List[str] = []                        # variables that hold lists
+        self.cells: Dict[str, Cell] = {}                  # by the lines that declare them
         self._locals: Dict[Value, str] = {}
 
     # Text
@@ -99,6 +101,14 @@ class FunctionEmitter(FlowEmitter):
 
     def variable(self, hint: str, type: str = "") -> str:
         return self.names.fresh(hint, type)
+
+    def cell(self, name: str, type: str) -> str:
+        """A pointer to a number variable that is declared here, without a value."""
+        pointer = self.variable("to", f"{type} *")
+        line = f"{type} {name}, *const {pointer} = &{name};"
+        self.cells[line] = Cell(name, pointer, type)
+        self.line(line)
+        return pointer
 
     def local(self, value: Value) -> str:
         if value in self._locals:

@@ -129,7 +129,8 @@ def _arange(emitter: Emitter, node: Node) -> None:
     (value,) = node.outputs
     pointer, type = emitter.name(value), c_type(value.dtype)
     start, step = node.attrs["start"], node.attrs["step"]
-    emitter.line(f"for (int64_t k = 0; k < {value.shape[0]}; ++k) {pointer}[k] = ({type})({start} + k * ({step}));")
+    emitter.part([f"    for (int64_t k = 0; k < {value.shape[0]}; ++k)",
+                  f"        {pointer}[k] = ({type})({start} + k * ({step}));"])
 
 
 def _raise(emitter: Emitter, node: Node) -> None:

@@ -3,29 +3,51 @@ from __future__ import annotations
 
 import collections
 import re
-from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...ir.graph import Node
 from ..loops.parallelize import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 #: An element, or the elements from one on, of an array: that many behind the first.
-_OFFSET = re.compile(r"(?<![\w.])(([A-Za-z_]\w*)(?:\)?\[| \+ ))([1-9]\d*)(?=[],)]| \+ )")
+_OFFSET = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(\)?\[| \+ )([1-9]\d*)(?:( \+ )|(?=[],)]))")
+#: A name in parentheses that are not those of a call.
+_ALONE = re.compile(r"(?<!\w)\(([A-Za-z_]\w*)\)(?![\w(*])")
 #: What makes the text of a function of its name, the declarations and names of its parameters, and its lines.
 _Kind = Callable[[str, Sequence[str], Sequence[str], str], str]
 _MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
+
+
+class Call(NamedTuple):
+    """A line that calls a function: what stands before and behind the arguments.
+
+    arguments: of each the name, and how many elements behind it.
+    """
+
+    before: str
+    arguments: Tuple[Tuple[str, int], ...]
+    after: str
+
+    def __str__(self) -> str:
+        return self.of([f"{name} + {behind}" if behind else name for name, behind in self.arguments])
+
+    def of(self, arguments: Sequence[str]) -> str:
+        """The line with other arguments."""
+        return f"{self.before}{', '.join(arguments)}{self.after}"
 
 
 class Parts:
     """The functions of one text, in the order in which they are first called.
 
     nodes: those that the next functions are for.  places: the user's lines of each function, in the order of their calls.
+    calls: the lines that call them.
     """
 
     def __init__(self) -> None:
         self.texts: List[str] = []
         self.nodes: Sequence[Node] = ()
         self.places: List[Dict[Tuple[str, int], None]] = []
+        self.calls: Dict[str, Call] = {}
         self._known: Dict[str, str] = {}
 
     def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
@@ -36,10 +58,15 @@ class Parts:
         which may be done by several threads.
         """
         function, arguments = self._function(lines, types, own, _alone if share is None else _shared)
-        if share is None:
-            call = f"{function}({', '.join(arguments)})"
-            return f"if ({call}) goto bail;" if _bails(lines) else f"{call};"
-        return f"dy_share({function}, &(struct {function}){{{', '.join(arguments)}}}, {share.count}, {share.step});"
+        if share is not None:
+            call = Call(f"dy_share({function}, &(struct {function}){{", arguments, f"}}, {share.count}, {share.step});")
+        elif _bails(lines):
+            call = Call(f"if ({function}(", arguments, ")) goto bail;")
+        else:
+            call = Call(f"{function}(", arguments, ");")
+        text = str(call)
+        self.calls[text] = call
+        return text
 
     def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], of_part: bool = False) -> Tuple[str, str]:
         """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given.
@@ -47,15 +74,15 @@ class Parts:
         of_part: they run from ``left`` to ``right``, too, over a part of a matrix.
         """
         function, arguments = self._function(lines, types, own, _of_part if of_part else _shared)
-        return function, f"&(struct {function}){{{', '.join(arguments)}}}"
+        return function, str(Call(f"&(struct {function}){{", arguments, "}"))
 
     def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
-                  kind: "_Kind") -> Tuple[str, List[str]]:
+                  kind: "_Kind") -> Tuple[str, Tuple[Tuple[str, int], ...]]:
         text = "\n".join(lines)
         names = collections.Counter(IDENTIFIER.findall(text))
         parameters = [name for name in names if name in types]
         text, first = _from_first(text, {name: names[name] for name in parameters if types[name].endswith("*")})
-        arguments = [f"{name} + {first[name]}" if name in first else name for name in parameters]
+        arguments = tuple([(name, first.get(name, 0)) for name in parameters])
         numbers: Dict[str, str] = {}
 
         def anonymous(found: "re.Match[str]") -> str:
@@ -79,16 +106,23 @@ def _from_first(text: str, arrays: Mapping[str, int]) -> Tuple[str, Dict[str, in
     """The text with pointers to the first elements that it reads of arrays, and which these are where they are not at the front.
 
     arrays: how often each is named.  So the parts of an array that the steps of an unrolled loop read are arguments of one
-    function.
+    function, the one at the front of the array like the others.
     """
     found: Dict[str, List[int]] = {}
-    for _, name, offset in _OFFSET.findall(text):
+    for name, _, offset, _ in _OFFSET.findall(text):
         if name in arrays:
             found.setdefault(name, []).append(int(offset))
     first = {name: min(offsets) for name, offsets in found.items() if len(offsets) == arrays[name]}
     if not first:
         return text, first
-    return _OFFSET.sub(lambda match: f"{match[1]}{int(match[3]) - first.get(match[2], 0)}", text), first
+
+    def moved(match: "re.Match[str]") -> str:
+        name, before, offset, after = match[1], match[2], int(match[3]) - first.get(match[1], 0), match[4] or ""
+        if offset:
+            return f"{name}{before}{offset}{after}"
+        return f"{name}{after}" if before == " + " else f"{name}{before}{'' if after else 0}"
+    text = _OFFSET.sub(moved, text)
+    return _ALONE.sub(lambda match: match[1] if match[1] in first else match[0], text), first
 
 
 def _alone(function: str, declared: Sequence[str], names: Sequence[str], text: str) -> str:

@@ -3,13 +3,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Collection, List, Tuple
+from types import MappingProxyType
+from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
 
 from ...ir.c_forms import c_type
 from ...ir.graph import Graph, Value
 from ...ir.types import Extent, Stack, Tensor
 from ...runtime.native_values import has_marks
 from ..loops.layout import place_of
+from ..memory_planner import Buffer
+from .call_list import CallList, Where, runs_of
 from .draws import graph_draws
 from .extents import is_grown, name_of
 from .function import SWEEP, FunctionEmitter
@@ -20,6 +25,8 @@ from .standalone import SIZE
 
 #: A function with more pointers than these has none of them in variables: so many that live so long take the compiler seconds.
 _MOST_POINTERS = 64
+#: A name, its C type, and where it leads.
+_Pointer = Tuple[str, str, Where]
 
 
 class _Arguments:
@@ -29,9 +36,9 @@ class _Arguments:
         self._pointers, self._ints, self._floats = itertools.count(), itertools.count(), itertools.count()
         self.pointers = 0
 
-    def pointer(self) -> str:
+    def pointer(self) -> int:
         self.pointers = next(self._pointers) + 1
-        return f"p[{self.pointers - 1}]"
+        return self.pointers - 1
 
     def int(self) -> str:
         return f"n[{next(self._ints)}]"
@@ -41,6 +48,20 @@ class _Arguments:
         return f"d[{next(self._floats)}]" if value.type.kind == "py_float" else self.int()
 
 
+class _Body(NamedTuple):
+    """What a function consists of.
+
+    pointers: the variables that lead to memory.  head: the lines in front of the others.  macros: names of numbers in memory.
+    table: the text in front of the function.
+    """
+
+    pointers: Sequence[_Pointer]
+    head: Sequence[str]
+    lines: List[str]
+    macros: Mapping[str, str] = MappingProxyType({})
+    table: str = ""
+
+
 class Signature:
     """Reads the inputs in front of the lines of a function, and writes what leaves behind them."""
 
@@ -48,8 +69,11 @@ class Signature:
         self.graph, self.out = graph, out
         self.arguments = _Arguments()
         self.head: List[str] = []
-        self.pointers: List[Tuple[str, str, str]] = []      # name, C type, where it is found
+        self.pointers: List[_Pointer] = []
+        self.entered: Dict[str, Tuple[str, Where]] = {}     # numbers in arrays, by the lines of the head that read them
         self.copied: List[Tuple[Value, str]] = []           # outputs that are made elsewhere, and where they go
+        self.runs: List[range] = []                         # of lines that become a table
+        self.numbers: Optional[Buffer] = None               # the memory of cells, if there is a table
         self.restored = ""                                  # the state of the generator as it was
 
     # What enters
@@ -79,14 +103,16 @@ class Signature:
             if value.ndim:
                 out.put_at(value, pointer)
             else:
-                self.head.append(f"const {type} {out.local(value)} = {pointer}[0];")
+                line = f"const {type} {out.local(value)} = {pointer}[0];"
+                self.head.append(line)
+                self.entered[line] = out.local(value), self.pointers[-1][2]
         elif is_list(value) or isinstance(value.type, Stack):
             type = "dy_list" if is_list(value) else "dy_stack"
             name = out.variable(value.name)
             out.rename(value, name)
             marked = is_list(value) and has_marks(value.type)
             constant = "" if marked else "const "
-            self.head.append(f"{constant}{type} {name} = {{{arguments.pointer()}, {arguments.int()}, 0}};")
+            self.head.append(f"{constant}{type} {name} = {{p[{arguments.pointer()}], {arguments.int()}, 0}};")
             if marked:
                 self.head.append(f"{name}.there = {name}.data + {name}.count * {nbytes(value.type)};")
         elif isinstance(value.type, Extent):
@@ -106,9 +132,9 @@ class Signature:
                     self.copied.append((value, pointer))
         self.scratch = self.arguments.pointers
 
-    def _declared(self, hint: str, type: str, source: str) -> str:
+    def _declared(self, hint: str, type: str, pointer: int) -> str:
         name = self.out.variable(hint, type)
-        self.pointers.append((name, type, source))
+        self.pointers.append((name, type, Where(pointer, 0)))
         return name
 
     # What leaves
@@ -118,6 +144,8 @@ class Signature:
         out = self.out
         for value, pointer in self.copied:
             out.copy(place_of(value), out.place(value), pointer)
+        if out.standalone is None:
+            self._find_runs()
         if out.memory.buffers:
             self.arguments.pointer()                           # else there is no scratch memory among the arguments
         for value in self.graph.outputs:
@@ -125,16 +153,27 @@ class Signature:
         leaving = {out.local(value) for value in self.graph.outputs if isinstance(value.type, Stack)}
         out.lines([f"dy_stack_free(&{name});" for name in out.stacks if name not in leaving])
 
+    def _find_runs(self) -> None:
+        """Find the calls that become a table, and take memory for the numbers that they give."""
+        out = self.out
+        known = {*[name for name, _, _ in self.pointers], *[name for name, _ in self.entered.values()],
+                 *[buffer.name for buffer in out.memory.buffers]}
+        known.update([name for cell in out.cells.values() for name in (cell.name, cell.pointer)])
+        self.runs = runs_of(out.text.lines, out.parts.calls, known, out.cells)
+        if self.runs and out.cells:
+            self.numbers = out.memory.buffer("numbers", len(out.cells), np.dtype(np.int64))
+            self.numbers.first = 0
+
     def _output(self, value: Value) -> None:
         out, arguments = self.out, self.arguments
         if isinstance(value.type, Stack):
             name, item = out.local(value), value.type.elem
-            out.line(f"{arguments.pointer()} = {name}.data;")
+            out.line(f"p[{arguments.pointer()}] = {name}.data;")
             out.line(f"{arguments.int()} = {name}.count * {math.prod(item.shape) * item.dtype.itemsize};")
         elif isinstance(value.type, Extent):
             out.line(f"{arguments.int()} = {name_of(value.type.symbol)};")
         elif is_list(value) or is_grown(value, out.sizes.made):
-            self._given(value, arguments.pointer(), arguments.int())
+            self._given(value, f"p[{arguments.pointer()}]", arguments.int())
         elif not enters_as_array(value.type):
             out.line(f"{arguments.number(value)} = {out.scalar(value)};")
 
@@ -162,20 +201,44 @@ class Signature:
         """The text of the function, and how many bytes of scratch memory it takes."""
         out = self.out
         size, offsets = out.memory.arranged()
-        pointers = [*self.pointers, *((b.name, f"{b.type} *", f"(scratch + {at})") for b, at in zip(out.memory.buffers, offsets))]
-        are_many = len(pointers) > _MOST_POINTERS
+        pointers = [*self.pointers, *((buffer.name, f"{buffer.type} *", Where(self.scratch, at))
+                                      for buffer, at in zip(out.memory.buffers, offsets))]
+        body = _Body(pointers, self.head, out.text.lines) if not self.runs else self._with_table(function, pointers)
+        are_many = len(body.pointers) > _MOST_POINTERS
         head = [f"static int {function}(char **restrict p, int64_t *n, double *d)", "{"]
         head += [f"    char *const scratch = p[{self.scratch}];"] if out.memory.buffers else []
-        head += [f"#define {name} (({type}){source})" if are_many else f"    {type}const {name} = ({type}){source};"
-                 for name, type, source in pointers]
-        head += [f"    {line}" for line in (*self.head, *self._declarations())]
+        for name, type, where in body.pointers:
+            source = f"(scratch + {where.nbytes})" if where.pointer == self.scratch else f"p[{where.pointer}]"
+            head.append(f"#define {name} (({type}){source})" if are_many else f"    {type}const {name} = ({type}){source};")
+        head += [f"#define {name} {text}" for name, text in body.macros.items()]
+        head += [f"    {line}" for line in (*body.head, *self._declarations())]
         sweep = f"dy_lists_sweep(&{out.storages}, (dy_list *const[]){{{', '.join(f'&{x}' for x in out.lists)}}}, {len(out.lists)});"
-        lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in out.text.lines]
+        lines = [line.replace(SWEEP, sweep) if SWEEP in line else line for line in body.lines]
         if out.standalone is not None:
             lines = [*self._unread(lines), *out.standalone.placed(lines)]
         tail = [f"    {line}" if line != "bail:" else line for line in self._ends(any("goto bail" in line for line in lines))]
-        ends = [f"#undef {name}" for name, _, _ in pointers] if are_many else []
-        return "\n".join([*head, *lines, *tail, "}", *ends]) + "\n", size
+        ends = [f"#undef {name}" for name in (*[name for name, _, _ in body.pointers if are_many], *body.macros)]
+        return body.table + "\n".join([*head, *lines, *tail, "}", *ends]) + "\n", size
+
+    def _with_table(self, function: str, pointers: List[_Pointer]) -> _Body:
+        """The function with a table in place of long runs of calls, and of what it names only what is still read."""
+        out, numbers, cells = self.out, {}, []
+        places = {name: where for name, _, where in pointers}
+        for index, cell in enumerate(out.cells.values()):
+            where = places[self.numbers.name]
+            cells.append((cell.pointer, f"{cell.type} *", Where(where.pointer, where.nbytes + 8 * index)))
+            numbers[cell.name] = Where(where.pointer, where.nbytes + 8 * index)
+        numbers.update(self.entered.values())
+        places.update({name: where for name, _, where in cells}, **numbers)
+        types = {**out.names.types, **{cell.name: f"const {cell.type}" for cell in out.cells.values()}}
+        table = CallList(function, places, types)
+        lines = table.replaced(out.text.lines, self.runs, out.parts.calls, out.cells)
+        read = set(IDENTIFIER.findall("\n".join([*lines, *[line for line in self.head if line not in self.entered]])))
+        head = [line for line in self.head if line not in self.entered or self.entered[line][0] in read]
+        read.update(IDENTIFIER.findall("\n".join(head)))
+        macros = {cell.name: f"(*{cell.pointer})" for cell in out.cells.values() if cell.name in read}
+        read.update([cell.pointer for cell in out.cells.values() if cell.name in read])
+        return _Body([pointer for pointer in (*pointers, *cells) if pointer[0] in read], head, lines, macros, table.text)
 
     def _unread(self, lines: List[str]) -> List[str]:
         """Lines that say of variables in front of these that nothing reads them."""
