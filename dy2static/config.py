@@ -117,6 +117,8 @@ BACKGROUND = Flag("DY2STATIC_BACKGROUND", 1, SWITCH,
 RECOMPUTE = Flag("DY2STATIC_RECOMPUTE", "auto", RECOMPUTES,
                  "what backwards compute again instead of keeping it: `auto`, `none`, `cheap`, `sublinear`, or how many bytes may "
                  "be kept")
+GPU_GRAPHS = Flag("DY2STATIC_GPU_GRAPHS", 1, SWITCH,
+                  "0: kernels on GPUs are always launched one by one, never replayed as CUDA graphs")
 CC = Flag("DY2STATIC_CC", "", TEXT,
           "the C compiler of native programs, with flags of its own if it needs any; empty: the first of cc, gcc, clang")
 CC_SECONDS = Flag("DY2STATIC_CC_SECONDS", 120, SECONDS,

@@ -1,17 +1,28 @@
-"""A GPU as CuPy has it: kernels are compiled by NVRTC, and CuPy only loads and launches them.
+"""A GPU as CuPy has it: kernels are compiled by NVRTC and loaded by CuPy; the launcher launches them, else CuPy does.
 
 The only module that imports CuPy for that.  Only `check_gpu` can tell whether it works on a GPU: no test runs it.
 """
 from __future__ import annotations
 
-from typing import Any, ContextManager, Dict, Optional, Sequence, Tuple
+import ctypes
+import threading
+from typing import Any, ContextManager, Dict, Hashable, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..errors import BackendError
-from . import cudnn, nvrtc
+from . import cudnn, drivers, launcher, nvrtc
 from .announce import announce
 from .background import Background
+from .launcher import Failure, Launcher, Place
+
+#: The stream that is each thread's own (``cudaStreamPerThread``).
+_OF_THREAD = 2
+
+#: Streams of a device that have memory for products; that of the stream which was used least recently goes.
+_MOST_STREAMS = 8
+
+_FLOATS = tuple([np.dtype(f"f{size}") for size in (2, 4, 8)])
 
 #: The compute type of CuPy for which products of float32 may be rounded to TF32.
 _TF32 = 7
@@ -22,13 +33,19 @@ class CupyDevice:
 
     def __init__(self, number: int = 0):
         import cupy
-        self._cupy, self._device = cupy, cupy.cuda.Device(number)
-        self.architecture = f"sm_{self._device.compute_capability}"
+        self._cupy, self._device, self._number = cupy, cupy.cuda.Device(number), number
+        capability = str(self._device.compute_capability)
+        self.architecture = f"sm_{capability}"
+        self._workspace = drivers.workspace_of((int(capability[:-1]), int(capability[-1])))
+        self._workspaces: Dict[Hashable, Any] = {}
+        self._lock, self._made = threading.Lock(), False
+        self._launcher: Optional[Launcher] = None
         self._cudnn: Optional[cudnn.Cudnn] = None
         self._is_asked = False                          # whether cuDNN has been looked for
 
     def prepare(self, text: str) -> Background:
         """Begin to compile kernels; its result is their machine code."""
+        launcher.begin()
         return Background(lambda: nvrtc.cubin(text, self.architecture))
 
     def load(self, text: str, names: Sequence[str]) -> Dict[str, Any]:
@@ -45,6 +62,51 @@ class CupyDevice:
         except self._cupy.cuda.driver.CUDADriverError as reason:
             raise BackendError(f"the driver does not load machine code of NVRTC {'.'.join(map(str, nvrtc.version()))}: {reason}",
                                hint="install the NVRTC of the driver's CUDA version") from reason
+
+    def handle(self, function: Any) -> int:
+        """The CUfunction of a kernel."""
+        return int(function.ptr)
+
+    def launcher(self) -> Optional[Launcher]:
+        """What launches regions; None where that needs something that is not there."""
+        with self._lock:
+            if not self._made:
+                self._launcher, self._made = launcher.made(self._new_launcher), True
+        return self._launcher
+
+    def _new_launcher(self) -> Launcher:
+        major = self._cupy.cuda.runtime.runtimeGetVersion() // 1000
+        with self._device:
+            return Launcher(ctypes.addressof(drivers.table(major)), drivers.context(self._number), drivers.products_handle(major),
+                            self._workspace, drivers.recorder())
+
+    def place(self, products: bool) -> Place:
+        """CuPy's current stream; with products, also memory for them there, and the compute types that CuPy is set to.
+
+        Raises CuPy's OutOfMemoryError.
+        """
+        stream = int(self._cupy.cuda.get_current_stream().ptr)
+        if not products:
+            return Place(stream)
+        modes = sum([int(self._cupy._core.get_compute_type(dtype)) << 8 * k for k, dtype in enumerate(_FLOATS)])
+        return Place(stream, self._memory((stream, threading.get_ident()) if stream == _OF_THREAD else stream), modes)
+
+    def _memory(self, stream: Hashable) -> int:
+        """The address of the memory that products use on the current stream."""
+        with self._lock:
+            memory = self._workspaces.pop(stream, None)
+            if memory is None:
+                memory = self._cupy.empty(self._workspace, np.uint8)
+            self._workspaces[stream] = memory
+            while len(self._workspaces) > _MOST_STREAMS:
+                self._workspaces.pop(next(iter(self._workspaces)))
+        return int(memory.data.ptr)
+
+    def error(self, failure: Failure) -> Exception:
+        """The exception of CuPy for what a run reports."""
+        if failure.library == "cublas":
+            return self._cupy.cuda.cublas.CUBLASError(failure.status)
+        return self._cupy.cuda.driver.CUDADriverError(failure.status)
 
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Launch a kernel whose arguments are pointers."""

@@ -10,25 +10,25 @@ import functools
 import hashlib
 import re
 import shutil
-import threading
 import time
 from pathlib import Path
-from typing import Any, ContextManager, Dict, Optional, Sequence, Tuple
+from typing import Any, ContextManager, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..errors import BackendError
-from . import store
+from . import launcher, store
 from .background import Background
 from .cudnn import Convolution, Cudnn, Plan, prepared
+from .launcher import Failure, Launcher, Place
 from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")
-_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h")
+_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h", "dy2static_emulated_driver.h", "dy2static_launch.h")
 _FLAGS = ("-std=gnu++17", "-O1", "-march=native", "-ffp-contract=fast", "-fwrapv", "-fPIC", "-shared", "-w", "-I", str(_INCLUDE))
 
-
-_one_launch = threading.Lock()          # the state of the emulator belongs to the process
+#: Bytes of memory for products.
+_WORKSPACE = 64
 
 
 class EmulationError(BackendError):
@@ -67,18 +67,48 @@ def _compile(text: str, path: str) -> None:
         raise BackendError(f"g++ does not compile the kernels:\n{words}")
 
 
+class _State(ctypes.Structure):
+    """``emulated::Device`` of the emulated driver."""
+
+    _fields_ = (*[(name, ctypes.c_int64) for name in ("launched", "products", "order", "compute", "graphs", "patches", "replays",
+                                                      "launch_status", "graph_status")],
+                ("stream", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("message", ctypes.c_char * 256))
+
+
+def _table() -> ctypes.Array:
+    """The table of functions of the emulated driver."""
+    library = built(f'#include "{_HEADERS[3]}"\n')
+    return (ctypes.c_void_p * len(launcher.functions())).in_dll(library, "dy_emulated")
+
+
+def _call(name: str, *arguments: Any) -> int:
+    """Call a function of the emulated driver; gives its status."""
+    return int(ctypes.CFUNCTYPE(ctypes.c_int)(_table()[launcher.functions().index(name)])(*arguments))
+
+
 class EmulatedDevice:
     """A device whose memory is this process's.
 
     order: in which threads and blocks run: 0 first to last, 1 last to first, others at random with that seed.
-    launched, products: how many there were.  texts: what it was given to compile.
+    launched, products: how many there were.  texts: what it was given to compile.  state: what the emulated driver knows of it.
     library: cuDNN's functions, as `emulated_cudnn` gives them, None: there is no cuDNN.  is_rounded: as `cudnn.Cudnn.run`.
     """
 
     def __init__(self, order: int = 0, library: Any = None):
-        self.order, self.launched, self.products, self.is_rounded = order, 0, 0, False
-        self.texts: list = []
+        self.order, self.state, self._python_products, self.is_rounded = order, _State(order=order), 0, False
+        self._workspace = ctypes.create_string_buffer(_WORKSPACE)
+        self.texts: List[str] = []
         self._cudnn = None if library is None else Cudnn(library)
+
+    @property
+    def launched(self) -> int:
+        """How many kernels were launched."""
+        return int(self.state.launched)
+
+    @property
+    def products(self) -> int:
+        """How many products, or stacks of them, were computed."""
+        return int(self.state.products) + self._python_products
 
     def prepare(self, text: str) -> Background:
         """Begin to compile kernels."""
@@ -88,22 +118,35 @@ class EmulatedDevice:
         """The functions of these kernels.  Raises `BackendError`."""
         self.texts.append(text)
         library = built(_whole(text))
-        found = {name: library[f"launch_{name}"] for name in names}
-        for function in found.values():
-            function.restype = ctypes.c_char_p
-        return found
+        return {name: ctypes.addressof(ctypes.c_char.in_dll(library, f"kernel_of_{name}")) for name in names}
+
+    def handle(self, function: Any) -> int:
+        """What the emulated driver takes for a CUfunction."""
+        return int(function)
+
+    @functools.lru_cache(maxsize=None)                          # noqa: B019  devices live as long as the process
+    def launcher(self) -> Optional[Launcher]:
+        """What launches regions; None without a C compiler."""
+        state = ctypes.addressof(self.state)                   # the context, the handle for products, and the recorder
+        return launcher.made(lambda: Launcher(ctypes.addressof(_table()), state, state, _WORKSPACE, state))
+
+    def place(self, products: bool) -> Place:
+        """The one stream."""
+        return Place(0, ctypes.addressof(self._workspace) if products else 0)
+
+    def error(self, failure: Failure) -> Exception:
+        """What the emulator has found, or the status."""
+        return EmulationError(self.state.message.decode() or f"{failure.library} reports error {failure.status}")
 
     def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Run all blocks of a kernel whose arguments are pointers.  Raises `EmulationError`."""
-        with _one_launch:
-            self._run(function, blocks, threads, addresses)
-
-    def _run(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
-        self.launched += 1
         values = [ctypes.c_void_p(int(address)) for address in addresses]
-        message = function((ctypes.c_void_p * len(values))(*map(ctypes.addressof, values)), blocks, threads, self.order)
-        if message:
-            raise EmulationError(f"{function.__name__}: {message.decode()}")
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        _call("cuCtxSetCurrent", ctypes.byref(self.state))
+        sizes = map(ctypes.c_uint, (blocks, 1, 1, threads, 1, 1, 0))
+        status = _call("cuLaunchKernel", ctypes.c_void_p(function), *sizes, None, pointers, None)
+        if status:
+            raise self.error(Failure("driver", status, 0))
 
     def current(self) -> ContextManager[Any]:
         """There is only one."""
@@ -116,7 +159,7 @@ class EmulatedDevice:
 
     def multiply(self, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
         """Write a product of matrices, or stacks of them."""
-        self.products += 1
+        self._python_products += 1
         np.matmul(left, right, out=out)
 
     def plan(self, convolution: Convolution) -> Optional[Plan]:

@@ -13,6 +13,14 @@ class CUDARuntimeError(RuntimeError):
     """An error of CUDA's."""
 
 
+class CUDADriverError(RuntimeError):
+    """An error of the driver, with its number."""
+
+    def __init__(self, status):
+        super().__init__(f"CUDA_ERROR_{status}")
+        self.status = status
+
+
 class OutOfMemoryError(MemoryError):
     """There is not enough memory on the device."""
 

@@ -275,6 +275,7 @@ def _cuda(module):
     cuda.memory.MemoryPointer = arrays._Pointer
     module("cupy.cuda.memory_hook").MemoryHook = type("MemoryHook", (), {"name": "MemoryHook"})
     module("cupy.cuda.cublas")
+    module("cupy.cuda.driver").CUDADriverError = arrays.CUDADriverError
     module("cupy.cuda.profiler")
 
 

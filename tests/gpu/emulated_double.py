@@ -20,6 +20,12 @@ class DoubleDevice(EmulatedDevice):
     def contiguous(self, array):
         return cuda.cupy.ascontiguousarray(array)
 
+    def place(self, products):
+        return super().place(products)._replace(stream=cuda.cupy.cuda.get_current_stream().ptr)
+
+    def error(self, failure):
+        return super().error(failure) if self.state.message else cuda.cupy.cuda.driver.CUDADriverError(failure.status)
+
     def current(self):
         return cuda.Device(self.number)
 

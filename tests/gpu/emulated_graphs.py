@@ -40,6 +40,12 @@ def results(cases, orders=(0, 1, 2)):
     return found
 
 
+def run(one, device):
+    """How the results of a case on a device differ from NumPy's; "" where they do not."""
+    text, kernels = source_of([one])
+    return one.difference(one.run(device, device.load(text, [kernel.name for kernel in kernels]) if kernels else {}))
+
+
 def array(*shape, dtype=np.float32, seed=0):
     """Random numbers."""
     return np.random.RandomState(seed).uniform(-1, 1, shape).astype(dtype)

@@ -15,10 +15,12 @@ ROOTS = {"cuda.cupy": "cupy", "self._cupy": "cupy", "cupy": "cupy", "cuda.cupyx"
 
 #: What modules ask of objects: the text of the object in a module -> its class.
 OBJECTS = {
-    "native/device.py": {"module": "cupy.cuda.function.Module", "self._device": "cupy.cuda.Device", "array": "cupy.ndarray",
-                         "array.data": "cupy.cuda.MemoryPointer", "self._cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
+    "native/device.py": {"module": "cupy.cuda.function.Module", "function": "cupy.cuda.function.Function",
+                         "self._device": "cupy.cuda.Device", "array": "cupy.ndarray", "array.data": "cupy.cuda.MemoryPointer",
+                         "memory.data": "cupy.cuda.MemoryPointer", "self._cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
     "backends/cupy/library.py": {"memory": "cupy.ndarray", "memory.data": "cupy.cuda.MemoryPointer",
                                  "cuda.cupy.cuda.get_current_stream()": "cupy.cuda.Stream"},
+    "backends/cupy/memory.py": {"cuda.cupy.get_default_memory_pool()": "cupy.cuda.MemoryPool"},
     "runtime/devices.py": {"cuda.cupy.cuda.get_current_stream()": "cupy.cuda.Stream", "device.device": "cupy.cuda.Device"},
     "check_gpu/speed.py": {"begin": "cupy.cuda.Event", "end": "cupy.cuda.Event", "stream": "cupy.cuda.Stream",
                            "stream.end_capture()": "cupy.cuda.graph.Graph", "cupy.cuda.Device()": "cupy.cuda.Device",

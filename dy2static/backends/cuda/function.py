@@ -9,7 +9,8 @@ from ...native.cudnn import Convolution, Plan
 from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
 from ..memory_planner import Buffer, arranged
 from .dtypes import constant, loaded, memory_type
-from .program import DeviceFunction, Kernel, Launch, Matrices, Step
+from .products import is_expressible
+from .program import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, Step
 
 #: Threads of a block in kernels that compute one element per thread.
 ELEMENTS = 256
@@ -195,8 +196,16 @@ class FunctionText:
         """Launch such a kernel."""
         kernel.launch(-(-count // ELEMENTS), ELEMENTS)
 
+    def clear(self, value: Value) -> None:
+        """Write zeros to the memory of a value."""
+        self.add(Clear(self.pointer(value), math.prod(value.shape) * value.dtype.itemsize))
+
     def copy(self, target: Place, source: Place, number: int) -> None:
         """Write the elements of one place to another of the same shape; number: the pointer of the base of the target."""
+        if source.base.ndim and target.compact and source.compact and source.base.dtype == target.base.dtype:
+            size, count = target.base.dtype.itemsize, math.prod(target.shape)
+            self.add(Copy(number, target.offset * size, self.pointer(source.base), source.offset * size, count * size))
+            return
         axes = merged_axes(target.shape, (target, source))
         sizes, names = [math.prod(target.shape[a] for a in part) for part in axes], [f"k{n}" for n in range(len(axes))]
         kernel = self.elements(math.prod(sizes), sizes, names)
@@ -216,17 +225,17 @@ class FunctionText:
         return place_of(own)
 
     def matrices(self, value: Value) -> Matrices:
-        """An operand of a product: as it is, or turned, else a copy."""
+        """An operand of a product: as it is, or turned, else a copy (also of a stack whose matrices are not equally far apart)."""
         place = self.places.of(value)
-        rows, columns = place.strides[-2:]
-        if not place.base.ndim or 1 not in (rows, columns) or 0 in (rows, columns):
+        if not place.base.ndim or not is_expressible(place.shape, place.strides):
             place = self.compact(value)
         return Matrices(self.pointer(place.base), place.offset, place.shape, place.strides, value.dtype)
 
     def finish(self) -> DeviceFunction:
         """The function."""
         scratch, pieces = arranged(self._pieces)
-        return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(pieces), scratch, tuple(self._origins))
+        return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), self._first_piece, tuple(pieces), scratch,
+                              tuple(self._origins))
 
 
 def split_index(kernel: KernelText, index: str, sizes: Sequence[int], names: Sequence[str]) -> None:

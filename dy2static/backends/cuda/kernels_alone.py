@@ -53,7 +53,7 @@ def _pretransposed(function: FunctionText, node: Node) -> None:
 
 def _scatter_slice(function: FunctionText, node: Node) -> None:
     (value,), number = node.outputs, function.pointer(node.outputs[0])
-    _fill(function, node, "0")
+    function.clear(value)
     function.copy(indexed(place_of(value), node.attrs["index"]), function.places.of(node.inputs[0]), number)
 
 
@@ -177,7 +177,7 @@ def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, 
 def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: int, size: int) -> None:
     """One thread for each column of the result, which goes through the indices."""
     (value,), axis = node.outputs, node.attrs["axis"]
-    _fill(function, node, "0")
+    function.clear(value)
     names = {a: f"k{a}" for a in range(value.ndim) if a != axis}
     kernel = function.elements(count, [value.shape[a] for a in names], list(names.values()))
     kernel.open(f"for (dy_index n = 0; n < {numbers}; ++n) {{")

@@ -57,7 +57,27 @@ class Convolve:
     workspace: int
 
 
-Step = Union[Launch, Product, Convolve]
+@dataclass(frozen=True)
+class Clear:
+    """Zeros in all bytes of a pointer's memory."""
+
+    pointer: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes copied from the memory of one pointer to that of another; ``begin``: how many bytes from there."""
+
+    target: int
+    target_begin: int
+    source: int
+    source_begin: int
+    nbytes: int
+
+
+#: `launching` says what a further kind needs.
+Step = Union[Launch, Product, Convolve, Clear, Copy]
 
 
 @dataclass(frozen=True)
@@ -65,11 +85,13 @@ class DeviceFunction:
     """The kernels of a region, and the steps that compute its outputs.
 
     Pointers are numbered: first the inputs, then the outputs, then pieces of scratch memory, which begin at ``pieces`` (bytes).
-    scratch: bytes that the pieces need.  origins: for each step, the nodes that it computes.
+    arrays: how many inputs and outputs there are.  scratch: bytes that the pieces need.  origins: for each step, the nodes that it
+    computes.
     """
 
     kernels: Tuple[Kernel, ...]
     steps: Tuple[Step, ...]
+    arrays: int
     pieces: Tuple[int, ...] = ()
     scratch: int = 0
     origins: Tuple[Tuple[Node, ...], ...] = ()

@@ -18,6 +18,16 @@ def empty(shape: Tuple[int, ...], dtype: np.dtype) -> Any:
     return cuda.cupy.empty(shape, dtype)
 
 
+#: Exceptions of CuPy that say that there is not enough memory: CUDA_ERROR_OUT_OF_MEMORY, CUBLAS_STATUS_ALLOC_FAILED.
+_SHORT = (("CUDADriverError", 2), ("CUBLASError", 3))
+
+
+def _is_short(error: Exception) -> bool:
+    """Whether an exception says that there is not enough memory."""
+    return isinstance(error, cuda.cupy.cuda.memory.OutOfMemoryError) or (
+        type(error).__name__, getattr(error, "status", None)) in _SHORT
+
+
 class Retrying:
     """A function without effects, which is called once more after arenas have been released where memory is short."""
 
@@ -27,6 +37,9 @@ class Retrying:
     def __call__(self, *args: Any) -> Any:
         try:
             return self._function(*args)
-        except cuda.cupy.cuda.memory.OutOfMemoryError:
+        except Exception as error:
+            if not _is_short(error):
+                raise
             release_arenas()
+            cuda.cupy.get_default_memory_pool().free_all_blocks()       # what the driver lacks may wait in CuPy's pool
         return self._function(*args)

@@ -152,13 +152,19 @@ inline const char *launch(void (*kernel)(void **), void **args, unsigned blocks,
 template <class... T, size_t... I> void call(void (*kernel)(T...), void **a, std::index_sequence<I...>) { kernel(*(T *)a[I]...); }
 template <class... T> void call(void (*kernel)(T...), void **a) { call(kernel, a, std::index_sequence_for<T...>()); }
 
+/* A kernel: what runs all its blocks and gives what went wrong, or ""; and how many parameters it has, of eight bytes each. */
+struct Kernel { const char *(*launch)(void **arguments, unsigned blocks, unsigned threads, int order); unsigned parameters; };
+template <class... T> constexpr unsigned parameters(void (*)(T...)) { return sizeof...(T); }
+
 }  // namespace emu
 
-/* A function of C that runs a kernel; it gives what went wrong, or "". */
+/* The kernel for those who look it up by its name. */
 #define DY_EMULATED(name) \
     static void dy_call_##name(void **a) { emu::call(name, a); } \
-    extern "C" const char *launch_##name(void **a, unsigned blocks, unsigned threads, int order) { \
-        return emu::launch(dy_call_##name, a, blocks, threads, order); }
+    static const char *dy_launch_##name(void **a, unsigned blocks, unsigned threads, int order) { \
+        return emu::launch(dy_call_##name, a, blocks, threads, order); } \
+    extern "C" { extern const emu::Kernel kernel_of_##name; const emu::Kernel kernel_of_##name = { \
+        dy_launch_##name, emu::parameters(name)}; }
 
 #define gridDim emu::grid_dim
 #define blockDim emu::block_dim

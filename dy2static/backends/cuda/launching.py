@@ -1,0 +1,154 @@
+"""The steps of a region as calls: runs of steps in C, and steps that Python has to do between them.
+
+To add a kind of step: a class in `program`, its words in `words`, its function in ``native/launch.c`` (and its name in
+`launcher.KINDS`), and what it does in Python in `by_python`, which is used where the launcher cannot do it.
+"""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+
+import numpy as np
+
+from ... import config
+from ...native.cudnn import Plan
+from ...native.launcher import KINDS, Failure, Launcher, Place, Region
+from .products import words_of
+from .program import Clear, Convolve, Copy, DeviceFunction, Launch, Matrices, Product, Step
+
+
+class LaunchingDevice(Protocol):
+    """What launching asks of a device; see `region.Device`."""
+
+    def handle(self, function: Any) -> int:
+        """The CUfunction of a kernel."""
+
+    def launcher(self) -> Optional[Launcher]:
+        """What launches regions; None where everything is launched from Python."""
+
+    def place(self, products: bool) -> Place:
+        """Where a run takes place.  products: whether it needs what products need."""
+
+    def error(self, failure: Failure) -> Exception:
+        """What is raised for a failure."""
+
+    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
+        """Launch a kernel whose arguments are pointers."""
+
+    def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
+        """An array on memory that is there.  strides: in elements."""
+
+    def multiply(self, left: Any, right: Any, out: Any) -> None:
+        """Write a product of matrices, or stacks of them."""
+
+    def convolve(self, plan: Plan, operands: Sequence[int], workspace: int) -> None:
+        """Compute a convolution.  operands: the addresses of the two operands and of the result.  Raises `CudnnError`."""
+
+
+#: Launches some steps: takes the addresses of inputs, outputs, and scratch memory where there is some.
+Run = Callable[[Sequence[int]], None]
+
+
+class Words(NamedTuple):
+    """A step as ``launch.c`` wants it: its kind, the numbers of the pointers that it uses, and further words."""
+
+    kind: str
+    pointers: Sequence[int]
+    others: Sequence[int]
+
+
+def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Optional[Words]:
+    """A step for the launcher; None where it cannot do it."""
+    if isinstance(step, Launch):
+        return Words("kernel", step.pointers, (device.handle(module[step.kernel]), step.blocks, step.threads))
+    if isinstance(step, Clear):
+        return Words("clear", (step.pointer,), (step.nbytes,))
+    if isinstance(step, Copy):
+        return Words("copy", (step.target, step.source), (step.target_begin, step.source_begin, step.nbytes))
+    if isinstance(step, Convolve):
+        return None
+    found = words_of(step)
+    return None if found is None else Words("product", (step.right.pointer, step.left.pointer, step.out.pointer), found)
+
+
+def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], addresses: Sequence[int]) -> None:
+    """Do a step by calls of Python.  addresses: all of its region, those of pieces of scratch memory, too."""
+    if isinstance(step, Launch):
+        device.launch(module[step.kernel], step.blocks, step.threads, [addresses[number] for number in step.pointers])
+    elif isinstance(step, Clear):
+        _bytes(device, addresses[step.pointer], step.nbytes)[...] = 0
+    elif isinstance(step, Copy):
+        source = _bytes(device, addresses[step.source] + step.source_begin, step.nbytes)
+        _bytes(device, addresses[step.target] + step.target_begin, step.nbytes)[...] = source
+    elif isinstance(step, Convolve):
+        operands = [addresses[number] for number in (step.first, step.second, step.out)]
+        device.convolve(step.plan, operands, addresses[step.workspace])
+    else:
+        device.multiply(*[_view(device, matrices, addresses) for matrices in (step.left, step.right, step.out)])
+
+
+def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str, Any], alone: bool = False) -> List[Run]:
+    """What launches the steps of a region, in their order.  module: the kernels there.  alone: one run for each step."""
+    found: List[Run] = []
+    launcher = device.launcher()
+    steps = [(step, None if launcher is None else words(step, device, module)) for step in function.steps]
+    for is_known, group in itertools.groupby(
+            steps, lambda one: launcher is not None and one[1] is not None and one[1].kind in launcher.kinds):
+        for part in ([one] for one in group) if alone or not is_known else [list(group)]:
+            if is_known:
+                assert launcher is not None
+                found.append(_InC(function, device, launcher, module, part))
+            else:
+                found.append(_InPython(function, device, module, part[0][0]))
+    return found
+
+
+class _InC:
+    """Steps that the launcher does in one call."""
+
+    def __init__(self, function: DeviceFunction, device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
+                 steps: Sequence[Tuple[Step, Optional[Words]]]):
+        self._device, self._module, self._steps = device, module, [step for step, _ in steps]      # the kernels stay loaded
+        self._needs_products = any(isinstance(step, Product) for step in self._steps)
+        all_words = [function.arrays, len(function.pieces), *function.pieces]
+        for _, found in steps:
+            assert found is not None
+            all_words += [KINDS.index(found.kind), len(found.pointers) + len(found.others), len(found.pointers),
+                          *found.pointers, *found.others]
+        self.region: Region = launcher.region(all_words, graphs=bool(config.GPU_GRAPHS.value))
+
+    def __call__(self, addresses: Sequence[int]) -> None:
+        failure = self.region(self._device.place(self._needs_products), addresses)
+        if failure is not None:
+            raise self._device.error(failure) from LaunchError(failure, self._steps[failure.step])
+
+
+class _InPython:
+    """A step that Python does."""
+
+    def __init__(self, function: DeviceFunction, device: LaunchingDevice, module: Mapping[str, Any], step: Step):
+        self._function, self._device, self._module, self._step = function, device, module, step
+
+    def __call__(self, addresses: Sequence[int]) -> None:
+        function = self._function
+        if function.scratch:
+            *arrays, scratch = addresses
+            addresses = [*arrays, *[scratch + begin for begin in function.pieces]]
+        by_python(self._step, self._device, self._module, addresses)
+
+
+class LaunchError(Exception):
+    """Which step of a region could not be launched."""
+
+    def __init__(self, failure: Failure, step: Step):
+        what = step.kernel if isinstance(step, Launch) else type(step).__name__.lower()
+        super().__init__(f"step {failure.step} of a region on a GPU, {what}: {failure.library} reports error {failure.status}")
+
+
+def _bytes(device: LaunchingDevice, address: int, count: int) -> Any:
+    return device.view(address, (count,), (1,), np.dtype(np.uint8))
+
+
+def _view(device: LaunchingDevice, matrices: Matrices, addresses: Sequence[int]) -> Any:
+    begin = addresses[matrices.pointer] + matrices.offset * matrices.dtype.itemsize
+    return device.view(begin, matrices.shape, matrices.strides, matrices.dtype)

@@ -1,0 +1,144 @@
+/* The launcher: runs the steps of a region on a device, one after the other, without Python between them.
+
+   A region is a vector of words (backends/cuda/launching.py writes it):
+
+       number of arrays (inputs and outputs) · bytes where each piece of scratch memory begins, behind their number · steps
+
+   and a step is
+
+       kind · how many addresses and further words there are · how many addresses · numbers of addresses · further words
+
+   A kind is a function of this file, in the order of KINDS in launcher.py.  A new kind is such a function, and a word in KINDS.  It
+   may call whatever is in the table of dy2static_launch.h on `run->stream`, but nothing that allocates memory or waits: then it can
+   also be recorded into a graph (launch_graphs.c).  It may use the addresses that the step lists, and no others.
+
+   The addresses of a run are those of the arrays, then those of the pieces of scratch memory. */
+#include <pthread.h>
+#include <string.h>
+
+#include "dy2static_launch.h"
+#include "dy2static_python.h"
+
+/* Whose error a status is. */
+enum { OF_DRIVER = 0, OF_PRODUCTS = 1, OF_LAUNCHER = 2 };
+
+/* What a run needs of its device.  One run at a time: its lock is held. */
+typedef struct {
+    const dy_driver *driver;
+    void *context;                          /* CUcontext */
+    void *products;                         /* cublasHandle_t, or null */
+    int64_t workspace;                      /* bytes of memory that products may use while they run */
+    void *stream, *memory;                  /* what `products` works with at present */
+    void *recorder;                         /* a stream of our own, on which graphs are recorded; null: there are no graphs */
+    pthread_mutex_t lock;
+} dy_device;
+
+/* memory: the workspace of this stream.  modes: the compute types of CuPy for floats of 16, 32 and 64 bits, a byte each. */
+typedef struct {
+    dy_device *device;
+    void *stream;
+    void *memory;
+    int64_t modes;
+    const uint64_t *addresses;
+    int library;                            /* whose error it is, where there is one */
+} dy_run;
+
+typedef struct {
+    int64_t kind, length, count;
+    int64_t words[];
+} dy_step;
+
+typedef int dy_kind(dy_run *run, const dy_step *step, const int64_t *words);
+
+/* The k-th address of a step, and some bytes from there. */
+static uint64_t address_of(const dy_run *run, const dy_step *step, int k, int64_t bytes)
+{
+    return run->addresses[step->words[k]] + (uint64_t)bytes;
+}
+
+/* What a kernel is given: where its arguments are. */
+static void arguments_of(const dy_run *run, const dy_step *step, void **arguments)
+{
+    for (int64_t k = 0; k < step->count; ++k)
+        arguments[k] = (void *)(run->addresses + step->words[k]);
+}
+
+/* arguments; function · blocks · threads */
+static int launch_kernel(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    void *arguments[step->count + 1];
+    arguments_of(run, step, arguments);
+    return run->device->driver->cuLaunchKernel((void *)words[0], (unsigned)words[1], 1, 1, (unsigned)words[2], 1, 1, 0, run->stream,
+                                               arguments, 0);
+}
+
+/* The compute type of cuBLAS for products of one type, as CuPy chooses it. */
+static int compute_of(const dy_run *run, int type)
+{
+    const int mode = (int)(run->modes >> (type == DY_R_16F ? 0 : type == DY_R_32F ? 8 : 16)) & 255;
+    if (type == DY_R_64F)
+        return mode == DY_PEDANTIC ? DY_COMPUTE_64F_PEDANTIC : DY_COMPUTE_64F;
+    if (mode == DY_PEDANTIC)
+        return DY_COMPUTE_32F_PEDANTIC;
+    return mode == DY_TF32 && type == DY_R_32F ? DY_COMPUTE_32F_FAST_TF32 : DY_COMPUTE_32F;
+}
+
+/* Let products run on the stream of the run, in its workspace.  To set a stream takes the workspace away. */
+static int prepare_products(dy_run *run)
+{
+    dy_device *const device = run->device;
+    if (device->stream == run->stream && device->memory == run->memory)
+        return 0;
+    device->memory = 0;
+    int status = device->driver->cublasSetStream_v2(device->products, run->stream);
+    if (!status)
+        status = device->driver->cublasSetWorkspace_v2(device->products, run->memory, (size_t)device->workspace);
+    if (!status) {
+        device->stream = run->stream;
+        device->memory = run->memory;
+    }
+    return status;
+}
+
+/* a · b · c; type · turn a · turn b · m · n · k · of a: bytes from there, leading dimension, step · the same of b · of c · how many */
+static int launch_product(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    static const float one = 1, zero = 0;
+    static const double wide_one = 1, wide_zero = 0;
+    const dy_driver *const driver = run->device->driver;
+    const int type = (int)words[0], wide = type == DY_R_64F, compute = compute_of(run, type);
+    const void *const alpha = wide ? (const void *)&wide_one : &one, *const beta = wide ? (const void *)&wide_zero : &zero;
+    const int64_t *const a = words + 6, *const b = words + 9, *const c = words + 12, count = words[15];
+    void *const at_a = (void *)address_of(run, step, 0, a[0]), *const at_b = (void *)address_of(run, step, 1, b[0]);
+    void *const at_c = (void *)address_of(run, step, 2, c[0]);
+    run->library = OF_PRODUCTS;
+    int status = prepare_products(run);
+    if (!status && count == 1)
+        status = driver->cublasGemmEx(
+            run->device->products, (int)words[1], (int)words[2], (int)words[3], (int)words[4], (int)words[5], alpha, at_a, type, (int)a[1],
+            at_b, type, (int)b[1], beta, at_c, type, (int)c[1], compute, DY_GEMM_DEFAULT);
+    else if (!status)
+        status = driver->cublasGemmStridedBatchedEx(
+            run->device->products, (int)words[1], (int)words[2], (int)words[3], (int)words[4], (int)words[5], alpha, at_a, type, (int)a[1],
+            a[2], at_b, type, (int)b[1], b[2], beta, at_c, type, (int)c[1], c[2], (int)count, compute, DY_GEMM_DEFAULT);
+    if (!status)
+        run->library = OF_DRIVER;
+    return status;
+}
+
+/* to; how many bytes */
+static int launch_clear(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    return run->device->driver->cuMemsetD8Async(address_of(run, step, 0, 0), 0, (size_t)words[0], run->stream);
+}
+
+/* to · from; bytes from each of these · how many bytes */
+static int launch_copy(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    return run->device->driver->cuMemcpyDtoDAsync_v2(address_of(run, step, 0, words[0]), address_of(run, step, 1, words[1]),
+                                                     (size_t)words[2], run->stream);
+}
+
+static dy_kind *const kinds[] = {KIND_FUNCTIONS};
+
+static int launch_step(dy_run *run, const dy_step *step) { return kinds[step->kind](run, step, step->words + step->count); }

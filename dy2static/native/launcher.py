@@ -1,0 +1,157 @@
+"""The launcher: runs the steps of a region on a device in C, through a table of functions of NVIDIA's libraries.
+
+The table is that of a GPU (`drivers`) or of the emulator (`emulated`): everything else is the same.  ``launch.c`` says what the
+words of a region mean.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+
+from ..errors import BackendError, InternalError
+from . import compiler, library
+from .announce import announce
+
+#: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
+KINDS = ("kernel", "product", "clear", "copy")
+
+#: Whose error a failed run reports, in the order of ``launch.c``.
+LIBRARIES = ("driver", "cublas", "launcher")
+
+_SOURCE = f"#define KIND_FUNCTIONS {', '.join([f'launch_{kind}' for kind in KINDS])}\n" + "".join(
+    [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("launch.c", "launch_graphs.c", "launch_regions.c")])
+_FLAGS = ("-O2", "-pthread")
+_FIELDS = Path(__file__).with_name("include") / "dy2static_launch.h"
+
+
+@functools.lru_cache(maxsize=None)
+def functions() -> Sequence[str]:
+    """The names of the functions in a table, in its order."""
+    lines = _FIELDS.read_text(encoding="utf-8").split("#define DY_FUNCTIONS(X)", 1)[1].split("typedef", 1)[0]
+    return [part.partition(",")[0] for part in lines.split(" X(")[1:]]
+
+
+class Failure(NamedTuple):
+    """What went wrong in a run: whose status it is, one of `LIBRARIES`, and the number of the step."""
+
+    library: str
+    status: int
+    step: int
+
+
+class Place(NamedTuple):
+    """Where a run takes place, and how.
+
+    stream: a CUstream.  workspace: memory that products use there.  modes: the compute types of CuPy for floats of 16, 32 and 64
+    bits, a byte each.
+    """
+
+    stream: int
+    workspace: int = 0
+    modes: int = 0
+
+
+class Counts(NamedTuple):
+    """How a region has been run: kernel by kernel, or by graphs; how many graphs were made, and set anew; how often that failed."""
+
+    plain: int
+    replayed: int
+    built: int
+    patched: int
+    failures: int
+
+
+class Launcher:
+    """The launcher of one device.
+
+    table: where the table of functions is.  context: the CUcontext of the device.  products: a cublasHandle_t that nothing else
+    uses; 0: there is no cuBLAS.  workspace: the bytes at `Place.workspace`.
+    recorder: a stream on which nothing is launched, for CUDA graphs; 0: there are none.
+    Raises `compiler.NoCompiler`, `compiler.BuildFailed` and `library.NotSupported`.
+    """
+
+    def __init__(self, table: int, context: int = 0, products: int = 0, workspace: int = 0, recorder: int = 0):
+        self._library = start().library().handle
+        self.kinds = frozenset(KINDS) - (frozenset() if products else {"product"})
+        self._device = ctypes.create_string_buffer(self._library.launch_device_size())
+        self.address = ctypes.addressof(self._device)
+        self._library.launch_device(self._device, ctypes.c_void_p(table), ctypes.c_void_p(context), ctypes.c_void_p(products),
+                                    ctypes.c_int64(workspace), ctypes.c_void_p(recorder))
+        self.launch: Callable[..., int] = library.bind(start().library(), "launch", _wrong)
+
+    def region(self, words: Sequence[int], graphs: bool = True) -> "Region":
+        """A region to be launched, from its words.  graphs: whether runs that come again are replayed as CUDA graphs."""
+        return Region(self, self._library, words, graphs)
+
+
+class Region:
+    """Steps that are launched together: ``region(place, addresses)``."""
+
+    def __init__(self, launcher: Launcher, functions: Any, words: Sequence[int], graphs: bool):
+        functions.launch_region.restype = functions.launch_counts.restype = ctypes.c_void_p
+        self._launcher, self._forget = launcher, functions.launch_forget
+        self._handle = functions.launch_region(ctypes.c_void_p(launcher.address), (ctypes.c_int64 * len(words))(*words),
+                                               ctypes.c_int64(len(words)), int(graphs))
+        if not self._handle:
+            raise MemoryError("there is no memory for a region")
+        self._counts = (ctypes.c_int64 * len(Counts._fields)).from_address(functions.launch_counts(ctypes.c_void_p(self._handle)))
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._forget(ctypes.c_void_p(self._handle))
+
+    def __call__(self, place: Place, addresses: Sequence[int]) -> Optional[Failure]:
+        """Launch all steps.  addresses: those of inputs, outputs, and scratch memory where there is some.
+
+        Gives what went wrong, or None.
+        """
+        status = self._launcher.launch(self._handle, *place, *addresses)
+        if not status:
+            return None
+        if status > 0:
+            return Failure(LIBRARIES[status >> 16 & 255], status & 0xffff, status >> 24)
+        announce("graphs", f"kernels are launched one by one where no CUDA graph can be made or launched (error {-status})")
+        return None
+
+    @property
+    def counts(self) -> "Counts":
+        """What has been done so far."""
+        return Counts(*self._counts[:])
+
+
+def start() -> compiler.Build:
+    """The library of the launcher, which may be on its way.  Raises `compiler.NoCompiler`."""
+    return compiler.start(_SOURCE, _FLAGS)
+
+
+def begin() -> None:
+    """Begin to compile the library.  Where that is not possible, `made` says so."""
+    try:
+        start()
+    except compiler.NoCompiler:
+        return
+
+
+def made(make: Callable[[], Launcher]) -> Optional[Launcher]:
+    """The launcher that ``make`` gives; None where there can be none, which is announced once."""
+    try:
+        return make()
+    except BackendError as reason:
+        if compiler.Refused.stands(reason):
+            raise
+        announce("launcher", f"programs on GPUs are launched from Python, which takes longer: {reason}")
+        return None
+
+
+def _wrong(*arguments: Any) -> None:
+    raise InternalError(f"the launcher does not take {len(arguments)} arguments of {sorted({type(x).__name__ for x in arguments})}")
+
+
+def table_of(found: Dict[str, int]) -> Any:
+    """A table of functions by their names, as an array of ctypes; those that are not found are null."""
+    names = functions()
+    return (ctypes.c_void_p * len(names))(*[found.get(name) for name in names])
+
+
