@@ -337,9 +337,13 @@ def _all_flags(flags: Tuple[str, ...]) -> Tuple[str, ...]:
 
 def _vectors() -> Tuple[str, ...]:
     """Vectors of 512 bits where there are some: left to itself gcc takes half of them, also on CPUs that do not slow down."""
+    return ("-mprefer-vector-width=512",) if has_long_vectors() else ()
+
+
+def has_long_vectors() -> bool:
+    """Whether native code has vectors of 512 bits, and 32 registers for them."""
     level = _march()
-    has = level == "x86-64-v4" or level == "native" and "avx512f" in cpu_fields().get("flags", "").split()
-    return ("-mprefer-vector-width=512",) if has else ()
+    return level == "x86-64-v4" or level == "native" and "avx512f" in cpu_fields().get("flags", "").split()
 
 
 def _march() -> str:

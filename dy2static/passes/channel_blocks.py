@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -13,37 +13,52 @@ from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
+from ..native.compiler import has_long_vectors
 from ..ops.channel_blocks import BLOCK, are_groups, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
+from .blocked_parts import Taken, worthwhile
 
 #: Fewer places in a row do not fill a tile.
 _PLACES = 4
 #: Places are found by offsets of 32 bits.
 _MOST = 1 << 31
 #: Nanoseconds: of a multiplication for a plain image, in blocks, and there by Winograd's algorithm; what a number of a result takes
-#: less in blocks whose filters take one channel each; what it takes to turn a number to or from blocks.
-_PLAIN, _BLOCKED, _WINOGRAD, _EACH, _TURN = 0.0190, 0.0180, 0.0115, 0.2, 0.5
+#: less in blocks whose filters take one channel each.
+_PLAIN, _BLOCKED, _WINOGRAD, _EACH = 0.0190, 0.0180, 0.0115, 0.2
+#: A tile of fewer places takes as long as one of so many: its sums wait for each other.  Where that is all that a tile holds, a
+#: plain image takes longer, too, because of its padding.
+_FEW_PLACES, _PADDED = 6, 1.3
 #: So many squares of two by two places, and channels, Winograd's algorithm is for.
 _SQUARES, _CHANNELS = 40, 16
 #: Taps of a filter of one channel.
 _MOST_TAPS = 128
-#: So many convolutions for each image that is turned: where every result is wanted as it was, nothing is gained.
-_CHAIN = 2
 
 
-def block_channels(graph: Graph) -> Graph:
+def block_channels(graph: Graph, layout: str = "") -> Graph:
     """Compute chains of convolutions on images in blocks of channels, ``(batch, blocks, rows, columns, 16)``.
 
     Fixed batch normalisation, biases, residual sums and ReLU become parts of `conv_blocks`; pooling, joins and other
-    elementwise ops are computed in blocks, too.  What others read is turned back.  The graph stays as it is where that would
-    not pay by an estimate.  For native code.  Linear in nodes + edges.
+    elementwise ops are computed in blocks, too.  What others read is turned back.  Only those parts of the graph change for which
+    that pays by an estimate, if ``layout`` does not name another one of the `layouts`.  For native code.  As long as a minimum cut
+    takes.
     """
+    found = layouts(graph)
+    return found[layout] if layout in found else next(iter(found.values()))
+
+
+def layouts(graph: Graph) -> Dict[str, Graph]:
+    """The graph with its images in each of the ways that there are, the one of the estimate first: plain, in blocks, in parts."""
     if not any(_fits(node) for node in graph.nodes):
-        return graph
-    work = _Blocks(graph)
-    for node in graph.nodes:
-        work.add(node)
-    return work.finish()
+        return {"plain": graph}
+    everything = _Blocks(graph)
+    in_blocks = everything.rewritten()
+    chosen = worthwhile(graph, everything.taken)
+    if not chosen:
+        return {"plain": graph, "blocks": in_blocks}
+    if len(chosen) == len(everything.taken):
+        return {"blocks": in_blocks, "plain": graph}
+    parts = _Blocks(graph, chosen, [one.node.outputs[0] for one in everything.taken if not one.leaves])
+    return {"parts": parts.rewritten(), "blocks": in_blocks, "plain": graph}
 
 
 class _Sum(NamedTuple):
@@ -62,11 +77,14 @@ class _Blocks:
     """The nodes so far.
 
     sums: results of convolutions that are not in the graph yet.  blocked: values in blocks; plain: those of them that are
-    there as they were, too.
+    there as they were, too.  taken: the nodes that are computed in blocks.
+
+    chosen: the nodes that are to be; none: all that can be.  turned: the values that are turned to blocks where such nodes read
+    them.
     """
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, chosen: Optional[Collection[Node]] = None, turned: Sequence[Value] = ()):
+        self.graph, self.chosen, self.turned = graph, chosen, frozenset(turned)
         self.builder = Builder(graph.name)
         for value in graph.values():
             self.builder.fresh(value.name)
@@ -76,22 +94,38 @@ class _Blocks:
         self.sums: Dict[Value, _Sum] = {}
         self.blocked: Dict[Value, Value] = {}
         self.plain: Set[Value] = set()
-        self.gained, self.convolutions, self.turned, self.turns = 0.0, 0, 0, 0
+        self.taken: List[Taken] = []
 
-    def add(self, node: Node) -> None:
-        """Add a node, in blocks if its operands are."""
-        self.builder.loc = node.loc
-        rule = _RULES.get(node.op.name, _elementwise if node.op.kind == "elementwise" else None)
-        with building(self.builder):
-            if rule is None or not _is_single(node) or not rule(self, node):
-                self._keep(node)
-
-    def finish(self) -> Graph:
-        """The new graph if it is worth it, else the old one."""
+    def rewritten(self) -> Graph:
+        """The graph with all these nodes in blocks."""
+        for node in self.graph.nodes:
+            self._add(node)
         for value in self.graph.outputs:
             self._as_it_was(value)
-        pays = self.convolutions >= _CHAIN * self.turns and self.gained > self.turned * _TURN
-        return self.graph.with_(nodes=tuple(self.builder.nodes)) if pays else self.graph
+        return self.graph.with_(nodes=tuple(self.builder.nodes))
+
+    def _add(self, node: Node) -> None:
+        self.builder.loc = node.loc
+        rule = _RULES.get(node.op.name, _elementwise if node.op.kind == "elementwise" else None)
+        if self.chosen is not None and node not in self.chosen or not _is_single(node):
+            rule = None
+        with building(self.builder):
+            operands = tuple([v for v in node.inputs if self.is_ready(v)])
+            if rule is None or not rule(self, node):
+                self._keep(node)
+            else:
+                self._note(node, operands)
+
+    def _note(self, node: Node, operands: Tuple[Value, ...]) -> None:
+        """Note that a node is computed in blocks."""
+        if node.op.name == "conv":
+            may_stay = node.attrs["groups"] == 1
+            plain_gain = _gain(node, True) if may_stay else 0.0
+            gain = _gain(node, False) if operands else plain_gain
+            self.taken.append(Taken(node, operands, gain, plain_gain, may_stay, is_convolution=True))
+        else:
+            operands = node.inputs if node.op.name == "concat" else operands
+            self.taken.append(Taken(node, operands, leaves=not self.is_blocked(node.outputs[0])))
 
     def _keep(self, node: Node) -> None:
         for value in (*node.inputs, *(v for inner in node.walk() for v in inner.inputs)):
@@ -101,17 +135,16 @@ class _Blocks:
     def _as_it_was(self, value: Value) -> None:
         if self.is_blocked(value) and value not in self.plain:
             self.plain.add(value)
-            self._count_turn(value)
             self.builder.nodes.append(Node(OPS["from_blocks"], (self.in_blocks(value),), (value,), {"channels": value.shape[1]}, (),
                                            self.builder.loc))
-
-    def _count_turn(self, value: Value) -> None:
-        self.turned += math.prod(value.shape)
-        self.turns += 1
 
     def is_blocked(self, value: Value) -> bool:
         """Whether a value comes in blocks."""
         return value in self.sums or value in self.blocked
+
+    def is_ready(self, value: Value) -> bool:
+        """Whether a value comes in blocks, or is to be turned where it is read."""
+        return self.is_blocked(value) or value in self.turned
 
     def in_blocks(self, value: Value) -> Value:
         """The value in blocks: turned, if it is not."""
@@ -119,7 +152,7 @@ class _Blocks:
             self.blocked[value] = self._convolution(self.sums.pop(value))
         elif value not in self.blocked:
             (self.blocked[value],) = self.builder.add(OPS["to_blocks"], (value,))
-            self._count_turn(value)
+            self.plain.add(value)
         return self.blocked[value]
 
     def _convolution(self, found: _Sum) -> Value:
@@ -131,8 +164,6 @@ class _Blocks:
             OPS["conv_blocks"], (found.x, node.inputs[1], *(v for v in given.values() if v is not None)),
             {**attrs, **{name: v is not None for name, v in given.items()}, "relu": found.relu, "cap": found.cap})
         self.builder.loc = outside
-        self.gained += _gain(node, found.x.ndim == 4)
-        self.convolutions += 1
         return value
 
     def open_sum(self, value: Value) -> Optional[_Sum]:
@@ -147,7 +178,7 @@ class _Blocks:
             return None
         (given,) = node.inputs
         channels = value.shape[1]
-        if given.ndim < 3 or given.shape[-3:] != (channels, 1, 1) or math.prod(given.shape) != channels or self.is_blocked(given):
+        if given.ndim < 3 or given.shape[-3:] != (channels, 1, 1) or math.prod(given.shape) != channels or self.is_ready(given):
             return None
         return self.reshaped(given, (channels,))
 
@@ -157,13 +188,13 @@ class _Blocks:
 
     def spread(self, value: Value, like: Value) -> Optional[Value]:
         """An operand of an elementwise op beside one in blocks; None where it would have to be turned."""
-        if self.is_blocked(value):
+        if self.is_ready(value):
             return self.in_blocks(value)
         node = self.producers.get(value)
         given = self.of_channels(value)
         if given is not None:
             return self.spread_channels(self.reshaped(given, (1, *given.shape)), like)
-        if node is None or node.op.name != "broadcast_to" or self.is_blocked(node.inputs[0]):
+        if node is None or node.op.name != "broadcast_to" or self.is_ready(node.inputs[0]):
             return None
         (given,) = node.inputs
         if math.prod(given.shape) == 1:
@@ -219,14 +250,24 @@ def _gain(node: Node, is_plain: bool) -> float:
     is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
         and min(inner, outer) * merged >= _CHANNELS
     filled = merged * blocks_of(y.shape[1]) * BLOCK / y.shape[1]
-    return size * math.prod(W.shape[1:]) * (_PLAIN - filled * (_WINOGRAD if is_winograd else _BLOCKED))
+    return size * math.prod(W.shape[1:]) * (_PLAIN - filled * (_WINOGRAD if is_winograd else _BLOCKED * _of_tiles(node, is_plain)))
+
+
+def _of_tiles(node: Node, is_plain: bool) -> float:
+    """How many times as long multiplications take because tiles hold fewer places than they could."""
+    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
+    is_flat = W.shape[2:] == attrs["stride"] == (1, 1) and not any(attrs["pad"])
+    places, most = math.prod(y.shape[2:]) if is_flat else y.shape[3], 14 if has_long_vectors() else 6
+    of_rows = max(1.0, _FEW_PLACES * -(-places // most) / places)
+    return of_rows * (_PADDED if is_plain and any(attrs["pad"]) and most == _FEW_PLACES else 1.0)
 
 
 def _conv(work: _Blocks, node: Node) -> bool:
     x = node.inputs[0]
-    if not _fits(node) or node.attrs["groups"] != 1 and not work.is_blocked(x):
+    is_dense = node.attrs["groups"] == 1
+    if not _fits(node) or not is_dense and not work.is_ready(x):
         return False
-    work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) else x)
+    work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) or not is_dense else x)
     return True
 
 
@@ -239,7 +280,7 @@ def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
 def _fixed_batch_norm(work: _Blocks, node: Node) -> bool:
     x, gamma, beta, mean, var = node.inputs
     found = work.open_sum(x)
-    if node.attrs["axis"] != (0, 2, 3) or any(work.readers[v] for v in node.outputs[1:]) or not work.is_blocked(x):
+    if node.attrs["axis"] != (0, 2, 3) or any(work.readers[v] for v in node.outputs[1:]) or not work.is_ready(x):
         return False
     scale = gamma * sqrt(1.0 / (var + node.attrs["eps"]))
     if found is not None and found.residual is None:
@@ -258,7 +299,7 @@ def _add(work: _Blocks, node: Node) -> bool:
         term = work.of_channels(other)
         if term is not None:
             return _change(work, node, value, shift=term if found.shift is None else found.shift + term)
-        if work.is_blocked(other):
+        if work.is_ready(other):
             return _change(work, node, value, residual=work.in_blocks(other))
     return _elementwise(work, node)
 
@@ -272,7 +313,7 @@ def _relu(work: _Blocks, node: Node) -> bool:
 
 
 def _elementwise(work: _Blocks, node: Node) -> bool:
-    inside = [v for v in node.inputs if work.is_blocked(v)]
+    inside = [v for v in node.inputs if work.is_ready(v)]
     if not inside or len(node.outputs) != 1 or any(v.shape != node.outputs[0].shape for v in node.inputs):
         return False
     if inside[0].shape[1] % BLOCK and node.op.name not in _HARMLESS:
@@ -287,7 +328,7 @@ def _elementwise(work: _Blocks, node: Node) -> bool:
 
 def _max_pool(work: _Blocks, node: Node) -> bool:
     (x,), (y, places) = node.inputs, node.outputs
-    if not work.is_blocked(x) or work.readers[places]:
+    if not work.is_ready(x) or work.readers[places]:
         return False
     (work.blocked[y],) = work.builder.add(OPS["max_pool_blocks"], (work.in_blocks(x),), node.attrs)
     return True
@@ -295,7 +336,7 @@ def _max_pool(work: _Blocks, node: Node) -> bool:
 
 def _average_pool(work: _Blocks, node: Node) -> bool:
     (x,), (y,), attrs = node.inputs, node.outputs, node.attrs
-    if not work.is_blocked(x):
+    if not work.is_ready(x):
         return False
     if attrs["kernel"] == x.shape[2:] and not any(attrs["pad"]) and set(attrs["size"]) == {1}:
         return _of_whole_images(work, x, y, math.prod(attrs["kernel"]))
@@ -323,7 +364,7 @@ def _of_whole_images(work: _Blocks, x: Value, y: Value, count: int) -> bool:
 
 
 def _concat(work: _Blocks, node: Node) -> bool:
-    if node.attrs["axis"] != 1 or not any(map(work.is_blocked, node.inputs)) or not all(
+    if node.attrs["axis"] != 1 or not any(map(work.is_ready, node.inputs)) or not all(
             v.ndim == 4 and is_known(v.shape[1]) for v in node.inputs):
         return False
     channels = tuple([v.shape[1] for v in node.inputs])

@@ -17,7 +17,8 @@ class Setting(NamedTuple):
 
     rng: as the option of `to_static`.  recomputes: whether its backward computes again what was not kept.
     saved: values besides its outputs that are read afterwards.  available: of a backward, the values that are there when it
-    begins; arriving: the gradients among these.  forward: the graph that it is the backward of.
+    begins; arriving: the gradients among these.  forward: the graph that it is the backward of.  layout: that of its images, if
+    the estimate is not to choose one.
     """
 
     rng: str = "eager"
@@ -26,6 +27,7 @@ class Setting(NamedTuple):
     available: Tuple[Value, ...] = ()
     arriving: Tuple[Value, ...] = ()
     forward: Graph = Graph((), (), ())
+    layout: str = ""
 
 
 #: For passes that ask nothing.

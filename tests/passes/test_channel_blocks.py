@@ -264,3 +264,54 @@ def assert_same(found, expected):
 def test_the_estimate_knows_when_winograds_algorithm_is_used():
     text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
     assert f"FEW_SQUARES = {estimate._SQUARES}," in text and f"FEW_CHANNELS = {estimate._CHANNELS}," in text
+
+
+def in_parts(x, stem, *weights):
+    """A chain that gains, and beside it large images that are turned for a convolution of a channel each."""
+    h = ops.relu(conv(x, stem))
+    for weight in weights[:3]:
+        h = ops.relu(conv(h, weight))
+    pooled = ops.max_pool(h, kernel=(2, 2), size=(24, 24), stride=(2, 2))[0]
+    wide = ops.concat(pooled, *[ops.transpose(pooled, axes=(0, 1, 3, 2)) for _ in range(7)], axis=1)
+    return ops.sum(ops.tanh(conv(wide, weights[3], groups=512)), axis=(0,)), ops.sum(pooled, axis=(2, 3))
+
+
+@pytest.mark.parametrize("layout", ["", "parts", "blocks", "plain"])
+def test_what_is_not_worth_it_does_not_keep_the_rest_out(layout):
+    graph = build(in_parts, (1, 3, 48, 48), (64, 3, 3, 3), *[(64, 64, 3, 3)] * 3, (512, 1, 3, 3), dtype="float32")
+    after = verify(block_channels(graph, layout))
+    assert names(after).count("conv_blocks") == {"blocks": 5, "plain": 0}.get(layout, 4)
+    inputs = [np.random.RandomState(k).standard_normal(v.shape).astype("f") * 0.1 for k, v in enumerate(graph.inputs)]
+    for a, b in zip(interpret(graph, *inputs), interpret(after, *inputs)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_two_readers_turn_an_image_once():
+    """The image is there as it was, too: nothing makes it again."""
+    def function(x, y, *weights):
+        h = ops.relu(conv(ops.relu(conv(x, weights[0])), weights[1]))
+        joined = conv(ops.relu(conv(ops.concat(h, y, axis=1), weights[2])), weights[3])
+        again = conv(ops.relu(conv(ops.concat(joined, y, axis=1), weights[2])), weights[3])
+        return ops.sum(ops.relu(again), axis=(2, 3)), ops.transpose(y, axes=(3, 2, 1, 0))
+
+    graph = build(function, (2, 3, 20, 18), (2, 32, 20, 18), (32, 3, 3, 3), WIDE, (32, 64, 3, 3), WIDE, dtype="float32")
+    after = verify(block_channels(graph, "blocks"))
+    assert names(after).count("to_blocks") == 1 and "from_blocks" not in names(after)
+    inputs = [np.random.RandomState(k).standard_normal(v.shape).astype("f") * 0.1 for k, v in enumerate(graph.inputs)]
+    for a, b in zip(interpret(graph, *inputs), interpret(after, *inputs)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
+def test_names_of_arrays_may_be_macros():
+    """Functions with many arrays define their names as macros."""
+    names = "conv depthwise expect max mean join of back".split()
+    macros = "".join(f"#define {name} p[{k}]\n" for k, name in enumerate(names))
+    compiler.build(f"""#include "{channel_blocks.HEADER}"
+{macros}int call(float **p)
+{{
+    dy_blocks_expect(conv, 1), dy_blocks_max(0, conv, max), dy_blocks_mean(0, conv, max), dy_blocks_join(0, 0, 0, 1, 1, join);
+    dy_blocks_of(1, 1, 1, of, back), dy_blocks_back(1, 1, 1, of, back);
+    return dy_blocks_conv(0, conv, mean, 0, 0, 0, of) + dy_blocks_depthwise(0, conv, mean, 0, 0, 0, of);
+}}
+""")

@@ -34,7 +34,7 @@ from .standalone import Standalone
 #: What a region goes through before it is written as C.
 REGION = Pipeline("c region", "a native part of a graph, before it is written as C", (
     Pass(legalize_numpy_calls, is_verified=False),
-    Pass(block_channels, is_verified=False),        # before normalisation is taken apart; reads sizes of outside
+    Pass(block_channels, reads=("layout",), is_verified=False),      # before normalisation is taken apart; reads sizes of outside
     Pass(decompose, is_verified=False),
     Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
 #: From so many nests and nodes in a row on, all are functions.

@@ -40,14 +40,40 @@ typedef struct {
 static const dy_blocks_table *dy_blocks_functions __attribute__((unused));
 void dy2static_set_channel_blocks(const void *table) { dy_blocks_functions = table; }
 
-#define dy_blocks_conv dy_blocks_functions->conv
-#define dy_blocks_depthwise dy_blocks_functions->depthwise
-#define dy_blocks_expect dy_blocks_functions->expect
-#define dy_blocks_max dy_blocks_functions->max
-#define dy_blocks_mean dy_blocks_functions->mean
-#define dy_blocks_join dy_blocks_functions->join
-#define dy_blocks_of dy_blocks_functions->of
-#define dy_blocks_back dy_blocks_functions->back
+/* Functions, not macros: names of members may be names of arrays in generated code, which can be macros. */
+#define DY_BLOCKS_INLINE static inline __attribute__((always_inline, unused))
+
+DY_BLOCKS_INLINE int dy_blocks_conv(const dy_blocks *w, const float *x, const float *filters, const float *scale, const float *shift,
+                                    const float *residual, float *y)
+{
+    return dy_blocks_functions->conv(w, x, filters, scale, shift, residual, y);
+}
+
+DY_BLOCKS_INLINE int dy_blocks_depthwise(const dy_blocks *w, const float *x, const float *filters, const float *scale,
+                                         const float *shift, const float *residual, float *y)
+{
+    return dy_blocks_functions->depthwise(w, x, filters, scale, shift, residual, y);
+}
+
+DY_BLOCKS_INLINE void dy_blocks_expect(const float *filters, int64_t count) { dy_blocks_functions->expect(filters, count); }
+DY_BLOCKS_INLINE void dy_blocks_max(const dy_blocks *w, const float *x, float *y) { dy_blocks_functions->max(w, x, y); }
+DY_BLOCKS_INLINE void dy_blocks_mean(const dy_blocks *w, const float *x, float *y) { dy_blocks_functions->mean(w, x, y); }
+
+DY_BLOCKS_INLINE void dy_blocks_join(int64_t count, const int64_t *channels, const float *const *xs, int64_t batch, int64_t places,
+                                     float *y)
+{
+    dy_blocks_functions->join(count, channels, xs, batch, places, y);
+}
+
+DY_BLOCKS_INLINE void dy_blocks_of(int64_t batch, int64_t channels, int64_t places, const float *x, float *y)
+{
+    dy_blocks_functions->of(batch, channels, places, x, y);
+}
+
+DY_BLOCKS_INLINE void dy_blocks_back(int64_t batch, int64_t channels, int64_t places, const float *x, float *y)
+{
+    dy_blocks_functions->back(batch, channels, places, x, y);
+}
 #endif
 
 #endif

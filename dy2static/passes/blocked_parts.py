@@ -1,0 +1,137 @@
+"""Which nodes are worth computing on images in blocks of channels: a minimum cut between those that are and those that are not."""
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Dict, Hashable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+
+from ..ir.graph import Graph, Node, Value
+from .memory.min_cut import Network
+
+#: Nanoseconds: what it takes to turn a number to or from blocks.
+TURN = 0.5
+#: So many convolutions for each image that is turned: where every result is wanted as it was, nothing is gained.
+CHAIN = 2
+#: Parts are worth more than all nodes if these gain less than this part of it: the estimate is not more precise.
+_MUCH = 0.8
+_PLAIN, _BLOCKED = "plain", "blocked"
+
+
+class Taken(NamedTuple):
+    """A node that can be computed in blocks.
+
+    operands: the values that it then reads in blocks.  gain: nanoseconds that are saved; if its operand is as it was, and it may
+    stay so, ``plain_gain``.  leaves: whether its result is as it was in any case.
+    """
+
+    node: Node
+    operands: Tuple[Value, ...]
+    gain: float = 0.0
+    plain_gain: float = 0.0
+    may_stay: bool = False
+    leaves: bool = False
+    is_convolution: bool = False
+
+
+class _Flow:
+    """Who makes and who reads the values between nodes that can be computed in blocks.
+
+    made: the number of the node that makes a value.  readers: those that read it in blocks.  others: values that are read as
+    they are.
+    """
+
+    def __init__(self, graph: Graph, taken: Sequence[Taken]):
+        self.taken = taken
+        self.made = {one.node.outputs[0]: k for k, one in enumerate(taken) if not one.leaves}
+        self.readers: Dict[Value, List[int]] = {}
+        for k, one in enumerate(taken):
+            for value in dict.fromkeys(one.operands):
+                self.readers.setdefault(value, []).append(k)
+        read = Counter(v for node in graph.walk() for v in node.inputs)
+        read.update(v for region in [graph, *(inner for node in graph.walk() for inner in node.regions)] for v in region.outputs)
+        read.subtract(v for one in taken for v in one.node.inputs if v in one.operands)
+        self.others = {value for value in self.made if read[value] > 0}
+
+    def values(self) -> Dict[Value, None]:
+        """All values that may be in blocks."""
+        return dict.fromkeys((*self.made, *self.readers))
+
+
+def worthwhile(graph: Graph, taken: Sequence[Taken]) -> Set[Node]:
+    """The nodes among those that can be computed in blocks for which that takes the least time in all, by the estimate.
+
+    They are all of them unless parts gain clearly more.  Nodes with a result that is as it was in any case are among them.
+    """
+    flow = _Flow(graph, taken)
+    every = {k for k, one in enumerate(taken) if not one.leaves}
+    chosen = every - _network(flow).sink_side(_BLOCKED, _PLAIN)
+    chosen -= _short(flow, chosen)
+    if not _short(flow, every) and _gained(flow, every) > max(0.0, _MUCH * _gained(flow, chosen)):
+        chosen = every
+    return {one.node for k, one in enumerate(taken)
+            if k in chosen or one.leaves and any(flow.made.get(v) in chosen for v in one.operands)}
+
+
+def _network(flow: _Flow) -> Network:
+    """The sink's side of a cut are the nodes that stay as they are; its edges are what is lost."""
+    network = Network()
+    for k, one in enumerate(flow.taken):
+        if one.leaves:
+            continue
+        if one.gain > 0:
+            network.add(_BLOCKED, k, one.gain)
+        else:
+            network.add(k, _PLAIN, -one.gain)
+    for value in flow.values():
+        cost = math.prod(value.shape) * TURN
+        maker: Hashable = flow.made.get(value, _PLAIN)
+        readers = [k for k in flow.readers.get(value, ()) if not flow.taken[k].leaves]
+        if maker != _PLAIN:
+            network.add(maker, (value, "from"), cost)
+            for reader in [*readers, *([_PLAIN] if value in flow.others else ())]:
+                network.add((value, "from"), reader, math.inf)
+        network.add((value, "to"), maker, cost)
+        for k in readers:
+            one = flow.taken[k]
+            if one.may_stay:
+                network.add(k, maker, max(0.0, one.gain - one.plain_gain))
+            else:
+                network.add(k, (value, "to"), math.inf)
+    return network
+
+
+def _turned(flow: _Flow, chosen: Set[int]) -> Iterator[Tuple[Value, int]]:
+    """The values that are turned to or from blocks, and a chosen node that makes or reads each of them."""
+    for value in flow.values():
+        maker, readers = flow.made.get(value), flow.readers.get(value, ())
+        if maker in chosen:
+            if value in flow.others or any(k not in chosen and not flow.taken[k].leaves for k in readers):
+                yield value, maker
+        else:
+            inside = [k for k in readers if k in chosen and not flow.taken[k].may_stay]
+            yield from ((value, k) for k in inside[:1])
+
+
+def _gained(flow: _Flow, chosen: Set[int]) -> float:
+    """Nanoseconds, by the estimate."""
+    gained = 0.0
+    for k in chosen:
+        one = flow.taken[k]
+        stays = one.may_stay and not any(flow.made.get(v) in chosen for v in one.operands)
+        gained += one.plain_gain if stays else one.gain
+    return gained - TURN * sum([math.prod(value.shape) for value, _ in _turned(flow, chosen)])
+
+
+def _short(flow: _Flow, chosen: Set[int]) -> Set[int]:
+    """Those of the chosen nodes that are connected with too few convolutions for the images that are turned around them."""
+    groups = {k: {k} for k in chosen}
+    for value in flow.values():
+        near = [k for k in (flow.made.get(value), *flow.readers.get(value, ())) if k in chosen]
+        for a, b in zip(near, near[1:]):
+            if groups[a] is not groups[b]:
+                groups[a] |= groups[b]
+                for k in groups[b]:
+                    groups[k] = groups[a]
+    turns = Counter(k for _, k in _turned(flow, chosen))
+    convolutions = Counter(k for k in chosen if flow.taken[k].is_convolution)
+    return {k for k in chosen if sum([convolutions[j] - CHAIN * turns[j] for j in groups[k]]) < 0}
