@@ -153,10 +153,11 @@ class Plan:
     """How cuDNN computes one convolution: descriptors, which live as long as this, and algorithms.
 
     operands: the descriptors of the two operands and of the result, in the order of cuDNN's functions.
-    exact, rounded: the algorithms without and with float32 rounded to TF32.
+    exact, rounded: the algorithms without and with float32 rounded to TF32.  launching: the handle that the launcher uses.
     """
 
-    def __init__(self, library: Any, handle: c_void_p, convolution: Convolution):
+    def __init__(self, library: Any, handle: c_void_p, convolution: Convolution, launching: Optional[c_void_p] = None):
+        self._launching = launching
         self.kind, self.is_wide = convolution.kind, convolution.dtype.char == "d"
         self._library = library
         self._made: List[Tuple[str, c_void_p]] = []
@@ -174,6 +175,16 @@ class Plan:
     def workspace(self) -> int:
         """How many bytes it works in."""
         return max(self.exact.workspace, self.rounded.workspace)
+
+    def words(self) -> List[int]:
+        """What the launcher has to know to compute it, as ``launch.c`` says.
+
+        This has to live as long as the launcher uses them.
+        """
+        assert self._launching is not None, "plans of a device have a handle"
+        functions = self._library.cudnnSetStream, getattr(self._library, f"cudnnConvolution{_NAMES[self.kind]}")
+        return [self._launching.value or 0, *[ctypes.cast(function, c_void_p).value or 0 for function in functions], self.is_wide,
+                *[descriptor.value or 0 for descriptor in self.operands], *self.exact, *self.rounded]
 
     def _new(self, kind: str) -> c_void_p:
         made = c_void_p()
@@ -225,8 +236,9 @@ class Cudnn:
     """The cuDNN of the device that is current when this is made.  Raises `CudnnError` where that cannot be."""
 
     def __init__(self, library: Any):
-        self._library, self._handle = library, c_void_p()
-        check(library, library.cudnnCreate(byref(self._handle)))
+        self._library, self._handle, self._launching = library, c_void_p(), c_void_p()
+        for handle in (self._handle, self._launching):                  # for Python, and for the launcher, which has its own lock
+            check(library, library.cudnnCreate(byref(handle)))
         self._plans: Dict[Convolution, Optional[Plan]] = {}
         self._lock = threading.Lock()
 
@@ -241,7 +253,7 @@ class Cudnn:
         if not convolution.is_expressible():
             return None
         try:
-            return Plan(self._library, self._handle, convolution)
+            return Plan(self._library, self._handle, convolution, self._launching)
         except CudnnError:
             return None
 

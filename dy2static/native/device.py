@@ -81,7 +81,7 @@ class CupyDevice:
                             self._workspace, drivers.recorder())
 
     def place(self, products: bool) -> Place:
-        """CuPy's current stream; with products, also memory for them there, and the compute types that CuPy is set to.
+        """CuPy's current stream; with products or convolutions, also memory for products, and the compute types that CuPy uses.
 
         Raises CuPy's OutOfMemoryError.
         """
@@ -104,6 +104,8 @@ class CupyDevice:
 
     def error(self, failure: Failure) -> Exception:
         """The exception of CuPy for what a run reports."""
+        if failure.library == "cudnn":
+            return cudnn.CudnnError(f"cuDNN reports error {failure.status}")
         if failure.library == "cublas":
             return self._cupy.cuda.cublas.CUBLASError(failure.status)
         return self._cupy.cuda.driver.CUDADriverError(failure.status)

@@ -24,7 +24,8 @@ from .launcher import Failure, Launcher, Place
 from .process import Process
 
 _INCLUDE = Path(__file__).with_name("include")
-_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h", "dy2static_emulated_driver.h", "dy2static_launch.h")
+_HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h", "dy2static_emulated_driver.h", "dy2static_launch.h",
+            "dy2static_emulated_cudnn.h")
 _FLAGS = ("-std=gnu++17", "-O1", "-march=native", "-ffp-contract=fast", "-fwrapv", "-fPIC", "-shared", "-w", "-I", str(_INCLUDE))
 
 #: Bytes of memory for products.
@@ -49,7 +50,7 @@ def built(text: str) -> ctypes.CDLL:
 
 def emulated_cudnn() -> Any:
     """The functions of cuDNN that compute on the processor.  Raises `BackendError` where g++ does not compile them."""
-    return prepared(built((_INCLUDE / "dy2static_emulated_cudnn.h").read_text(encoding="utf-8")))
+    return prepared(_driver())
 
 
 def _whole(text: str) -> str:
@@ -75,10 +76,14 @@ class _State(ctypes.Structure):
                 ("stream", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("message", ctypes.c_char * 256))
 
 
+def _driver() -> ctypes.CDLL:
+    """The emulated driver, and cuDNN."""
+    return built('#include "dy2static_emulated_driver.h"\n#include "dy2static_emulated_cudnn.h"\n')
+
+
 def _table() -> ctypes.Array:
     """The table of functions of the emulated driver."""
-    library = built(f'#include "{_HEADERS[3]}"\n')
-    return (ctypes.c_void_p * len(launcher.functions())).in_dll(library, "dy_emulated")
+    return (ctypes.c_void_p * len(launcher.functions())).in_dll(_driver(), "dy_emulated")
 
 
 def _call(name: str, *arguments: Any) -> int:
@@ -132,7 +137,7 @@ class EmulatedDevice:
 
     def place(self, products: bool) -> Place:
         """The one stream."""
-        return Place(0, ctypes.addressof(self._workspace) if products else 0)
+        return Place(0, ctypes.addressof(self._workspace), 7 << 8 if self.is_rounded else 0) if products else Place(0)
 
     def error(self, failure: Failure) -> Exception:
         """What the emulator has found, or the status."""

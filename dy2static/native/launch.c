@@ -20,7 +20,7 @@
 #include "dy2static_python.h"
 
 /* Whose error a status is. */
-enum { OF_DRIVER = 0, OF_PRODUCTS = 1, OF_LAUNCHER = 2 };
+enum { OF_DRIVER = 0, OF_PRODUCTS = 1, OF_LAUNCHER = 2, OF_CONVOLUTIONS = 3 };
 
 /* What a run needs of its device.  One run at a time: its lock is held. */
 typedef struct {
@@ -72,6 +72,21 @@ static int launch_kernel(dy_run *run, const dy_step *step, const int64_t *words)
                                                arguments, 0);
 }
 
+/* What results are multiplied by, and what was there before: doubles, or floats. */
+static const void *one_of(int is_wide)
+{
+    static const float one = 1;
+    static const double wide = 1;
+    return is_wide ? (const void *)&wide : &one;
+}
+
+static const void *zero_of(int is_wide)
+{
+    static const float zero = 0;
+    static const double wide = 0;
+    return is_wide ? (const void *)&wide : &zero;
+}
+
 /* The compute type of cuBLAS for products of one type, as CuPy chooses it. */
 static int compute_of(const dy_run *run, int type)
 {
@@ -103,11 +118,9 @@ static int prepare_products(dy_run *run)
 /* a · b · c; type · turn a · turn b · m · n · k · of a: bytes from there, leading dimension, step · the same of b · of c · how many */
 static int launch_product(dy_run *run, const dy_step *step, const int64_t *words)
 {
-    static const float one = 1, zero = 0;
-    static const double wide_one = 1, wide_zero = 0;
     const dy_driver *const driver = run->device->driver;
-    const int type = (int)words[0], wide = type == DY_R_64F, compute = compute_of(run, type);
-    const void *const alpha = wide ? (const void *)&wide_one : &one, *const beta = wide ? (const void *)&wide_zero : &zero;
+    const int type = (int)words[0], compute = compute_of(run, type);
+    const void *const alpha = one_of(type == DY_R_64F), *const beta = zero_of(type == DY_R_64F);
     const int64_t *const a = words + 6, *const b = words + 9, *const c = words + 12, count = words[15];
     void *const at_a = (void *)address_of(run, step, 0, a[0]), *const at_b = (void *)address_of(run, step, 1, b[0]);
     void *const at_c = (void *)address_of(run, step, 2, c[0]);
@@ -121,6 +134,30 @@ static int launch_product(dy_run *run, const dy_step *step, const int64_t *words
         status = driver->cublasGemmStridedBatchedEx(
             run->device->products, (int)words[1], (int)words[2], (int)words[3], (int)words[4], (int)words[5], alpha, at_a, type, (int)a[1],
             a[2], at_b, type, (int)b[1], b[2], beta, at_c, type, (int)c[1], c[2], (int)count, compute, DY_GEMM_DEFAULT);
+    if (!status)
+        run->library = OF_DRIVER;
+    return status;
+}
+
+typedef int dy_set_stream(void *handle, void *stream);
+typedef int dy_convolve(void *handle, const void *alpha, void *first, const void *at_first, void *second, const void *at_second,
+                        void *convolution, int algorithm, void *memory, size_t size, const void *beta, void *out, void *at_out);
+
+/* first operand · second operand · result · workspace; a handle of cuDNN · its function that sets the stream · its function that
+   computes · whether scales are doubles · descriptors of operands and result · without TF32: descriptor of the convolution, algorithm,
+   bytes of the workspace · the same with TF32 */
+static int launch_convolution(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    const int64_t *const chosen = words + ((run->modes >> 8 & 255) == DY_TF32 ? 10 : 7);
+    void *const handle = (void *)words[0], *at[4];
+    for (int k = 0; k < 4; ++k)
+        at[k] = (void *)address_of(run, step, k, 0);
+    run->library = OF_CONVOLUTIONS;
+    int status = ((dy_set_stream *)words[1])(handle, run->stream);
+    if (!status)
+        status = ((dy_convolve *)words[2])(
+            handle, one_of((int)words[3]), (void *)words[4], at[0], (void *)words[5], at[1], (void *)chosen[0], (int)chosen[1], at[3],
+            (size_t)chosen[2], zero_of((int)words[3]), (void *)words[6], at[2]);
     if (!status)
         run->library = OF_DRIVER;
     return status;

@@ -15,10 +15,10 @@ from . import compiler, library
 from .announce import announce
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
-KINDS = ("kernel", "product", "clear", "copy")
+KINDS = ("kernel", "product", "clear", "copy", "convolution")
 
 #: Whose error a failed run reports, in the order of ``launch.c``.
-LIBRARIES = ("driver", "cublas", "launcher")
+LIBRARIES = ("driver", "cublas", "launcher", "cudnn")
 
 _SOURCE = f"#define KIND_FUNCTIONS {', '.join([f'launch_{kind}' for kind in KINDS])}\n" + "".join(
     [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("launch.c", "launch_graphs.c", "launch_regions.c")])

@@ -9,6 +9,7 @@ import chainer.links as L
 import numpy as np
 import pytest
 from cupy_double import on_double
+from emulated_graphs import case, run
 
 from dy2static import to_static
 from dy2static.backends.cuda.program import Convolve
@@ -17,7 +18,7 @@ from dy2static.check_gpu.samples import difference, graphs, meaning
 from dy2static.ir.op import OPS
 from dy2static.native import cudnn
 from dy2static.native.cudnn import FILTERS, FORWARD, IMAGE, Convolution, Cudnn, CudnnError
-from dy2static.native.emulated import EmulatedDevice, emulated_cudnn, missing
+from dy2static.native.emulated import EmulatedDevice, EmulationError, emulated_cudnn, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -128,10 +129,10 @@ def network(device):
     model.to_device(device)
     x = chainer.get_device(device).send(np.random.RandomState(1).rand(3, 2, 9, 9).astype("f"))
     found = []
-    for run in (to_static(forward, backend="c", strict=True), forward):
+    for function in (to_static(forward, backend="c", strict=True), forward):
         for _ in range(2):
             model.cleargrads()
-            loss = run(model, x)
+            loss = function(model, x)
             loss.backward()
         found.append([loss.array.get(), *[parameter.grad.get() for _, parameter in sorted(model.namedparams())]])
     return found
@@ -145,3 +146,38 @@ def test_a_network_trains_as_in_eager_mode(number):
     for actual, expected in zip(*network(f"@cupy:{number}")):
         np.testing.assert_allclose(actual, expected, rtol=1e-4)
     assert library.dy_cudnn_computed() - before == (0 if number else 2 * 14)
+
+
+def squared(x, w):
+    """A convolution between kernels, and its gradient by the image."""
+    y = OPS["tanh"](OPS["conv"](OPS["tanh"](x), w, size=(3, 3)))
+    return OPS["exp"](OPS["conv_transpose"](y, w, size=(5, 5)))
+
+
+def test_the_launcher_computes_them_and_replays_them_in_graphs():
+    library, random = emulated_cudnn(), np.random.RandomState(0)
+    device, one = EmulatedDevice(library=library), case(squared, random.rand(2, 3, 5, 5).astype("f"), random.rand(4, 3, 3, 3).astype("f"))
+    one.region = DeviceRegion(one.graph, 0, device.plan)
+    before, rounded = library.dy_cudnn_computed(), library.dy_cudnn_rounded()
+    assert run(one, device) == "" and library.dy_cudnn_computed() == before + 2
+    (steps,) = one.region._runs
+    x, w = one.operands
+    out, scratch = np.zeros_like(one.expected[0]), np.zeros(one.region.scratch, np.uint8)
+    for device.is_rounded in (False, False, False, True, True, True):
+        out[...], scratch[...] = 77, 255
+        one.region.call(x, w, out, scratch)
+        assert not one.difference([out])
+    assert library.dy_cudnn_computed() == before + 14 and library.dy_cudnn_rounded() == rounded + 6
+    assert steps.region.counts._asdict() == {"plain": 3, "replayed": 4, "built": 2, "patched": 0, "failures": 0}
+
+
+def test_a_convolution_that_fails_in_the_launcher():
+    device = EmulatedDevice(library=emulated_cudnn())
+    one = case(lambda x, w: OPS["conv"](x, w, size=(3, 3)), np.ones((2, 3, 5, 5), "f"), np.ones((4, 3, 3, 3), "f"))
+    one.region = DeviceRegion(one.graph, 0, device.plan)
+    one.region.load(device, {})
+    (step,) = one.region.function.steps
+    emulated_cudnn().cudnnDestroyConvolutionDescriptor(step.plan.exact.descriptor)
+    with pytest.raises(EmulationError, match="cudnn reports error 2000") as failed:
+        one.region.call(*one.operands, np.zeros((2, 4, 3, 3), "f"), np.zeros(one.region.scratch, np.uint8))
+    assert "step 0 of a region on a GPU, convolve" in str(failed.value.__cause__)

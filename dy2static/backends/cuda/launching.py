@@ -66,7 +66,7 @@ def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Opt
     if isinstance(step, Copy):
         return Words("copy", (step.target, step.source), (step.target_begin, step.source_begin, step.nbytes))
     if isinstance(step, Convolve):
-        return None
+        return Words("convolution", (step.first, step.second, step.out, step.workspace), step.plan.words())
     found = words_of(step)
     return None if found is None else Words("product", (step.right.pointer, step.left.pointer, step.out.pointer), found)
 
@@ -109,7 +109,7 @@ class _InC:
     def __init__(self, function: DeviceFunction, device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
                  steps: Sequence[Tuple[Step, Optional[Words]]]):
         self._device, self._module, self._steps = device, module, [step for step, _ in steps]      # the kernels stay loaded
-        self._needs_products = any(isinstance(step, Product) for step in self._steps)
+        self._needs_products = any(isinstance(step, (Product, Convolve)) for step in self._steps)
         all_words = [function.arrays, len(function.pieces), *function.pieces]
         for _, found in steps:
             assert found is not None

@@ -4,12 +4,12 @@
  * its workspace, so that results which lie in it by mistake are lost.  `dy_cudnn_living` says how many descriptors there are.
  */
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <algorithm>
 #include <atomic>
 #include <vector>
+
+#include "dy2static_emulated_driver.h"
 
 namespace {
 
@@ -145,15 +145,17 @@ int run(Kind kind, void *handle, const void *alpha, void *first, void *at_first,
     const int type = problem.image->type;
     const double scale = type == 1 ? *(const double *)alpha : *(const float *)alpha, kept = type == 1 ? *(const double *)beta : *(const float *)beta;
     if (algorithm != CHOSEN || size < 4096 || !memory || scale != 1 || kept != 0) return EXECUTION_FAILED;
-    memset(memory, 255, size);
     void *const image = kind == IMAGE ? at_out : at_first, *const filters = kind == FORWARD ? at_second : kind == IMAGE ? at_first : at_out;
     void *const result = kind == FORWARD ? at_out : at_second;
-    ++computed;
-    if (type == 0 && problem.convolution->math != 3) ++rounded;
-    if (type == 0) compute(kind, problem, (float *)image, (float *)filters, (float *)result);
-    else if (type == 1) compute(kind, problem, (double *)image, (double *)filters, (double *)result);
-    else compute(kind, problem, (_Float16 *)image, (_Float16 *)filters, (_Float16 *)result);
-    return SUCCESS;
+    return emulated::put(*(void **)handle, [=] {
+        memset(memory, 255, size);
+        ++computed;
+        if (type == 0 && problem.convolution->math != 3) ++rounded;
+        if (type == 0) compute(kind, problem, (float *)image, (float *)filters, (float *)result);
+        else if (type == 1) compute(kind, problem, (double *)image, (double *)filters, (double *)result);
+        else compute(kind, problem, (dy_half *)image, (dy_half *)filters, (dy_half *)result);
+        return (int)SUCCESS;
+    });
 }
 
 }  // namespace
