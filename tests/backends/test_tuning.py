@@ -8,6 +8,7 @@ import textwrap
 
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
 import pytest
 import test_native_convolutions as shapes
@@ -195,6 +196,45 @@ def test_every_algorithm_gives_the_same_in_blocks(in_, out, groups, image):
         got = np.full(expected.shape, np.nan, np.float32)
         assert channel_blocks.compute(windows._replace(algorithm=channel_blocks.ALGORITHMS.index(algorithm)), x, filters, got) == 0
         np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4, err_msg=algorithm)
+
+
+class Stages(chainer.Chain):
+    """Convolutions that are worth being in blocks."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.layers = chainer.ChainList(*[L.Convolution2D(n, 32, 3, 1, 1) for n in (3, 32, 32, 32)])
+            self.norm = L.BatchNormalization(32)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.relu(self.norm(layer(x)))
+        return F.average_pooling_2d(x, x.shape[2:])
+
+
+@pytest.mark.parametrize("fastest", ["plain", "blocks"])
+def test_a_network_has_the_layout_that_won(clock, monkeypatch, fastest):
+    """All layouts are compiled and called; nothing of that is seen in the result."""
+    measure, tried = tuning.measure, []
+
+    def measured(names, nbytes, calls):
+        if "plain" not in names:
+            return measure(names, nbytes, {name: clock.candidate(name, 1.0) for name in names})
+        assert [call() for call in calls.values()] == [0] * len(calls)
+        tried.append(list(names))
+        return measure(names, nbytes, {name: clock.candidate(name, 1.0 if name == fastest else 2.0) for name in names})
+
+    monkeypatch.setattr(tuning, "measure", measured)
+    net, x = Stages(), np.random.RandomState(0).standard_normal((2, 3, 24, 24)).astype("f")
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        compiled = to_static(net.forward, backend="c", strict=True)
+        np.testing.assert_allclose(compiled(x).array, net(x).array, rtol=1e-4, atol=1e-4)
+        assert ("dy_blocks_conv(" in compiled.program(x).native_code) == (fastest == "blocks")
+        assert tried == [["blocks", "plain"]]
+        again = to_static(net.forward, backend="c", strict=True)
+        again(x)
+        assert again.program(x).native_code == compiled.program(x).native_code and len(tried) == 1
 
 
 def test_a_program_has_the_algorithms_that_won(clock, monkeypatch, capsys):

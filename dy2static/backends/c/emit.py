@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.legalize import legalize_numpy_calls
-from ...passes import Pass, Pipeline, run
+from ...passes import Pass, Pipeline, Setting, run
 from ...passes.channel_blocks import block_channels
 from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
@@ -56,13 +56,13 @@ class CFunction:
 
 
 def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = None,
-          standalone: Optional[Standalone] = None) -> CFunction:
+          standalone: Optional[Standalone] = None, layout: str = "") -> CFunction:
     """The C function of a graph all of whose nodes are `supported`; its loop nests go to ``parts``.
 
     ticks: the clock that is to be in it.  standalone: for a function that no Python stands behind; its graph has been through
-    the passes.
+    the passes.  layout: that of its images, if the estimate is not to choose one.
     """
-    graph = run(REGION, graph) if standalone is None else graph
+    graph = run(REGION, graph, Setting(layout=layout)) if standalone is None else graph
     block = flatten(graph)
     read_by = _readers(block)
     out = FunctionEmitter(graph, parts, read_by, standalone)

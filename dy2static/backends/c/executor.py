@@ -10,7 +10,7 @@ from ...ir.graph import Graph, Value
 from ...ir.sizes_read import made_symbols
 from ...ir.types import Extent, Stack, Tensor
 from ...ir.types import List as ListType
-from ...native import compiler, library
+from ...native import compiler, library, tuning
 from ...passes.in_place import Update
 from ...runtime.clocks import NativeClock
 from ...runtime.native_values import as_array, as_items, as_stack, grown, list_bytes, pushed
@@ -23,6 +23,7 @@ from .extents import is_grown
 from .headers import headers
 from .outline import Parts
 from .scalars import enters_as_array
+from .tuned_layouts import Declined, declined, operands, tuned_layout
 from .updates import UpdateRegion
 
 _PYTHON = '#include "dy2static_python.h"\n'
@@ -46,9 +47,9 @@ class Bundle:
         self.updates: List[UpdateRegion] = []
         self.clock = clock
 
-    def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]]) -> "Region":
-        """One more region."""
-        region = Region(graph, fallback, len(self.regions), self.parts, self.clock)
+    def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], layout: Optional[str] = None) -> "Region":
+        """One more region; layout: as of `Region`."""
+        region = Region(graph, fallback, len(self.regions), self.parts, self.clock, layout)
         self.regions.append(region)
         return region
 
@@ -119,14 +120,17 @@ class Region:
     found here.  entering, given: see `CompiledCall`.
 
     fallback: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
+    layout: that of its images; none: the one of the estimate, or the fastest one, as settings say.
     """
 
     call: Callable[..., Any]
 
     def __init__(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts,
-                 clock: Optional[NativeClock] = None):
+                 clock: Optional[NativeClock] = None, layout: Optional[str] = None):
         self.graph, self.number = graph, number
-        self.function: CFunction = write(graph, f"run_{number}", parts, clock)
+        if layout is None:
+            layout = tuned_layout(graph, lambda name: _trial(graph, name))
+        self.function: CFunction = write(graph, f"run_{number}", parts, clock, layout=layout)
         self._make_fallback = fallback
         self._fallback: Optional[Tuple[Callable, Any]] = None
         self.draws = draws.graph_draws(graph)
@@ -182,6 +186,28 @@ class Region:
             else:
                 others.append(result)
         return None if not others else others[0] if len(others) == 1 else tuple(others)
+
+
+def _trial(graph: Graph, layout: str) -> tuning.Call:
+    """A call of a region whose images are in this layout, on arrays of numbers; it gives 1 if native code does not compute it.
+
+    Raises as `Bundle.start` and `Bundle.build`.
+    """
+    bundle = Bundle()
+    region = bundle.add(graph, declined, layout)
+    bundle.start()
+    bundle.build()
+    arrays = [*operands(graph), *[np.empty(v.shape, v.dtype) for v in graph.outputs]]
+    if region.scratch:
+        arrays.append(np.empty(region.scratch, np.uint8))
+
+    def call() -> int:
+        try:
+            region.call(*arrays)
+        except Declined:
+            return 1
+        return 0
+    return call
 
 
 def _entering(value: Value) -> Optional[Conversion]:
