@@ -13,7 +13,7 @@ from ..errors import BackendError
 from ..native import cudnn, nvrtc
 from ..native.device import CupyDevice
 from ..native.emulated import EmulatedDevice, emulated_cudnn, missing
-from . import calls, models, samples, speed
+from . import calls, launches, models, samples, speed
 from .checks import Checks
 
 #: Architectures for which kernels are compiled where there is no GPU: Turing to Blackwell.
@@ -62,6 +62,7 @@ def _run(checks: Checks, emulated: bool, quick: bool) -> None:
         calls.check(checks, quick)
     for name in models.MODELS:
         _values(checks, f"regions of {name}", models.regions(name), devices)
+    launches.check(devices[0], checks.check, () if emulated else speed.streams())
     if not emulated:
         speed.report(devices[0], checks.check)
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Tuple
 
 import numpy as np
 
@@ -56,6 +56,12 @@ def report(device: Any, check: Callable[[str, str], None]) -> None:
         rate = moved / _seconds(cupy, lambda: region.call(*arrays))    # noqa: B023  called before the next turn
         print(f"{name}: {rate / 1e9:.0f} GB/s, {rate / copied:.2f} of a copy")
         check(f"{name}, replayed", _replayed(cupy, region, arrays))
+
+
+def streams() -> List[ContextManager[Any]]:
+    """Two streams, one of which does not wait for the default stream."""
+    import cupy
+    return [cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)]
 
 
 def _arrays(cupy: Any, region: DeviceRegion, x: Any) -> Tuple[List[Any], int]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from ..errors import Location
 
@@ -21,11 +21,25 @@ class Part(NamedTuple):
     native: bool
 
 
+class Stamps(Protocol):
+    """Points in the order in which a device does what has been called; nothing waits for the device when they are made."""
+
+    def stamp(self) -> Any:
+        """A point behind what has been called."""
+
+    def between(self, first: Any, second: Any) -> int:
+        """The nanoseconds from one point to another.  Waits for the second."""
+
+
+#: So many points of a run wait at most for the device.
+_MOST_POINTS = 1024
+
+
 class Clock:
     """The clock of one generated function: each run begins with ``start()`` and calls ``tick(k)`` behind its k-th part.
 
     What a look at the clock takes is left out, as far as that can be.  Calls of native code may have another clock inside.
-    wait: waits until what has been called is done, where calls return before that.
+    stamps: takes the times of what is not done when calls return; they are read when `settle` is called.
     libraries: what computes parts that are no native code, and those that are.
     """
 
@@ -33,7 +47,8 @@ class Clock:
         self.direction = direction
         self.runs = 0
         self.inside: Optional[NativeClock] = None
-        self.wait: Optional[Callable[[], None]] = None
+        self.stamps: Optional[Stamps] = None
+        self._points: List[Tuple[int, Any]] = []        # of this run, each with the part that it ends
         self.libraries = "NumPy", "C"
         self._parts: List[Part] = []
         self._calls: List[int] = []                     # the parts that are calls of native code
@@ -49,20 +64,33 @@ class Clock:
     def start(self) -> None:
         """Start a run."""
         self.runs += 1
-        if self.wait is not None:
-            self.wait()
+        if self.stamps is not None:
+            self.settle()
+            self._points = [(-1, self.stamps.stamp())]
         self._last = _now()
 
     def tick(self, number: int) -> None:
         """End a part."""
-        if self.wait is not None:
-            self.wait()
+        if self.stamps is not None:
+            self._points.append((number, self.stamps.stamp()))
+            if len(self._points) >= _MOST_POINTS:
+                self.settle()
+            return
         self._times[number] += _now() - self._last
         self._counts[number] += 1
         self._last = _now()
 
+    def settle(self) -> None:
+        """Wait for the device, and read what the parts took there since the last time."""
+        for (_, before), (number, point) in zip(self._points, self._points[1:]):
+            assert self.stamps is not None
+            self._times[number] += self.stamps.between(before, point)
+            self._counts[number] += 1
+        self._points = self._points[-1:]
+
     def read(self) -> List[Tuple[Part, int, int]]:
         """Each part that ran, how often, and for how many nanoseconds, those of native code included."""
+        self.settle()
         found = [(self._parts[k], self._counts[k], self._times[k]) for k in range(len(self._parts)) if k not in self._calls]
         if self._calls:
             known = [] if self.inside is None else self.inside.read()

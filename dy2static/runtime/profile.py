@@ -131,6 +131,11 @@ class Profile:
             self._timed[program] = self._with_clocks(program, self)
         return self._timed[program]
 
+    def settle(self) -> None:
+        """Wait for devices whose times have not been read."""
+        for clock in self._clocks:
+            clock.settle()
+
     def called(self, spent: int) -> None:
         """One more call, of so many nanoseconds."""
         self.calls += 1
@@ -156,6 +161,7 @@ class TimedCall:
             self.timed = self.profile.version(self.program).call
         begin = _now()
         result = self.timed(args, kwargs)
+        self.profile.settle()
         if result is not MISS:
             self.profile.called(_now() - begin)
         return result

@@ -3,6 +3,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import time
 import types
 
 import cupy_double_arrays as arrays
@@ -241,13 +242,13 @@ class Stream:
 
 
 class Event:
-    """A point of a stream."""
+    """A point of a stream: the time when it is recorded, since all before is done then."""
 
     def __init__(self, block=False, disable_timing=False, interprocess=False):
         pass
 
     def record(self, stream=None):
-        pass
+        self.time = time.perf_counter()
 
     def synchronize(self):
         pass
@@ -261,6 +262,7 @@ def _cuda(module):
     cuda, runtime = module("cupy.cuda"), module("cupy.cuda.runtime")
     cuda.Device, cuda.Stream, cuda.Event, cuda.OutOfMemoryError = Device, Stream, Event, arrays.OutOfMemoryError
     cuda.get_current_stream = lambda device_id=-1: _streams[-1]
+    cuda.get_elapsed_time = lambda start, end: (end.time - start.time) * 1e3
     cuda.get_device_id = lambda: Device().id
     cuda.is_available = lambda: True
     cuda.set_allocator = cuda.set_pinned_memory_allocator = lambda allocator=None: None

@@ -1,13 +1,16 @@
 """`python -m dy2static.check_gpu`: it counts what holds and what does not."""
+import warnings
+
 import numpy as np
 import pytest
 
+from dy2static import FallbackWarning
 from dy2static.backends.cuda import launching
 from dy2static.check_gpu import __main__ as command
-from dy2static.check_gpu import calls, models, samples, speed
+from dy2static.check_gpu import calls, launches, models, samples, speed
 from dy2static.check_gpu.checks import Checks
 from dy2static.compat import cuda
-from dy2static.native import nvrtc
+from dy2static.native import announce, nvrtc
 from dy2static.native.emulated import EmulatedDevice, emulated_cudnn, missing
 
 needs_emulator = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -41,6 +44,7 @@ def test_what_is_wrong_is_said(few, capsys, monkeypatch):
     monkeypatch.setattr(models, "MODELS", {})
     first, product = few[0], next(case for case in few if case.name.startswith("matmul"))
     first.expected = [np.asarray(x) + 1 for x in first.expected]
+    monkeypatch.setattr(launches, "check", lambda device, report, streams: None)
     monkeypatch.setattr(launching, "words_of", lambda step: None)           # products are steps of Python's
     monkeypatch.setattr(EmulatedDevice, "multiply", lambda device, left, right, out: out.fill(device.order))
     assert command.main(["--emulated", "--quick"]) == 1
@@ -66,6 +70,20 @@ def test_what_is_measured_is_right():
         case = samples.Case(name, graph, [x], samples.meaning(graph, [x]), number)
         text, kernels = samples.source_of([case])
         assert not case.difference(case.run(device, device.load(text, [kernel.name for kernel in kernels])))
+
+
+@needs_emulator
+@pytest.mark.parametrize("status, failed", [(0, set()), (801, {"the second call is recorded", "set anew for moved arrays"})])
+def test_launches_and_graphs(status, failed, capsys):
+    """All holds, unless the driver makes no graphs."""
+    checks, device = Checks(), EmulatedDevice()
+    device.state.graph_status = status
+    announce.forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        launches.check(device, checks.check)
+    assert checks.passed + checks.failed == 12
+    assert {line.split(":")[0] for line in capsys.readouterr().out.splitlines()} == {f"FAILED {name}" for name in failed}
 
 
 def test_programs_of_cupy_calls_are_checked_on_the_stand_in(capsys):

@@ -51,7 +51,7 @@ class Calls:
 
     @property
     def counts(self):
-        (run,) = self.case.region._runs
+        (run,) = self.case.region.runs
         return run.region.counts._asdict()
 
 

@@ -85,7 +85,7 @@ def test_a_region_is_one_run():
     one, device = case_of(mixed, (4, 5), (5, 3)), EmulatedDevice()
     kinds = [type(step).__name__ for step in one.region.function.steps]
     assert kinds.count("Product") == kinds.count("Clear") == 1 and kinds.count("Copy") == 2
-    assert run(one, device) == "" and len(one.region._runs) == 1
+    assert run(one, device) == "" and len(one.region.runs) == 1
 
 
 def test_without_a_compiler_python_launches(monkeypatch):
@@ -97,7 +97,7 @@ def test_without_a_compiler_python_launches(monkeypatch):
     launcher.begin()
     with pytest.warns(FallbackWarning, match="launched from Python, which takes longer: .*no C compiler"):
         assert run(one, device) == ""
-    assert len(one.region._runs) == len(one.region.function.steps) and device.products == 1
+    assert len(one.region.runs) == len(one.region.function.steps) and device.products == 1
 
 
 def test_without_cublas_products_are_calls(monkeypatch):
@@ -107,7 +107,7 @@ def test_without_cublas_products_are_calls(monkeypatch):
     one, device = case_of(function, (4, 5), (5, 3)), EmulatedDevice()
     monkeypatch.setattr(device.launcher(), "kinds", frozenset(launcher.KINDS) - {"product"})
     assert run(one, device) == "" and device.products == 1 and device.state.products == 0
-    assert len(one.region._runs) == 3
+    assert len(one.region.runs) == 3
 
 
 def test_what_a_kernel_does_wrong_is_said_with_its_name():

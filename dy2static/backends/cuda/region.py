@@ -67,10 +67,10 @@ class DeviceRegion:
     def load(self, device: Device, module: Mapping[str, Any], clock: Optional[Clock] = None) -> None:
         """Let the kernels be launched on a device.  module: their functions there.  clock: what is told when each step has run."""
         self._device = device
-        self._runs = runs(self.function, device, module, alone=clock is not None)
+        self.runs = runs(self.function, device, module, alone=clock is not None)
         if clock is not None:
-            self._runs = [_timed(run, clock, clock.part(nodes, native=True))
-                          for run, nodes in zip(self._runs, self.function.origins)]
+            self.runs = [_timed(run, clock, clock.part(nodes, native=True))
+                          for run, nodes in zip(self.runs, self.function.origins)]
 
     def call(self, *arrays: Any) -> None:
         """Launch all steps, in their order."""
@@ -78,7 +78,7 @@ class DeviceRegion:
         count = len(self.graph.inputs)                                 # copies live until the last step is launched
         held = [*map(device.contiguous, arrays[:count]), *arrays[count:]]
         addresses = [*map(device.address, held)]
-        for run in self._runs:
+        for run in self.runs:
             run(addresses)
 
 

@@ -30,11 +30,29 @@ _EMPTY = re.compile(r"\bnp\.empty\(")
 _OF_NUMPY = re.compile(r"\bnp\.(?=[A-Za-z_])")
 
 
+class _Events:
+    """Points of CuPy's current stream: CUDA events.  device: the device, as a manager."""
+
+    def __init__(self, device: Callable[[], Any]):
+        self._device = device
+
+    def stamp(self) -> Any:
+        """As `Stamps.stamp`."""
+        with self._device():
+            event = cuda.cupy.cuda.Event()
+            event.record()
+            return event
+
+    def between(self, first: Any, second: Any) -> int:
+        """As `Stamps.between`: the device measures to about half a microsecond."""
+        second.synchronize()
+        return int(cuda.cupy.cuda.get_elapsed_time(first, second) * 1e6)
+
+
 class CupyCalls(Library):
     """CuPy on one device.  number: that of the device, -1: the one that is current when a function is called."""
 
     titles = "CuPy", "CUDA"
-    is_late = True
     warns = False
     gives_numbers = False
     shares_work = False
@@ -44,6 +62,7 @@ class CupyCalls(Library):
 
     def __init__(self, number: int = -1):
         self.number = number
+        self.stamps = _Events(self._device)
 
     def form(self, op: OpDef) -> Union[str, Callable[..., Any], None]:
         """As `Library.form`: the form for CuPy, or NumPy's."""
@@ -80,11 +99,6 @@ class CupyCalls(Library):
     def called(self, function: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
         """As `Library.called`: a function that does nothing but compute is called once more where memory is short."""
         return function if any(node.op.effect for node in graph.walk()) else Retrying(function)
-
-    def wait(self) -> None:
-        """As `Library.wait`."""
-        with self._device():
-            cuda.cupy.cuda.get_current_stream().synchronize()
 
     def around(self, names: Names) -> str:
         """As `Library.around`: the device."""

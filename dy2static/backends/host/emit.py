@@ -78,7 +78,7 @@ def _write(out: Emitter, graph: Graph, block: Block, clock: Optional[Clock], int
     """Write all lines but the last."""
     names = out.names
     if clock is not None:
-        clock.libraries, clock.wait = out.library.titles, out.library.wait if out.library.is_late else None
+        clock.libraries, clock.stamps = out.library.titles, out.library.stamps
         out.text.line(f"{names.bind('start', clock.start)}()")
     _bind_symbols(out, graph)
     out.into = _made_there(out, block, into)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.op import OpDef
+from ...runtime.clocks import Stamps
 from ..names import Names
 from .special import SPECIAL
 
@@ -14,7 +15,7 @@ from .special import SPECIAL
 class Library:
     """What the text of a function, and its memory, depend on where arrays are not NumPy's.
 
-    titles: what a profile calls it, and native code for its arrays.  is_late: whether calls return before they are done.
+    titles: what a profile calls it, and native code for its arrays.  stamps: takes times where calls return before they are done.
     warns: whether there are warnings of floating-point errors.  gives_numbers: whether results without axes may be numbers.
     shares_work: whether functions share the memory that they need only while they run.
     place: where calls run that may use the same memory one after the other; None if that does not matter.
@@ -22,7 +23,7 @@ class Library:
     """
 
     titles = "NumPy", "C"
-    is_late = False
+    stamps: Optional[Stamps] = None
     warns = True
     gives_numbers = True
     shares_work = True
@@ -58,9 +59,6 @@ class Library:
     def called(self, function: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
         """What is called for the function of a graph."""
         return function
-
-    def wait(self) -> None:
-        """Wait until what has been called is done: a clock asks for it."""
 
     def around(self, names: Names) -> str:
         """The manager in whose block a function computes, as text; "" for none."""

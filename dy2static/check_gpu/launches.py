@@ -1,0 +1,146 @@
+"""Launches of a region, kernel by kernel and as CUDA graphs: the same results, whatever is replayed or set anew."""
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, ContextManager, List, Sequence
+
+import numpy as np
+
+from .. import config, ops
+from ..backends.cuda.launching import Run
+from ..backends.cuda.program import text_of
+from ..backends.cuda.region import DeviceRegion
+from ..ir.building import Builder, building
+from ..ir.graph import Graph, Value
+from ..ir.types import Tensor
+from ..native.launcher import Counts
+
+_SHAPES = ((64, 48), (48, 32), (32, 16))
+
+
+def graph() -> Graph:
+    """Two products and two kernels of float32."""
+    builder = Builder("launched")
+    x, v, w = [builder.input(Tensor(shape, np.dtype("float32")), name) for shape, name in zip(_SHAPES, "xvw")]
+    with building(builder):
+        return builder.build((ops.exp(_product(ops.tanh(_product(x, v)), w)),))
+
+
+def _product(a: Value, b: Value) -> Value:
+    return ops.matmul(a, b, transa=False, transb=False)
+
+
+def meaning(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """What the graph gives."""
+    return np.exp(np.tanh(x @ v) @ w)
+
+
+class Launched:
+    """The region on a device, and arrays for it."""
+
+    def __init__(self, device: Any):
+        self.device, self.region, self.random = device, DeviceRegion(graph(), 0), np.random.RandomState(0)
+        kernels = self.region.function.kernels
+        self.region.load(device, device.load(text_of(kernels), [kernel.name for kernel in kernels]))
+        self.operands = [self.random.uniform(-1, 1, shape).astype(np.float32) for shape in _SHAPES]
+        self.weights = [device.upload(x) for x in self.operands[1:]]
+        self.scratch = self.new(np.full(self.region.scratch, 255, np.uint8))
+
+    def new(self, array: np.ndarray) -> Any:
+        """A new array on the device."""
+        return self.device.upload(array)
+
+    def out(self) -> Any:
+        """A new array for a result."""
+        return self.new(np.zeros((_SHAPES[0][0], _SHAPES[2][1]), np.float32))
+
+    def call(self, x: Any, out: Any, scratch: Any = None) -> None:
+        """Run the region."""
+        self.region.call(x, *self.weights, out, self.scratch if scratch is None else scratch)
+
+    def problem(self, x: np.ndarray, out: Any) -> str:
+        """How a result differs from NumPy's; "" where it does not."""
+        wanted, found = meaning(x, *self.operands[1:]), self.device.download(out)
+        worst = float(np.abs(found - wanted).max() / np.abs(wanted).max())
+        return "" if worst < 1e-5 else f"it differs by {worst:.1e} of the largest element"
+
+    @property
+    def runs(self) -> List[Run]:
+        """What launches the steps."""
+        return self.region.runs
+
+    @property
+    def counts(self) -> Counts:
+        """What has been launched how."""
+        (run,) = self.runs
+        return run.region.counts                             # type: ignore[attr-defined]
+
+
+def check(device: Any, report: Callable[[str, str], None], streams: Sequence[ContextManager[Any]] = ()) -> None:
+    """Check launches and graphs on a device.  streams: other streams of it, as managers."""
+    if device.launcher() is None:
+        report("the launcher", "there is none")
+        return
+    launched = Launched(device)
+    report("a region is one run in C", "" if len(launched.runs) == 1 else f"{len(launched.runs)} runs")
+    if len(launched.runs) != 1:
+        return
+    x = launched.operands[0]
+    place, out = launched.new(x), launched.out()
+    results = []
+    for _ in range(4):
+        launched.call(place, out)
+        results.append(np.array(device.download(out)))
+    report("launched by C", launched.problem(x, out))
+    report("replayed: the same bits", "" if all(np.array_equal(results[0], other) for other in results[1:]) else "other bits")
+    report("the second call is recorded", "" if launched.counts[:3] == (1, 3, 1) else f"{launched.counts}")
+    _check_moved(launched, report)
+    _check_streams(launched, report, [contextlib.nullcontext(), *streams])
+    _check_off(launched, report, results[0])
+
+
+def _check_moved(launched: Launched, report: Callable[[str, str], None]) -> None:
+    """New batches, new results, and new contents of parameters; results are read at the end."""
+    batches = [launched.random.uniform(-1, 1, _SHAPES[0]).astype(np.float32) for _ in range(4)]
+    places, outs = [launched.new(x) for x in batches], [launched.out() for _ in batches]
+    for place, out in zip(places, outs):
+        launched.call(place, out)
+    report("set anew for moved arrays", "" if launched.counts.patched == len(batches) else f"{launched.counts}")
+    for x, out in zip(batches, outs):
+        report("results of earlier replays stay", launched.problem(x, out))
+    launched.operands[1] = launched.operands[1] * np.float32(0.5)
+    launched.weights[0][...] = launched.new(launched.operands[1])
+    launched.call(places[-1], outs[-1])
+    report("parameters that change", launched.problem(batches[-1], outs[-1]))
+    launched.operands[1] = launched.operands[1] * np.float32(2)
+    launched.weights[0][...] = launched.new(launched.operands[1])
+
+
+def _check_streams(launched: Launched, report: Callable[[str, str], None], streams: Sequence[ContextManager[Any]]) -> None:
+    """Each stream has working memory and arrays of its own; all are under way at one time."""
+    sets = [(launched.random.uniform(-1, 1, _SHAPES[0]).astype(np.float32), stream) for stream in streams]
+    launched.device.download(launched.weights[0])           # it is there, for all streams
+    arrays = []
+    for x, stream in sets:
+        with stream:
+            arrays.append((launched.new(x), launched.out(), launched.new(np.full(launched.region.scratch, 255, np.uint8))))
+    for _ in range(3):
+        for (_, stream), given in zip(sets, arrays):
+            with stream:
+                launched.call(*given)
+    for (x, stream), (_, out, _) in zip(sets, arrays):
+        with stream:
+            report("streams beside each other", launched.problem(x, out))
+
+
+def _check_off(launched: Launched, report: Callable[[str, str], None], wanted: np.ndarray) -> None:
+    """The setting that turns graphs off."""
+    device, place, out = launched.device, launched.new(launched.operands[0]), launched.out()
+    kernels = launched.region.function.kernels
+    module = device.load(text_of(kernels), [kernel.name for kernel in kernels])
+    with config.GPU_GRAPHS.set(0):
+        launched.region.load(device, module)
+    for _ in range(3):
+        launched.call(place, out)
+    same = np.array_equal(device.download(out), wanted)
+    report("without graphs: the same bits", "" if same and launched.counts[:2] == (3, 0) else f"{launched.counts}, {same}")
