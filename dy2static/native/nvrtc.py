@@ -18,7 +18,7 @@ from .announce import announce
 from .compiler import Refused
 
 _INCLUDE = Path(__file__).with_name("include")
-HEADERS = ("dy2static_math.h", "dy2static_device.h")
+HEADERS = ("dy2static_math.h", "dy2static_device.h", "dy2static_philox.h")
 
 #: Functions are for the device if they say nothing else; a function that nothing calls is no warning.
 _OPTIONS = ("--std=c++17", "-default-device", "-diag-suppress=177", "--fmad=true")

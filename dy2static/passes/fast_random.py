@@ -8,7 +8,8 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from .rewriting import with_regions
 
-_FAST = {"random_uniform": "fast_uniform", "random_between": "fast_between", "random_normal": "fast_normal"}
+_FAST = {"random_uniform": "fast_uniform", "random_between": "fast_between", "random_normal": "fast_normal",
+         "random_typed": "fast_typed"}
 
 
 def fast_random(graph: Graph) -> Graph:

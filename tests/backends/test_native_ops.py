@@ -224,7 +224,8 @@ def test_warnings_and_exceptions_are_numpys():
 #: Ops that C leaves to NumPy, by the reason.
 LEFT = {
     "they draw from the generators of NumPy or CuPy": """random_between random_normal random_typed fast_begin fast_uniform
-        fast_between fast_normal fast_kept""",
+        fast_between fast_normal fast_kept fast_typed""",
+    "only kernels on GPUs draw with it": "philox",
     "they call Python": "numpy_call checked_call sized_call host_call opaque tape_vjp refuse raise_ nonzero_factor",
     "their results have a size that the run tells": "getitem_span scatter_span",
     "unions of types, and stacks, which control flow handles": "union_new union_tag union_get nothing new_stack push pop stack_add",

@@ -21,6 +21,7 @@ from ..host.backend import executable, with_updates
 from ..host.emit import emit
 from ..host.updates import update_calls
 from ..updates import alike, form
+from .draws import draws_in_kernels
 from .emit import REGION, supported
 from .function import Planner
 from .partition import divide
@@ -37,7 +38,7 @@ class CudaBackend(CupyBackend):
 
     name = "cuda"
     passes = Pipeline("cuda", "a graph that is about to be run on a GPU, in parts as kernels", (
-        *TOGETHER, Pass(divide, reads=("saved",), is_verified=False)))
+        *TOGETHER, Pass(draws_in_kernels, is_verified=False), Pass(divide, reads=("saved",), is_verified=False)))
     inner = (*CupyBackend.inner, REGION)
     is_compiled = True
 

@@ -52,6 +52,8 @@ def supported(node: Node) -> bool:
         return node.outputs[0].dtype.kind == "f"
     if name == "arange":
         return node.outputs[0].dtype.kind == "i" and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
+    if name == "philox":
+        return node.outputs[0].dtype in (np.float32, np.float64)
     return name in layout.RULES or name in ALONE
 
 
@@ -72,7 +74,10 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan) -> Devi
     graph = run(REGION, graph)
     function = FunctionText(graph, prefix, plan)
     made = {v for node in graph.nodes for v in node.outputs}
-    fused = fuse(graph.nodes, function.places, _readers(graph))
+    read_by = _readers(graph)
+    function.draws = {node.outputs[0]: node for node in graph.nodes if node.op.name == "philox" and all(
+        reader is not None and _is_loop(reader) for reader in read_by[node.outputs[0]])}
+    fused = fuse([node for node in graph.nodes if node.outputs[0] not in function.draws], function.places, read_by)
     copied = []
     for number, value in enumerate(graph.outputs, start=len(graph.inputs)):
         place = function.places.of(value)
@@ -95,6 +100,11 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan) -> Devi
         function.clock, function.nodes = function.clock + 1, tuple([node for node in graph.nodes if value in node.outputs])
         function.copy(place_of(value), function.places.of(value), number)
     return function.finish()
+
+
+def _is_loop(node: Node) -> bool:
+    """Whether a node is part of a loop nest, which reads elements."""
+    return node.op.kind == "elementwise" or node.op.name in REDUCTIONS
 
 
 def _readers(graph: Graph) -> Dict[Value, Set[Optional[Node]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import AbstractSet, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from ...ir.c_forms import c_suffix
 from ...ir.graph import Graph, Node, Value
 from ...native.cudnn import Convolution, Plan
 from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
@@ -88,8 +89,15 @@ class KernelText:
         return self.pointer(self.function.pointer(value), memory_type(value.dtype) or "", writes)
 
     def read(self, value: Value, address: str) -> str:
-        """An element of a value in memory, as a number in a register."""
+        """An element of a value in memory, or of a draw, as a number in a register."""
+        if value in self.function.draws:
+            return self.drawn(self.function.draws[value], address)
         return loaded(f"{self.memory(value)}[{address}]", value.dtype)
+
+    def drawn(self, node: Node, address: str) -> str:
+        """An element of a draw."""
+        attrs, (key,), (value,) = node.attrs, node.inputs, node.outputs
+        return f"dy_{attrs['function']}_{c_suffix(value.dtype)}({self.memory(key)}, {attrs['number']}, {address})"
 
     def number(self, value: Value) -> str:
         """A value of no dimensions: a constant, what the kernel has computed, or what is in memory."""
@@ -114,6 +122,7 @@ class FunctionText:
 
     prefix: how the names of its kernels begin.  plan: how cuDNN computes a convolution, None where it does not.  needed: the
     values that must be in memory at present.  nodes: what the steps compute that are added at present.
+    draws: what each kernel that reads it computes itself, from a key.
     """
 
     def __init__(self, graph: Graph, prefix: str = "kernel", plan: Planner = no_plan):
@@ -122,6 +131,7 @@ class FunctionText:
         self.kernels: Dict[Tuple[str, int], Kernel] = {}
         self.steps: List[Step] = []
         self.needed: AbstractSet[Value] = frozenset()
+        self.draws: Dict[Value, Node] = {}
         self.clock = 0
         self.nodes: Tuple[Node, ...] = ()
         self._origins: List[Tuple[Node, ...]] = []

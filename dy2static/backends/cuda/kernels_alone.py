@@ -97,6 +97,14 @@ def _arange(function: FunctionText, node: Node) -> None:
     _fill(function, node, f"({type})({node.attrs['start']} + ({type})k * ({node.attrs['step']}))")
 
 
+def _philox(function: FunctionText, node: Node) -> None:
+    """Numbers that something besides loop nests reads."""
+    (value,) = node.outputs
+    kernel = function.elements(math.prod(value.shape))
+    kernel.line(f"{kernel.memory(value, True)}[k] = {kernel.drawn(node, 'k')};")
+    function.launch_elements(kernel, math.prod(value.shape))
+
+
 # Picks ----------------------------------------------------------------------------------------------------------------
 
 
@@ -238,5 +246,6 @@ def _argument(function: FunctionText, node: Node) -> None:
 #: Ops by name.
 ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
     "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice, "concat": _concat,
-    "stack": _stack, "constant": _constant, "arange": _arange, "take": _take, "take_along": _take_along, "add_along": _add_along,
+    "stack": _stack, "constant": _constant, "arange": _arange, "philox": _philox,
+    "take": _take, "take_along": _take_along, "add_along": _add_along,
     "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument, **WINDOWS}

@@ -83,7 +83,7 @@ class Vectors(NestText):
         if not isinstance(expression, Load):
             return super().text(expression)
         step = _step(expression.address, self.last.name)
-        if step == 1:
+        if step == 1 and expression.array not in self.function.draws:
             key = expression.array, expression.address
             if key not in self.loads:
                 self.loads[key] = self.kernel.variable()
@@ -92,7 +92,7 @@ class Vectors(NestText):
         return self.kernel.read(expression.array, address_of(expression.address) + more)
 
 
-def vector_width(nest: LoopNest) -> int:
+def vector_width(nest: LoopNest, function: FunctionText) -> int:
     """How many elements a thread computes; 1 where they do not stand side by side, or are few."""
     axes = _axes(nest)
     if not axes or math.prod(nest.shape) < VECTORS:
@@ -102,7 +102,7 @@ def vector_width(nest: LoopNest) -> int:
         step = _step(address, last)
         if step is None or is_store and step != 1:
             return 1
-        if step == 1:
+        if step == 1 and value not in function.draws:
             widest = max(widest, value.dtype.itemsize)
     if not widest:
         return 1

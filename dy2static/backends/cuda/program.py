@@ -104,4 +104,4 @@ class DeviceFunction:
 
 def text_of(kernels: Iterable[Kernel]) -> str:
     """The CUDA C of kernels."""
-    return '#include "dy2static_math.h"\n\n' + "\n".join(kernel.text for kernel in kernels)
+    return '#include "dy2static_math.h"\n#include "dy2static_philox.h"\n\n' + "\n".join(kernel.text for kernel in kernels)

@@ -31,7 +31,7 @@ def render(nest: LoopNest, function: FunctionText) -> None:
     elif nest.split is not None:
         (CutRows if are_cut(nest) else Rows)(nest, function).write()
     else:
-        width = vector_width(nest)
+        width = vector_width(nest, function)
         (Vectors(nest, function, width) if width > 1 else Elements(nest, function)).write()
 
 
