@@ -131,8 +131,9 @@ class CupyDevice:
     def plan(self, convolution: cudnn.Convolution) -> Optional[cudnn.Plan]:
         """How cuDNN computes a convolution; None where it does not, and without cuDNN."""
         with self._device:
-            if not self._is_asked:
-                self._is_asked, self._cudnn = True, self._found()
+            with self._lock:
+                if not self._is_asked:
+                    self._is_asked, self._cudnn = True, self._found()
             return None if self._cudnn is None else self._cudnn.plan(convolution)
 
     def _found(self) -> Optional[cudnn.Cudnn]:

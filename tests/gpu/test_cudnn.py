@@ -160,7 +160,7 @@ def test_the_launcher_computes_them_and_replays_them_in_graphs():
     one.region = DeviceRegion(one.graph, 0, device.plan)
     before, rounded = library.dy_cudnn_computed(), library.dy_cudnn_rounded()
     assert run(one, device) == "" and library.dy_cudnn_computed() == before + 2
-    (steps,) = one.region._runs
+    (steps,) = one.region.runs
     x, w = one.operands
     out, scratch = np.zeros_like(one.expected[0]), np.zeros(one.region.scratch, np.uint8)
     for device.is_rounded in (False, False, False, True, True, True):
@@ -181,3 +181,16 @@ def test_a_convolution_that_fails_in_the_launcher():
     with pytest.raises(EmulationError, match="cudnn reports error 2000") as failed:
         one.region.call(*one.operands, np.zeros((2, 4, 3, 3), "f"), np.zeros(one.region.scratch, np.uint8))
     assert "step 0 of a region on a GPU, convolve" in str(failed.value.__cause__)
+
+
+def test_arrays_that_begin_anywhere_are_copied():
+    device = EmulatedDevice(library=emulated_cudnn())
+    one = case(squared, *[np.random.RandomState(0).rand(*shape).astype("f") for shape in ((2, 3, 5, 5), (4, 3, 3, 3))])
+    one.region = DeviceRegion(one.graph, 0, device.plan)
+    assert run(one, device) == ""
+    x, w = one.operands
+    memory = np.zeros(w.size + 1, np.float32)
+    memory[1:] = w.ravel()
+    out = np.zeros_like(one.expected[0])
+    one.region.call(x, memory[1:].reshape(w.shape), out, np.zeros(one.region.scratch, np.uint8))
+    assert not one.difference([out])

@@ -1,13 +1,18 @@
 """Convolutions by cuDNN, as steps of a region."""
 from __future__ import annotations
 
+from typing import List
+
 import numpy as np
 
 from ...ir.graph import Node, Value
 from ...native.cudnn import Convolution, in_order
 from .function import FunctionText
 from .operands import whole
-from .program import Convolve
+from .program import Convolve, DeviceFunction
+
+#: Where arrays for cuDNN have to begin: its algorithms may load this many bytes at a time.
+ALIGNMENT = 16
 
 
 def convolved(function: FunctionText, kind: int, node: Node, image: Value, filters: Value, result: Value) -> bool:
@@ -24,3 +29,9 @@ def convolved(function: FunctionText, kind: int, node: Node, image: Value, filte
     workspace = function.piece(plan.workspace, np.dtype(np.uint8))
     function.add(Convolve(plan, whole(function, first), whole(function, second), function.pointer(out), workspace))
     return True
+
+
+def aligned_inputs(function: DeviceFunction, count: int) -> List[int]:
+    """Which of the inputs of a function cuDNN reads; all other memory that it is given is aligned.  count: how many inputs."""
+    read = [number for step in function.steps if isinstance(step, Convolve) for number in (step.first, step.second)]
+    return sorted({number for number in read if number < count})

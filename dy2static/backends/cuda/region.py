@@ -9,6 +9,7 @@ from ...ir.graph import Graph
 from ...native.cudnn import Convolution, Plan
 from ...runtime.clocks import Clock
 from ..compiled_calls import Conversion
+from .convolutions import ALIGNMENT, aligned_inputs
 from .emit import write
 from .function import Planner, no_plan
 from .launching import LaunchingDevice, Run, runs
@@ -57,6 +58,7 @@ class DeviceRegion:
     def __init__(self, graph: Graph, number: int, plan: Planner = no_plan):
         self.graph = graph
         self.function = write(graph, f"region_{number}", plan)
+        self._aligned = aligned_inputs(self.function, len(graph.inputs))
         self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
 
     @property
@@ -78,6 +80,10 @@ class DeviceRegion:
         count = len(self.graph.inputs)                                 # copies live until the last step is launched
         held = [*map(device.contiguous, arrays[:count]), *arrays[count:]]
         addresses = [*map(device.address, held)]
+        for k in self._aligned:
+            if addresses[k] % ALIGNMENT:
+                held[k] = held[k].copy()
+                addresses[k] = device.address(held[k])
         for run in self.runs:
             run(addresses)
 

@@ -1,6 +1,6 @@
 /* cuDNN's convolutions on the processor, for tests: the functions that native/cudnn.py calls, with plain loops.
  *
- * It checks what cuDNN does not: descriptors that live and fit together, unused bytes of a workspace, and strides.  An algorithm fills
+ * It checks what cuDNN does not: descriptors that live and fit together, aligned memory, and strides.  An algorithm fills
  * its workspace, so that results which lie in it by mistake are lost.  `dy_cudnn_living` says how many descriptors there are.
  */
 #include <stddef.h>
@@ -145,6 +145,8 @@ int run(Kind kind, void *handle, const void *alpha, void *first, void *at_first,
     const int type = problem.image->type;
     const double scale = type == 1 ? *(const double *)alpha : *(const float *)alpha, kept = type == 1 ? *(const double *)beta : *(const float *)beta;
     if (algorithm != CHOSEN || size < 4096 || !memory || scale != 1 || kept != 0) return EXECUTION_FAILED;
+    for (const void *address : {(const void *)at_first, (const void *)at_second, (const void *)at_out, (const void *)memory})
+        if ((uintptr_t)address % 16) return EXECUTION_FAILED;
     void *const image = kind == IMAGE ? at_out : at_first, *const filters = kind == FORWARD ? at_second : kind == IMAGE ? at_first : at_out;
     void *const result = kind == FORWARD ? at_out : at_second;
     return emulated::put(*(void **)handle, [=] {
