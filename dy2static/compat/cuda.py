@@ -5,6 +5,7 @@ Only the standard library is imported here: the start-up hook has Chainer call `
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import glob
 import importlib.metadata
 import importlib.util
@@ -66,7 +67,10 @@ def report() -> List[str]:
         return ['no CuPy: arrays are on the processor (`python -m pip install ".[cuda13]"` for GPUs)']
     names = [name for name in WHEELS if _is_installed(name)]
     count = devices()
-    lines = [f"devices that CuPy ({', '.join(names) or 'not from a wheel'}) can use: {count}"]
+    has_cudnn = any(wheel_libraries("cudnn.so.9")) or ctypes.util.find_library("cudnn") is not None
+    lines = [f"devices that CuPy ({', '.join(names) or 'not from a wheel'}) can use: {count}",
+             "cuDNN, for convolutions of compiled functions: "
+             + ("found" if has_cudnn else "none (`python -m pip install nvidia-cudnn-cu13`, or -cu12, makes them faster)")]
     if len(names) > 1:
         lines.append("  more than one wheel of CuPy is installed, and they overwrite each other: uninstall all, then install one")
     return lines

@@ -74,6 +74,22 @@ def test_chainer_finds_cupy_and_says_what_is_true_of_cudnn(tmp_path, version, co
     assert run(tmp_path, version, count, PROGRAM) == said
 
 
+@pytest.mark.parametrize("has_cudnn, said", [(True, "found"), (False, "none")])
+def test_doctor_counts_devices_and_looks_for_cudnn(tmp_path, has_cudnn, said):
+    if has_cudnn:
+        (tmp_path / "nvidia" / "cudnn" / "lib").mkdir(parents=True)
+        (tmp_path / "nvidia" / "cudnn" / "lib" / "libcudnn.so.9").write_text("")
+    program = """
+        import ctypes.util, sys
+        from dy2static.compat import cuda
+        sys.path[:] = [path for path in sys.path if "-packages" not in path]
+        ctypes.util.find_library = lambda name: None
+        devices, cudnn = cuda.report()
+        print(devices.split()[-1], cudnn.split(": ")[1].split()[0])
+    """
+    assert run(tmp_path, "14.2.0", "return 2", program) == ["2", said]
+
+
 def test_without_cupy_there_are_no_devices():
     program = "import sys; sys.modules['cupy'] = None\nfrom dy2static.compat import cuda\nprint(cuda.devices())"
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
