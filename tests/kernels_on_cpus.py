@@ -104,8 +104,10 @@ static void check(void)
         {3, 2, 4, 6, {1, 5, 5}, {1, 1, 1}, {1, 5, 5}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
         {2, 20, 1, 1, {1, 14, 14}, {1, 3, 3}, {1, 14, 14}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
         {1, 1, 3, 4, {1, 9, 11}, {1, 3, 3}, {1, 9, 7}, {1, 1, 1}, {0, 2, 1}, {1, 2, 3}}};
-    for (unsigned s = 0; s < sizeof(all) / sizeof(*all); s++) {
-        const dy_windows *const w = all + s;
+    for (unsigned s = 0; s < sizeof(all) / sizeof(*all) * (DY_PANELS + 1); s++) {      /* with each algorithm, as far as it is for them */
+        dy_windows own = all[s / (DY_PANELS + 1)];
+        const dy_windows *const w = &own;
+        own.algorithm = s % (DY_PANELS + 1);
         const int64_t outs = w->groups * w->out, taps = w->kernel[1] * w->kernel[2], spots = w->spots[1] * w->spots[2];
         const int64_t xs = w->batch * w->groups * w->in * w->image[1] * w->image[2], ys = w->batch * outs * spots, ws = outs * w->in * taps;
         DY_T *x = numbers(xs), *f = numbers(ws), *g = numbers(ys), *y = numbers(ys), *gx = numbers(xs), *gf = numbers(ws);
@@ -149,8 +151,10 @@ static void check(void)
         {2, 32, 32, 8, {7, 9}, {3, 2}, {4, 8}, {2, 1}, {1, 0}, {1, 1}, 0, 1, INFINITY},
         {2, 40, 40, 40, {9, 8}, {3, 3}, {9, 8}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
         {1, 32, 32, 32, {12, 11}, {3, 3}, {5, 9}, {2, 1}, {1, 1}, {2, 2}, 0, 1, 0.5}};
-    for (unsigned s = 0; s < sizeof(all) / sizeof(*all); s++) {
-        const dy_blocks *const w = all + s;
+    for (unsigned s = 0; s < sizeof(all) / sizeof(*all) * (DY_BLOCKS_WINOGRAD + 1); s++) {
+        dy_blocks own = all[s / (DY_BLOCKS_WINOGRAD + 1)];
+        const dy_blocks *const w = &own;
+        own.algorithm = s % (DY_BLOCKS_WINOGRAD + 1);
         const int64_t taps = w->kernel[0] * w->kernel[1], spots = w->spots[0] * w->spots[1], places = w->image[0] * w->image[1];
         const int64_t in = w->in / w->groups, out = w->out / w->groups;
         float *x = numbers(w->batch * w->in * places), *f = numbers(w->out * in * taps), *y = numbers(w->batch * w->out * spots);
