@@ -16,6 +16,7 @@ HEADER = "dy2static_windows.h"
 POOLS = "dy2static_pools.h"
 AXES = 3                            # how many the C functions have
 _TYPES = {"f32": "float", "f64": "double"}
+_DTYPES = {"f32": np.float32, "f64": np.float64}
 
 _TEXT = """
 #define DY_T {type}
@@ -91,7 +92,7 @@ def tuned(function: str, windows: Windows, name: str) -> Windows:
     """The windows with the algorithm to use for a function, with ``DY2STATIC_TUNE=1``; name: of the type."""
     if not tuning.is_on() or not 0 < math.prod((windows.batch, *windows.spots)):
         return windows
-    nbytes = sum(map(math.prod, _shapes(windows))) * np.dtype(_TYPES[name]).itemsize
+    nbytes = sum(map(math.prod, _shapes(windows))) * np.dtype(_DTYPES[name]).itemsize
     winner = tuning.choose(_CHOICES[function], f"{name} {windows.describe()}", nbytes,
                            lambda: candidates(function, windows, name), lambda names: calls(function, windows, name, names))
     return windows._replace(algorithm=0 if winner is None else ALGORITHMS.index(winner))
@@ -105,7 +106,7 @@ def candidates(function: str, windows: Windows, name: str) -> List[str]:
 
 def calls(function: str, windows: Windows, name: str, names: Sequence[str]) -> Mapping[str, Callable[[], int]]:
     """Calls of these algorithms on arrays of numbers, by name."""
-    x, filters, y = [tuning.numbers(*shape, dtype=_TYPES[name]) for shape in _shapes(windows)]
+    x, filters, y = [tuning.numbers(*shape, dtype=_DTYPES[name]) for shape in _shapes(windows)]
     arrays = {"conv": (x, filters, y), "conv_transpose": (y, filters, x), "conv_grad_weight": (x, y, filters)}[function]
     return {algorithm: functools.partial(compute, function, windows._replace(algorithm=ALGORITHMS.index(algorithm)), name, *arrays)
             for algorithm in names}

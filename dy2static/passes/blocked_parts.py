@@ -6,6 +6,8 @@ from collections import Counter
 from typing import Dict, Hashable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ..ir.graph import Graph, Node, Value
+from ..native.compiler import has_long_vectors
+from ..ops.channel_blocks import BLOCK, blocks_of
 from .memory.min_cut import Network
 
 #: Nanoseconds: what it takes to turn a number to or from blocks.
@@ -14,6 +16,14 @@ TURN = 0.5
 CHAIN = 2
 #: Parts are worth more than all nodes if these gain less than this part of it: the estimate is not more precise.
 _MUCH = 0.8
+#: Nanoseconds: of a multiplication for a plain image, in blocks, and there by Winograd's algorithm; what a number of a result takes
+#: less in blocks whose filters take one channel each, or windows lie side by side.
+_DIRECT, _IN_BLOCKS, _WINOGRAD, EACH = 0.0190, 0.0180, 0.0115, 0.2
+#: A tile of fewer places takes as long as one of so many: its sums wait for each other.  Where that is all that a tile holds, a
+#: plain image takes longer, too, because of its padding.
+_FEW_PLACES, _PADDED = 6, 1.3
+#: So many squares of two by two places, and channels, Winograd's algorithm is for.
+_SQUARES, _CHANNELS = 40, 16
 _PLAIN, _BLOCKED = "plain", "blocked"
 
 
@@ -135,3 +145,28 @@ def _short(flow: _Flow, chosen: Set[int]) -> Set[int]:
     turns = Counter(k for _, k in _turned(flow, chosen))
     convolutions = Counter(k for k in chosen if flow.taken[k].is_convolution)
     return {k for k in chosen if sum([convolutions[j] - CHAIN * turns[j] for j in groups[k]]) < 0}
+
+
+def gain_of(node: Node, is_plain: bool) -> float:
+    """How many nanoseconds a convolution takes less in blocks, about."""
+    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
+    groups, size = attrs["groups"], math.prod(y.shape)
+    if groups == y.shape[1] != 1:
+        return size * EACH
+    inner, outer = W.shape[1], W.shape[0] // groups
+    merged = BLOCK // inner if groups > 1 and inner < BLOCK else 1
+    squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
+    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
+        and min(inner, outer) * merged >= _CHANNELS
+    filled = merged * blocks_of(y.shape[1]) * BLOCK / y.shape[1]
+    each = _WINOGRAD if is_winograd else _IN_BLOCKS * _of_tiles(node, is_plain)
+    return size * math.prod(W.shape[1:]) * (_DIRECT - filled * each)
+
+
+def _of_tiles(node: Node, is_plain: bool) -> float:
+    """How many times as long multiplications take because tiles hold fewer places than they could."""
+    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
+    is_flat = W.shape[2:] == attrs["stride"] == (1, 1) and not any(attrs["pad"])
+    places, most = math.prod(y.shape[2:]) if is_flat else y.shape[3], 14 if has_long_vectors() else 6
+    of_rows = max(1.0, _FEW_PLACES * -(-places // most) / places)
+    return of_rows * (_PADDED if is_plain and any(attrs["pad"]) and most == _FEW_PLACES else 1.0)

@@ -13,23 +13,14 @@ from ..ir.dims import is_known
 from ..ir.graph import Graph, Node, Value
 from ..ir.op import OPS
 from ..ir.types import Tensor
-from ..native.compiler import has_long_vectors
 from ..ops.channel_blocks import BLOCK, are_groups, blocks_of, in_blocks
 from ..ops.elementwise import sqrt
-from .blocked_parts import Taken, worthwhile
+from .blocked_parts import EACH, Taken, gain_of, worthwhile
 
 #: Fewer places in a row do not fill a tile.
 _PLACES = 4
 #: Places are found by offsets of 32 bits.
 _MOST = 1 << 31
-#: Nanoseconds: of a multiplication for a plain image, in blocks, and there by Winograd's algorithm; what a number of a result takes
-#: less in blocks whose filters take one channel each.
-_PLAIN, _BLOCKED, _WINOGRAD, _EACH = 0.0190, 0.0180, 0.0115, 0.2
-#: A tile of fewer places takes as long as one of so many: its sums wait for each other.  Where that is all that a tile holds, a
-#: plain image takes longer, too, because of its padding.
-_FEW_PLACES, _PADDED = 6, 1.3
-#: So many squares of two by two places, and channels, Winograd's algorithm is for.
-_SQUARES, _CHANNELS = 40, 16
 #: Taps of a filter of one channel.
 _MOST_TAPS = 128
 
@@ -120,9 +111,12 @@ class _Blocks:
         """Note that a node is computed in blocks."""
         if node.op.name == "conv":
             may_stay = node.attrs["groups"] == 1
-            plain_gain = _gain(node, True) if may_stay else 0.0
-            gain = _gain(node, False) if operands else plain_gain
+            plain_gain = gain_of(node, True) if may_stay else 0.0
+            gain = gain_of(node, False) if operands else plain_gain
             self.taken.append(Taken(node, operands, gain, plain_gain, may_stay, is_convolution=True))
+        elif node.op.name == "conv_transpose":
+            gain = math.prod(node.outputs[0].shape) * EACH
+            self.taken.append(Taken(node, operands, gain, gain, True, is_convolution=True))
         else:
             operands = node.inputs if node.op.name == "concat" else operands
             self.taken.append(Taken(node, operands, leaves=not self.is_blocked(node.outputs[0])))
@@ -238,30 +232,6 @@ def _fits(node: Node) -> bool:
     return places >= _PLACES and x.shape[1] * grown < _MOST and (groups == 1 or are_groups(x.shape[1], W.shape[0], groups))
 
 
-def _gain(node: Node, is_plain: bool) -> float:
-    """How many nanoseconds a convolution takes less in blocks, about."""
-    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
-    groups, size = attrs["groups"], math.prod(y.shape)
-    if groups == y.shape[1] != 1:
-        return size * _EACH
-    inner, outer = W.shape[1], W.shape[0] // groups
-    merged = BLOCK // inner if groups > 1 and inner < BLOCK else 1
-    squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
-    is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
-        and min(inner, outer) * merged >= _CHANNELS
-    filled = merged * blocks_of(y.shape[1]) * BLOCK / y.shape[1]
-    return size * math.prod(W.shape[1:]) * (_PLAIN - filled * (_WINOGRAD if is_winograd else _BLOCKED * _of_tiles(node, is_plain)))
-
-
-def _of_tiles(node: Node, is_plain: bool) -> float:
-    """How many times as long multiplications take because tiles hold fewer places than they could."""
-    (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
-    is_flat = W.shape[2:] == attrs["stride"] == (1, 1) and not any(attrs["pad"])
-    places, most = math.prod(y.shape[2:]) if is_flat else y.shape[3], 14 if has_long_vectors() else 6
-    of_rows = max(1.0, _FEW_PLACES * -(-places // most) / places)
-    return of_rows * (_PADDED if is_plain and any(attrs["pad"]) and most == _FEW_PLACES else 1.0)
-
-
 def _conv(work: _Blocks, node: Node) -> bool:
     x = node.inputs[0]
     is_dense = node.attrs["groups"] == 1
@@ -269,6 +239,30 @@ def _conv(work: _Blocks, node: Node) -> bool:
         return False
     work.sums[node.outputs[0]] = _Sum(node, work.in_blocks(x) if work.is_blocked(x) or not is_dense else x)
     return True
+
+
+def _conv_transpose(work: _Blocks, node: Node) -> bool:
+    """Windows that lie side by side: for each tap of the filters a convolution of one tap, whose places are put together."""
+    (x, W), (y,) = node.inputs, node.outputs
+    if not _are_side_by_side(node):
+        return False
+    (down, right), (rows, columns), blocks = W.shape[2:], x.shape[2:], blocks_of(W.shape[1])
+    filters = OPS["transpose"](W, axes=(2, 3, 1, 0))
+    filters = OPS["reshape"](filters, shape=(down * right * W.shape[1], W.shape[0], 1, 1))
+    (taps,) = work.builder.add(OPS["conv_blocks"], (work.in_blocks(x) if work.is_blocked(x) else x, filters), {"size": x.shape[2:]})
+    taps = OPS["reshape"](taps, shape=(y.shape[0], down, right, blocks, rows, columns, BLOCK))
+    placed = OPS["transpose"](taps, axes=(0, 3, 4, 1, 5, 2, 6))
+    work.blocked[y] = OPS["reshape"](placed, shape=in_blocks(y.shape))
+    return True
+
+
+def _are_side_by_side(node: Node) -> bool:
+    """Whether the windows of a transposed convolution over two axes meet each place of its result once, and blocks are full."""
+    (x, W), (y,), attrs = node.inputs, node.outputs, node.attrs
+    return (len(attrs["size"]) == 2 and attrs["groups"] == 1 and not any(attrs["pad"]) and W.shape[1] % BLOCK == 0
+            and all(is_known(n) and n for v in (x, W, y) for n in v.shape)
+            and W.shape[2:] == attrs["stride"] and set(attrs["dilate"]) == {1}
+            and y.shape[2:] == tuple([n * s for n, s in zip(x.shape[2:], attrs["stride"])]))
 
 
 def _change(work: _Blocks, node: Node, value: Value, **changes: object) -> bool:
@@ -381,5 +375,6 @@ _HARMLESS = frozenset("add sub mul neg relu clipped_relu leaky_relu elu maximum 
 
 #: What is done with nodes, by op: whether it was.
 _RULES: Mapping[str, Callable[[_Blocks, Node], bool]] = {
-    "conv": _conv, "fixed_batch_norm": _fixed_batch_norm, "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
+    "conv": _conv, "conv_transpose": _conv_transpose, "fixed_batch_norm": _fixed_batch_norm,
+    "add": _add, "relu": _relu, "clipped_relu": _relu, "max_pool": _max_pool,
     "average_pool": _average_pool, "mean": _sum_or_mean, "sum": _sum_or_mean, "concat": _concat}

@@ -183,6 +183,24 @@ def test_every_algorithm_gives_the_same(call, row):
         np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-4, err_msg=algorithm)
 
 
+@pytest.mark.parametrize("name", ["f32", "f64"])
+@pytest.mark.parametrize("call", shapes.CALLS)
+def test_algorithms_are_measured_on_usual_numbers(call, name, monkeypatch):
+    made, numbers = [], tuning.numbers
+
+    def noted(*shape, dtype=np.float32):
+        made.append(numbers(*shape, dtype=dtype))
+        return made[-1]
+
+    monkeypatch.setattr(tuning, "numbers", noted)
+    for row in ("padded", "groups", "added", "a channel each"):
+        found = convolutions.candidates(call, shapes.ROWS[row], name)
+        calls = convolutions.calls(call, shapes.ROWS[row], name, found)
+        assert list(calls) == found and [call() for call in calls.values()] == [0] * len(found)
+    assert {array.dtype for array in made} == {np.dtype(shapes.NAMES[name][0])}
+    assert all(np.isfinite(array).all() and array.any() for array in made)
+
+
 @pytest.mark.parametrize("in_, out, groups, image", [(32, 48, 1, (9, 11)), (8, 20, 1, (6, 7)), (64, 64, 2, (5, 6)),
                                                      (32, 32, 4, (8, 8))])
 def test_every_algorithm_gives_the_same_in_blocks(in_, out, groups, image):

@@ -12,7 +12,7 @@ from dy2static import ops, to_static
 from dy2static.ir.interpret import interpret
 from dy2static.ir.verify import verify
 from dy2static.native import channel_blocks, compiler, team
-from dy2static.passes import channel_blocks as estimate
+from dy2static.passes import blocked_parts
 from dy2static.passes.channel_blocks import block_channels
 
 
@@ -263,7 +263,7 @@ def assert_same(found, expected):
 
 def test_the_estimate_knows_when_winograds_algorithm_is_used():
     text = (Path(channel_blocks.__file__).parent / "include" / "dy2static_winograd.h").read_text()
-    assert f"FEW_SQUARES = {estimate._SQUARES}," in text and f"FEW_CHANNELS = {estimate._CHANNELS}," in text
+    assert f"FEW_SQUARES = {blocked_parts._SQUARES}," in text and f"FEW_CHANNELS = {blocked_parts._CHANNELS}," in text
 
 
 def in_parts(x, stem, *weights):
@@ -315,3 +315,24 @@ def test_names_of_arrays_may_be_macros():
     return dy_blocks_conv(0, conv, mean, 0, 0, 0, of) + dy_blocks_depthwise(0, conv, mean, 0, 0, 0, of);
 }}
 """)
+
+
+def enlarged(x, stem, *weights):
+    """As a U-Net: halved, doubled again by windows side by side, and joined with what was before."""
+    before = ops.relu(conv(ops.relu(conv(x, stem)), weights[0]))
+    h = ops.max_pool(before, kernel=(2, 2), size=(10, 9), stride=(2, 2))[0]
+    h = ops.relu(conv(h, weights[1]))
+    up = bias(ops.conv_transpose(h, weights[2], size=(20, 18), stride=(2, 2)), 32)
+    h = conv(ops.relu(conv(ops.concat(up, before, axis=1), weights[3])), weights[4])
+    return ops.sum(ops.relu(h), axis=(2, 3))
+
+
+def test_windows_side_by_side_stay_in_blocks():
+    shapes = (STEM, WIDE, (48, 32, 3, 3), (48, 32, 2, 2), (32, 64, 3, 3), WIDE)
+    graph = build(enlarged, X, *shapes, dtype="float32")
+    after = verify(block_channels(graph))
+    found = names(after)
+    assert not {"conv", "conv_transpose", "to_blocks", "from_blocks"} & set(found) and found.count("conv_blocks") == 6
+    inputs = [np.random.RandomState(k).standard_normal(v.shape).astype("f") * 0.2 for k, v in enumerate(graph.inputs)]
+    for a, b in zip(interpret(graph, *inputs), interpret(after, *inputs)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
