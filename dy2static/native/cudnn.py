@@ -39,6 +39,10 @@ WORKSPACE = 256 << 20
 _MOST = 2 ** 31
 
 
+#: Do not load a library that is not loaded; where there is no such flag, it is looked for by its name.
+_NOT_LOADED = getattr(os, "RTLD_NOLOAD", 0)
+
+
 class CudnnError(BackendError):
     """An error that cuDNN reports."""
 
@@ -84,7 +88,7 @@ def prepared(library: Any) -> Any:
 @functools.lru_cache(maxsize=None)
 def found() -> Optional[Any]:
     """cuDNN: the one that this process has loaded, else that of a wheel or of the system; None where there is none."""
-    loaded = [(name, os.RTLD_NOLOAD) for name in ("libcudnn.so.9", "libcudnn.so.8")]
+    loaded = [(name, _NOT_LOADED) for name in ("libcudnn.so.9", "libcudnn.so.8")]
     for path, mode in (*loaded, *[(path, 0) for path in (*wheel_libraries("cudnn.so.9"), "libcudnn.so.9")]):
         try:
             return prepared(ctypes.CDLL(path, ctypes.DEFAULT_MODE | mode))
