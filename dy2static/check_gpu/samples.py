@@ -45,6 +45,13 @@ MORE: Dict[str, Tuple[Sample, ...]] = {
     "pick": (sample((7, 30), np.arange(40) % 7 - 3, index=("at",)),
              sample((6, 4, 50), np.arange(30) % 4, index=(slice(1, 6, 2), "at"))),
     "argmax": (sample(np.array([[1, np.nan, 3], [2, 2, 1]]), axis=1), sample((3, 5, 2), axis=1), sample(np.arange(6) % 4)),
+    "cumsum": (sample((3, 700), axis=1), sample((300, 5), axis=0), sample((5000, 3), axis=0)),
+    "cumprod": (sample((3, 40), axis=1, low=0.9, high=1.1),),
+    "put": (sample((5, 6), (3, 2), np.array([2, -4, 2]), index=("at", slice(4, 0, -2))),
+            sample((4, 5), (2, 3), np.array([[1], [3]]), np.array([0, 2, 4]), index=("at", "at"))),
+    "add_at": (sample((4, 6, 3), (3, 4, 2), np.array([1, -1, 1]), index=(slice(0, 4), "at", slice(0, 3, 2))),
+               sample((4, 6, 3), (3, 6), np.array([1, -1, 1]), np.array(2), index=("at", slice(0, 6), "at")),
+               sample((4, 6), (3, 1, 6), np.array([1, -1, 1]), index=("at", None))),
     "scatter_add": (sample((2, 200, 70), np.arange(200) % 5 - 2, axis=1, shape=(2, 5, 70)),),
 }
 
@@ -92,7 +99,7 @@ def difference(graph: Graph, results: Sequence[np.ndarray], expected: Sequence[A
     """How results of a graph differ from what is expected; "" where they do not."""
     values = [v for v in (*graph.inputs, *graph.outputs) if isinstance(v.type, (Tensor, Scalar))]
     tolerance = max([TOLERANCE.get(v.dtype.name, 0.0) for v in values], default=0.0)
-    summed = any(node.op.kind == "contraction" or node.op.name in ("sum", "scatter_add") for node in graph.nodes)
+    summed = any(node.op.kind == "contraction" or node.op.name in ("sum", "scatter_add", "cumsum") for node in graph.nodes)
     for actual, wanted in zip(results, map(np.asarray, expected)):
         if actual.dtype != wanted.dtype or actual.shape != wanted.shape:
             return f"{actual.dtype}{actual.shape} instead of {wanted.dtype}{wanted.shape}"

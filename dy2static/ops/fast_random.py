@@ -149,11 +149,17 @@ def _philox(key: np.ndarray, *, function: str, shape: Tuple[int, ...], dtype: An
     return found.reshape(-1)[:size].reshape(shape).astype(dtype)
 
 
+def _philox_infer(key: Tensor, *, function: str, shape: Tuple[int, ...], dtype: Any, number: int) -> Tensor:
+    if key.dtype != np.float64 or key.shape != (2,):
+        raise TypeError(f"a key is two numbers of float64, not {key}")
+    return Tensor(shape, dtype)
+
+
 #: Numbers in [0, 1), or of the standard normal distribution, that follow from a key: the low words of two floats that were drawn.
 #: number: another one for each draw with the same key.
 philox: OpDef = declare(
     "philox", "key", {"function": "random_sample", "shape": (), "dtype": np.dtype("float32"), "number": 0}, kind="movement",
-    canonical=canonical_shape, infer=lambda key, *, function, shape, dtype, number: Tensor(shape, dtype),
+    canonical=canonical_shape, infer=_philox_infer,
     numpy=_philox, cupy=ON_HOST,
     samples=tuple([Sample(((2,),), {"shape": (3, 5), "function": function, "dtype": np.dtype(dtype), "number": number}, "float64")
                    for number, dtype in enumerate(("float32", "float64")) for function in ("random_sample", "standard_normal")]),

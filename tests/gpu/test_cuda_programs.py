@@ -171,7 +171,7 @@ def test_models_in_float16():
 
 @on_double
 def test_calls_of_cupy_between_kernels():
-    assert check(lambda x: F.cumsum(F.exp(x), axis=1) * F.sigmoid(x), array(4, 6)).launched
+    assert check(lambda x: cupy.sort(F.exp(x).array, axis=1) * F.sigmoid(x), array(4, 6)).launched
 
 
 @on_double
@@ -242,7 +242,7 @@ def test_the_profile_names_kernels_by_their_lines():
     def function(x, w):
         y = F.matmul(x, w)
         y = F.tanh(y) * 2
-        return F.cumsum(y, axis=1)
+        return cupy.sort(y.array, axis=1)
     static = compiled(function)
     x, w = array(6, 5), array(5, 4)
     with static.profile() as profile:

@@ -16,7 +16,7 @@ ARCHITECTURES = ("sm_75", "sm_90")
 MOST_REGISTERS = 64
 
 #: Ops of which kernels compute at least one sample.
-LEAST_TAKEN = 110
+LEAST_TAKEN = 125
 
 
 @functools.lru_cache(maxsize=None)

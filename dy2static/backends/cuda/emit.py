@@ -19,6 +19,7 @@ from ..loops.schedule import schedule
 from .dtypes import expression, memory_type
 from .function import FunctionText, Planner, no_plan
 from .kernels_alone import ALONE
+from .kernels_writes import WRITES, is_taken
 from .program import DeviceFunction
 from .render_cuda import reduces, render
 
@@ -54,6 +55,8 @@ def supported(node: Node) -> bool:
         return node.outputs[0].dtype.kind == "i" and all(isinstance(node.attrs[k], int) for k in ("start", "stop", "step"))
     if name == "philox":
         return node.outputs[0].dtype in (np.float32, np.float64)
+    if name in WRITES:
+        return is_taken(node)
     return name in layout.RULES or name in ALONE
 
 

@@ -17,7 +17,9 @@ from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
 from .dtypes import constant, register_type
 from .function import FunctionText, KernelText, address
+from .kernels_scans import SCANS
 from .kernels_windows import WINDOWS
+from .kernels_writes import WRITES
 from .operands import element, wrapped
 from .program import Matrices, Product
 
@@ -248,4 +250,4 @@ ALONE: Dict[str, Callable[[FunctionText, Node], None]] = {
     "matmul": _matmul, "reshape": _reshape, "pretransposed": _pretransposed, "scatter_slice": _scatter_slice, "concat": _concat,
     "stack": _stack, "constant": _constant, "arange": _arange, "philox": _philox,
     "take": _take, "take_along": _take_along, "add_along": _add_along,
-    "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument, **WINDOWS}
+    "scatter_add": _scatter_add, "pick": _pick, "argmax": _argument, "argmin": _argument, **WINDOWS, **SCANS, **WRITES}

@@ -179,4 +179,27 @@ template <class Op, class T> static __device__ T dy_reduced_in_columns(T x, int 
     __syncthreads();                                    /* part is used again by the next reduction */
     return x;
 }
+
+/* For each thread of a block the reduction of the numbers up to its own; all: that of the whole block.  blockDim.x is as above. */
+template <class Op, class T> static __device__ T dy_scanned(T x, T start, T &all)
+{
+    DY_SHARED(T, part, DY_WARP);
+    const unsigned lane = threadIdx.x % DY_WARP, warp = threadIdx.x / DY_WARP;
+    for (unsigned by = 1; by < DY_WARP; by *= 2) {
+        const T other = __shfl_up_sync(DY_ALL_LANES, x, by);
+        if (lane >= by)
+            x = Op::of(other, x);
+    }
+    if (lane == DY_WARP - 1)
+        part[warp] = x;
+    __syncthreads();
+    T before = all = start;
+    for (unsigned w = 0; w < blockDim.x / DY_WARP; ++w) {
+        if (w < warp)
+            before = Op::of(before, part[w]);
+        all = Op::of(all, part[w]);
+    }
+    __syncthreads();                                    /* part is used again by the next scan */
+    return Op::of(before, x);
+}
 #endif

@@ -172,6 +172,7 @@ template <class... T> constexpr unsigned parameters(void (*)(T...)) { return siz
 #define threadIdx emu::thread_index
 #define __syncthreads() emu::sync(__LINE__)
 #define __shfl_down_sync(mask, x, by) emu::exchange(mask, x, emu::current % 32 + (by), __LINE__)
+#define __shfl_up_sync(mask, x, by) emu::exchange(mask, x, emu::current % 32 - (by), __LINE__)
 #define __shfl_xor_sync(mask, x, by) emu::exchange(mask, x, (emu::current % 32) ^ (by), __LINE__)
 #define __shfl_sync(mask, x, lane) emu::exchange(mask, x, lane, __LINE__)
 /* A constant number per place in the text; helpers that are called twice share it, as in CUDA. */
