@@ -9,6 +9,7 @@ from ...ir.graph import Node
 from ..loops.parallelize import Share
 
 IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_PIECES = re.compile(f"({IDENTIFIER.pattern})")         # every second one of which is an identifier
 #: An element, or the elements from one on, of an array: that many behind the first.
 _OFFSET = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(\)?\[| \+ )([1-9]\d*)(?:( \+ )|(?=[],)]))")
 #: A name in parentheses that are not those of a call.
@@ -83,14 +84,9 @@ class Parts:
         parameters = [name for name in names if name in types]
         text, first = _from_first(text, {name: names[name] for name in parameters if types[name].endswith("*")})
         arguments = tuple([(name, first.get(name, 0)) for name in parameters])
-        numbers: Dict[str, str] = {}
-
-        def anonymous(found: "re.Match[str]") -> str:
-            name = found.group()
-            if name in types or _is_own(name, own):
-                return numbers.setdefault(name, f"@{len(numbers)}")
-            return name
-        key = IDENTIFIER.sub(anonymous, text) + "".join(f" {types[name]}" for name in parameters) + f" {kind.__name__}"
+        own_names = [name for name in names if name in types or _is_own(name, own)]
+        numbers = {name: f"@{number}" for number, name in enumerate(own_names)}
+        key = f"{_renamed(text, numbers)}{''.join([f' {types[name]}' for name in parameters])} {kind.__name__}"
         if key not in self._known:
             self._known[key] = function = f"part_{len(self.texts)}"
             declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
@@ -100,6 +96,13 @@ class Parts:
         self.places[int(function.rpartition("_")[2])].update(
             dict.fromkeys([(node.loc.file, node.loc.line) for node in self.nodes if node.loc is not None]))
         return function, arguments
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """The text with other identifiers."""
+    pieces = _PIECES.split(text)
+    pieces[1::2] = [names.get(piece, piece) for piece in pieces[1::2]]
+    return "".join(pieces)
 
 
 def _from_first(text: str, arrays: Mapping[str, int]) -> Tuple[str, Dict[str, int]]:

@@ -186,6 +186,9 @@ class _Renderer:
         for total in sweep.reductions:
             self._line(f"{self._target(total)} = {self.running.pop(total.value)};")
         self._close(2)
+        if begin == "0" and isinstance(axis.size, int) and axis.size % _JAMMED == 0:
+            self._close(len(outer))                              # no turns are left
+            return
         self._line(f"for (int64_t {axis.name} = {first}; {axis.name} < {end}; ++{axis.name}) {{")
         self.depth += 1
         self._innermost(sweep, False)

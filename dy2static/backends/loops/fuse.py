@@ -109,14 +109,16 @@ class Grouping:
         start = self._after(node)
         if node.recomputed and not _is_little(node):                   # near what reads it: until then it takes no memory
             start = max(start, len(self.order) - 1)
+        reads = [self.place(v) for v in node.inputs]
         for index in range(max(start, 0), len(self.order)):
             group = self.order[index]
-            if isinstance(group, Group) and self._belongs(group, node) and self._join(group, node, shape):
-                self.read[group].update([self.place(v) for v in node.inputs])
+            if (isinstance(group, Group) and (group.shape == shape or group.split is not None) and self._belongs(group, reads)
+                    and self._join(group, node, shape)):
+                self.read[group].update(reads)
                 self._place(node, index)
                 return
         group = Group(shape)
-        self.read[group] = {self.place(v) for v in node.inputs}
+        self.read[group] = set(reads)
         if not self._join(group, node, shape):
             raise AssertionError(f"{node} does not fit a group of its own")
         index = start + 1 if start < 0 else len(self.order)       # what reads inputs only is there for all
@@ -125,15 +127,18 @@ class Grouping:
             self.position = {value: at + 1 for value, at in self.position.items()}
         self._place(node, index)
 
-    def _belongs(self, group: Group, node: Node) -> bool:
-        """Whether a node has to do with a group: else a few stand side by side, but not all steps of an unrolled loop."""
+    def _belongs(self, group: Group, reads: Sequence[Place]) -> bool:
+        """Whether a node has to do with a group: else a few stand side by side, but not all steps of an unrolled loop.
+
+        reads: what the node reads.
+        """
         if len(group.nodes) < _SIDE_BY_SIDE:
             return True
-        reads = [self.place(v) for v in node.inputs]
-        if any(place.base in group.sweep for place in reads):
-            return True
-        read = self.read[group]
-        return any(place in read and place.shape == group.shape and not _is_repeated(place) for place in reads)
+        sweep, read = group.sweep, self.read[group]
+        for place in reads:
+            if place.base in sweep or place.shape == group.shape and place in read and not _is_repeated(place):
+                return True
+        return False
 
     def add_alone(self, node: Node) -> None:
         """A node that is not a loop over elements."""
