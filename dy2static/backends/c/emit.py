@@ -74,6 +74,7 @@ def write(graph: Graph, name: str, parts: Parts, ticks: Optional[NativeClock] = 
     _Walk(out, read_by, ticks).block(block)
     signature.leave()
     text, scratch = signature.text(name)
+    parts.own |= out.names.taken
     made = set(out.sizes.made)
     rooms = [room.nbytes for room in out.memory.rooms]
     known = tuple([size for size in rooms if made.isdisjoint(size.symbols)])

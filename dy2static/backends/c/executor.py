@@ -21,7 +21,7 @@ from . import draws
 from .emit import CFunction, write
 from .extents import is_grown
 from .headers import headers
-from .outline import Parts
+from .outline import Parts, numbered
 from .scalars import enters_as_array
 from .tuned_layouts import Declined, declined, operands, tuned_layout
 from .updates import UpdateRegion
@@ -71,16 +71,27 @@ class Bundle:
 
     @property
     def source(self) -> str:
-        """The whole text.  It names no lines: functions of other lines that do the same have the same library."""
-        return self._whole(self.parts.texts)
+        """The whole text.  It names no lines, and nothing of the user's: functions that do the same have the same library.
+
+        Except with a clock, which is for one function.
+        """
+        parts, functions = self.parts.texts, self._functions()
+        if self.clock is not None:
+            return self._whole(parts, functions)
+        text = numbered("\0".join([*parts, *functions]), self.parts.own).split("\0")
+        return self._whole(text[:len(parts)], text[len(parts):])
 
     @property
     def readable(self) -> str:
         """The whole text, with the user's lines before the functions that they became."""
-        return self._whole([f"{_comment(places)}{text}" for text, places in zip(self.parts.texts, self.parts.places)])
+        return self._whole([f"{_comment(places)}{text}" for text, places in zip(self.parts.texts, self.parts.places)],
+                           self._functions())
 
-    def _whole(self, parts: Sequence[str]) -> str:
-        text = "\n".join([*parts, *(region.text for region in (*self.regions, *self.updates))])
+    def _functions(self) -> List[str]:
+        return [region.text for region in (*self.regions, *self.updates)]
+
+    def _whole(self, parts: Sequence[str], functions: Sequence[str]) -> str:
+        text = "\n".join([*parts, *functions])
         clock = "" if self.clock is None else self.clock.header
         return f"{_PYTHON}{headers(text)}{clock}\n{text}"
 

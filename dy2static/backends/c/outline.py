@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import collections
 import re
-from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Node
 from ..loops.parallelize import Share
@@ -14,6 +14,8 @@ _PIECES = re.compile(f"({IDENTIFIER.pattern})")         # every second one of wh
 _OFFSET = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(\)?\[| \+ )([1-9]\d*)(?:( \+ )|(?=[],)]))")
 #: A name in parentheses that are not those of a call.
 _ALONE = re.compile(r"(?<!\w)\(([A-Za-z_]\w*)\)(?![\w(*])")
+_CALLED = re.compile(f"{IDENTIFIER.pattern}(?=\\()")
+_DIRECTIVES = ("define", "undef")
 #: What makes the text of a function of its name, the declarations and names of its parameters, and its lines.
 _Kind = Callable[[str, Sequence[str], Sequence[str], str], str]
 _MADE_OF = re.compile(r"(?:nan_)?(?:sum_|all_)(\w+)$")
@@ -41,7 +43,7 @@ class Parts:
     """The functions of one text, in the order in which they are first called.
 
     nodes: those that the next functions are for.  places: the user's lines of each function, in the order of their calls.
-    calls: the lines that call them.
+    calls: the lines that call them.  own: all names that have been given out.
     """
 
     def __init__(self) -> None:
@@ -49,6 +51,7 @@ class Parts:
         self.nodes: Sequence[Node] = ()
         self.places: List[Dict[Tuple[str, int], None]] = []
         self.calls: Dict[str, Call] = {}
+        self.own: Set[str] = set()
         self._known: Dict[str, str] = {}
 
     def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
@@ -103,6 +106,22 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     pieces = _PIECES.split(text)
     pieces[1::2] = [names.get(piece, piece) for piece in pieces[1::2]]
     return "".join(pieces)
+
+
+def numbered(text: str, own: Collection[str]) -> str:
+    """The text with names that only depend on their order, so that programs which do the same have the same library.
+
+    own: the names that have been given out.
+    """
+    names: Dict[str, str] = {}
+    numbers: Dict[str, int] = {}
+    kept = {*_DIRECTIVES, *_CALLED.findall(text)}                  # an array may have the name of a function of C
+    for name in dict.fromkeys(_PIECES.split(text)[1::2]):
+        made = _MADE_OF.match(name)
+        given = made[1] if made is not None and name not in own else name
+        if given in own and given not in kept:
+            names[name] = f"{name[:-len(given)]}v_{numbers.setdefault(given, len(numbers))}"
+    return _renamed(text, names)
 
 
 def _from_first(text: str, arrays: Mapping[str, int]) -> Tuple[str, Dict[str, int]]:
