@@ -33,14 +33,14 @@ def draws_in_kernels(graph: Graph) -> Graph:
 
 def _replaced(graph: Graph, numbers: Iterator[int]) -> Graph:
     """The same for a graph or a region.  numbers: of draws, which differ though keys may be equal."""
-    draws = [node for node in graph.nodes if node.op.name in _DRAWS]
+    draws = {node: None for node in graph.nodes if node.op.name in _DRAWS}
+    first = next(iter(draws), None)
     nodes: List[Node] = []
     key = None
     for node in graph.nodes:
-        if node.op.name == "fast_begin" and draws or node in draws and key is None:
-            device = draws[0].outputs[0].type.device               # type: ignore[union-attr]
-            key = Value(Tensor((2,), _DOUBLE, device), "key")
-            nodes.append(Node(fast_uniform, (), (key,), {"shape": (2,)}, (), draws[0].loc))
+        if first is not None and key is None and (node.op.name == "fast_begin" or node in draws):
+            key = Value(Tensor((2,), _DOUBLE, first.outputs[0].type.device), "key")     # type: ignore[union-attr]
+            nodes.append(Node(fast_uniform, (), (key,), {"shape": (2,)}, (), first.loc))
         if node in draws:
             assert key is not None
             steps = _steps(node, key, next(numbers))

@@ -142,7 +142,7 @@ template <class Op, class T, class U> static __device__ T dy_combined(T a, U b) 
 template <class Op, class T> static __device__ T dy_reduced_in_warp(T x, T)
 {
     for (int by = DY_WARP / 2; by; by >>= 1)
-        x = Op::of(x, __shfl_xor_sync(DY_ALL_LANES, x, by));
+        x = Op::of(x, (T)__shfl_xor_sync(DY_ALL_LANES, x, by));         /* of a short type CUDA makes an int */
     return x;
 }
 
@@ -186,7 +186,7 @@ template <class Op, class T> static __device__ T dy_scanned(T x, T start, T &all
     DY_SHARED(T, part, DY_WARP);
     const unsigned lane = threadIdx.x % DY_WARP, warp = threadIdx.x / DY_WARP;
     for (unsigned by = 1; by < DY_WARP; by *= 2) {
-        const T other = __shfl_up_sync(DY_ALL_LANES, x, by);
+        const T other = (T)__shfl_up_sync(DY_ALL_LANES, x, by);
         if (lane >= by)
             x = Op::of(other, x);
     }
