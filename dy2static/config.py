@@ -134,11 +134,16 @@ PROGRESS = Flag("DY2STATIC_PROGRESS", 1, SWITCH,
 STRICT_BUILD = Flag("DY2STATIC_STRICT_BUILD", 0, SWITCH,
                     "1: code that the C compiler rejects is an error; 0: its program runs on NumPy, with one warning")
 CACHE_DIR = Flag("DY2STATIC_CACHE_DIR", "", TEXT,
-                 "where compiled libraries are kept, in a folder closed to other users; empty: `dy2static` in the user's cache")
-CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, COUNT, "how many MiB of compiled libraries are kept; those used least recently go")
+                 "where compiled libraries and generated code are kept, in a folder closed to other users; empty: `dy2static` in "
+                 "the user's cache")
+CACHE_MB = Flag("DY2STATIC_CACHE_MB", 256, COUNT,
+                "how many MiB of compiled libraries and generated code are kept; those used least recently go")
 TUNE = Flag("DY2STATIC_TUNE", 0, SWITCH,
             "1: where native code has several algorithms for a shape, each is measured once per machine, and the fastest is "
             "used from then on; 0: rules choose, and nothing is measured or read")
+KEEP = Flag("DY2STATIC_KEEP", 1, SWITCH,
+            "1: the code that is made of captured graphs is kept in the cache directory for later processes; 0: only compiled "
+            "libraries are")
 THREADS = Flag("DY2STATIC_THREADS", 0, COUNT,
                "how many threads native programs use; 0: `OMP_NUM_THREADS`, if that is less than there are cores, or one for each")
 

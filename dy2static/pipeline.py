@@ -7,7 +7,6 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Set, Tuple
 
 import chainer
 
-from . import passes
 from .backends.base import Backend
 from .backends.host.backend import NUMPY
 from .backends.registry import backend_for
@@ -24,8 +23,7 @@ from .heap.wording import UNKNOWN
 from .options import ON_NUMPY, Options
 from .program.assemble import assemble
 from .program.backward import Target, compile_backward
-from .program.nodes import differentiate
-from .program.recipe import Recipe
+from .program.recipe import Parts, Recipe
 from .record.outcome import Outcome
 from .runtime import backprop, hooks, updating
 from .runtime.collection import uncollected
@@ -53,8 +51,7 @@ def compile_call(function: Callable, args: Tuple, kwargs: Mapping[str, Any], var
 def compile_outcome(outcome: Outcome, options: Options = ON_NUMPY, backend: Backend = NUMPY) -> Program:
     """The program of what a symbolic run gave."""
     with ours(outcome):                                 # behind the symbolic run no code of the user's runs
-        graph = passes.run(passes.OPTIMIZE, outcome.graph, passes.Setting(rng=options.rng))
-        parts = differentiate(outcome, graph, options.recompute_now)    # one FunctionNode, or a few where there are cuts
+        parts = Parts(outcome, options.rng, options.recompute_now)      # passes, and where the FunctionNodes are
         return build(Recipe(outcome, parts, Target(backend_for(outcome.device, backend))))
 
 

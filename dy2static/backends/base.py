@@ -40,8 +40,20 @@ class Executable:
     updates: Tuple[UpdateCall, ...] = ()
 
 
+class Text(Protocol):
+    """What a backend has made of a graph, but for what a process has to do itself.  `ir.packing` can write it."""
+
+    def start(self, on_numpy: Callable[[], Compilation]) -> Compilation:
+        """Go on from here.  on_numpy: begins to make the function of the same graph on NumPy, should the backend not be able to."""
+
+
 class Compilation(Protocol):
-    """A graph on its way to an `Executable`, while another process may work on it."""
+    """A graph on its way to an `Executable`, while another process may work on it.
+
+    text: once it is finished, what another process can go on from; None where there is no such thing.
+    """
+
+    text: Optional[Text]
 
     def ready(self) -> bool:
         """Whether `finish` has nothing to wait for."""
@@ -53,8 +65,8 @@ class Compilation(Protocol):
 class Done:
     """A compilation with nothing left to do."""
 
-    def __init__(self, executable: Executable):
-        self.executable = executable
+    def __init__(self, executable: Executable, text: Optional[Text] = None):
+        self.executable, self.text = executable, text
 
     def ready(self) -> bool:
         """As `Compilation.ready`: always."""
@@ -106,6 +118,7 @@ class Backend(abc.ABC):
     arrays: what its programs compute with.
     is_compiled: whether it makes machine code.
     has_updates: whether it makes functions of updates, which change arrays in their own memory.
+    keeps: whether later processes may go on from its texts.
     has_native_calls: whether what surrounds its functions (Variables, updates) is to be native code, too.
     """
 
@@ -115,6 +128,7 @@ class Backend(abc.ABC):
     arrays: ClassVar[Arrays] = HostArrays()
     is_compiled: ClassVar[bool] = False
     has_updates: ClassVar[bool] = False
+    keeps: ClassVar[bool] = False
     has_native_calls: ClassVar[bool] = False
 
     @abc.abstractmethod

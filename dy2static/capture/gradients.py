@@ -88,7 +88,7 @@ class Gradients:
                     seeds[variable.value] = seed
         reach = self._reach(outputs, inputs)
         self._check_required(outputs, inputs)
-        wanted = {v.value for v in inputs if v.value in reach.values}
+        wanted = dict.fromkeys([v.value for v in inputs if v.value in reach.values])
         if any(v.dtype.kind != "f" for v in wanted):
             capture.abort("the gradient with respect to integers")
         found = self._differentiate(seeds, wanted, reach, bool(enable_double_backprop), "grad")
@@ -127,7 +127,8 @@ class Gradients:
             if leaf.value in kept:
                 self._check_seed(leaf, kept[leaf.value])
         # as in Chainer, what a leaf keeps comes first, and what its uses give is added to it one by one
-        found = self._differentiate({variable.value: seed, **kept}, {v.value for v in (*leaves, *between)}, reach,
+        # in order: the graph is to be the same one in each process
+        found = self._differentiate({variable.value: seed, **kept}, dict.fromkeys([v.value for v in (*leaves, *between)]), reach,
                                     bool(enable_double_backprop), "backward")
         if not enable_double_backprop:
             self._let_write([found[v.value] for v in (*leaves, *between) if v.value in found])
@@ -158,6 +159,7 @@ class Gradients:
         if self.capture.staging.depth or any(node.regions for node in nodes):
             self.capture.abort("unchain_backward goes through a decision on array values")
         reached = [v for v in map(self.variables.get, values) if v is not None]
+        reached.sort(key=lambda v: v.__dict__["serial"])
         for other in reached:
             if not other.connected:
                 self.check_leaf(other)

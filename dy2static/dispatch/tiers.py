@@ -136,7 +136,8 @@ def _again(recipe: Recipe, before: Sequence[Segment]) -> Steps[Program]:
     """The program of a recipe, with all the backward programs that these segments have had so far."""
     with ours(recipe.outcome):
         forward = recipe.start()
-        after = [Segment(segment.name, segment.plan, recipe.target) for segment in before]
+        # the plans are of the same values; but a forward from the disk needs none, and its segments know where backwards are kept
+        after = [Segment(segment.name, segment.planned, recipe.target) for segment in before]
         yield from _backwards_again(list(zip(before, after)))
         yield forward
         program = assemble(recipe, forward.finish())

@@ -1,4 +1,4 @@
-"""Compiled libraries on disk, by the hash of what they were made from.
+"""Compiled libraries, and what programs are made from, on disk, by the hash of what they were made from.
 
 Code is loaded from this directory, so it must be the user's own and closed to everybody else; every file ends with a
 checksum, so that one that was cut off or damaged is made again.  A file appears under its name when it is complete, and two
@@ -29,6 +29,7 @@ _MARK = b"dy2static"
 _FOOTER = len(_MARK) + hashlib.sha256().digest_size
 _OF_SHELLS = 10                 # a shell uses the numbers of files below
 _LEFTOVER_SECONDS = 3600        # what a process that died was writing
+_LIBRARY, _TEXT = ".so", ".text"
 _checked: Dict[str, str] = {}       # wanted directory -> the one that is used
 
 
@@ -51,21 +52,49 @@ def fetch(key: str, make: Callable[[str], None]) -> str:
 
 def has(key: str) -> bool:
     """Whether there is a sound library with this key."""
-    return _is_sound(os.path.join(directory(), key + ".so"))
+    return _is_sound(os.path.join(directory(), key + _LIBRARY))
 
 
 def find(key: str) -> Optional[str]:
     """The path of the library with this key, if there is a sound one."""
-    path = os.path.join(directory(), key + ".so")
+    path = os.path.join(directory(), key + _LIBRARY)
     if not _is_sound(path):
         return None
     _touch(path)
     return path
 
 
+def text(key: str) -> Optional[bytes]:
+    """The text that `keep_text` wrote under this key; None where there is none that is sound."""
+    path = os.path.join(directory(), key + _TEXT)
+    found = _sound(path)
+    if found is not None:
+        _touch(path)
+    return found
+
+
+def keep_text(key: str, content: bytes) -> None:
+    """Keep a text under a key, in place of any other one; where nothing can be written, it is not kept."""
+    path = os.path.join(directory(), key + _TEXT)
+    draft = ""
+    try:
+        handle, draft = tempfile.mkstemp(prefix=".new-", dir=directory())
+        with open(handle, "wb") as file:
+            file.write(content + _MARK + _checksum(path, content))
+        os.chmod(draft, 0o600)
+        os.replace(draft, path)
+    except OSError as reason:
+        announce("texts", f"programs are made anew by each process: {reason}; name another directory in DY2STATIC_CACHE_DIR")
+        if draft:
+            _remove(draft)
+        return
+    if key.startswith("0"):                     # as of libraries
+        shrink(directory(), path)
+
+
 def body(key: str) -> Optional[bytes]:
     """What was made under this key, as the compiler wrote it; None where there is no sound library."""
-    path = os.path.join(directory(), key + ".so")
+    path = os.path.join(directory(), key + _LIBRARY)
     if not _is_sound(path):
         return None
     with open(path, "rb") as file:
@@ -136,7 +165,7 @@ class Draft:
 
         Raises OSError for a file that is not complete: with a checksum it would be taken for sound.
         """
-        path = os.path.join(self._folder, self._key + ".so")
+        path = os.path.join(self._folder, self._key + _LIBRARY)
         try:
             with open(self.path, "rb") as file:
                 body = file.read()
@@ -223,15 +252,21 @@ def _make_private(folder: str) -> str:
 
 def _is_sound(path: str) -> bool:
     """Whether a file is the user's own and what was once written."""
+    found = _sound(path)
+    return found is not None and (path.endswith(_TEXT) or is_whole(found))
+
+
+def _sound(path: str) -> Optional[bytes]:
+    """What was once written into a file of the user's own; None for another one."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             seen = os.fstat(file.fileno())
             content = file.read() if stat.S_ISREG(seen.st_mode) else b""
     except OSError:
-        return False
+        return None
     body, footer = content[:-_FOOTER], content[-_FOOTER:]
-    return (seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
-            and footer == _MARK + _checksum(path, body) and is_whole(body))
+    is_ours = seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+    return body if is_ours and footer == _MARK + _checksum(path, body) else None
 
 
 def _without_waiting(path: str, flags: int) -> int:
@@ -260,7 +295,7 @@ def _remove(path: str) -> None:
 
 
 class Entry(NamedTuple):
-    """One library: its file's name, bytes, the time of its last use (seconds since 1970), and whether it is sound."""
+    """One library or text: its file's name, bytes, the time of its last use (seconds since 1970), and whether it is sound."""
 
     name: str
     size: int
@@ -269,18 +304,18 @@ class Entry(NamedTuple):
 
 
 def entries() -> List[Entry]:
-    """All libraries, those used last first."""
+    """All libraries and texts, those used last first."""
     found = []
     with os.scandir(directory()) as files:
         for file in files:
-            if file.name.endswith(".so"):
+            if file.name.endswith((_LIBRARY, _TEXT)):
                 seen = file.stat(follow_symlinks=False)
                 found.append(Entry(file.name, seen.st_size, seen.st_mtime, _is_sound(file.path)))
     return sorted(found, key=lambda entry: -entry.used)
 
 
 def remove(found: Sequence[Entry]) -> None:
-    """Remove these libraries."""
+    """Remove these libraries and texts."""
     for entry in found:
         _remove(os.path.join(directory(), entry.name))
 
@@ -294,7 +329,7 @@ def shrink(folder: str, keep: str) -> None:
                 seen = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
-            if entry.name.endswith(".so"):
+            if entry.name.endswith((_LIBRARY, _TEXT)):
                 files.append((seen.st_mtime, seen.st_size, entry.path))
             elif entry.name.startswith(".new-") and seen.st_mtime < time.time() - _LEFTOVER_SECONDS:
                 _remove(entry.path)

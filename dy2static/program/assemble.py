@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ..backends.base import Executable
-from ..ir.graph import Graph, Value
-from ..record.inputs import VariableInput
+from ..ir.graph import Graph
 from ..record.outcome import Outcome
 from ..runtime.host_calls import StateCall
 from ..runtime.program import Program
@@ -15,33 +14,44 @@ from . import hotpath
 from .backward import arenas_of
 from .entry import Entry, SegmentUse, UpdateUses, compile_entry
 from .guards import Guards, compile_diagnosis
-from .nodes import PlannedNodes, PlannedSegment
+from .keeping import part_of
+from .nodes import PlannedNodes, SegmentPlan
 from .recipe import Recipe
+from .wiring import Use
 
 
 def assemble(recipe: Recipe, forward: Executable) -> Program:
     """The program of a recipe whose forward has been compiled: its entry, its segments and what is told about it."""
-    outcome, nodes, graph = recipe.outcome, recipe.parts, recipe.parts.graph
-    results = {v: k for k, v in reversed(list(enumerate([*graph.outputs, *nodes.saved])))}
+    outcome, wiring = recipe.outcome, recipe.wiring
     pool = arenas_of(forward)
-    uses = _Wiring(recipe, nodes.nodes, results).uses()
-    rescue = uses if nodes.rescue is nodes.nodes else _Wiring(recipe, nodes.rescue, results).uses()
-    call, text = compile_entry(Entry(outcome, forward.call, pool, uses, rescue, nodes.nodes.variables, forward.results,
-                                     forward.origins, _update_uses(recipe, forward)))
+    uses = _uses(recipe, wiring.uses, "nodes")
+    rescue = uses if wiring.rescue is None else _uses(recipe, wiring.rescue, "rescue")
+    left = {outcome.variables[k] for k in wiring.left}
+    call, text = compile_entry(Entry(outcome, forward.call, pool, uses, rescue, left, forward.results, forward.origins,
+                                     _update_uses(recipe, forward)))
     if recipe.target.backend.has_native_calls:
         hotpath.note(call)
     counts = {"segments": len(uses), **_counts(outcome.graph), "native": forward.native_nodes}
-    size = sum(int(node.attrs["value"].nbytes) for node in graph.walk() if node.op.name == "constant")
-    return Program(call, _Diagnosis(outcome), forward.source, text, graph, outcome.guards,
-                   tuple(use.segment for use in uses), pool, recipe, counts, outcome.events, _signature(outcome), size,
-                   native_code=forward.native_code, footprint=forward.footprint)
+    return Program(call, _Diagnosis(outcome), forward.source, text, outcome.guards,
+                   tuple(use.segment for use in uses), pool, recipe, counts, outcome.events, _signature(outcome),
+                   wiring.constant_bytes, native_code=forward.native_code, footprint=forward.footprint)
+
+
+def _uses(recipe: Recipe, uses: Sequence[Use], which: str) -> List[SegmentUse]:
+    """The segments of a program.  which: the ``nodes`` or the ``rescue`` of its differentiated graph."""
+    def segment(number: int, use: Use) -> Segment:
+        def plan() -> SegmentPlan:
+            nodes: PlannedNodes = getattr(recipe.parts, which)
+            return nodes.segments[number].plan
+        return Segment(use.name, plan, recipe.target, part_of(recipe.key, which, number))
+    return [SegmentUse(segment(number, use), use.inputs, use.held, use.outputs) for number, use in enumerate(uses)]
 
 
 def _update_uses(recipe: Recipe, forward: Executable) -> UpdateUses:
     """The functions of the updates, each with where all of its operands are."""
-    updates = recipe.in_place.updates
-    calls = tuple([(call.call, tuple([place for k in call.members for place in updates[k][1]])) for call in forward.updates])
-    return UpdateUses(calls, recipe.in_place.writes)
+    wiring = recipe.wiring
+    calls = tuple([(call.call, tuple([place for k in call.members for place in wiring.places[k]])) for call in forward.updates])
+    return UpdateUses(calls, frozenset([recipe.outcome.ends[0].writes[k] for k in wiring.writes]))
 
 
 def _counts(graph: Graph) -> Dict[str, int]:
@@ -69,54 +79,6 @@ class _Diagnosis:
         if self.function is None:
             self.function = compile_diagnosis(Guards(self.outcome))
         return self.function(args, kwargs)
-
-
-class _Wiring:
-    """Where the inputs, outputs and held values of the segments of one program are."""
-
-    def __init__(self, recipe: Recipe, nodes: PlannedNodes, results: Dict[Value, int]):
-        self.outcome = outcome = recipe.outcome
-        graph, self.target = recipe.parts.graph, recipe.target
-        self.results, self.segments, self.count = results, nodes.segments, len(nodes.segments)
-        position = {value: i for i, value in enumerate(outcome.graph.outputs)}
-        self.variable = {position[r.value]: k for k, r in enumerate(outcome.variables)}
-        self.leaf = {v: next(k for i, k in self.variable.items() if graph.outputs[i] is v) for v in nodes.leaves}
-        self.made: Dict[Tuple[int, int], Tuple] = {}
-
-    def uses(self) -> List[SegmentUse]:
-        """The wiring of all segments."""
-        return [self._use(k, planned) for k, planned in enumerate(self.segments)]
-
-    def _use(self, number: int, planned: PlannedSegment) -> SegmentUse:
-        part, plan = planned.part, planned.plan
-        origins = dict(zip(part.graph.inputs, part.inputs))
-        outputs = [self._output(number, j, index, part.graph.outputs[j]) for j, index in enumerate(part.outputs)]
-        return SegmentUse(Segment(self._name(number), plan, self.target),
-                          [self._input(part.graph.inputs[i], origins) for i in plan.targets],
-                          [self._held(v, origins) for v in plan.held], outputs)
-
-    def _name(self, number: int) -> str:
-        name = self.outcome.graph.name
-        return name if self.count == 1 else f"{name} ({number + 1} of {self.count})"
-
-    def _input(self, value: Value, origins: Mapping[Value, Tuple]) -> Tuple:
-        if value in self.leaf:
-            return "variable", self.leaf[value]
-        origin = origins[value]
-        return origin if origin[0] == "input" else self.made[origin]
-
-    def _held(self, value: Value, origins: Mapping[Value, Tuple]) -> Tuple:
-        origin = origins.get(value)
-        if origin is None or origin[0] != "input" or value in self.leaf:
-            return "result", self.results[value]
-        return ("node" if isinstance(self.outcome.inputs[origin[1]], VariableInput) else "input"), origin[1]
-
-    def _output(self, number: int, j: int, index: Optional[int], value: Value) -> Tuple:
-        if index is not None:
-            self.made[number, j] = made = "variable", self.variable[index]
-            return made
-        self.made[number, j] = hidden = "hidden", len(self.made)
-        return (*hidden, self.results[value])
 
 
 def _signature(outcome: Outcome) -> str:

@@ -1,11 +1,13 @@
 """The backward programs of the FunctionNodes of a program, made when they are first needed."""
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import passes
-from ..backends.base import Backend, Executable
+from ..backends.base import Backend, Compilation, Executable
+from ..backends.host.backend import NUMPY
 from ..errors import RunError
 from ..ir.graph import Graph, Value
 from ..runtime.clocks import Clock
@@ -13,6 +15,7 @@ from ..runtime.collection import uncollected
 from ..runtime.profile import Profile
 from ..runtime.progress import shown
 from ..runtime.segment import ArenaPool, BackwardProgram, Segment, pool_of
+from .keeping import Facts, KeptBackward, found, keep, part_of
 from .nodes import SegmentPlan
 
 #: How many answers for runs that went different ways are kept.
@@ -37,9 +40,6 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
     again: also make it differentiable, as a segment of its own.
     Raises `RunError` where the function has changed in place what the gradients would read.
     """
-    if segment.plan.spent is not None:
-        raise RunError("the compiled function has taken these gradients itself, and changed the arrays that they read since",
-                       segment.plan.spent, "call `backward` or `chainer.grad` inside the function, or before this line")
     with shown("compiling a backward"):
         return BackwardCompilation(segment, targets, given, again).finish()
 
@@ -48,16 +48,15 @@ class BackwardCompilation:
     """`compile_backward` in two steps: a backend may work beside this process in between."""
 
     def __init__(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool):
-        self.segment, self.targets, self.plan = segment, targets, segment.plan
-        self.given = [j for j, is_given in enumerate(given) if is_given]
-        self.joint = _Joint(self.plan, self.plan.gradients([self.plan.targets[i] for i in targets], self.given))
-        self.following = self.joint.following() if again and self.joint.graph.outputs else None
-        self.extras = self.joint.extras(self.following)
-        self.graph = self.joint.backward(self.following, self.extras)
-        target: Target = segment.target
-        self._compilation = target.backend.start(
-            self.graph, name="backward", escaping=set(self.graph.outputs[:len(self.joint.graph.outputs)]),
-            recomputes=self.plan.recompute not in ("none", "auto"), clock=target.clock("backward"))
+        self._segment, target = segment, segment.target
+        derive = functools.partial(_Derived, segment, targets, given, again)
+        self._key = "" if again else part_of(segment.key, targets, given)
+        self._kept: Optional[KeptBackward] = found(self._key, KeptBackward)
+        if self._kept is not None:
+            self._compilation = self._kept.text.start(lambda: derive().start(Target(NUMPY)))
+        else:
+            self._derived = derive()
+            self._compilation = self._derived.start(target)
 
     def ready(self) -> bool:
         """As `backends.base.Compilation.ready`."""
@@ -65,21 +64,63 @@ class BackwardCompilation:
 
     def finish(self) -> BackwardProgram:
         """The program."""
-        function, joint, plan = self._compilation.finish(), self.joint, self.plan
-        origins = joint.origins(self.extras)
-        conditions, count = joint.gradients.conditions, joint.count
-        dependencies = _Dependencies(joint.graph, count, plan, self.targets, self.given)
-        following, segment = self.following, self.segment
-        return BackwardProgram(
-            function.call, tuple(origins[v] for v in self.graph.inputs),
-            tuple(c is not False for c in joint.gradients.connected), arenas_of(function),
-            again=None if following is None else Segment(f"{segment.name}.backward", following, segment.target),
-            held=() if following is None else tuple(origins[v] for v in following.held),
-            source=function.source, origins=function.origins,
-            conditions=tuple((i, count + conditions.index(c)) for i, c in enumerate(joint.gradients.connected)
-                             if isinstance(c, Value)),
-            bools=len(conditions), depends=dependencies.depends, facts=dependencies.facts,
-            depends_in_run=dependencies if dependencies.facts else None, footprint=function.footprint)
+        function = self._compilation.finish()
+        if self._kept is not None:
+            return _program(function, self._kept.facts)
+        derived, dependencies = self._derived, self._derived.dependencies
+        facts = derived.facts(dependencies)
+        if dependencies.facts:
+            return derived.program(function, facts, dependencies)
+        keep(self._key, KeptBackward(self._compilation.text, facts))
+        return derived.program(function, facts)
+
+
+def _program(function: Executable, known: Facts, **more: Any) -> BackwardProgram:
+    return BackwardProgram(function.call, known.operands, known.connected, arenas_of(function), source=function.source,
+                           origins=function.origins, conditions=known.conditions, bools=known.bools, depends=known.depends,
+                           footprint=function.footprint, **more)
+
+
+class _Derived:
+    """The gradients of a segment as a graph, before it is compiled."""
+
+    def __init__(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool):
+        self.segment, self.targets, self.plan = segment, targets, segment.plan
+        if self.plan.spent is not None:
+            raise RunError("the compiled function has taken these gradients itself, and changed the arrays that they read since",
+                           self.plan.spent, "call `backward` or `chainer.grad` inside the function, or before this line")
+        self.given = [j for j, is_given in enumerate(given) if is_given]
+        self.joint = _Joint(self.plan, self.plan.gradients([self.plan.targets[i] for i in targets], self.given))
+        self.following = self.joint.following() if again and self.joint.graph.outputs else None
+        self.extras = self.joint.extras(self.following)
+        self.graph = self.joint.backward(self.following, self.extras)
+
+    def start(self, target: Target) -> Compilation:
+        """Begin to compile it."""
+        return target.backend.start(
+            self.graph, name="backward", escaping=set(self.graph.outputs[:len(self.joint.graph.outputs)]),
+            recomputes=self.plan.recompute not in ("none", "auto"), clock=target.clock("backward"))
+
+    @property
+    def dependencies(self) -> "_Dependencies":
+        """What its results are computed from."""
+        return _Dependencies(self.joint.graph, self.joint.count, self.plan, self.targets, self.given)
+
+    def facts(self, dependencies: "_Dependencies") -> Facts:
+        """What is known of it besides."""
+        joint, origins = self.joint, self.joint.origins(self.extras)
+        conditions, connected = joint.gradients.conditions, joint.gradients.connected
+        return Facts(tuple([origins[v] for v in self.graph.inputs]), tuple([c is not False for c in connected]),
+                     tuple([(i, joint.count + conditions.index(c)) for i, c in enumerate(connected) if isinstance(c, Value)]),
+                     len(conditions), dependencies.depends)
+
+    def program(self, function: Executable, facts: Facts, dependencies: "Optional[_Dependencies]" = None) -> BackwardProgram:
+        """The program around its function.  dependencies: if a run has to tell some of them."""
+        following, segment, origins = self.following, self.segment, self.joint.origins(self.extras)
+        return _program(
+            function, facts, again=None if following is None else Segment(f"{segment.name}.backward", following, segment.target),
+            held=() if following is None else tuple([origins[v] for v in following.held]),
+            facts=() if dependencies is None else dependencies.facts, depends_in_run=dependencies)
 
 
 @dataclass(frozen=True)

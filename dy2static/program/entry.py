@@ -30,12 +30,7 @@ _serial = itertools.count()
 
 
 class SegmentUse:
-    """How one segment is wired: the inputs of its node, what it holds, and which Variables it makes.
-
-    inputs: ("input", i) of the graph, ("variable", k) of the escaping Variables, or ("hidden", j) of earlier ones.
-    held: ("node", i): the VariableNode of input i; ("input", i): its value; ("result", k): a result of the forward.
-    outputs: ("variable", k), or ("hidden", j, result) for a value that only later segments read.
-    """
+    """A segment, and how it is wired: see `wiring.Use`."""
 
     def __init__(self, segment: Any, inputs: Sequence[Tuple], held: Sequence[Tuple], outputs: Sequence[Tuple]):
         self.segment, self.inputs, self.held, self.outputs = segment, tuple(inputs), tuple(held), tuple(outputs)

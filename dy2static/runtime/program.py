@@ -49,6 +49,10 @@ class Recipe(Protocol):
     def target(self) -> Any:
         """What the program was made for: a backend, and perhaps a profile."""
 
+    @property
+    def graph(self) -> Any:
+        """The graph of the forward; made again where code from the disk did without it."""
+
     def made_for(self, target: Any) -> Any:
         """The recipe of the same program for another target."""
 
@@ -72,7 +76,6 @@ class Program:
     diagnose: Callable[[Tuple, Mapping], Sequence[int]]
     source: str
     entry: str
-    graph: Any
     guards: Tuple[Any, ...]
     segments: Tuple[Segment, ...]
     pool: Optional[ArenaPool]
@@ -84,6 +87,11 @@ class Program:
     native_code: str = ""
     footprint: Footprint = Footprint()
     profiler: Optional[Callable[["Program"], Any]] = None
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the forward."""
+        return self.recipe.graph
 
     def __repr__(self) -> str:
         return f"<program for ({self.signature}): {self.counts.get('nodes', 0)} nodes, {len(self.guards)} guards>"
@@ -125,7 +133,7 @@ class Program:
     @property
     def has_free_sizes(self) -> bool:
         """Whether it serves arrays of many sizes."""
-        return any(not isinstance(n, int) for value in self.graph.inputs for n in getattr(value.type, "shape", ()))
+        return any(not isinstance(n, int) for value in self.recipe.outcome.graph.inputs for n in getattr(value.type, "shape", ()))
 
     def profile(self) -> Any:
         """As `StaticFunction.profile`, for the calls that this program serves."""

@@ -167,14 +167,24 @@ class Segment:
     """The part of a program that becomes one FunctionNode.
 
     name: shown as the node's label.
-    plan, target: what `hooks.compile_backward` needs: what is differentiated, and what for; the run time does not look inside.
+    planned, target: what `hooks.compile_backward` needs: what is differentiated, or a function that gives it, and what for; the run
+    time does not look inside.
+    key: where its backward programs are kept on disk; "" if they are not.
     backward: the programs made so far, by (targets, given, again).
     """
 
     name: str
-    plan: Any
+    planned: Any
     target: Any = None
+    key: str = ""
     backward: Dict[Tuple, BackwardProgram] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Any:
+        """What is differentiated."""
+        if callable(self.planned):
+            self.planned = self.planned()
+        return self.planned
 
     @property
     def footprints(self) -> List[Footprint]:

@@ -50,7 +50,7 @@ COMMANDS = {
     ("bench", "of_the_user:net.forward", *X, "--calls", "3", "--backward"): "Net.forward: medians of 3 calls, alternately, with gradients",
     ("profile", "of_the_user:f", *X, "--calls", "3"): "f: 3 calls of",
     ("explore", "of_the_user:f", *X, "--calls", "2"): "wrote explorer.html",
-    ("cache", "size"): " libraries in ",
+    ("cache", "size"): " files in ",
     ("completion", "bash"): "_DY2STATIC_COMPLETE",
     ("--version",): "dy2static, version ",
 }

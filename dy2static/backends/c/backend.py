@@ -1,6 +1,7 @@
 """The backend that makes C functions of the parts of a graph that it supports, and NumPy calls of the rest."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Callable, Collection, Optional, Sequence, Tuple
 
 from ...errors import BackendError
@@ -11,12 +12,12 @@ from ...native.announce import announce
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock, NativeClock
-from ..base import Backend, Compilation, Executable
+from ..base import Backend, Compilation, Done, Executable
 from ..compiled_calls import with_calls
-from ..host.backend import NUMPY, executable, with_updates
+from ..host.backend import NUMPY, NumpyText, numpy_text
 from ..host.emit import emit
 from ..host.function import NumpyFunction
-from ..host.updates import update_calls
+from ..host.updates import update_texts
 from .emit import REGION
 from .executor import Bundle
 from .partition import partition, supported
@@ -27,7 +28,7 @@ class CBackend(Backend):
     """Native code; where there is no C compiler, NumPy calls."""
 
     name = "c"
-    is_compiled = has_native_calls = has_updates = True
+    is_compiled = has_native_calls = has_updates = keeps = True
     passes = Pipeline("c", "a graph that is about to be run, in parts as native code", (
         *TOGETHER, Pass(pretranspose), Pass(with_selections),
         Pass(partition, reads=("saved",), is_verified=False)))     # regions read sizes that no node gives
@@ -40,25 +41,49 @@ class CBackend(Backend):
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
               recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
         """As `Backend.start`: begins to compile the native parts."""
-        if not native_possible():
+        def on_numpy() -> Compilation:
             return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock,
                                updates=updates)
+
+        if not native_possible():
+            return Done(on_numpy().finish())
         divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
-        return _Compilation(graph, divided, clock, updates, name=name, escaping=escaping, saved=saved, recomputes=recomputes)
+        bundle = Bundle(None if clock is None else NativeClock())
+        divided = with_calls(divided, lambda region: bundle.add(region, fallback_of))
+        bundle.add_updates(updates, [k for k, update in enumerate(updates) if takes(update)])
+        if bundle.is_empty:
+            return on_numpy()
+
+        def around() -> NumpyText:
+            others = set(range(len(updates))).difference(*[region.members for region in bundle.updates])
+            function = emit(divided, name=name, escaping=escaping, saved=saved, clock=clock)
+            return numpy_text(function, divided, update_texts(updates, sorted(others)))
+        return _Compilation(bundle, around, on_numpy, clock)
+
+
+@dataclass(frozen=True, eq=False)
+class CText:
+    """The native regions of a graph, and the function that calls them."""
+
+    bundle: Bundle
+    around: NumpyText
+
+    def start(self, on_numpy: Callable[[], Compilation]) -> Compilation:
+        """As `Text.start`."""
+        return _Compilation(self.bundle, lambda: self.around, on_numpy) if native_possible() else Done(on_numpy().finish())
 
 
 class _Compilation:
     """The regions of a divided graph while the C compiler works on them.
 
-    graph: as it was before; that is what runs where they cannot be built.  options: those of `Backend.start`.
+    around: makes the function that calls them.  on_numpy: as of `Text.start`; that is what runs where they cannot be built.
     """
 
-    def __init__(self, graph: Graph, divided: Graph, clock: Optional[Clock], updates: Sequence[Update], **options: Any):
-        self._graph, self._clock, self._updates, self._options = graph, clock, updates, options
-        self._bundle = Bundle(None if clock is None else NativeClock())
-        self._divided = with_calls(divided, lambda region: self._bundle.add(region, fallback_of))
-        self._bundle.add_updates(updates, [k for k, update in enumerate(updates) if takes(update)])
-        self._guarded(self._bundle.start)
+    def __init__(self, bundle: Bundle, around: Callable[[], NumpyText], on_numpy: Callable[[], Compilation],
+                 clock: Optional[Clock] = None):
+        self._bundle, self._around, self._on_numpy, self._clock = bundle, around, on_numpy, clock
+        self.text: Optional[CText] = None
+        self._guarded(bundle.start)
 
     def ready(self) -> bool:
         """As `Compilation.ready`."""
@@ -67,17 +92,14 @@ class _Compilation:
     def finish(self) -> Executable:
         """As `Compilation.finish`; a function of NumPy calls only where the native regions cannot be built."""
         self._guarded(self._bundle.build)
-        bundle, clock = self._bundle, self._clock
+        bundle = self._bundle
         if bundle.is_empty:
-            return NUMPY.compile(self._graph, clock=clock, updates=self._updates, **self._options)
-        if clock is not None:
-            clock.inside = bundle.clock
-        options = {name: option for name, option in self._options.items() if name != "recomputes"}
-        made = executable(emit(self._divided, clock=clock, **options), self._divided, bundle.readable,
-                          sum(len(list(region.graph.walk())) for region in bundle.regions)
-                          + sum(len(region.graph.nodes) * len(region.members) for region in bundle.updates))
-        others = set(range(len(self._updates))).difference(*[call.members for call in bundle.update_calls])
-        return with_updates(made, (*bundle.update_calls, *update_calls(self._updates, sorted(others))))
+            return self._on_numpy().finish()
+        if self._clock is not None:
+            self._clock.inside = bundle.clock
+        self.text = CText(bundle, self._around())
+        around = self.text.around
+        return around.executable(around.function.bind(), bundle.readable, bundle.nodes, bundle.update_calls)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Do a step of building; where it fails, there are no regions."""

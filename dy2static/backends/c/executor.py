@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...ir.graph import Graph, Value
+from ...ir.packing import pack, unpack
 from ...ir.sizes_read import made_symbols
 from ...ir.types import Extent, Stack, Tensor
 from ...ir.types import List as ListType
@@ -46,6 +47,11 @@ class Bundle:
         self.regions: List[Region] = []
         self.updates: List[UpdateRegion] = []
         self.clock = clock
+        self._source = ""
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """What another process needs to go on from here."""
+        return {name: getattr(self, name) for name in ("parts", "regions", "updates", "clock", "_source")}
 
     def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], layout: Optional[str] = None) -> "Region":
         """One more region; layout: as of `Region`."""
@@ -64,6 +70,12 @@ class Bundle:
         """Whether there is nothing to compile."""
         return not self.regions and not self.updates
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are in the regions, and in the updates."""
+        updates = sum(len(region.graph.nodes) * len(region.members) for region in self.updates)
+        return sum(region.nodes for region in self.regions) + updates
+
     def clear(self) -> None:
         """There is nothing to compile any more."""
         self.regions.clear()
@@ -75,11 +87,13 @@ class Bundle:
 
         Except with a clock, which is for one function.
         """
-        parts, functions = self.parts.texts, self._functions()
-        if self.clock is not None:
-            return self._whole(parts, functions)
-        text = numbered("\0".join([*parts, *functions]), self.parts.own).split("\0")
-        return self._whole(text[:len(parts)], text[len(parts):])
+        if not self._source:
+            parts, functions = self.parts.texts, self._functions()
+            if self.clock is None:
+                text = numbered("\0".join([*parts, *functions]), self.parts.own).split("\0")
+                parts, functions = text[:len(parts)], text[len(parts):]
+            self._source = self._whole(parts, functions)
+        return self._source
 
     @property
     def readable(self) -> str:
@@ -115,7 +129,7 @@ class Bundle:
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)
             if region.draws:
                 native = library.bind(built, f"call_{region.number}", draws.declining)
-                region.call = draws.drawing(native, decline, len(region.graph.inputs))
+                region.call = draws.drawing(native, decline, region.count)
             else:
                 region.call = library.bind(built, f"call_{region.number}", decline)
         self.update_calls = tuple([region.bind(built) for region in self.updates])
@@ -127,8 +141,8 @@ class Region:
     """One graph as a C function, and how it is called: ``call(inputs..., arrays of outputs..., scratch)``.
 
     It gives the outputs that are no arrays: None, the one, or a tuple.  Stacks and lists enter as arrays and leave as objects
-    with the buffer protocol: see `runtime.native_values`.  grown: arrays that leave as such objects, because their size is
-    found here.  entering, given: see `CompiledCall`.
+    with the buffer protocol: see `runtime.native_values`.  grown: the outputs that are arrays but leave as such objects, because
+    their size is found here.  entering, given: see `CompiledCall`.  count: how many inputs.  nodes: how many nodes.
 
     fallback: makes the same function of NumPy calls, ``function(inputs...) -> outputs`` with the user's lines.
     layout: that of its images; none: the one of the estimate, or the fastest one, as settings say.
@@ -138,7 +152,9 @@ class Region:
 
     def __init__(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], number: int, parts: Parts,
                  clock: Optional[NativeClock] = None, layout: Optional[str] = None):
-        self.graph, self.number = graph, number
+        self._graph: Optional[Graph] = graph
+        self._packed = b""
+        self.number, self.count, self.nodes = number, len(graph.inputs), len(list(graph.walk()))
         if layout is None:
             layout = tuned_layout(graph, lambda name: _trial(graph, name))
         self.function: CFunction = write(graph, f"run_{number}", parts, clock, layout=layout)
@@ -147,13 +163,25 @@ class Region:
         self.draws = draws.graph_draws(graph)
         self.inputs = (*map(_kind, graph.inputs), *(["int"] if self.draws else ()))
         made = [symbol for node in graph.nodes for symbol, _, _ in made_symbols(node)]
-        self.grown = frozenset(value for value in graph.outputs if is_grown(value, made))
-        kinds = ["stack" if value in self.grown else _kind(value) for value in graph.outputs]
+        self.grown = frozenset([k for k, value in enumerate(graph.outputs) if is_grown(value, made)])
+        kinds = ["stack" if k in self.grown else _kind(value) for k, value in enumerate(graph.outputs)]
         self.outputs = (*(k for k in kinds if k == "array"), *(["array"] if self.function.scratch else ()),
                         *(k for k in kinds if k != "array"))
         self.entering = tuple(map(_entering, graph.inputs))
-        self.given = {k: _leaving(value, value in self.grown) for k, (value, kind) in enumerate(zip(graph.outputs, kinds))
+        self.given = {k: _leaving(value, k in self.grown) for k, (value, kind) in enumerate(zip(graph.outputs, kinds))
                       if kind != "array"}
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """What another process needs to go on from here; its graph, which is hardly ever asked for, as bytes."""
+        state = {name: part for name, part in vars(self).items() if name != "call"}
+        return {**state, "_graph": None, "_packed": self._packed or pack(self.graph), "_fallback": None}
+
+    @property
+    def graph(self) -> Graph:
+        """What it computes."""
+        if self._graph is None:
+            self._graph = unpack(self._packed)
+        return self._graph
 
     @property
     def scratch(self) -> int:
@@ -167,7 +195,7 @@ class Region:
 
     def decline(self, *args: Any) -> Any:
         """What the built-in function does not do: arrays that are not contiguous are copied, else NumPy computes it."""
-        count = len(self.graph.inputs)
+        count = self.count
         inputs = [_contiguous(x) if isinstance(x, np.ndarray) else x for x in args[:count]]
         if any(a is not b for a, b in zip(inputs, args)):
             return self.call(*inputs, *args[count:])
@@ -185,8 +213,8 @@ class Region:
     def _hand_over(self, results: Sequence[Any], arrays: Sequence[np.ndarray]) -> Any:
         others: List[Any] = []
         waiting = iter(arrays)
-        for value, result in zip(self.graph.outputs, results):
-            if value in self.grown:
+        for k, (value, result) in enumerate(zip(self.graph.outputs, results)):
+            if k in self.grown:
                 others.append(bytearray(np.ascontiguousarray(result).tobytes()))
             elif isinstance(value.type, ListType):
                 others.append(list_bytes(result, value.type))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import collections
 import re
-from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Node
 from ..loops.parallelize import Share
@@ -53,6 +53,10 @@ class Parts:
         self.calls: Dict[str, Call] = {}
         self.own: Set[str] = set()
         self._known: Dict[str, str] = {}
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """The functions, to which none are added any more."""
+        return {"texts": self.texts, "places": self.places}
 
     def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
         """A call of the function that these lines are.

@@ -53,6 +53,10 @@ class UpdateRegion:
         self._rest: Optional[Callable[..., Any]] = None
         self.text = _Text(self.graph, self.targets, self.name).whole()
 
+    def __getstate__(self) -> Dict[str, Any]:
+        """What another process needs to go on from here."""
+        return {**vars(self), "_rest": None}
+
     def bind(self, built: library.Library) -> UpdateCall:
         """The function, of the library that was made of the text."""
         return UpdateCall(library.bind(built, self.name, self.rest), self.members)

@@ -17,9 +17,9 @@ from ..base import Compilation, Executable
 from ..compiled_calls import with_calls
 from ..cupy.backend import CUPY, CupyBackend
 from ..cupy.library import CupyCalls
-from ..host.backend import executable, with_updates
+from ..host.backend import numpy_text
 from ..host.emit import emit
-from ..host.updates import update_calls
+from ..host.updates import update_texts
 from ..updates import alike, form
 from .draws import draws_in_kernels
 from .emit import REGION, supported
@@ -67,6 +67,8 @@ class _Compilation:
     graph: as it was before; that is what runs where they cannot be.  options: those of `Backend.start`.
     """
 
+    text = None
+
     def __init__(self, device: Callable[[int], Device], library: CupyCalls, graph: Graph, divided: Graph, **options: Any):
         self._graph, self._options, self._library = graph, options, library
         self._regions: List[DeviceRegion] = []
@@ -89,11 +91,12 @@ class _Compilation:
             return CUPY.compile(self._graph, **self._options)
         name, escaping, saved, clock, updates = (self._options[key] for key in ("name", "escaping", "saved", "clock", "updates"))
         function = emit(self._divided, name=name, escaping=escaping, saved=saved, clock=clock, library=self._library)
-        made = executable(function, self._divided, self._text, sum(len(list(region.graph.walk())) for region in self._regions)
-                          + sum(len(updates[k].graph.nodes) for region in self._updates for k in region.members))
-        calls = [region.bind(self._device, self._module) for region in self._updates]
+        calls = tuple([region.bind(self._device, self._module) for region in self._updates])
         others = set(range(len(updates))).difference(*[call.members for call in calls])
-        return with_updates(made, (*calls, *update_calls(updates, sorted(others), self._library)))
+        text = numpy_text(function, self._divided, update_texts(updates, sorted(others), self._library))
+        count = sum(len(list(region.graph.walk())) for region in self._regions)
+        count += sum(len(updates[k].graph.nodes) for region in self._updates for k in region.members)
+        return text.executable(self._library.called(function.bind(), self._divided), self._text, count, calls)
 
     def _region(self, graph: Graph) -> DeviceRegion:
         self._regions.append(DeviceRegion(graph, len(self._regions), self._plan))

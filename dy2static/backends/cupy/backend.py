@@ -34,6 +34,7 @@ class CupyBackend(NumpyBackend):
     """Generated Python functions of CuPy calls."""
 
     name = "cupy"
+    keeps = False
     passes = Pipeline("cupy", "a graph that is about to be run on CuPy", TOGETHER)
     arrays = CupyArrays()
     library = CupyCalls()

@@ -1,20 +1,20 @@
 """The backend of NumPy calls, which is always there and takes every graph."""
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar, Collection, Optional, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, ClassVar, Collection, Optional, Sequence, Tuple
 
 from ...ir.graph import Graph, Node, Value
 from ...passes import TOGETHER, Pipeline, Setting, run
 from ...passes.in_place import Update
 from ...runtime.clocks import Clock
 from ...runtime.segment import Footprint
-from ..base import Backend, Done, Executable, results_of
+from ..base import Backend, Compilation, Done, Executable, results_of
 from ..updates import UpdateCall
 from .emit import TEXT, emit
 from .function import NumpyFunction
 from .library import NUMPY_CALLS, Library
-from .updates import update_calls
+from .updates import UpdateText, update_texts
 
 
 class NumpyBackend(Backend):
@@ -26,7 +26,7 @@ class NumpyBackend(Backend):
     name = "numpy"
     passes = Pipeline("numpy", "a graph that is about to be run on NumPy", TOGETHER)
     inner = (TEXT,)
-    has_updates = True
+    has_updates = keeps = True
     library: ClassVar[Library] = NUMPY_CALLS
 
     def supports(self, node: Node) -> bool:
@@ -39,19 +39,43 @@ class NumpyBackend(Backend):
         """As `Backend.start`; there is nothing to wait for."""
         graph = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
         function = emit(graph, name=name, escaping=escaping, saved=saved, clock=clock, library=self.library.placed(graph))
-        calls = update_calls(updates, range(len(updates)), self.library)
-        return Done(with_updates(executable(function, graph), calls))
+        text = numpy_text(function, graph, update_texts(updates, range(len(updates)), self.library))
+        return Done(text.executable(function.library.called(function.bind(), graph)), text)
 
 
-def executable(function: NumpyFunction, graph: Graph, native_code: str = "", native_nodes: int = 0) -> Executable:
-    """A generated function of a graph, compiled by Python.  native_code, native_nodes: of the regions that it calls."""
-    working = 0 if function.work_plan is None else function.work_plan.nbytes
-    footprint = Footprint(function.plan.nbytes, working, results_of(graph, function.plan.places))
-    return Executable(function.library.called(function.bind(), graph), function.source, function.results, function.origins,
-                      function.make_arena if function.slots else None, function.library.place, footprint, native_code, native_nodes)
+@dataclass(frozen=True, eq=False)
+class NumpyText:
+    """A graph as a function of NumPy calls, and functions of the updates that belong to it.
+
+    results: the bytes of the results that leave it in memory of their own.
+    """
+
+    function: NumpyFunction
+    results: int
+    updates: Tuple[UpdateText, ...] = ()
+
+    def start(self, on_numpy: Callable[[], Compilation]) -> Done:
+        """As `Text.start`."""
+        return Done(self.executable(self.function.bind()), self)
+
+    def executable(self, call: Callable[..., Any], native_code: str = "", native_nodes: int = 0,
+                   native_updates: Tuple[UpdateCall, ...] = ()) -> Executable:
+        """The function, compiled by Python.  native_code, native_nodes: of the regions that it calls."""
+        function = self.function
+        working = 0 if function.work_plan is None else function.work_plan.nbytes
+        footprint = Footprint(function.plan.nbytes, working, self.results)
+        made = Executable(call, function.source, function.results, function.origins,
+                          function.make_arena if function.slots else None, function.library.place, footprint, native_code,
+                          native_nodes)
+        return _with_updates(made, (*native_updates, *[text.call() for text in self.updates]))
 
 
-def with_updates(executable: Executable, calls: Tuple[UpdateCall, ...]) -> Executable:
+def numpy_text(function: NumpyFunction, graph: Graph, updates: Tuple[UpdateText, ...] = ()) -> NumpyText:
+    """What is to be known of a generated function of a graph."""
+    return NumpyText(function, results_of(graph, function.plan.places), updates)
+
+
+def _with_updates(executable: Executable, calls: Tuple[UpdateCall, ...]) -> Executable:
     """The same with functions for the updates, and what they need."""
     if not calls:
         return executable

@@ -49,6 +49,9 @@ class BufferPlan:
     partners: Mapping[Value, int]
     kept: FrozenSet[int] = frozenset()
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return BufferPlan, (self.slots, self.sizes, {}, {}, self.kept)      # what is written has no graph beside it
+
     @property
     def nbytes(self) -> int:
         """Bytes of one arena."""

@@ -53,8 +53,9 @@ def emit(graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[V
     with _inside(out, library.around(names)):
         _write(out, graph, block, clock, into)
     results = tuple(v.type.symbol if isinstance(v.type, Extent) else out.values.texts[v] for v in returned)
+    compiled = {known: names.namespace.pop(known) for known in out.compiled}
     made = NumpyFunction(name, params, out.values.arena(lambda slot: True), tuple(out.text.lines), results, names.namespace,
-                         out.plan, library=library)
+                         out.plan, library=library, compiled=compiled)
     kept, work = out.plan.parted()
     if work.nbytes < _LEAST_SHARED or not library.shares_work:
         return made

@@ -1,7 +1,7 @@
 """What the rules of nodes are given to write a function of NumPy calls with."""
 from __future__ import annotations
 
-from typing import Collection, Dict, Mapping, Optional, Sequence
+from typing import Collection, Dict, Mapping, Optional, Sequence, Set
 
 from ...ir.graph import Node, Value
 from ...ir.types import Tensor
@@ -24,6 +24,7 @@ class Emitter:
     templates: the lines of ops.  changes: lists and arrays that are changed in place.
     rows: names of the arrays of lists that loops let grow.
     library: what the text calls.
+    compiled: names of calls of compiled code.
     held: values whose memory somebody outside can hold.  into: results that are made in the memory of inputs.
     """
 
@@ -39,6 +40,7 @@ class Emitter:
         self.templates = Templates(self.reads, self.values, library)
         self.into: Mapping[Value, Value] = {}
         self.rows: Dict[Value, str] = {}
+        self.compiled: Set[str] = set()
 
     def copy_to(self, target: str, source: str, node: Optional[Node] = None) -> None:
         """Fill an array with the elements of another one."""

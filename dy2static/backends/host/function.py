@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from ... import config
 from ...errors import Location
 from ...pyast.loader import Places, compile_text
 from ...runtime.workspace import Workspace, give
+from ..compiled_calls import CompiledCall
 from ..text import Line, function_text, lines_of_one_file
 from .buffers import BufferPlan
 from .library import NUMPY_CALLS, Library
@@ -28,7 +29,8 @@ class NumpyFunction:
     work: those of the arrays that it has only while it runs, where that is much memory, in the order of ``work_plan``.
     lines: the body without the unpacking of the arena and without ``return``, each line with the user's line.
     results: the expressions returned: outputs, then saved values.
-    constants: what the namespace of the code must hold.
+    constants: what the namespace of the code must hold.  compiled: the calls of compiled code, which are there, too, once they
+        have been compiled.
     library: whose arrays it computes with.
     native_code: the C texts of its regions; native_nodes: how many nodes of the graph are in them.
     """
@@ -45,6 +47,7 @@ class NumpyFunction:
     work: Tuple[str, ...] = ()
     work_plan: Optional[BufferPlan] = None
     library: Library = NUMPY_CALLS
+    compiled: Mapping[str, CompiledCall] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -74,7 +77,7 @@ class NumpyFunction:
     def bind(self) -> Callable[..., Tuple[Any, ...]]:
         """The compiled function."""
         filename = f"<dy2static {self.name} {next(_serial)}>"
-        constants = dict(self.constants)
+        constants = {**self.constants, **{name: found.call for name, found in self.compiled.items()}}
         if self.work_plan is not None:
             workspace = Workspace(functools.partial(self.work_plan.make_arena, self.library), self.work_plan.block_bytes)
             constants.update(take_work=workspace.take, give_work=give)

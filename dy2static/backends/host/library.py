@@ -31,6 +31,9 @@ class Library:
     special: Mapping[str, Callable[[Node, Sequence[str], str], Optional[str]]] = SPECIAL
     reserved: Tuple[str, ...] = ()
 
+    def __reduce__(self) -> str:
+        return "NUMPY_CALLS"            # pickle refuses any other one
+
     def form(self, op: OpDef) -> Union[str, Callable[..., Any], None]:
         """The meaning of an op, as `OpDef.numpy` has it."""
         return op.numpy

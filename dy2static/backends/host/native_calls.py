@@ -21,7 +21,9 @@ def write_native(out: Emitter, node: Node) -> None:
         out.make(value, node)
         arguments.append(out.values.texts[value])
     names = [_given(out, node.outputs[k]) for k in compiled.given]
-    call = f"{out.names.bind('native', compiled.call)}({', '.join(arguments)})"
+    function = out.names.bind("native", compiled)
+    out.compiled.add(function)
+    call = f"{function}({', '.join(arguments)})"
     out.text.line(f"{', '.join(names)} = {call}" if names else call, node)
     for value in filled:
         if isinstance(value.type, Scalar):

@@ -1,6 +1,7 @@
 """Updates as calls of NumPy that write into the arrays themselves."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Callable, Collection, Sequence, Tuple
 
 from ...ir.graph import Graph
@@ -13,17 +14,29 @@ from .function import NumpyFunction
 from .library import NUMPY_CALLS, Library
 
 
-def update_calls(updates: Sequence[Update], numbers: Collection[int],
-                 library: Library = NUMPY_CALLS) -> Tuple[UpdateCall, ...]:
+@dataclass(frozen=True, eq=False)
+class UpdateText:
+    """The function of some updates.  operands: how many each of them has.  members: which updates these are."""
+
+    function: NumpyFunction
+    operands: int
+    members: Tuple[int, ...]
+
+    def call(self) -> UpdateCall:
+        """The function, compiled by Python."""
+        return UpdateCall(each(bound(self.function), self.operands), self.members, self.function.source, _footprint(self.function))
+
+
+def update_texts(updates: Sequence[Update], numbers: Collection[int],
+                 library: Library = NUMPY_CALLS) -> Tuple[UpdateText, ...]:
     """The functions of some updates: one for those of one form and shape."""
     chosen = list(numbers)
-    calls = []
+    texts = []
     for members in alike([updates[k] for k in chosen], form_and_shape):
         update = updates[chosen[members[0]]]
         function = emit_update(update.graph, update.targets, library.placed(update.graph))
-        calls.append(UpdateCall(each(bound(function), len(update.graph.inputs)), tuple([chosen[k] for k in members]),
-                                function.source, _footprint(function)))
-    return tuple(calls)
+        texts.append(UpdateText(function, len(update.graph.inputs), tuple([chosen[k] for k in members])))
+    return tuple(texts)
 
 
 def _footprint(function: NumpyFunction) -> Footprint:
