@@ -61,6 +61,7 @@ class Forms:
         self._ops = ops
         self._numbers: Dict[int, int] = {}
         self._types: Dict[int, Any] = {}
+        self._names: Dict[int, Tuple[str, str]] = {}
         self._kept: List[Any] = []                  # so that nothing else gets their ids
 
     def number(self, item: Any) -> int:
@@ -86,7 +87,7 @@ class Forms:
         if isinstance(item, np.generic):
             return "number", _dtype(item.dtype), item.tobytes()
         if isinstance(item, tuple):
-            return kind.__name__, named(kind), tuple([self.of(part) for part in item])
+            return kind.__name__, self._named(kind), tuple([self.of(part) for part in item])
         return self._object(item)
 
     def graph(self, graph: Graph) -> Any:
@@ -117,8 +118,16 @@ class Forms:
     def _function(self, item: Any) -> Any:
         owner = getattr(item, "__self__", None)
         if isinstance(owner, np.ufunc):
-            return "method", named(owner), item.__name__
-        return "named", named(item)
+            return "method", self._named(owner), item.__name__
+        return "named", self._named(item)
+
+    def _named(self, item: Any) -> Tuple[str, str]:
+        """As `named`, which takes longer."""
+        found = self._names.get(id(item))
+        if found is None:
+            found = self._names[id(item)] = named(item)
+            self._kept.append(item)
+        return found
 
     def _object(self, item: Any) -> Any:
         """The form of an object of dy2static's own, by what it holds."""
@@ -130,7 +139,7 @@ class Forms:
         else:
             slots = [name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ())]
             parts = [(name, getattr(item, name)) for name in slots] + list(getattr(item, "__dict__", {}).items())
-        return "object", named(kind), tuple([(name, self.of(part)) for name, part in parts])
+        return "object", self._named(kind), tuple([(name, self.of(part)) for name, part in parts])
 
 
 def _dtype(dtype: np.dtype) -> str:

@@ -11,14 +11,14 @@ import operator
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Hashable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..ir.types import Scalar, Tensor, type_of
 from ..library_facts.by_name import known_as
 from ..library_facts.python import IN_PLACE, symbols
-from ..runtime.host_calls import Method, fill, flatten
+from ..runtime.host_calls import Method, fill, flatten, frozen
 from .abstract_eval import stand_in
 
 #: Where the classes of ints begin; the last end is beyond all of NumPy's.
@@ -217,11 +217,30 @@ class Found:
     wide: Optional[np.dtype]
 
 
+#: What has been examined: equal calls come again and again, in unrolled loops.
+_examined: Dict[Hashable, Optional[Found]] = {}
+_MOST_EXAMINED = 4096
+
+
 def examine(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Optional[Found]:
     """What the sizes of numbers among the operands decide; None where they decide nothing.
 
     types: of the operands; `NumberLike` for a number in whose class the call is captured.
     """
+    try:
+        key = (Method, function.name) if type(function) is Method else function, frozen(template), tuple(types)
+        if key in _examined:
+            return _examined[key]
+    except TypeError:                                   # a part of the template that nothing simple tells from others
+        return _examine(function, template, types)
+    found = _examine(function, template, types)
+    if len(_examined) >= _MOST_EXAMINED:
+        _examined.clear()
+    _examined[key] = found
+    return found
+
+
+def _examine(function: Callable[..., Any], template: Tuple[Any, Any], types: Sequence[Any]) -> Optional[Found]:
     plain = [_plain(t) for t in types]
     kinds = [kind_of(t) for t in plain]
     if not any(kinds) or not _CHOOSES_BY_VALUE and "i" not in kinds:
