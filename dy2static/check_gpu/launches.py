@@ -97,6 +97,7 @@ def check(device: Any, report: Callable[[str, str], None], streams: Sequence[Con
     _check_moved(launched, report)
     _check_streams(launched, report, [contextlib.nullcontext(), *streams])
     _check_off(launched, report, results[0])
+    _check_finished(device, report)
 
 
 def _check_moved(launched: Launched, report: Callable[[str, str], None]) -> None:
@@ -144,3 +145,25 @@ def _check_off(launched: Launched, report: Callable[[str, str], None], wanted: n
         launched.call(place, out)
     same = np.array_equal(device.download(out), wanted)
     report("without graphs: the same bits", "" if same and launched.counts[:2] == (3, 0) else f"{launched.counts}, {same}")
+
+
+def _check_finished(device: Any, report: Callable[[str, str], None]) -> None:
+    """A bias and ReLU as part of a product, also on memory that is aligned to four bytes only; NaN stays NaN."""
+    random, (rows, columns) = np.random.RandomState(1), (_SHAPES[0][0], _SHAPES[1][1])
+    x, w, b = [random.uniform(-1, 1, shape).astype(np.float32) for shape in (_SHAPES[0], _SHAPES[1], (columns,))]
+    x[1, 2], b[3] = np.nan, np.nan
+    builder = Builder("finished")
+    values = [builder.input(Tensor(array.shape, np.dtype("float32")), name) for array, name in zip((x, w, b), "xwb")]
+    with building(builder):
+        biased = _product(*values[:2]) + ops.broadcast_to(values[2], shape=(rows, columns))
+        region = DeviceRegion(builder.build((ops.relu(biased),)), 1)
+    kernels = region.function.kernels
+    region.load(device, device.load(text_of(kernels), [kernel.name for kernel in kernels]))
+    wanted, memory = np.maximum(x @ w + b, 0), device.upload(np.zeros(x.size + 1, np.float32))
+    for begin in (0, 1):
+        place, out = memory[begin:begin + x.size].reshape(x.shape), device.upload(np.zeros((rows, columns), np.float32))
+        place[...] = device.upload(x)
+        for _ in range(2):
+            region.call(place, device.upload(w), device.upload(b), out)
+        same = np.allclose(device.download(out), wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+        report(f"bias and ReLU, {begin} elements from the front", "" if same else "other numbers, or NaN is lost")

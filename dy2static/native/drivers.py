@@ -28,9 +28,12 @@ def _driver() -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def products(major: int) -> Optional[Any]:
-    """cuBLAS for a major version of CUDA: the one that is loaded, else that of a wheel; None where there is none."""
-    for path in (f"libcublas.so.{major}", *wheel_libraries(f"cublas.so.{major}")):
+def products(major: int, name: str = "cublas") -> Optional[Any]:
+    """cuBLAS for a major version of CUDA: the one that is loaded, else that of a wheel; None where there is none.
+
+    name: "cublasLt" is the library that finishes products; cuBLAS itself needs it, too.
+    """
+    for path in (f"lib{name}.so.{major}", *wheel_libraries(f"{name}.so.{major}")):
         try:
             return ctypes.CDLL(path)
         except OSError:
@@ -42,7 +45,7 @@ def products(major: int) -> Optional[Any]:
 def table(major: int) -> Any:
     """The functions of libcuda and cuBLAS for the launcher.  Raises `NoDriver`."""
     found: Dict[str, int] = {}
-    for loaded in (_driver(), products(major)):
+    for loaded in (_driver(), products(major), products(major, "cublasLt")):
         for name in launcher.functions():
             function = getattr(loaded, name, None)
             if function is not None:

@@ -29,7 +29,7 @@ _HEADERS = ("dy2static_emulated.h", "dy2static_device.h", "dy2static_math.h", "d
 _FLAGS = ("-std=gnu++17", "-O1", "-march=native", "-ffp-contract=fast", "-fwrapv", "-fPIC", "-shared", "-w", "-I", str(_INCLUDE))
 
 #: Bytes of memory for products.
-_WORKSPACE = 64
+_WORKSPACE = 1 << 14
 
 
 class EmulationError(BackendError):
@@ -72,7 +72,7 @@ class _State(ctypes.Structure):
     """``emulated::Device`` of the emulated driver."""
 
     _fields_ = (*[(name, ctypes.c_int64) for name in ("launched", "products", "order", "compute", "graphs", "patches", "replays",
-                                                      "launch_status", "graph_status")],
+                                                      "launch_status", "graph_status", "finished", "finish_status", "loses_nan")],
                 ("stream", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("message", ctypes.c_char * 256))
 
 
@@ -113,7 +113,7 @@ class EmulatedDevice:
     @property
     def products(self) -> int:
         """How many products, or stacks of them, were computed."""
-        return int(self.state.products) + self._python_products
+        return int(self.state.products + self.state.finished) + self._python_products
 
     def prepare(self, text: str) -> Background:
         """Begin to compile kernels."""

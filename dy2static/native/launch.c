@@ -175,7 +175,3 @@ static int launch_copy(dy_run *run, const dy_step *step, const int64_t *words)
     return run->device->driver->cuMemcpyDtoDAsync_v2(address_of(run, step, 0, words[0]), address_of(run, step, 1, words[1]),
                                                      (size_t)words[2], run->stream);
 }
-
-static dy_kind *const kinds[] = {KIND_FUNCTIONS};
-
-static int launch_step(dy_run *run, const dy_step *step) { return kinds[step->kind](run, step, step->words + step->count); }

@@ -14,6 +14,10 @@
 
    Outputs are never overwritten by a later call: a call writes to the addresses that it is given.  The device's lock is held. */
 
+static dy_kind *const kinds[] = {KIND_FUNCTIONS};
+
+static int launch_step(dy_run *run, const dy_step *step) { return kinds[step->kind](run, step, step->words + step->count); }
+
 enum { MOST_REPLAYS = 4, UNUSED = 16, FEWEST_STEPS = 3, MOST_FAILURES = 2, KERNEL_WEIGHT = 1, OTHER_WEIGHT = 2 };
 
 /* What a run with graphs has done; `launch_counts` gives them. */

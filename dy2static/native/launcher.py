@@ -15,13 +15,14 @@ from . import compiler, library
 from .announce import announce
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
-KINDS = ("kernel", "product", "clear", "copy", "convolution")
+KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished")
 
 #: Whose error a failed run reports, in the order of ``launch.c``.
 LIBRARIES = ("driver", "cublas", "launcher", "cudnn")
 
+_FILES = ("launch.c", "launch_finished.c", "launch_graphs.c", "launch_regions.c")
 _SOURCE = f"#define KIND_FUNCTIONS {', '.join([f'launch_{kind}' for kind in KINDS])}\n" + "".join(
-    [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("launch.c", "launch_graphs.c", "launch_regions.c")])
+    [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in _FILES])
 _FLAGS = ("-O2", "-pthread")
 _FIELDS = Path(__file__).with_name("include") / "dy2static_launch.h"
 
@@ -74,7 +75,7 @@ class Launcher:
 
     def __init__(self, table: int, context: int = 0, products: int = 0, workspace: int = 0, recorder: int = 0):
         self._library = start().library().handle
-        self.kinds = frozenset(KINDS) - (frozenset() if products else {"product"})
+        self.kinds = frozenset(KINDS) - (frozenset() if products else {"product", "finished"})
         self._device = ctypes.create_string_buffer(self._library.launch_device_size())
         self.address = ctypes.addressof(self._device)
         self._library.launch_device(self._device, ctypes.c_void_p(table), ctypes.c_void_p(context), ctypes.c_void_p(products),
@@ -91,6 +92,7 @@ class Region:
 
     def __init__(self, launcher: Launcher, functions: Any, words: Sequence[int], graphs: bool):
         functions.launch_region.restype = functions.launch_counts.restype = ctypes.c_void_p
+        functions.launch_forget.argtypes = [ctypes.c_void_p]                # it may be called when Python ends
         self._launcher, self._forget = launcher, functions.launch_forget
         self._handle = functions.launch_region(ctypes.c_void_p(launcher.address), (ctypes.c_int64 * len(words))(*words),
                                                ctypes.c_int64(len(words)), int(graphs))
@@ -100,7 +102,7 @@ class Region:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            self._forget(ctypes.c_void_p(self._handle))
+            self._forget(self._handle)
 
     def __call__(self, place: Place, addresses: Sequence[int]) -> Optional[Failure]:
         """Launch all steps.  addresses: those of inputs, outputs, and scratch memory where there is some.

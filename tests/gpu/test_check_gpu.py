@@ -82,7 +82,7 @@ def test_launches_and_graphs(status, failed, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
         launches.check(device, checks.check)
-    assert checks.passed + checks.failed == 12
+    assert checks.passed + checks.failed == 14 and device.state.finished == 4
     assert {line.split(":")[0] for line in capsys.readouterr().out.splitlines()} == {f"FAILED {name}" for name in failed}
 
 

@@ -270,6 +270,21 @@ def test_training(keeps):
 
 
 @on_double
+def test_two_signatures():
+    """Arrays of two shapes in turns: each has a program, with graphs of its own."""
+    static = to_static(lambda x, w: F.exp(F.matmul(F.tanh(F.matmul(x, w)), w)), backend="c", strict=True)
+    device, w, kept = OF_LIBRARY["cupy", True].device(0), array(6, 6, seed=1), []
+    before = device.state.replays
+    for turn in range(12):
+        x = array(3 + turn % 2, 6, seed=turn)
+        kept.append((x, static(x, w).array))
+    for x, result in kept:
+        expected = np.exp(np.tanh(x.get() @ w.get()) @ w.get())
+        np.testing.assert_allclose(result.get(), expected, rtol=1e-5)
+    assert len(static.dispatcher.programs) == 2 and device.state.replays > before
+
+
+@on_double
 def test_streams_and_programs():
     """A call on another stream uses other working memory, and does not wait for a graph of the first."""
     static, x = to_static(lambda x: F.exp(F.matmul(F.tanh(F.matmul(x, x)), x)), backend="c", strict=True), array(6, 6)

@@ -208,7 +208,7 @@ def test_the_table_is_filled_by_name(monkeypatch):
     kernel = launcher.functions().index("cuLaunchKernel")
     have = types.SimpleNamespace(cuLaunchKernel=123)
     monkeypatch.setattr(drivers, "_driver", lambda: have)
-    monkeypatch.setattr(drivers, "products", lambda major: None)
+    monkeypatch.setattr(drivers, "products", lambda major, name="cublas": None)
     monkeypatch.setattr(drivers.ctypes, "cast", lambda function, kind: types.SimpleNamespace(value=function))
     drivers.table.cache_clear()
     try:

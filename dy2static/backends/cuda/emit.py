@@ -17,6 +17,7 @@ from ..loops.fuse import REDUCTIONS, Group, fuse
 from ..loops.layout import place_of
 from ..loops.schedule import schedule
 from .dtypes import expression, memory_type
+from .finished_products import finish_of, write_finished
 from .function import FunctionText, Planner, no_plan
 from .kernels_alone import ALONE
 from .kernels_writes import WRITES, is_taken
@@ -90,8 +91,16 @@ def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan) -> Devi
         else:
             copied.append((value, number))
     function.needed = fused.needed
-    for part in fused.parts:
+    finishing: Set[object] = set()                                     # groups that are steps together with the product before
+    for part, following in zip(fused.parts, (*fused.parts[1:], None)):
+        if part in finishing:
+            continue
         function.clock += 1
+        found = finish_of(function, fused, part, following)
+        if found is not None and following is not None:
+            finishing.add(following)
+            write_finished(function, found)
+            continue
         function.nodes = tuple(part.nodes) if isinstance(part, Group) else (part,)
         if isinstance(part, Group):
             if part.nodes:

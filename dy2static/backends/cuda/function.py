@@ -192,6 +192,10 @@ class FunctionText:
         self.steps.append(step)
         self._origins.append(self.nodes)
 
+    def merge(self, first: int, step: Step, nodes: Tuple[Node, ...]) -> None:
+        """Put one step in place of those from a number on.  nodes: what it computes."""
+        self.steps[first:], self._origins[first:] = [step], [nodes]
+
     def elements(self, count: int, shape: Sequence[int] = (), names: Sequence[str] = ()) -> KernelText:
         """A kernel with one thread for each of so many elements; names: the index along each axis of their shape."""
         kernel = self.kernel()

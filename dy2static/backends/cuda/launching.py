@@ -14,7 +14,7 @@ from ... import config
 from ...native.cudnn import Plan
 from ...native.launcher import KINDS, Failure, Launcher, Place, Region
 from .products import words_of
-from .program import Clear, Convolve, Copy, DeviceFunction, Launch, Matrices, Product, Step
+from .program import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Matrices, Product, Step
 
 
 class LaunchingDevice(Protocol):
@@ -67,8 +67,19 @@ def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Opt
         return Words("copy", (step.target, step.source), (step.target_begin, step.source_begin, step.nbytes))
     if isinstance(step, Convolve):
         return Words("convolution", (step.first, step.second, step.out, step.workspace), step.plan.words())
+    if isinstance(step, Finished):
+        return _finished(step, device, module)
     found = words_of(step)
     return None if found is None else Words("product", (step.right.pointer, step.left.pointer, step.out.pointer), found)
+
+
+def _finished(step: Finished, device: LaunchingDevice, module: Mapping[str, Any]) -> Optional[Words]:
+    product, kernel = words_of(step.product), step.instead
+    if product is None:
+        return None
+    pointers = (step.product.right.pointer, step.product.left.pointer, step.product.out.pointer, step.bias, *kernel.pointers)
+    launch = device.handle(module[kernel.kernel]), kernel.blocks, kernel.threads
+    return Words("finished", pointers, (*product, int(step.relu), step.begin, 0, *launch))
 
 
 def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], addresses: Sequence[int]) -> None:
@@ -83,6 +94,9 @@ def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], ad
     elif isinstance(step, Convolve):
         operands = [addresses[number] for number in (step.first, step.second, step.out)]
         device.convolve(step.plan, operands, addresses[step.workspace])
+    elif isinstance(step, Finished):
+        by_python(step.product, device, module, addresses)
+        by_python(step.instead, device, module, addresses)
     else:
         device.multiply(*[_view(device, matrices, addresses) for matrices in (step.left, step.right, step.out)])
 
@@ -109,7 +123,7 @@ class _InC:
     def __init__(self, function: DeviceFunction, device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
                  steps: Sequence[Tuple[Step, Optional[Words]]]):
         self._device, self._module, self._steps = device, module, [step for step, _ in steps]      # the kernels stay loaded
-        self._needs_products = any(isinstance(step, (Product, Convolve)) for step in self._steps)
+        self._needs_products = any(isinstance(step, (Product, Convolve, Finished)) for step in self._steps)
         all_words = [function.arrays, len(function.pieces), *function.pieces]
         for _, found in steps:
             assert found is not None

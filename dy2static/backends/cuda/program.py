@@ -76,8 +76,23 @@ class Copy:
     nbytes: int
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A product of one matrix, to each row of which a vector is added; ``relu``: and then what is negative is zero.
+
+    bias: the number of a pointer; begin: how many bytes from there.  instead: the kernel that does this in place, behind a plain
+    product.
+    """
+
+    product: Product
+    bias: int
+    begin: int
+    relu: bool
+    instead: Launch
+
+
 #: `launching` says what a further kind needs.
-Step = Union[Launch, Product, Convolve, Clear, Copy]
+Step = Union[Launch, Product, Convolve, Clear, Copy, Finished]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ enum { INVALID = 1, NOT_SUPPORTED = 15, LAUNCH_FAILED = 719, UPDATE_FAILED = 910
  * launch_status, graph_status: what launches of kernels, and calls that make or launch graphs, give instead of doing something. */
 struct Device {
     int64_t launched, products, order, compute, graphs, patches, replays, launch_status, graph_status;
+    int64_t finished, finish_status, loses_nan;        /* products with a bias; what the heuristics give; what ReLU makes of NaN */
     void *stream, *memory;
     char message[256];
 };
@@ -139,6 +140,85 @@ inline int product(void *handle, int turn_a, int turn_b, int m, int n, int k, co
                     algorithm);
 }
 
+/* Products that are finished: bias and ReLU */
+
+struct Finish { int compute, turns[2]; uint32_t epilogue; const float *bias; };
+struct Layout { uint64_t rows, columns; int64_t leading; };
+struct Preference { uint64_t workspace; uint32_t alignments[4]; };
+
+inline int new_finish(void **made, int compute, int scale) { *made = new Finish{compute, {0, 0}, 1, nullptr}; return scale != DY_R_32F; }
+
+inline int delete_finish(void *made) { delete (Finish *)made; return 0; }
+
+inline int set_finish(void *made, int attribute, const void *value, size_t size)
+{
+    Finish &finish = *(Finish *)made;
+    switch (attribute) {
+    case 3: case 4: memcpy(finish.turns + attribute - 3, value, 4); return size != 4;
+    case 7: memcpy(&finish.epilogue, value, 4); return size != 4;
+    case 8: memcpy(&finish.bias, value, 8); return size != 8;
+    default: return INVALID;
+    }
+}
+
+inline int new_layout(void **made, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+    *made = new Layout{rows, columns, leading}; return type != DY_R_32F || leading < (int64_t)rows; }
+
+inline int delete_layout(void *made) { delete (Layout *)made; return 0; }
+
+inline int new_preference(void **made) { *made = new Preference{0, {256, 256, 256, 256}}; return 0; }
+
+inline int delete_preference(void *made) { delete (Preference *)made; return 0; }
+
+inline int set_preference(void *made, int attribute, const void *value, size_t size)
+{
+    if (attribute == 1) { memcpy(&((Preference *)made)->workspace, value, 8); return size != 8; }
+    if (attribute < 5 || attribute > 8) return INVALID;
+    memcpy(((Preference *)made)->alignments + attribute - 5, value, 4);
+    return size != 4;
+}
+
+/* An algorithm that needs what it was told of alignments and of the workspace. */
+inline int choose(void *handle, void *, void *, void *, void *, void *, void *preference, int, dy_heuristic *found, int *count)
+{
+    memset(found, 0, sizeof *found);
+    found->status = (int)((Device *)handle)->finish_status;
+    found->workspace = ((Preference *)preference)->workspace;
+    for (int k = 0; k < 4; ++k) found->algorithm.data[k] = ((Preference *)preference)->alignments[k];
+    *count = 1;
+    return 0;
+}
+
+inline int finish(void *handle, void *product, const void *, const void *at_a, void *a, const void *at_b, void *b, const void *,
+                  const void *at_c, void *, void *at_d, void *d, const dy_algorithm *algorithm, void *memory, size_t size, void *stream)
+{
+    Device *const found = (Device *)handle;
+    const Finish how = *(Finish *)product;
+    const Layout left = *(Layout *)a, right = *(Layout *)b, out = *(Layout *)d;
+    const uint64_t *const assumed = algorithm->data;
+    const int m = (int)out.rows, n = (int)out.columns, k = (int)(how.turns[0] ? left.rows : left.columns);
+    if ((uint64_t)at_a % assumed[0] || (uint64_t)at_b % assumed[1] || (uint64_t)at_d % assumed[3] || at_c != at_d || !memory || !size)
+        return INVALID;
+    if ((int)(how.turns[0] ? left.columns : left.rows) != m || (int)(how.turns[1] ? right.columns : right.rows) != k) return INVALID;
+    return put(stream, [=] {
+        found->finished += how.bias[0] == how.bias[0];                  /* a trial with NaN is no product of the region */
+        found->compute = how.compute;
+        memset(memory, 0xff, size);                                     /* it may be written to */
+        float *const to = (float *)at_d;
+        multiply(how.turns[0], how.turns[1], m, n, k, (const float *)at_a, (int)left.leading, (const float *)at_b, (int)right.leading, to,
+                 (int)out.leading);
+        for (int j = 0; j < n; ++j) for (int i = 0; i < m; ++i) {
+            float &x = to[(size_t)j * out.leading + i];
+            x += how.bias[i];
+            if (how.epilogue == 6) x = x > 0 || (x != x && !found->loses_nan) ? x : 0;
+        }
+        return 0; });
+}
+
+inline int copy_to_host(void *to, uint64_t from, size_t count, void *) { memcpy(to, (const void *)from, count); return 0; }
+
+inline int wait(void *stream) { return recorded.count(stream) ? INVALID : 0; }
+
 /* Graphs */
 
 inline int begin_recording(void *stream, int) { return recorded.emplace(stream, new Graph).second ? 0 : INVALID; }
@@ -227,7 +307,10 @@ inline int delete_exec(void *exec) { delete (Exec *)exec; return 0; }
 extern "C" {
 dy_driver dy_emulated = {
     emulated::set_context, emulated::launch_kernel, emulated::set_bytes, emulated::copy_bytes, emulated::set_stream,
-    emulated::set_workspace, emulated::product, emulated::products, emulated::begin_recording, emulated::end_recording,
+    emulated::set_workspace, emulated::product, emulated::products,
+    emulated::copy_to_host, emulated::wait, emulated::new_finish, emulated::delete_finish, emulated::set_finish, emulated::new_layout,
+    emulated::delete_layout, emulated::new_preference, emulated::delete_preference, emulated::set_preference, emulated::choose,
+    emulated::finish, emulated::begin_recording, emulated::end_recording,
     emulated::is_recording, emulated::new_graph, emulated::delete_graph, emulated::add_kernel, emulated::add_child,
     emulated::instantiate, emulated::set_kernel, emulated::set_child, emulated::launch_graph, emulated::delete_exec};
 }

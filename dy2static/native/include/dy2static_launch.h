@@ -2,7 +2,7 @@
  *
  * On a GPU, native/drivers.py fills the table from libcuda and libcublas; without one, from the emulator
  * (dy2static_emulated_driver.h).  No header of NVIDIA's is needed.  Signatures are those of CUDA 12.0 to 13.0 (cuda.h,
- * cublas_api.h); opaque handles are void *, and enumerations are int.  All give 0 if they succeed.
+ * cublas_api.h, cublasLt.h); opaque handles are void *, and enumerations are int.  All give 0 if they succeed.
  *
  * To add a function, add a line: name, and parameters.  native/drivers.py looks it up in the libraries by its name.  Where there
  * is none of that name, the pointer is null.
@@ -21,6 +21,10 @@ typedef struct {
     void *kernel, *context;                 /* null: the function is given, in the current context */
 } dy_kernel_node;
 
+/* cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t. */
+typedef struct { uint64_t data[8]; } dy_algorithm;
+typedef struct { dy_algorithm algorithm; size_t workspace; int status; float waves; int reserved[4]; } dy_heuristic;
+
 #define DY_FUNCTIONS(X) \
     X(cuCtxSetCurrent, (void *context)) \
     X(cuLaunchKernel, (void *function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads, unsigned threads_y, \
@@ -35,6 +39,21 @@ typedef struct {
                                    int type_a, int lda, long long step_a, const void *b, int type_b, int ldb, long long step_b, \
                                    const void *beta, void *c, int type_c, int ldc, long long step_c, int count, int compute, \
                                    int algorithm)) \
+    X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t count, void *stream)) \
+    X(cuStreamSynchronize, (void *stream)) \
+    X(cublasLtMatmulDescCreate, (void **product, int compute, int scale)) \
+    X(cublasLtMatmulDescDestroy, (void *product)) \
+    X(cublasLtMatmulDescSetAttribute, (void *product, int attribute, const void *value, size_t size)) \
+    X(cublasLtMatrixLayoutCreate, (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading)) \
+    X(cublasLtMatrixLayoutDestroy, (void *layout)) \
+    X(cublasLtMatmulPreferenceCreate, (void **preference)) \
+    X(cublasLtMatmulPreferenceDestroy, (void *preference)) \
+    X(cublasLtMatmulPreferenceSetAttribute, (void *preference, int attribute, const void *value, size_t size)) \
+    X(cublasLtMatmulAlgoGetHeuristic, (void *handle, void *product, void *a, void *b, void *c, void *d, void *preference, int most, \
+                                       dy_heuristic *found, int *count)) \
+    X(cublasLtMatmul, (void *handle, void *product, const void *alpha, const void *at_a, void *a, const void *at_b, void *b, \
+                       const void *beta, const void *at_c, void *c, void *at_d, void *d, const dy_algorithm *algorithm, void *memory, \
+                       size_t size, void *stream)) \
     X(cuStreamBeginCapture_v2, (void *stream, int mode)) \
     X(cuStreamEndCapture, (void *stream, void **graph)) \
     X(cuStreamIsCapturing, (void *stream, int *status)) \

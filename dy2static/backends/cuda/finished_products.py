@@ -1,0 +1,78 @@
+"""A product and the group of nodes that follows it as one step: a bias for each column, and ReLU.
+
+Only for float32: its products are rounded as eager mode rounds them, before the bias is added.  GELU is not one of these: that of
+cublasLt is not documented to be the function that eager mode computes.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from ...ir.graph import Node, Value
+from ..loops.fuse import Group, Run
+from ..loops.layout import Place
+from ..loops.schedule import schedule
+from .function import FunctionText
+from .kernels_alone import ALONE
+from .products import words_of
+from .program import Finished, Launch, Product
+from .render_cuda import render
+
+
+class Finish(NamedTuple):
+    """A product, and the group that finishes it: the vector that it adds, and whether ReLU follows."""
+
+    node: Node
+    group: Group
+    bias: Place
+    relu: bool
+
+
+def finish_of(function: FunctionText, fused: Run, part: object, following: object) -> Optional[Finish]:
+    """How a part that is a product can be finished by the one that follows it; None where it cannot."""
+    if not isinstance(part, Node) or part.op.name != "matmul" or not isinstance(following, Group) or not following.nodes:
+        return None
+    (value,), nodes = part.outputs, following.nodes
+    if value.dtype != np.float32 or [node.op.name for node in nodes] not in (["add"], ["add", "relu"]) or value in fused.kept:
+        return None
+    places = [function.places.of(v) for v in nodes[0].inputs]
+    others = [place for place in places if place.base is not value]
+    is_whole = all(place.whole for place in places if place.base is value)
+    if len(others) != 1 or not is_whole or not _is_alone(function, value, nodes[0]):
+        return None
+    (total,) = nodes[0].outputs
+    if len(nodes) == 2 and (not _is_alone(function, total, nodes[1]) or total in fused.needed):
+        return None
+    return Finish(part, following, others[0], len(nodes) == 2) if _is_bias(others[0], value.shape[-1]) else None
+
+
+def _is_bias(place: Place, columns: int) -> bool:
+    """Whether something is a number for each column, side by side in memory."""
+    rows = [stride for n, stride in zip(place.shape[:-1], place.strides) if n != 1]
+    return place.base.ndim > 0 and columns > 1 and place.shape[-1:] == (columns,) and place.strides[-1] == 1 and not any(rows)
+
+
+def _is_alone(function: FunctionText, value: Value, reader: Node) -> bool:
+    """Whether only this node reads a value."""
+    places, graph = function.places, function.graph
+    readers = [node for node in graph.nodes if any(places.of(v).base is value for v in node.inputs)
+               and not all(v in places.views for v in node.outputs)]
+    return readers == [reader] and not any(places.of(v).base is value for v in graph.outputs)
+
+
+def write_finished(function: FunctionText, found: Finish) -> None:
+    """Add the step, or a product and a kernel if a product is not of one matrix."""
+    (value,), (result,) = found.node.outputs, found.group.nodes[-1].outputs
+    function.put_at(value, function.pointer(result))                # the kernel would work in place
+    function.nodes = (found.node,)
+    ALONE["matmul"](function, found.node)
+    first, function.nodes = len(function.steps), tuple(found.group.nodes)
+    render(schedule(found.group, function.places.of, function.stored), function)
+    product, kernels = function.steps[first - 1], function.steps[first:]
+    words = words_of(product) if isinstance(product, Product) else None
+    if words is None or words[-1] != 1 or len(kernels) != 1 or not isinstance(kernels[0], Launch):
+        return
+    begin = found.bias.offset * found.bias.base.dtype.itemsize
+    function.merge(first - 1, Finished(product, function.pointer(found.bias.base), begin, found.relu, kernels[0]),
+                   (found.node, *found.group.nodes))
