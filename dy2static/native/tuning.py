@@ -22,7 +22,7 @@ from ..errors import BackendError
 from . import compiler, shipped, store, team
 
 #: Seconds of measuring for one subject, after which no round begins; rounds at least and at most.
-_SECONDS, _FEWEST, _MOST = 0.2, 3, 15
+_SECONDS, _FEWEST, _MOST = 0.5, 5, 25
 #: Another candidate than that of the rules has to take less than this part of its time: less is noise.
 _MARGIN = 0.95
 #: A candidate that takes so many times as long as the best one at first is not measured again.
@@ -30,6 +30,8 @@ _HOPELESS = 2.0
 #: Operands of more bytes come from memory, as they do between other layers; of fewer, from the second cache.
 _NEAR = 1 << 18
 _ELSEWHERE = 1 << 22
+#: Bytes of a line of the cache.
+_LINE = 64
 
 #: What a candidate is measured by: it computes once, and gives a number other than 0 where it cannot.
 Call = Callable[[], Any]
@@ -133,9 +135,19 @@ def _elsewhere(kept: List[np.ndarray] = []) -> np.ndarray:         # noqa: B006 
 
 
 def numbers(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """An array to measure with: numbers of usual sizes, the same each time."""
+    """An array to measure with: numbers of usual sizes, the same each time, where values of a program stand (`memory`)."""
     some = np.random.RandomState(0).standard_normal(4093).astype(dtype)
-    return np.resize(some, shape)
+    array = memory(*shape, dtype=dtype)
+    array[...] = np.resize(some, shape)
+    return array
+
+
+def memory(*shape: int, dtype: Any) -> np.ndarray:
+    """An array that begins where a line of the cache does, as the working memory of programs does; elsewhere loads take longer."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.zeros(nbytes + _LINE, np.uint8)
+    begin = -room.ctypes.data % _LINE
+    return room[begin:begin + nbytes].view(dtype).reshape(shape)
 
 
 # Tables -------------------------------------------------------------------------------------------------------------

@@ -236,9 +236,9 @@ def _trial(graph: Graph, layout: str) -> tuning.Call:
     region = bundle.add(graph, declined, layout)
     bundle.start()
     bundle.build()
-    arrays = [*operands(graph), *[np.empty(v.shape, v.dtype) for v in graph.outputs]]
+    arrays = [*operands(graph), *[tuning.memory(*v.shape, dtype=v.dtype) for v in graph.outputs]]
     if region.scratch:
-        arrays.append(np.empty(region.scratch, np.uint8))
+        arrays.append(tuning.memory(region.scratch, dtype=np.uint8))
 
     def call() -> int:
         try:
