@@ -50,7 +50,7 @@ class Windows(NamedTuple):
 
     def text(self) -> str:
         """The initialiser of a ``dy_windows`` in C."""
-        parts = [str(part) if isinstance(part, int) else f"{{{', '.join(map(str, part))}}}" for part in self.members()]
+        parts = [f"{{{', '.join(map(str, part))}}}" if isinstance(part, tuple) else str(part) for part in self.members()]
         return "{" + ", ".join(parts) + "}"
 
     def members(self) -> Sequence[Any]:
