@@ -8,6 +8,7 @@ import numpy as np
 from ..ir.graph import Node, Value
 from ..ir.interpret import Run, interpret_node
 from ..ir.types import Tensor
+from ..ops.control import loop_of
 from ..symbolic.values import SymbolicArray
 
 #: The kinds of ops whose results are new arrays, in eager mode, too.
@@ -41,11 +42,42 @@ def separate_arrays(arrays: Sequence[SymbolicArray], made_by: Mapping[Value, Nod
     found = []
     for root, sharing in owners.items():
         node = made_by.get(root)
-        if node is None or node.op.kind not in _NEW or node.op.view or not isinstance(root.type, Tensor):
+        if node is None or not isinstance(root.type, Tensor) or not (_makes_new(node) or _sums_up_new(node, root)):
             continue
         if len(sharing) == 1 and not sharing[0].views or _lie_apart(root.type, sharing):
             found += [owner.array for owner in sharing]
     return found
+
+
+def _makes_new(node: Node) -> bool:
+    """Whether a node gives arrays in new memory, as in eager mode."""
+    return node.op.kind in _NEW and not node.op.view
+
+
+def _sums_up_new(node: Node, value: Value) -> bool:
+    """Whether a result of a loop is the sum of what its iterations make, in new memory that nothing else of the loop shares.
+
+    In eager mode, the sum over a single iteration is the summand itself.
+    """
+    if node.op.name != "scan":
+        return False
+    loop = loop_of(node)
+    made_by = {v: inner for inner in loop.body.nodes for v in inner.outputs}
+    summands = [_summand(made_by.get(after), before) for before, after in zip(loop.body.inputs, loop.next)]
+    own = summands[loop.last.index(value)] if value in loop.last else None
+    if own is None:
+        return False
+    leaving = [after if summand is None else summand for summand, after in zip(summands, loop.next)]
+    root = _origin(own, made_by)[0]
+    maker = made_by.get(root)
+    return maker is not None and _makes_new(maker) and [_origin(v, made_by)[0] for v in (*leaving, *loop.items)].count(root) == 1
+
+
+def _summand(node: Optional[Node], total: Value) -> Optional[Value]:
+    """What a node adds to a total; None if it does something else."""
+    if node is None or node.op.name != "add" or node.inputs.count(total) != 1:
+        return None
+    return next(v for v in node.inputs if v is not total)
 
 
 def _origin(value: Value, made_by: Mapping[Value, Node]) -> Tuple[Value, Tuple[_View, ...]]:

@@ -79,7 +79,8 @@ class Loops:
         if side is not None:
             return dy.while_(test, body, body(*state), names=names) if side else state
         if self._begins(test, state):
-            found = self.attempted(lambda: self._carried(again, test, body, state, names), (state, test, body))
+            has_run = test.args[1] is None          # type: ignore[attr-defined]  # no `break` can end it before its first iteration
+            found = self.attempted(lambda: self._carried(again, test, body, state, names, has_run), (state, test, body))
             return dy.while_(test, body, body(*state), names=names) if found is None else found
         with self.staging.path.joining():
             return self._carried(again, test, body, state, names)
@@ -220,7 +221,8 @@ class Loops:
         regions = tuple(close(capture.builder, part, values, (*own, *invariants), name)
                         for part, values, name in ((*test, "test"), (nodes, outputs, "body")))
         capture.event("staged", "while")
-        made = capture.builder.add(OPS["while_"], (*initial, *invariants), {"carried": len(own)}, regions, name="loop")
+        attrs = {"carried": len(own), "runs": has_run}
+        made = capture.builder.add(OPS["while_"], (*initial, *invariants), attrs, regions, name="loop")
         return trial.finish(made, after, before, has_run)
 
 

@@ -85,14 +85,14 @@ def _pushed(body: Graph, state: Sequence[Type]) -> Tuple[Type, ...]:
     return tuple(Stack(type) for type in after[len(state):])
 
 
-def _while_canonical(*operands: Type, carried: Any, counted: bool) -> Dict[str, Any]:
+def _while_canonical(*operands: Type, carried: Any, counted: bool, runs: bool) -> Dict[str, Any]:
     carried = len(operands) if carried is None else carried
     if not 0 <= carried <= len(operands):
         raise TypeError(f"{carried} of {len(operands)} operands cannot be carried")
     return {"carried": carried}
 
 
-def _while_infer(*operands: Type, carried: int, counted: bool, regions: Tuple[Graph, Graph]) -> Tuple[Type, ...]:
+def _while_infer(*operands: Type, carried: int, counted: bool, runs: bool, regions: Tuple[Graph, Graph]) -> Tuple[Type, ...]:
     test, body = regions
     state = operands[:carried]
     _need_test(test, operands)
@@ -102,12 +102,13 @@ def _while_infer(*operands: Type, carried: int, counted: bool, regions: Tuple[Gr
 
 #: Repeat ``body`` while ``test`` holds.  The first ``carried`` operands (None: all) are the state; the others are
 #: invariants.  Both regions take state and invariants; the body gives the new state, then values to push, one stack
-#: each.  Outputs: the last state, the stacks, and with ``counted`` how often the body ran.
-while_ = declare("while_", "*operands", {"carried": None, "counted": False}, kind="control", regions=("test", "body"),
-                 canonical=_while_canonical, infer=_while_infer)
+#: each.  Outputs: the last state, the stacks, and with ``counted`` how often the body ran.  ``runs``: the body is known to run
+#: at least once.
+while_ = declare("while_", "*operands", {"carried": None, "counted": False, "runs": False}, kind="control",
+                 regions=("test", "body"), canonical=_while_canonical, infer=_while_infer)
 
 
-def _scan_infer(count: Type, *operands: Type, carried: int, reads: int, regions: Tuple[Graph]) -> Tuple[Type, ...]:
+def _scan_infer(count: Type, *operands: Type, carried: int, reads: int, runs: bool, regions: Tuple[Graph]) -> Tuple[Type, ...]:
     (body,) = regions
     if not isinstance(count, Scalar) or count.kind != "py_int":
         raise TypeError(f"the count of a loop is an int, not {count}")
@@ -123,16 +124,17 @@ def _scan_infer(count: Type, *operands: Type, carried: int, reads: int, regions:
 #:
 #: This is the derivative of ``while_``, and of itself: whoever runs through the iterations backwards meets the items
 #: in the order opposite to that in which they were pushed, and pushes gradients of items in the order of the items.
-scan = declare("scan", "count *operands", {"carried": 0, "reads": 0}, kind="control", regions=("body",),
+#: ``runs``: ``count`` is known to be at least one.
+scan = declare("scan", "count *operands", {"carried": 0, "reads": 0, "runs": False}, kind="control", regions=("body",),
                infer=_scan_infer)
-
 
 
 class Loop(NamedTuple):
     """The parts of a ``while_`` or ``scan`` node.
 
     count, stacks: operands of a scan.  test: the region of a while.  counted: the output of a while, if it has it.
-    last, pushed: outputs; the results of ``body`` are the next state, then what is pushed.
+    last, pushed: outputs; the results of ``body`` are the next state, then what is pushed.  runs: whether the body is known to run
+    at least once.
     """
 
     count: Optional[Value]
@@ -144,6 +146,7 @@ class Loop(NamedTuple):
     last: Tuple[Value, ...]
     pushed: Tuple[Value, ...]
     counted: Tuple[Value, ...]
+    runs: bool
 
     @property
     def next(self) -> Tuple[Value, ...]:
@@ -157,7 +160,7 @@ class Loop(NamedTuple):
 
     def node(self, old: Node) -> Node:
         """The node with these parts, in the place of the old one."""
-        attrs: Dict[str, Any] = {"carried": len(self.state)}
+        attrs: Dict[str, Any] = {"carried": len(self.state), "runs": self.runs}
         if self.count is None:
             attrs["counted"] = bool(self.counted)
         else:
@@ -175,7 +178,8 @@ def loop_of(node: Node) -> Loop:
     count, operands = (node.inputs[0], node.inputs[1:]) if node.op is scan else (None, node.inputs)
     end = len(node.outputs) - bool(node.attrs.get("counted"))
     return Loop(count, operands[:carried], operands[carried:carried + reads], operands[carried + reads:],
-                test[0] if test else None, body, node.outputs[:carried], node.outputs[carried:end], node.outputs[end:])
+                test[0] if test else None, body, node.outputs[:carried], node.outputs[carried:end], node.outputs[end:],
+                node.attrs["runs"])
 
 
 def _nothing_infer(*, type: Type) -> Type:

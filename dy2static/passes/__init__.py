@@ -37,7 +37,7 @@ BACKWARD = Pipeline("backward", "a graph with its gradients, to what is left to 
     Pass(schedule_late, RECOMPUTES, ("arriving",))))
 
 #: What every backend does first with a graph that is about to be run: memory for speed, so not where memory is to be saved.
-TOGETHER = (Pass(batch_products, KEEPS, ("saved",)), Pass(weight_gradients, KEEPS))
+TOGETHER = (Pass(batch_products, KEEPS, ("saved",)), Pass(weight_gradients, KEEPS, ("saved",)))
 
 __all__ = ["BACKWARD", "BY_OPERAND", "CLEAN", "Gradients", "JointPartition", "OPTIMIZE", "Pass", "Pipeline", "Pipelines",
            "Saving", "Segment", "Setting", "TOGETHER", "autodiff", "deciding_values", "mark_recomputed", "named",

@@ -16,8 +16,10 @@ from .differentiation.cotangents import continue_graph
 from .rewriting import with_regions
 
 
-def weight_gradients(graph: Graph) -> Graph:
+def weight_gradients(graph: Graph, saved: Tuple[Value, ...] = ()) -> Graph:
     """Move sums out of ``scan`` loops: the loop pushes what is added, and one node after it gives the sum.
+
+    saved: what is read of the graph besides its outputs.
 
     A state variable to which an iteration only adds ``x.T @ y`` (the gradient of a matrix that every iteration reads) is
     removed: ``x`` and ``y`` go onto stacks, and after the loop one `stack_product` adds all products.  So is one to which it
@@ -36,7 +38,9 @@ def weight_gradients(graph: Graph) -> Graph:
         else:
             builder.nodes.append(node)
     same = len(builder.nodes) == len(graph.nodes) and all(a is b for a, b in zip(builder.nodes, graph.nodes))
-    return graph if same else eliminate_dead(graph.with_(nodes=tuple(builder.nodes)))
+    if same:
+        return graph
+    return eliminate_dead(graph.with_(nodes=tuple(builder.nodes), outputs=graph.outputs + saved)).with_(outputs=graph.outputs)
 
 
 class _Sum(NamedTuple):

@@ -95,7 +95,7 @@ def _is_setting(value: Any) -> bool:
 
 #: By the names of attributes.
 KINDS: Dict[str, Test] = {
-    **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "cached", "closed", "finite", "stable",
+    **dict.fromkeys(("transa", "transb", "transc", "keepdims", "inverse", "counted", "runs", "cached", "closed", "finite", "stable",
                      "weighted", "mean", "gate"),
                     _is_flag),
     **dict.fromkeys(("slope", "alpha", "beta", "exponent", "cap", "base", "low", "high", "delta", "margin", "k", "n", "scale",

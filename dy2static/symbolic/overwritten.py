@@ -88,6 +88,7 @@ class Overwritten:
                 not all(a.reads_again for a in found.values()):
             self.capture.abort("an array is changed in place that a backward reads", hint=_HINT, whole=True)
         self._passed |= through
+        self._passed.update(v for node in nodes if node.regions for inner in node.walk() for v in inner.outputs)
         return list(found.values())
 
     def _is_around(self, builder: Builder) -> bool:

@@ -177,6 +177,83 @@ def test_attention_over_padded_sequences(backend):
     assert function.stats()["captures"] == 1
 
 
+def by_rows(model, ys, h, ts):
+    return F.softmax_cross_entropy(model.out(F.concat(ys, axis=0)), F.concat(ts, axis=0))
+
+
+def one_by_one(model, ys, h, ts):
+    return sum(F.softmax_cross_entropy(model.out(y), t) for y, t in zip(ys, ts))
+
+
+def by_last_states(model, ys, h, ts):
+    return F.softmax_cross_entropy(model.out(F.concat([h[k] for k in range(model.rnn.direction)])), np.arange(4, dtype="i"))
+
+
+def by_attention(model, ys, h, ts):
+    rows = F.pad_sequence(ys)
+    weights = F.softmax(F.sum(rows, axis=2), axis=1)
+    return F.softmax_cross_entropy(model.out(F.sum(rows * weights[:, :, None], axis=1)), np.arange(4, dtype="i"))
+
+
+def whole_step(link, loss_of, hooks=()):
+    def make():
+        np.random.seed(0)
+        model = chainer.Chain(embed=L.EmbedID(9, 3), rnn=getattr(L, link)(1, 3, 4, 0.0), out=L.Linear(8 if "Bi" in link else 4, 5))
+        optimizer = chainer.optimizers.Adam().setup(model)
+        for hook in hooks:
+            optimizer.add_hook(hook)
+
+        def run(xs, ts):
+            h, *_, ys = model.rnn(*(None,) * model.rnn.n_cells, [model.embed(x) for x in xs])
+            loss = loss_of(model, ys, h, ts)
+            model.cleargrads()
+            loss.backward()
+            optimizer.update()
+            return loss
+        return run, model
+    return make
+
+
+HOOKS = chainer.optimizer_hooks
+
+
+@pytest.mark.parametrize("link, loss_of, hooks", [
+    ("NStepBiLSTM", by_rows, ()), ("NStepRNNTanh", one_by_one, ()), ("NStepBiGRU", by_last_states, (HOOKS.WeightDecay(1e-2),)),
+    ("NStepLSTM", by_attention, (HOOKS.GradientClipping(0.1),))])
+def test_whole_steps(link, loss_of, hooks):
+    """Each moment is computed for all sequences at once, and each length is at least one: every parameter has a gradient."""
+    eager, own = whole_step(link, loss_of, hooks)()
+    step, model = whole_step(link, loss_of, hooks)()
+    compiled = to_static(step, backend="numpy", strict=True)
+    for lengths in LENGTHS:
+        np.testing.assert_allclose(eager(*labelled(lengths)).array, compiled(*labelled(lengths)).array, rtol=1e-5)
+    for x, y in zip(own.params(), model.params()):
+        np.testing.assert_allclose(x.array, y.array, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(x.grad, y.grad, rtol=1e-3, atol=1e-6)
+    assert compiled.stats()["captures"] == 2                # the first step makes the states of the optimizer
+
+
+def test_gradients_that_the_function_takes_and_uses():
+    """The sums of gradients that a loop makes are read by the update only."""
+    def make():
+        run, model = tagger()
+
+        def step(xs, ts):
+            loss = run(xs, ts)[0]
+            parameters = list(model.params())
+            for parameter, gradient in zip(parameters, chainer.grad([loss], parameters)):
+                parameter.array -= 0.1 * gradient.array
+            return loss.array
+        return step, model
+    (eager, own), (step, model) = make(), make()
+    compiled = to_static(step, backend="numpy", strict=True)
+    for lengths in LENGTHS:
+        np.testing.assert_allclose(eager(*labelled(lengths)), compiled(*labelled(lengths)), rtol=1e-5)
+    for x, y in zip(own.params(), model.params()):
+        np.testing.assert_allclose(x.array, y.array, rtol=1e-3, atol=1e-5)
+    assert compiled.stats()["captures"] == 1
+
+
 def test_what_does_not_fit_raises_as_eagerly():
     model = L.NStepLSTM(1, 3, 4, 0.0)
     compiled = to_static(lambda xs, h: model(h, None, xs)[-1][0])

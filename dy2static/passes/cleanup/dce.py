@@ -74,7 +74,7 @@ def _loop(node: Node, live: Collection[Value]) -> Node:
         loop.count, _pick(loop.state, kept), _pick(loop.stacks, stacks), _pick(loop.invariants, invariants),
         None if test is None else test.with_(inputs=_pick(test.inputs, entering)),
         body.with_(inputs=_pick(body.inputs, entering)), _pick(loop.last, kept), _pick(loop.pushed, pushes),
-        tuple(v for v in loop.counted if v in live)).node(node))
+        tuple(v for v in loop.counted if v in live), loop.runs).node(node))
 
 
 def _needed_body(loop: Loop, kept: List[int], pushes: List[int]) -> Graph:

@@ -129,6 +129,12 @@ def _required_after(loop: Loop, active: Set[Value]) -> Set[Value]:
     """The results of a loop that are marked however often it runs."""
     entering = loop.state + loop.stacks + loop.invariants
     marked = {v for v, x in zip(loop.body.inputs, entering) if x in active}
+    items = set(loop.items)                                 # that each iteration so far has marked
+    if loop.runs:
+        inside = requires_grad(loop.body.nodes, marked, True)
+        items &= inside
+        marked -= set(loop.body.inputs[:len(loop.state)])
+        marked.update(v for v, after in zip(loop.body.inputs, loop.next) if after in inside)
     while True:
         inside = requires_grad(loop.body.nodes, marked, True)
         lost = {v for v, after in zip(loop.body.inputs, loop.next) if v in marked and after not in inside}
@@ -136,7 +142,7 @@ def _required_after(loop: Loop, active: Set[Value]) -> Set[Value]:
             break
         marked -= lost
     found = {y for y, v in zip(loop.last, loop.body.inputs) if v in marked}
-    return found.union(y for y, v in zip(loop.pushed, loop.items) if v in inside)
+    return found.union(y for y, v in zip(loop.pushed, loop.items) if v in items & inside)
 
 
 def _without_gaps(region: Graph) -> Graph:

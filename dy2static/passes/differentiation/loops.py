@@ -128,7 +128,8 @@ class _Backward:
         results = self._scan([sweep.gradients[i] for i in items])
         gradients: Dict[int, Optional[Cotangent]] = {}
         for j, (place, flag) in zip(sweep.state, state):
-            gradients[j] = cotangent(results[place], j in sweep.certain if flag is None else results[flag])
+            always = loop.runs and sweep.connected.get(j) is True          # each iteration gives it one, the first one too
+            gradients[j] = cotangent(results[place], j in sweep.certain if flag is None else always or results[flag])
         for i, (place, flag) in summed.items():
             gradients[i] = cotangent(results[place], self._has_run() if flag is None else results[flag])
         gradients.update((i, Cotangent(results[len(self.state) + k], results[seen[i]] if i in seen else True))
@@ -186,7 +187,7 @@ class _Backward:
         body = region_of(graph, [*entering, *stacks, *invariants], self.outside, "body")
         begins = [begin for _, begin, _ in self.state]
         operands = (self._count(), *begins, *(self.stacks[v] for v in stacks), *invariants)
-        attrs = {"carried": len(entering), "reads": len(stacks)}
+        attrs = {"carried": len(entering), "reads": len(stacks), "runs": self.loop.runs}
         return self.outer.add(OPS["scan"], operands, attrs, (body,), name="g")
 
     def _sizes(self, graph: Graph) -> List[Value]:
@@ -202,8 +203,8 @@ class _Backward:
     def _count(self) -> Value:
         return self.loop.counted[0] if self.loop.count is None else self.loop.count
 
-    def _has_run(self) -> Value:
-        return OPS["py_compare"](self._count(), OPS["py_constant"](value=0), op=">")
+    def _has_run(self) -> Activity:
+        return True if self.loop.runs else OPS["py_compare"](self._count(), OPS["py_constant"](value=0), op=">")
 
 
 _BOOL = python_scalar("py_bool")
