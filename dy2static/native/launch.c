@@ -98,7 +98,7 @@ static int compute_of(const dy_run *run, int type)
     return mode == DY_TF32 && type == DY_R_32F ? DY_COMPUTE_32F_FAST_TF32 : DY_COMPUTE_32F;
 }
 
-/* Let products run on the stream of the run, in its workspace.  To set a stream takes the workspace away. */
+/* Let cuBLAS compute on the stream of this launch, in its workspace.  Setting a stream takes the workspace away. */
 static int prepare_products(dy_run *run)
 {
     dy_device *const device = run->device;

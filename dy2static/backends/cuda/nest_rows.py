@@ -59,13 +59,7 @@ class Rows(NestText):
             kernel.line(f"if (row >= {rows}) return;")
         split_index(kernel, "row", *sizes_and_names(nest.outer))
         self.once = "if (lane == 0) "
-        for sweep in nest.sweeps:
-            self.again = {}
-            self.statements(sweep.before, self.once)
-            if sweep.body:
-                self.sweep(sweep)
-        self.again = {}
-        self.statements(nest.after, self.once)
+        self.row(self.sweep)
         kernel.launch(blocks, threads)
 
     def buffers(self, rows: int) -> None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, List, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..loops.ir import (
     Recall,
     Reduction,
     Statement,
+    Sweep,
 )
 from .dtypes import expression, loaded, register_type
 from .function import INT, FunctionText, KernelText
@@ -86,6 +87,16 @@ class NestText:
         text = expression(expression_.node, [self.text(operand) for operand in expression_.operands])
         assert text is not None, f"{expression_.node} has no form in C"
         return text
+
+    def row(self, sweep_over: Callable[[Sweep], None]) -> None:
+        """The sweeps over a row, and what is done before and behind them.  sweep_over: writes the loop of a sweep."""
+        for sweep in self.nest.sweeps:
+            self.again = {}
+            self.statements(sweep.before, self.once)
+            if sweep.body:
+                sweep_over(sweep)
+        self.again = {}
+        self.statements(self.nest.after, self.once)
 
     def declare(self, reduction: Reduction, wide: bool = False) -> None:
         """A register in which a reduction grows."""

@@ -47,13 +47,7 @@ class Totals(NestText):
         kernel.line(f"const dy_index end = begin + {step} < {rows} ? begin + {step} : {rows};")
         kernel.open("for (dy_index row = begin; row < end; ++row) {")
         split_index(kernel, "row", *sizes_and_names(self.rows))
-        for sweep in nest.sweeps:
-            self.again = {}
-            self.statements(sweep.before, self.once)
-            if sweep.body:
-                self.sweep(sweep)
-        self.again = {}
-        self.statements(nest.after, self.once)
+        self.row(self.sweep)
         kernel.close()
         kernel.launch(self.blocks, threads)
         for total in nest.totals:
