@@ -129,13 +129,13 @@ def philox_words(key: np.ndarray, counters: np.ndarray) -> np.ndarray:
     return np.stack([c0, c1, c2, c3], axis=1).astype(np.uint32)
 
 
-def _philox(key: np.ndarray, *, function: str, shape: Tuple[int, ...], dtype: Any, number: int) -> np.ndarray:
-    """Numbers of one draw: element ``k`` is made of words of call ``k / n``, where a call gives ``n`` elements."""
+def philox_numbers(key: np.ndarray, function: str, shape: Tuple[int, ...], dtype: Any, number: int) -> np.ndarray:
+    """Numbers of one draw, as those of `philox`: element ``k`` is made of words of call ``k / n``, where a call gives ``n`` elements."""
     size, wide = math.prod(shape), np.dtype(dtype).itemsize == 8
     calls = np.arange(-(-size // (2 if wide else 4)), dtype=np.uint64)
     zeros = np.zeros_like(calls)
     counters = np.stack([calls & np.uint64(0xffffffff), calls >> np.uint64(32), zeros + np.uint64(number), zeros], axis=1)
-    words = philox_words(np.asarray(key).view(np.uint32)[::2], counters.astype(np.uint32))
+    words = philox_words(np.ascontiguousarray(key).view(np.uint32)[::2], counters.astype(np.uint32))
     if wide:
         integers, unit = (words[:, ::2] >> 5) * 2.0 ** 26 + (words[:, 1::2] >> 6), 2.0 ** -53
     else:
@@ -160,7 +160,7 @@ def _philox_infer(key: Tensor, *, function: str, shape: Tuple[int, ...], dtype: 
 philox: OpDef = declare(
     "philox", "key", {"function": "random_sample", "shape": (), "dtype": np.dtype("float32"), "number": 0}, kind="movement",
     canonical=canonical_shape, infer=_philox_infer,
-    numpy=_philox, cupy=ON_HOST,
+    numpy="philox_numbers({key}, {function}, {shape}, {T}, {number})", calls=(philox_numbers,), cupy=ON_HOST,
     samples=tuple([Sample(((2,),), {"shape": (3, 5), "function": function, "dtype": np.dtype(dtype), "number": number}, "float64")
                    for number, dtype in enumerate(("float32", "float64")) for function in ("random_sample", "standard_normal")]),
 )

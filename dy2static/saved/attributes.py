@@ -102,7 +102,7 @@ KINDS: Dict[str, Test] = {
                      "rmax", "dmax", "fill", "ignored", "value", "least", "greatest"), _is_number),
     **dict.fromkeys(("start", "stop", "step"), _either(_is_number, _is_size)),
     **dict.fromkeys(("x_min", "x_max", "eps", "order"), _or_none(_is_number)),
-    **dict.fromkeys(("by", "reads", "tag", "offset", "count"), _is_int),
+    **dict.fromkeys(("by", "reads", "tag", "offset", "count", "number"), _is_int),
     **dict.fromkeys(("shape", "sizes"), _sizes),
     **dict.fromkeys(("kernel", "stride", "dilate"), _or_none(_tuple_of(_is_positive))),     # NumPy's views trust them
     **dict.fromkeys(("inputs",), _tuple_of(_letters)),

@@ -296,7 +296,8 @@ ENDING = """
 def test_the_end_of_a_process(gate, tmp_path, end):
     """Nobody waits for the compiler, and nothing is left of it."""
     environment = {**os.environ, "DY2STATIC_CACHE_DIR": str(tmp_path / "cache"), "DY2STATIC_CC": str(config.CC.value),
-                   "DY2STATIC_NATIVE_AFTER": "1", "DY2STATIC_BACKEND": "auto", "DY2STATIC_BACKGROUND": "1"}
+                   "DY2STATIC_NATIVE_AFTER": "1", "DY2STATIC_BACKEND": "auto", "DY2STATIC_BACKGROUND": "1",
+                   "DY2STATIC_KEEP": "0"}        # generated code stays in the cache, too
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(ENDING.format(end=end)))
     with open(tmp_path / "said", "w+") as said:

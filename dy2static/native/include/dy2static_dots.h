@@ -45,12 +45,16 @@ DY_INLINE void dots(const int rows, const int64_t k, const DY_T alpha, const DY_
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++)
             sum[i] += load(matrix + i * ld + l) * right;
+        if (rows == 1)
+            IN_REGISTER(sum[0]);
     }
     if (l < k && k >= WIDTH)
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++)
             sum[i] += (dy_vector)((dy_mask)load(matrix + i * ld + k - WIDTH) & rest)
                       * (dy_vector)((dy_mask)load(x + k - WIDTH) & rest);
+    if (rows == 1)
+        IN_REGISTER(sum[0]);
     if (rows == 4 && WIDTH >= 4 && k >= WIDTH && stride == 1) {
         const dy_quad total = alpha * totals_of(sum[0], sum[1], sum[2], sum[3]);
         *(dy_quad_unaligned *)y = beta == 0 ? total : total + beta * *(dy_quad_unaligned *)y;
