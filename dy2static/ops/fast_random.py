@@ -130,7 +130,7 @@ def philox_words(key: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def philox_numbers(key: np.ndarray, function: str, shape: Tuple[int, ...], dtype: Any, number: int) -> np.ndarray:
-    """Numbers of one draw, as those of `philox`: element ``k`` is made of words of call ``k / n``, where a call gives ``n`` elements."""
+    """What `philox` gives: element ``k`` is made of words of call ``k / n``, where a call gives ``n`` elements."""
     size, wide = math.prod(shape), np.dtype(dtype).itemsize == 8
     calls = np.arange(-(-size // (2 if wide else 4)), dtype=np.uint64)
     zeros = np.zeros_like(calls)
