@@ -229,7 +229,7 @@ def test_the_store_counts_shows_and_removes_what_is_kept(folder, capsys):
 
 
 PROGRAM = """
-    import chainer.functions as F, numpy as np, dy2static
+    import dy2static, chainer.functions as F, numpy as np
     from dy2static.program import recipe
     differentiate = recipe.differentiate
     def noted(*args):
