@@ -182,9 +182,10 @@ class Segment:
     @property
     def plan(self) -> Any:
         """What is differentiated."""
-        if callable(self.planned):
-            self.planned = self.planned()
-        return self.planned
+        planned = self.planned                      # read once: another thread may have put the plan there since
+        if callable(planned):
+            planned = self.planned = planned()
+        return planned
 
     @property
     def footprints(self) -> List[Footprint]:
