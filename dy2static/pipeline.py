@@ -22,7 +22,7 @@ from .heap.locations import error_location
 from .heap.wording import UNKNOWN
 from .options import ON_NUMPY, Options
 from .program.assemble import assemble
-from .program.backward import Target, compile_backward
+from .program.backward import Batch, Target, compile_backward
 from .program.recipe import Parts, Recipe
 from .record.outcome import Outcome
 from .runtime import backprop, hooks, updating
@@ -136,6 +136,7 @@ def install() -> None:
     updating.install()
     hooks.convert = convert
     hooks.compile_backward = compile_backward
+    hooks.backward_batch = Batch
     hooks.symbolic_types.update(staging.SYMBOLIC_TYPES)
     hooks.handlers.update({**staging.HANDLERS, **texts.HANDLERS})
 

@@ -24,7 +24,7 @@ class Executable:
     results: its local variables with these results; origins: the user's place for its lines: both for calls that fail.
     make_arena: new working memory for one call; None if it needs none.  place: where calls run that may use the same memory one
     after the other (a stream of a GPU); None if that does not matter.  footprint: how many bytes that is, and the rest.
-    native_code: the native part of it, as text; native_nodes: how many nodes of the graph are in there.
+    native_text: gives `native_code`; native_nodes: how many nodes of the graph are in there.
     updates: functions for the updates that belong to the graph.
     """
 
@@ -35,9 +35,14 @@ class Executable:
     make_arena: Optional[Callable[[], Any]] = None
     place: Optional[Callable[[], Hashable]] = None
     footprint: Footprint = Footprint()
-    native_code: str = ""
+    native_text: Callable[[], str] = str
     native_nodes: int = 0
     updates: Tuple[UpdateCall, ...] = ()
+
+    @property
+    def native_code(self) -> str:
+        """The native part of it, as text; "" where there is none."""
+        return self.native_text()
 
 
 class Text(Protocol):
@@ -144,7 +149,15 @@ class Backend(abc.ABC):
         saved: values that the function also returns, behind the outputs; they may stay in the arena.
         recomputes: whether memory is to be saved.  clock: what is told when each node has run.
         updates: what is to be made functions of, too; none where not `has_updates`.
+        Where `shared` gives something, that may be the argument of this name.
         """
+
+    def shared(self) -> Any:
+        """What `start` takes as ``shared``; None if this makes no difference.
+
+        It is for several functions that are finished only when all of them have been started: a compiler may work on them at once.
+        """
+        return None
 
     def compile(self, graph: Graph, **options: Any) -> Executable:
         """The function of a graph; options as those of `start`."""

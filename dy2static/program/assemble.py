@@ -34,7 +34,7 @@ def assemble(recipe: Recipe, forward: Executable) -> Program:
     counts = {"segments": len(uses), **_counts(outcome.graph), "native": forward.native_nodes}
     return Program(call, _Diagnosis(outcome), forward.source, text, outcome.guards,
                    tuple(use.segment for use in uses), pool, recipe, counts, outcome.events, _signature(outcome),
-                   wiring.constant_bytes, native_code=forward.native_code, footprint=forward.footprint)
+                   wiring.constant_bytes, native_text=forward.native_text, footprint=forward.footprint)
 
 
 def _uses(recipe: Recipe, uses: Sequence[Use], which: str) -> List[SegmentUse]:

@@ -44,10 +44,42 @@ def compile_backward(segment: Segment, targets: Tuple[int, ...], given: Tuple[bo
         return BackwardCompilation(segment, targets, given, again).finish()
 
 
-class BackwardCompilation:
-    """`compile_backward` in two steps: a backend may work beside this process in between."""
+class Batch:
+    """Backward programs that are made at the same time, so that the compiler of a backend runs once for all of them."""
 
-    def __init__(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool):
+    def __init__(self) -> None:
+        self._begun: Dict[Tuple[Segment, Tuple], BackwardCompilation] = {}
+        self._shared: Dict[Backend, Any] = {}
+
+    def begin(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool) -> Tuple[bool, ...]:
+        """Begin to make what `compile_backward` gives, if the segment has none.  Returns which of the targets may get a gradient.
+
+        Raises as `compile_backward`.
+        """
+        key = targets, given, again
+        program = segment.backward.get(key)
+        if program is not None:
+            return program.connected
+        if (segment, key) not in self._begun:
+            target = segment.target
+            if target.profile is None and target.backend not in self._shared:
+                self._shared[target.backend] = target.backend.shared()
+            self._begun[segment, key] = BackwardCompilation(segment, *key, self._shared.get(target.backend))
+        return self._begun[segment, key].connected
+
+    def finish(self) -> None:
+        """Give all segments their programs."""
+        for (segment, key), compilation in self._begun.items():
+            segment.backward[key] = compilation.finish()
+
+
+class BackwardCompilation:
+    """`compile_backward` in two steps: a backend may work beside this process in between.
+
+    shared: as of `Backend.start`.
+    """
+
+    def __init__(self, segment: Segment, targets: Tuple[int, ...], given: Tuple[bool, ...], again: bool, shared: Any = None):
         self._segment, target = segment, segment.target
         derive = functools.partial(_Derived, segment, targets, given, again)
         self._key = "" if again else part_of(segment.key, targets, given)
@@ -56,11 +88,16 @@ class BackwardCompilation:
             self._compilation = self._kept.text.start(lambda: derive().start(Target(NUMPY)))
         else:
             self._derived = derive()
-            self._compilation = self._derived.start(target)
+            self._compilation = self._derived.start(target, shared)
 
     def ready(self) -> bool:
         """As `backends.base.Compilation.ready`."""
         return self._compilation.ready()
+
+    @property
+    def connected(self) -> Tuple[bool, ...]:
+        """As `BackwardProgram.connected`."""
+        return self._derived.connected if self._kept is None else self._kept.facts.connected
 
     def finish(self) -> BackwardProgram:
         """The program."""
@@ -95,11 +132,17 @@ class _Derived:
         self.extras = self.joint.extras(self.following)
         self.graph = self.joint.backward(self.following, self.extras)
 
-    def start(self, target: Target) -> Compilation:
+    @property
+    def connected(self) -> Tuple[bool, ...]:
+        """As `BackwardProgram.connected`."""
+        return tuple([c is not False for c in self.joint.gradients.connected])
+
+    def start(self, target: Target, shared: Any = None) -> Compilation:
         """Begin to compile it."""
+        more = {} if shared is None else {"shared": shared}
         return target.backend.start(
             self.graph, name="backward", escaping=set(self.graph.outputs[:len(self.joint.graph.outputs)]),
-            recomputes=self.plan.recompute not in ("none", "auto"), clock=target.clock("backward"))
+            recomputes=self.plan.recompute not in ("none", "auto"), clock=target.clock("backward"), **more)
 
     @property
     def dependencies(self) -> "_Dependencies":
@@ -110,7 +153,7 @@ class _Derived:
         """What is known of it besides."""
         joint, origins = self.joint, self.joint.origins(self.extras)
         conditions, connected = joint.gradients.conditions, joint.gradients.connected
-        return Facts(tuple([origins[v] for v in self.graph.inputs]), tuple([c is not False for c in connected]),
+        return Facts(tuple([origins[v] for v in self.graph.inputs]), self.connected,
                      tuple([(i, joint.count + conditions.index(c)) for i, c in enumerate(connected) if isinstance(c, Value)]),
                      len(conditions), dependencies.depends)
 

@@ -5,9 +5,10 @@ does the same for such graphs, in the same order; all other graphs are Chainer's
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import heapq
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import chainer
 import numpy as np
@@ -15,9 +16,12 @@ from chainer import _backprop
 from chainer.variable import Parameter, Variable, VariableNode
 
 from ..config import ENABLED
-from . import node
+from ..errors import RunError
+from . import hooks, node
+from .collection import uncollected
 from .hooks import stage
 from .node import CompiledFunction, current
+from .progress import shown
 from .segment import ArenaLease, BackwardProgram
 from .traceback import show_user_line
 
@@ -107,10 +111,13 @@ def finished(function: CompiledFunction, program: BackwardProgram, leaves: Seque
 
 def backprop_to_all(outputs: Sequence[Tuple[Any, Any]], retain_grad: bool, loss_scale: Optional[float]) -> None:
     """What ``chainer._backprop._backprop_to_all`` does.  outputs: pairs of a VariableNode and its gradient."""
-    if retain_grad or chainer.config.debug or chainer.get_function_hooks() or not _is_compiled(outputs):
+    functions = () if retain_grad or chainer.config.debug or chainer.get_function_hooks() else _compiled_behind(outputs)
+    if not functions:
         _of_chainer(outputs, retain_grad, loss_scale)
-    else:
-        _backprop_compiled(outputs, loss_scale)
+        return
+    if len([function for function in functions if not function.segment.backward]) > 1:
+        _compile_at_once(outputs)
+    _backprop_compiled(outputs, loss_scale)
 
 
 def install() -> None:
@@ -123,43 +130,84 @@ def install() -> None:
 ORIGINALS: Dict[Callable, Callable] = {backward: _backward}
 
 
-def _is_compiled(outputs: Sequence[Tuple[Any, Any]]) -> bool:
-    """Whether all functions behind these outputs are compiled calls."""
+def _compiled_behind(outputs: Sequence[Tuple[Any, Any]]) -> Collection[CompiledFunction]:
+    """The functions behind these outputs if all are compiled calls; none otherwise."""
     waiting = [y._creator_node for y, _ in outputs]
-    seen = set()
+    seen: Set[CompiledFunction] = set()
     while waiting:
         function = waiting.pop()
         if function is None or function in seen:
             continue
         if type(function) is not CompiledFunction or function._n_local_function_hooks:
-            return False
+            return ()
         seen.add(function)
         for x in function.inputs:
             if type(x) is not VariableNode or x._old_style_grad_generator is not None:
-                return False
+                return ()
             waiting.append(x._creator_node)
-    return bool(seen)
+    return seen
+
+
+class _Order:
+    """The functions in the order in which Chainer asks them for gradients.  leaves: the Variables that have been met."""
+
+    def __init__(self) -> None:
+        self.leaves: Dict[Any, None] = {}
+        self._waiting: List[Tuple[int, int, CompiledFunction]] = []
+        self._seen: Set[CompiledFunction] = set()
+
+    def meet(self, node: Any) -> None:
+        """A gradient has arrived at a Variable."""
+        function = node._creator_node
+        if function is None:
+            self.leaves[node] = None
+        elif function not in self._seen:
+            heapq.heappush(self._waiting, (-function.rank, len(self._seen), function))
+            self._seen.add(function)
+
+    def __iter__(self) -> Iterator[CompiledFunction]:
+        while self._waiting:
+            yield heapq.heappop(self._waiting)[2]
+
+
+@uncollected()
+def _compile_at_once(outputs: Sequence[Tuple[Any, Any]]) -> None:
+    """Make the programs that `_backprop_compiled` is about to ask for, in the same order, but before any of them runs.
+
+    It asks for others where a run decides which gradients there are.  What cannot be made fails again where it is asked for.
+    """
+    batch, again, order = hooks.backward_batch(), _config.enable_backprop, _Order()
+    arrived: Dict[Any, bool] = {}
+    for y, _ in outputs:
+        arrived[y] = True
+        order.meet(y)
+    with shown("compiling a backward"):
+        with contextlib.suppress(RunError):
+            for function in order:
+                targets = tuple([i for i, x in enumerate(function.inputs) if x._requires_grad])
+                given = tuple([y is not None and y._creator_node is not None and arrived.get(y, _has_gradient(y))
+                               for y in [reference() for reference in function.outputs]])
+                if targets:
+                    for i, connected in zip(targets, batch.begin(function.segment, targets, given, again)):
+                        x = function.inputs[i]
+                        arrived[x] = arrived.get(x, False) or connected
+                        if connected:
+                            order.meet(x)
+        batch.finish()
+
+
+def _has_gradient(node: Any) -> bool:
+    variable = node._variable()
+    return variable is not None and variable.grad_var is not None
 
 
 def _backprop_compiled(outputs: Sequence[Tuple[Any, Any]], loss_scale: Optional[float]) -> None:
     gradients: Dict[Any, List[Any]] = {}
-    candidates: List[Tuple[int, int, CompiledFunction]] = []
-    seen = set()
-    leaves: Dict[Any, None] = {}
-
-    def meet(node: Any) -> None:
-        function = node._creator_node
-        if function is None:
-            leaves[node] = None
-        elif function not in seen:
-            heapq.heappush(candidates, (-function.rank, len(seen), function))
-            seen.add(function)
-
+    order = _Order()
     for y, gradient in outputs:
         _of(gradients, y).append(gradient)
-        meet(y)
-    while candidates:
-        function = heapq.heappop(candidates)[2]
+        order.meet(y)
+    for function in order:
         inputs = function.inputs
         targets = tuple([i for i, x in enumerate(inputs) if x._requires_grad])
         arriving = tuple([None if y is None or y._creator_node is None else _taken(gradients, y)
@@ -172,8 +220,8 @@ def _backprop_compiled(outputs: Sequence[Tuple[Any, Any]], loss_scale: Optional[
                 known[inputs[i]].append(gradient)
         for x, found in known.items():
             if found:
-                meet(x)
-    for x in leaves:
+                order.meet(x)
+    for x in order.leaves:
         variable = x._variable()
         gradient = _taken(gradients, x)
         if variable is not None:

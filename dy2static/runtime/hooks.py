@@ -18,6 +18,9 @@ convert: Callable[..., Any] = _not_installed
 #: ``compile_backward(segment, targets, given, again)`` gives a `runtime.segment.BackwardProgram`.
 compile_backward: Callable[..., Any] = _not_installed
 
+#: ``backward_batch()`` gives what makes several of these at the same time: ``begin`` with the same arguments, then ``finish()``.
+backward_batch: Callable[[], Any] = _not_installed
+
 #: The types of values that are known at run time only: where one decides, `dy` asks the handler of that name.
 symbolic_types: Set[type] = set()
 

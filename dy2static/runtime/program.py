@@ -68,7 +68,7 @@ class Program:
     diagnose: ``diagnose(args, kwargs)`` gives the indexes of the guards that do not hold.
     source: the generated forward function as text; entry: the text around it (guards, binding, results).
     recipe: makes the program again, for another backend or with a profile; ``recipe.outcome`` is the record of the call.
-    constant_bytes: of the arrays that its graph holds.  native_code: the C text of its forward, "" where there is none.
+    constant_bytes: of the arrays that its graph holds.  native_text: gives `native_code`.
     profiler: makes the profile of its calls; None if no function calls it.
     """
 
@@ -84,9 +84,14 @@ class Program:
     events: Tuple[Any, ...] = ()
     signature: str = ""
     constant_bytes: int = 0
-    native_code: str = ""
+    native_text: Callable[[], str] = str
     footprint: Footprint = Footprint()
     profiler: Optional[Callable[["Program"], Any]] = None
+
+    @property
+    def native_code(self) -> str:
+        """The C text of its forward; "" where there is none."""
+        return self.native_text()
 
     @property
     def graph(self) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dy2static import cli, config, to_static
+from dy2static.backends.c import backend as backend_c
 from dy2static.ir import packing
 from dy2static.ir.digest import Forms, NoForm, digest
 from dy2static.native import compiler, store
@@ -109,6 +110,58 @@ def test_what_was_kept_gives_the_same_text_and_the_same_results(run, backend, fo
         assert (program.source, program.native_code, program.counts, program.footprint, program.constant_bytes) == \
             (one.source, one.native_code, one.counts, one.footprint, one.constant_bytes)
     assert str(other.graph) == str(one.graph) and other.code == one.code
+
+
+class Stages(chainer.Chain):
+    """Leaves a Variable in each of its stages, so that the compiled call is several functions of Chainer's."""
+
+    def __init__(self, stages):
+        super().__init__()
+        with self.init_scope():
+            self.stages = chainer.ChainList(*[L.Linear(6, 6, initialW=chainer.initializers.Constant(k / 8))
+                                              for k in range(1, stages + 1)])
+        self.left = []
+
+    def forward(self, x):
+        left = []
+        for stage in self.stages:
+            x = F.tanh(stage(x))
+            left.append(x)
+        self.left = left
+        return F.sum(x * x)
+
+
+@pytest.mark.skipif(not compiler.available(), reason="there is no C compiler")
+def test_backwards_that_are_needed_at_once_are_one_text(folder, monkeypatch):
+    """The C compiler runs once for the forward, and once for all segments of the first backward; later processes find that."""
+    def run(backend, backward=lambda model, loss: loss.backward()):
+        model = Stages(4)
+        loss = to_static(model.forward, backend=backend)(X) if backend else model.forward(X)
+        model.cleargrads()
+        backward(model, loss)
+        return [loss.array, *[p.grad for p in model.params()]]
+
+    def of_a_part(model, loss):
+        model.left[1].grad = np.ones_like(X)
+        model.left[1].backward()
+
+    sources, start = set(), compiler.Compiler.start
+    monkeypatch.setattr(compiler.Compiler, "start", lambda self, source, *rest: (sources.add(source), start(self, source, *rest))[1])
+    eager, first = run(None), run("c")
+    texts_of_regions = [source for source in sources if " run_0(" in source]
+    assert len(texts_of_regions) == 2 and sorted(source.count("static int run_") for source in texts_of_regions) == [1, 5]        # and the loss
+    for a, b in zip(first, eager):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    made, known = len(texts(folder)), len(sources)
+    assert_equal(run("c"), first)
+    assert len(sources) == known and len(texts(folder)) == made
+    with config.KEEP.set(0):                                # each is the same on its own
+        monkeypatch.setattr(backend_c.CBackend, "shared", lambda self: None)
+        assert_equal(run("c"), first)
+        for a, b in zip(run("c", of_a_part), run(None, of_a_part)):
+            assert (a is None) == (b is None)
+            if a is not None:
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -7,7 +7,7 @@ from typing import Any, Callable, Collection, Optional, Sequence, Tuple
 from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
 from ...lowering.numpy.selections import with_selections
-from ...native import compiler, library
+from ...native import compiler, library, shipped
 from ...native.announce import announce
 from ...passes import TOGETHER, Pass, Pipeline, Setting, pretranspose, run
 from ...passes.in_place import Update
@@ -19,7 +19,7 @@ from ..host.emit import emit
 from ..host.function import NumpyFunction
 from ..host.updates import update_texts
 from .emit import REGION
-from .executor import Bundle
+from .executor import Bundle, Shared
 from .partition import partition, supported
 from .updates import takes
 
@@ -39,8 +39,9 @@ class CBackend(Backend):
         return supported(node)
 
     def start(self, graph: Graph, *, name: str, escaping: Collection[Value], saved: Tuple[Value, ...] = (),
-              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = ()) -> Compilation:
-        """As `Backend.start`: begins to compile the native parts."""
+              recomputes: bool = False, clock: Optional[Clock] = None, updates: Sequence[Update] = (),
+              shared: Optional[Shared] = None) -> Compilation:
+        """As `Backend.start`: begins to compile the native parts, unless others are still to come into a shared text."""
         def on_numpy() -> Compilation:
             return NUMPY.start(graph, name=name, escaping=escaping, saved=saved, recomputes=recomputes, clock=clock,
                                updates=updates)
@@ -48,7 +49,7 @@ class CBackend(Backend):
         if not native_possible():
             return Done(on_numpy().finish())
         divided = run(self.passes, graph, Setting(recomputes=recomputes, saved=saved))
-        bundle = Bundle(None if clock is None else NativeClock())
+        bundle = Bundle(None if clock is None else NativeClock(), shared)
         divided = with_calls(divided, lambda region: bundle.add(region, fallback_of))
         bundle.add_updates(updates, [k for k, update in enumerate(updates) if takes(update)])
         if bundle.is_empty:
@@ -58,7 +59,11 @@ class CBackend(Backend):
             others = set(range(len(updates))).difference(*[region.members for region in bundle.updates])
             function = emit(divided, name=name, escaping=escaping, saved=saved, clock=clock)
             return numpy_text(function, divided, update_texts(updates, sorted(others)))
-        return _Compilation(bundle, around, on_numpy, clock)
+        return _Compilation(bundle, around, on_numpy, clock, is_whole=shared is None)
+
+    def shared(self) -> Optional[Shared]:
+        """As `Backend.shared`; libraries of a saved model are those of single functions."""
+        return None if shipped.are_wanted() else Shared()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +82,15 @@ class _Compilation:
     """The regions of a divided graph while the C compiler works on them.
 
     around: makes the function that calls them.  on_numpy: as of `Text.start`; that is what runs where they cannot be built.
+    is_whole: whether all is there that belongs to their text; else that is so when the compilation is finished.
     """
 
     def __init__(self, bundle: Bundle, around: Callable[[], NumpyText], on_numpy: Callable[[], Compilation],
-                 clock: Optional[Clock] = None):
+                 clock: Optional[Clock] = None, is_whole: bool = True):
         self._bundle, self._around, self._on_numpy, self._clock = bundle, around, on_numpy, clock
         self.text: Optional[CText] = None
-        self._guarded(bundle.start)
+        if is_whole:
+            self._guarded(bundle.start)
 
     def ready(self) -> bool:
         """As `Compilation.ready`."""
@@ -99,7 +106,7 @@ class _Compilation:
             self._clock.inside = bundle.clock
         self.text = CText(bundle, self._around())
         around = self.text.around
-        return around.executable(around.function.bind(), bundle.readable, bundle.nodes, bundle.update_calls)
+        return around.executable(around.function.bind(), lambda: bundle.readable, bundle.nodes, bundle.update_calls)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Do a step of building; where it fails, there are no regions."""

@@ -1,8 +1,10 @@
 """Native regions at run time: the built-in function of a region, and what runs where it declines."""
 from __future__ import annotations
 
+import functools
 import os
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+import zlib
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -34,28 +36,61 @@ _FLAGS = ("-O2",)
 _KINDS = {"py_int": "int", "py_bool": "bool", "py_float": "float"}
 
 
+def _whole(parts: Sequence[str], functions: Sequence[str], clock: str = "") -> str:
+    text = "\n".join([*parts, *functions])
+    return f"{_PYTHON}{headers(text)}{clock}\n{text}"
+
+
 def _comment(places: Iterable[Tuple[str, int]]) -> str:
     found = [f"{os.path.basename(file)}:{line}".replace("*/", "") for file, line in places]
     return f"/* {', '.join(dict.fromkeys(found))} */\n" if found else ""
 
 
-class Bundle:
-    """The regions of one function as one C text: compiled at once, and what is equal in them only once."""
+class Shared:
+    """A C text of the regions of some functions: compiled at once, and what is equal in them only once.
 
-    def __init__(self, clock: Optional[NativeClock] = None) -> None:
+    All functions are there before the text is asked for.
+    """
+
+    def __init__(self) -> None:
         self.parts = Parts()
+        self.functions: List[Union[Region, UpdateRegion]] = []
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The whole text.  It names no lines, and nothing of the user's: functions that do the same have the same library."""
+        parts = self.parts.texts
+        text = numbered("\0".join([*parts, *[each.text for each in self.functions]]), self.parts.own).split("\0")
+        return _whole(text[:len(parts)], text[len(parts):])
+
+
+class Bundle:
+    """The regions of one function in a C text.
+
+    shared: that text, if other functions are in it, too; `start` is called when all of them are.
+    """
+
+    def __init__(self, clock: Optional[NativeClock] = None, shared: Optional[Shared] = None) -> None:
+        self._shared = Shared() if shared is None else shared
+        self.parts = self._shared.parts
         self.regions: List[Region] = []
         self.updates: List[UpdateRegion] = []
         self.clock = clock
-        self._source = ""
+        self._builds: List[compiler.Build] = []
 
     def __getstate__(self) -> Dict[str, Any]:
-        """What another process needs to go on from here."""
-        return {name: getattr(self, name) for name in ("parts", "regions", "updates", "clock", "_source")}
+        """What another process needs to go on from here; a text that is shared is with each of its functions."""
+        kept = {name: getattr(self, name) for name in ("regions", "updates", "clock")}
+        return {**kept, "parts": self.parts.used_in(self._functions()), "source": zlib.compress(self.source.encode(), 1)}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        source = zlib.decompress(state.pop("source")).decode()
+        vars(self).update(state, source=source, _builds=[])
 
     def add(self, graph: Graph, fallback: Callable[[Graph], Tuple[Callable, Any]], layout: Optional[str] = None) -> "Region":
         """One more region; layout: as of `Region`."""
-        region = Region(graph, fallback, len(self.regions), self.parts, self.clock, layout)
+        region = Region(graph, fallback, len(self._shared.functions), self.parts, self.clock, layout)
+        self._shared.functions.append(region)
         self.regions.append(region)
         return region
 
@@ -63,7 +98,8 @@ class Bundle:
         """These updates, a function for each form."""
         for members in alike([updates[k] for k in numbers], form):
             which = tuple([numbers[k] for k in members])
-            self.updates.append(UpdateRegion(updates[which[0]], which, len(self.updates)))
+            self.updates.append(UpdateRegion(updates[which[0]], which, len(self._shared.functions)))
+            self._shared.functions.append(self.updates[-1])
 
     @property
     def is_empty(self) -> bool:
@@ -81,49 +117,38 @@ class Bundle:
         self.regions.clear()
         self.updates.clear()
 
-    @property
+    @functools.cached_property
     def source(self) -> str:
-        """The whole text.  It names no lines, and nothing of the user's: functions that do the same have the same library.
-
-        Except with a clock, which is for one function.
-        """
-        if not self._source:
-            parts, functions = self.parts.texts, self._functions()
-            if self.clock is None:
-                text = numbered("\0".join([*parts, *functions]), self.parts.own).split("\0")
-                parts, functions = text[:len(parts)], text[len(parts):]
-            self._source = self._whole(parts, functions)
-        return self._source
+        """The whole text: that of `Shared`, or with a clock, which is for one function, that of this function."""
+        return self._shared.source if self.clock is None else _whole(self.parts.texts, self._functions(), self.clock.header)
 
     @property
     def readable(self) -> str:
-        """The whole text, with the user's lines before the functions that they became."""
-        return self._whole([f"{_comment(places)}{text}" for text, places in zip(self.parts.texts, self.parts.places)],
-                           self._functions())
+        """The text of its regions, with the user's lines before the functions that they became."""
+        used, clock = self.parts.used_in(self._functions()), "" if self.clock is None else self.clock.header
+        parts = [f"{_comment(places)}{text}" for text, places in zip(used.texts, used.places) if text]
+        return _whole(parts, self._functions(), clock)
 
     def _functions(self) -> List[str]:
         return [region.text for region in (*self.regions, *self.updates)]
-
-    def _whole(self, parts: Sequence[str], functions: Sequence[str]) -> str:
-        text = "\n".join([*parts, *functions])
-        clock = "" if self.clock is None else self.clock.header
-        return f"{_PYTHON}{headers(text)}{clock}\n{text}"
 
     def start(self) -> None:
         """Begin to compile the text, and the libraries that it calls.  Raises `native.compiler.NoCompiler`."""
         source = self.source
         called = [start() for mark, start in library.CALLED.items() if f"{mark}\n" in source]
-        self._builds: List[compiler.Build] = [*filter(None, called), compiler.start(source, _FLAGS)]
+        self._builds = [*filter(None, called), compiler.start(source, _FLAGS)]
 
     def ready(self) -> bool:
-        """Whether `build` has nothing to wait for."""
-        return all([build.ready() for build in self._builds])
+        """Whether `build` has nothing to wait for, once the text has been started."""
+        return bool(self._builds) and all([build.ready() for build in self._builds])
 
     def build(self) -> None:
-        """Give all regions their functions, and make those of the updates.
+        """Give all regions their functions, and make those of the updates; starts the text if that has not been done.
 
-        Raises `native.compiler.BuildFailed` or `NotSupported`.
+        Raises `native.compiler.NoCompiler`, `BuildFailed` or `NotSupported`.
         """
+        if not self._builds:
+            self.start()
         built = self._builds[-1].library()
         for region in self.regions:
             decline = region.decline if self.clock is None else self.clock.declining(region.decline, region.graph.nodes)

@@ -14,6 +14,7 @@ _PIECES = re.compile(f"({IDENTIFIER.pattern})")         # every second one of wh
 _OFFSET = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(\)?\[| \+ )([1-9]\d*)(?:( \+ )|(?=[],)]))")
 #: A name in parentheses that are not those of a call.
 _ALONE = re.compile(r"(?<!\w)\(([A-Za-z_]\w*)\)(?![\w(*])")
+_PART = re.compile(r"\bpart_\d+\b")
 _CALLED = re.compile(f"{IDENTIFIER.pattern}(?=\\()")
 _DIRECTIVES = ("define", "undef")
 #: What makes the text of a function of its name, the declarations and names of its parameters, and its lines.
@@ -57,6 +58,16 @@ class Parts:
     def __getstate__(self) -> Dict[str, Any]:
         """The functions, to which none are added any more."""
         return {"texts": self.texts, "places": self.places}
+
+    def used_in(self, functions: Sequence[str]) -> "Parts":
+        """The functions that these call, and those that they call in turn; empty texts stand for the others."""
+        used, called = Parts(), set(_PART.findall("\n".join(functions)))
+        used.texts, used.places = [""] * len(self.texts), [{} for _ in self.texts]
+        for number in reversed(range(len(self.texts))):         # a function calls only those that were there before it
+            if f"part_{number}" in called:
+                used.texts[number], used.places[number] = self.texts[number], self.places[number]
+                called.update(_PART.findall(self.texts[number]))
+        return used
 
     def call(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], share: Optional[Share] = None) -> str:
         """A call of the function that these lines are.

@@ -96,7 +96,7 @@ class _Compilation:
         text = numpy_text(function, self._divided, update_texts(updates, sorted(others), self._library))
         count = sum(len(list(region.graph.walk())) for region in self._regions)
         count += sum(len(updates[k].graph.nodes) for region in self._updates for k in region.members)
-        return text.executable(self._library.called(function.bind(), self._divided), self._text, count, calls)
+        return text.executable(self._library.called(function.bind(), self._divided), lambda: self._text, count, calls)
 
     def _region(self, graph: Graph) -> DeviceRegion:
         self._regions.append(DeviceRegion(graph, len(self._regions), self._plan))

@@ -58,14 +58,14 @@ class NumpyText:
         """As `Text.start`."""
         return Done(self.executable(self.function.bind()), self)
 
-    def executable(self, call: Callable[..., Any], native_code: str = "", native_nodes: int = 0,
+    def executable(self, call: Callable[..., Any], native_text: Callable[[], str] = str, native_nodes: int = 0,
                    native_updates: Tuple[UpdateCall, ...] = ()) -> Executable:
-        """The function, compiled by Python.  native_code, native_nodes: of the regions that it calls."""
+        """The function, compiled by Python.  native_text, native_nodes: of the regions that it calls."""
         function = self.function
         working = 0 if function.work_plan is None else function.work_plan.nbytes
         footprint = Footprint(function.plan.nbytes, working, self.results)
         made = Executable(call, function.source, function.results, function.origins,
-                          function.make_arena if function.slots else None, function.library.place, footprint, native_code,
+                          function.make_arena if function.slots else None, function.library.place, footprint, native_text,
                           native_nodes)
         return _with_updates(made, (*native_updates, *[text.call() for text in self.updates]))
 

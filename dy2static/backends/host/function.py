@@ -32,7 +32,6 @@ class NumpyFunction:
     constants: what the namespace of the code must hold.  compiled: the calls of compiled code, which are there, too, once they
         have been compiled.
     library: whose arrays it computes with.
-    native_code: the C texts of its regions; native_nodes: how many nodes of the graph are in them.
     """
 
     name: str
@@ -42,8 +41,6 @@ class NumpyFunction:
     results: Tuple[str, ...]
     constants: Mapping[str, Any]
     plan: BufferPlan
-    native_code: str = ""
-    native_nodes: int = 0
     work: Tuple[str, ...] = ()
     work_plan: Optional[BufferPlan] = None
     library: Library = NUMPY_CALLS
