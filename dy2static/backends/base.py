@@ -25,7 +25,8 @@ class Executable:
     make_arena: new working memory for one call; None if it needs none.  place: where calls run that may use the same memory one
     after the other (a stream of a GPU); None if that does not matter.  footprint: how many bytes that is, and the rest.
     native_text: gives `native_code`; native_nodes: how many nodes of the graph are in there.
-    updates: functions for the updates that belong to the graph.
+    updates: functions for the updates that belong to the graph.  settle: does what a call has left to them to do, if they have not
+    done it; None if it leaves nothing.
     """
 
     call: Callable[..., Tuple[Any, ...]]
@@ -38,6 +39,7 @@ class Executable:
     native_text: Callable[[], str] = str
     native_nodes: int = 0
     updates: Tuple[UpdateCall, ...] = ()
+    settle: Optional[Callable[[], None]] = None
 
     @property
     def native_code(self) -> str:

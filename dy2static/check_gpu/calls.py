@@ -82,7 +82,7 @@ def _reset(model: chainer.Link) -> None:
 
 
 def _stepped(name: str) -> str:
-    """How the parameters of a model differ from those of eager mode after three compiled steps of training."""
+    """How the parameters of a model differ from those of eager mode after six compiled steps of training."""
     found: List[List[np.ndarray]] = []
     for decorated in (lambda step: step, functools.partial(to_static, backend="c")):
         model, operands = _made(name)
@@ -94,7 +94,7 @@ def _stepped(name: str) -> str:
             loss.backward()
             optimizer.update()                           # noqa: B023
         run = decorated(step)
-        for _ in range(3):
+        for _ in range(6):
             _reset(model)
             run(*operands)
         found.append([cuda.to_cpu(parameter.array) for _, parameter in sorted(model.namedparams())])

@@ -7,13 +7,16 @@ from typing import Any, Callable, ContextManager, List, Sequence
 import numpy as np
 
 from .. import config, ops
-from ..backends.cuda.launching import Run
+from ..backends.cuda.ending import Ending
+from ..backends.cuda.launching import InC, Run
 from ..backends.cuda.program import text_of
 from ..backends.cuda.region import DeviceRegion
+from ..backends.cuda.updates import STORE, UpdateRegion
 from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
-from ..ir.types import Tensor
+from ..ir.types import Tensor, python_scalar
 from ..native.launcher import Counts
+from ..passes.in_place import Update
 
 _SHAPES = ((64, 48), (48, 32), (32, 16))
 
@@ -98,6 +101,7 @@ def check(device: Any, report: Callable[[str, str], None], streams: Sequence[Con
     _check_streams(launched, report, [contextlib.nullcontext(), *streams])
     _check_off(launched, report, results[0])
     _check_finished(device, report)
+    _check_update(device, report)
 
 
 def _check_moved(launched: Launched, report: Callable[[str, str], None]) -> None:
@@ -167,3 +171,39 @@ def _check_finished(device: Any, report: Callable[[str, str], None]) -> None:
             region.call(place, device.upload(w), device.upload(b), out)
         same = np.allclose(device.download(out), wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
         report(f"bias and ReLU, {begin} elements from the front", "" if same else "other numbers, or NaN is lost")
+
+
+def _check_update(device: Any, report: Callable[[str, str], None]) -> None:
+    """Steps whose update is launched together with a region, with rates that are powers of two: products with them are exact."""
+    shape, random = (48, 32), np.random.RandomState(2)
+    builder, inner = Builder("step"), Builder("update")
+    x, w = [builder.input(Tensor(size, np.dtype("float32")), name) for size, name in (((48, 48), "x"), (shape, "w"))]
+    with building(builder):
+        graph = builder.build((ops.tanh(_product(x, w)),))
+    rate = inner.input(python_scalar("py_float"), "rate")
+    with building(inner):
+        new = w - ops.broadcast_to(ops.scalar_to_tensor(rate, dtype=np.dtype("float32")), shape=shape) * graph.outputs[0]
+    update = Update(Graph((w, graph.outputs[0], rate), (new,), tuple(inner.nodes), "update"), (0,), (0,))
+    updates = UpdateRegion(update, (0,), 0)
+    ending = Ending(graph, [update], [updates])
+    region = DeviceRegion(graph, 2, tables=ending.tables)
+    kernels = [*region.function.kernels, updates.kernel, STORE]
+    module = device.load(text_of(kernels), [kernel.name for kernel in kernels])
+    region.load(device, module)
+    last = region.runs[-1]
+    assert isinstance(last, InC), "all steps are known to the launcher"
+    ending.join(device, region.function, last, [updates.bind(device, module).call])
+    region.defer = ending.defer
+    wanted = random.rand(*shape).astype(np.float32)
+    given, weights = device.upload(random.rand(48, 48).astype(np.float32)), device.upload(wanted)
+    out, scratch = device.upload(np.zeros(shape, np.float32)), device.upload(np.full(region.scratch, 255, np.uint8))
+    same = True
+    for number in range(8):
+        weights = device.upload(device.download(weights)) if number == 5 else weights
+        region.call(given, weights, out, scratch)
+        ending.update(weights, out, 0.5 ** number)
+        wanted = wanted - np.float32(0.5 ** number) * device.download(out)
+        same = same and np.array_equal(device.download(weights), wanted)
+    counts = ending.counts
+    report("an update launched with its region", "" if same else "other bits")
+    report("both are one graph", "" if counts.replayed >= 5 and not counts.failures else f"{counts}")

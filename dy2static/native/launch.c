@@ -50,6 +50,10 @@ typedef struct {
 
 typedef int dy_kind(dy_run *run, const dy_step *step, const int64_t *words);
 
+/* What a kernel stores in a table (backends/cuda/updates.py has its text): 4,096 bytes is the most that kernels are given. */
+enum { MOST_WORDS = 500, TABLE_THREADS = 128 };
+typedef struct { int64_t begin, count, words[MOST_WORDS]; } dy_table;
+
 /* The k-th address of a step, and some bytes from there. */
 static uint64_t address_of(const dy_run *run, const dy_step *step, int k, int64_t bytes)
 {
@@ -70,6 +74,28 @@ static int launch_kernel(dy_run *run, const dy_step *step, const int64_t *words)
     arguments_of(run, step, arguments);
     return run->device->driver->cuLaunchKernel((void *)words[0], (unsigned)words[1], 1, 1, (unsigned)words[2], 1, 1, 0, run->stream,
                                                arguments, 0);
+}
+
+/* Constants, and then words that the run is given, for a place in a table. */
+static void fill_table(const dy_run *run, const dy_step *step, const int64_t *words, dy_table *table)
+{
+    const int64_t constants = words[2];
+    table->begin = words[1];
+    table->count = constants + step->count - 1;
+    memcpy(table->words, words + 3, sizeof *words * (size_t)constants);
+    for (int64_t k = 1; k < step->count; ++k)
+        table->words[constants + k - 1] = (int64_t)run->addresses[step->words[k]];
+}
+
+/* the table · words that the run is given; function · how many words are before these · how many constants · constants.
+
+   The words are arguments of the kernel: no memory of the host is read when it runs. */
+static int launch_table(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    dy_table table;
+    void *arguments[] = {(void *)(run->addresses + step->words[0]), &table};
+    fill_table(run, step, words, &table);
+    return run->device->driver->cuLaunchKernel((void *)words[0], 1, 1, 1, TABLE_THREADS, 1, 1, 0, run->stream, arguments, 0);
 }
 
 /* What results are multiplied by, and what was there before: doubles, or floats. */

@@ -1,6 +1,6 @@
 /* Regions as CUDA graphs: the steps of a region are recorded once, and then replayed by one call of the driver.
 
-   A graph is built node by node.  A kernel is a kernel node, whose arguments can be set exactly.  Every other step is recorded from a
+   A graph is built node by node.  A kernel, also one that stores a table, is a kernel node, whose arguments can be set exactly.  Every other step is recorded from a
    stream into a child graph, by the code that launches it: only cuBLAS knows which kernels a product consists of.  Nodes form a chain,
    which is the order of a stream.
 
@@ -44,7 +44,9 @@ typedef struct {
 
 static const dy_step *next_step(const dy_step *step) { return (const dy_step *)(step->words + step->length); }
 
-static int is_kernel(const dy_step *step) { return kinds[step->kind] == launch_kernel; }
+static int is_table(const dy_step *step) { return kinds[step->kind] == launch_table; }
+
+static int is_kernel(const dy_step *step) { return kinds[step->kind] == launch_kernel || is_table(step); }
 
 static int64_t key_length(const dy_region *region) { return region->count + 2; }
 
@@ -98,10 +100,16 @@ static int record(dy_run *run, const dy_step *step, void **graph)
     return status ? status : ended;
 }
 
-static void kernel_of(const dy_run *run, const dy_step *step, void **arguments, dy_kernel_node *node)
+static void kernel_of(const dy_run *run, const dy_step *step, void **arguments, dy_table *table, dy_kernel_node *node)
 {
     const int64_t *const words = step->words + step->count;
     arguments_of(run, step, arguments);
+    if (is_table(step)) {
+        fill_table(run, step, words, table);
+        arguments[1] = table;
+        *node = (dy_kernel_node){(void *)words[0], 1, 1, 1, TABLE_THREADS, 1, 1, 0, arguments, 0, 0, 0};
+        return;
+    }
     *node = (dy_kernel_node){(void *)words[0], (unsigned)words[1], 1, 1, (unsigned)words[2], 1, 1, 0, arguments, 0, 0, 0};
 }
 
@@ -112,8 +120,9 @@ static int put(dy_run *run, const dy_step *step, dy_replay *replay, void **node,
     int status;
     if (is_kernel(step)) {
         void *arguments[step->count + 1];
+        dy_table table;
         dy_kernel_node kernel;
-        kernel_of(run, step, arguments, &kernel);
+        kernel_of(run, step, arguments, &table, &kernel);
         return replay->exec ? driver->cuGraphExecKernelNodeSetParams_v2(replay->exec, *node, &kernel)
                             : driver->cuGraphAddKernelNode_v2(node, replay->graph, &before, before != 0, &kernel);
     }

@@ -15,7 +15,10 @@ from . import compiler, library
 from .announce import announce
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
-KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished")
+KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished", "table")
+
+#: The most words that one step stores in a table, as in ``launch.c``.
+MOST_WORDS = 500
 
 #: Whose error a failed run reports, in the order of ``launch.c``.
 LIBRARIES = ("driver", "cublas", "launcher", "cudnn")

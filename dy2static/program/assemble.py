@@ -51,7 +51,7 @@ def _update_uses(recipe: Recipe, forward: Executable) -> UpdateUses:
     """The functions of the updates, each with where all of its operands are."""
     wiring = recipe.wiring
     calls = tuple([(call.call, tuple([place for k in call.members for place in wiring.places[k]])) for call in forward.updates])
-    return UpdateUses(calls, frozenset([recipe.outcome.ends[0].writes[k] for k in wiring.writes]))
+    return UpdateUses(calls, frozenset([recipe.outcome.ends[0].writes[k] for k in wiring.writes]), forward.settle)
 
 
 def _counts(graph: Graph) -> Dict[str, int]:

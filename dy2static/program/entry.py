@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import chainer
 
@@ -37,10 +37,14 @@ class SegmentUse:
 
 
 class UpdateUses(NamedTuple):
-    """The functions that change arrays in place, each with the places of its operands, and the writes that they do."""
+    """The functions that change arrays in place, each with the places of its operands, and the writes that they do.
+
+    settle: what the entry calls at its end, whatever happens, because the forward leaves something to these functions.
+    """
 
     calls: Tuple[Tuple[Any, Tuple[Place, ...]], ...] = ()
     writes: FrozenSet[Write] = frozenset()
+    settle: Optional[Callable[[], None]] = None
 
 
 class Entry(Guards):
@@ -83,6 +87,8 @@ class Entry(Guards):
             tests = " and ".join([f"{'' if side else 'not '}{self.values[v]}" for v, side in end.decisions])
             inner = self._end(end)
             body += inner if end is self.outcome.ends[-1] else [f"if {tests}:"] + [f"    {line}" for line in inner]
+        if self.in_place.settle is not None:
+            body = ["try:", *[f"    {line}" for line in body], "finally:", f"    {self.bound(self.in_place.settle, 'settle')}()"]
         self.ask_table(checked)
         body[:0] = ["try:", *[f"    {line}" for line in checked], "except GUARD_ERRORS:", "    return MISS"]
         return f"def call(args, kwargs, tries={MOST_TRIES}):\n" + "".join(f"    {line}\n" for line in body)

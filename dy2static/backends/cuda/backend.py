@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any, Callable, Collection, List, Optional, Sequence, Tuple
 
 from ...errors import BackendError
@@ -19,15 +20,18 @@ from ..cupy.backend import CUPY, CupyBackend
 from ..cupy.library import CupyCalls
 from ..host.backend import numpy_text
 from ..host.emit import emit
+from ..host.function import NumpyFunction
 from ..host.updates import update_texts
-from ..updates import alike, form
+from ..updates import UpdateCall, alike, form
 from .draws import draws_in_kernels
 from .emit import REGION, supported
+from .ending import ending_of, ends_with
 from .function import Planner
+from .launching import InC
 from .partition import divide
 from .program import text_of
 from .region import Device, DeviceRegion
-from .updates import UpdateRegion, takes
+from .updates import STORE, UpdateRegion, takes
 
 
 class CudaBackend(CupyBackend):
@@ -73,10 +77,12 @@ class _Compilation:
         self._graph, self._options, self._library = graph, options, library
         self._regions: List[DeviceRegion] = []
         self._plan = _planner(device, library.number)
-        self._divided = with_calls(divided, self._region)
         self._updates = _regions_of(options["updates"])
+        timed = options["clock"] is not None                            # then each step is launched alone
+        self._ending = None if timed else ending_of(divided, options["updates"], self._updates)
+        self._divided = with_calls(divided, self._region)
         self._kernels = [*[kernel for region in self._regions for kernel in region.function.kernels],
-                         *[region.kernel for region in self._updates]]
+                         *[region.kernel for region in self._updates], *([] if self._ending is None else [STORE])]
         self._text = text_of(self._kernels)
         self._guarded(lambda: self._prepare(device))
 
@@ -91,16 +97,31 @@ class _Compilation:
             return CUPY.compile(self._graph, **self._options)
         name, escaping, saved, clock, updates = (self._options[key] for key in ("name", "escaping", "saved", "clock", "updates"))
         function = emit(self._divided, name=name, escaping=escaping, saved=saved, clock=clock, library=self._library)
-        calls = tuple([region.bind(self._device, self._module) for region in self._updates])
+        calls = [region.bind(self._device, self._module) for region in self._updates]
         others = set(range(len(updates))).difference(*[call.members for call in calls])
         text = numpy_text(function, self._divided, update_texts(updates, sorted(others), self._library))
         count = sum(len(list(region.graph.walk())) for region in self._regions)
         count += sum(len(updates[k].graph.nodes) for region in self._updates for k in region.members)
-        return text.executable(self._library.called(function.bind(), self._divided), lambda: self._text, count, calls)
+        calls, settle = self._joined(function, calls)
+        made = text.executable(self._library.called(function.bind(), self._divided), lambda: self._text, count, tuple(calls))
+        return replace(made, settle=settle)
 
     def _region(self, graph: Graph) -> DeviceRegion:
-        self._regions.append(DeviceRegion(graph, len(self._regions), self._plan))
+        is_last = self._ending is not None and graph is self._ending.graph
+        tables = self._ending.tables if self._ending is not None and is_last else ()
+        self._regions.append(DeviceRegion(graph, len(self._regions), self._plan, tables))
         return self._regions[-1]
+
+    def _joined(self, function: NumpyFunction, calls: List[UpdateCall]) -> Tuple[List[UpdateCall], Optional[Callable[[], None]]]:
+        """These updates as one that is launched together with the last region, where that is possible; what launches that alone."""
+        ending = self._ending
+        region = next((region for region in self._regions if ending is not None and region.graph is ending.graph), None)
+        last = region.runs[-1] if region is not None and region.runs else None
+        if ending is None or region is None or not isinstance(last, InC) or not ends_with(function, self._divided, region):
+            return calls, None
+        ending.join(self._device, region.function, last, [call.call for call in calls])
+        region.defer = ending.defer
+        return [UpdateCall(ending.update, tuple([k for call in calls for k in call.members]))], ending.settle
 
     def _prepare(self, device: Callable[[int], Device]) -> None:
         self._device = device(self._library.number)

@@ -6,7 +6,7 @@ To add a kind of step: a class in `program`, its words in `words`, its function 
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ... import config
 from ...native.cudnn import Plan
 from ...native.launcher import KINDS, Failure, Launcher, Place, Region
 from .products import words_of
-from .program import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Matrices, Product, Step
+from .program import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Matrices, Product, Step, Table
 
 
 class LaunchingDevice(Protocol):
@@ -56,11 +56,27 @@ class Words(NamedTuple):
     pointers: Sequence[int]
     others: Sequence[int]
 
+    def behind(self, arrays: int, more: int) -> Words:
+        """The same where a run is given so many more words behind its arrays."""
+        return self._replace(pointers=[number if number < arrays else number + more for number in self.pointers])
+
+
+#: A step that the launcher does, with its words.
+Known = Tuple[Union[Step, Table], Words]
+
+
+def known_words(step: Union[Launch, Table], device: LaunchingDevice, module: Mapping[str, Any]) -> Words:
+    """A kernel for the launcher, also one that stores a table."""
+    handle = device.handle(module[step.kernel])
+    if isinstance(step, Launch):
+        return Words("kernel", step.pointers, (handle, step.blocks, step.threads))
+    return Words("table", (step.pointer, *step.words), (handle, step.begin, len(step.constants), *step.constants))
+
 
 def words(step: Step, device: LaunchingDevice, module: Mapping[str, Any]) -> Optional[Words]:
     """A step for the launcher; None where it cannot do it."""
     if isinstance(step, Launch):
-        return Words("kernel", step.pointers, (device.handle(module[step.kernel]), step.blocks, step.threads))
+        return known_words(step, device, module)
     if isinstance(step, Clear):
         return Words("clear", (step.pointer,), (step.nbytes,))
     if isinstance(step, Copy):
@@ -111,30 +127,40 @@ def runs(function: DeviceFunction, device: LaunchingDevice, module: Mapping[str,
         for part in ([one] for one in group) if alone or not is_known else [list(group)]:
             if is_known:
                 assert launcher is not None
-                found.append(_InC(function, device, launcher, module, part))
+                known = [(step, found_words) for step, found_words in part if found_words is not None]
+                found.append(InC(function.arrays, function.pieces, device, launcher, module, known))
             else:
                 found.append(_InPython(function, device, module, part[0][0]))
     return found
 
 
-class _InC:
-    """Steps that the launcher does in one call."""
+class InC:
+    """Steps that the launcher does in one call.
 
-    def __init__(self, function: DeviceFunction, device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
-                 steps: Sequence[Tuple[Step, Optional[Words]]]):
-        self._device, self._module, self._steps = device, module, [step for step, _ in steps]      # the kernels stay loaded
-        self._needs_products = any(isinstance(step, (Product, Convolve, Finished)) for step in self._steps)
-        all_words = [function.arrays, len(function.pieces), *function.pieces]
+    given: how many addresses, or other words, a run is given first.  pieces: where pieces of scratch memory begin.
+    steps: with their words.
+    """
+
+    def __init__(self, given: int, pieces: Sequence[int], device: LaunchingDevice, launcher: Launcher, module: Mapping[str, Any],
+                 steps: Sequence[Known]):
+        self.device, self.launcher, self.module, self.steps = device, launcher, module, steps          # the kernels stay loaded
+        self.needs_products = any(isinstance(step, (Product, Convolve, Finished)) for step, _ in steps)
+        all_words = [given, len(pieces), *pieces]
         for _, found in steps:
-            assert found is not None
             all_words += [KINDS.index(found.kind), len(found.pointers) + len(found.others), len(found.pointers),
                           *found.pointers, *found.others]
         self.region: Region = launcher.region(all_words, graphs=bool(config.GPU_GRAPHS.value))
 
     def __call__(self, addresses: Sequence[int]) -> None:
-        failure = self.region(self._device.place(self._needs_products), addresses)
+        failure = self.region(self.device.place(self.needs_products), addresses)
         if failure is not None:
-            raise self._device.error(failure) from LaunchError(failure, self._steps[failure.step])
+            raise self.error(failure)
+
+    def error(self, failure: Failure) -> Exception:
+        """What is raised for a failure."""
+        error = self.device.error(failure)
+        error.__cause__ = LaunchError(failure, self.steps[failure.step][0])
+        return error
 
 
 class _InPython:
@@ -154,7 +180,7 @@ class _InPython:
 class LaunchError(Exception):
     """Which step of a region could not be launched."""
 
-    def __init__(self, failure: Failure, step: Step):
+    def __init__(self, failure: Failure, step: Union[Step, Table]):
         what = step.kernel if isinstance(step, Launch) else type(step).__name__.lower()
         super().__init__(f"step {failure.step} of a region on a GPU, {what}: {failure.library} reports error {failure.status}")
 

@@ -58,7 +58,7 @@ def _levels(graph: Graph, on_device: Set[Node]) -> Dict[Node, int]:
 
 
 def _region(graph: Graph, nodes: Sequence[Node], on_device: Set[Node], wanted: Set[Value]) -> List[Node]:
-    """The node for a region, and behind it the views that others read, which are views of what the region gives."""
+    """The node for a region, and views that others read: behind it those of what the region gives, before it others."""
     inside, made = set(nodes), {v for node in nodes for v in node.outputs}
     readers: Dict[Value, List[Node]] = {}
     for node in graph.nodes:
@@ -83,7 +83,13 @@ def _region(graph: Graph, nodes: Sequence[Node], on_device: Set[Node], wanted: S
     inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
     outputs = tuple(v for node in kept for v in node.outputs if v in leaving)
     region = Graph(inputs, outputs, tuple(kept), "device")
-    return [Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc), *views]
+    given, behind = set(outputs), []
+    for view in views:
+        if not given.isdisjoint(view.inputs):
+            given.update(view.outputs)
+            behind.append(view)
+    node = Node(NATIVE, inputs, outputs, {"region": region}, (), kept[0].loc)
+    return [*[view for view in views if view not in behind], node, *behind]
 
 
 def _with_sources(graph: Graph, nodes: Sequence[Node], on_device: Set[Node]) -> List[Node]:

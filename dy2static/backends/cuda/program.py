@@ -1,11 +1,12 @@
 """What a region is on a device, as data: kernels, and what is launched one after the other.  Everything is frozen."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Iterable, List, Tuple, Union
+from dataclasses import dataclass, replace
+from typing import Any, Iterable, List, Sequence, Tuple, Union
 
 from ...ir.graph import Node
 from ...native.cudnn import Plan
+from ..memory_planner import aligned
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,20 @@ class Finished:
     instead: Launch
 
 
+@dataclass(frozen=True)
+class Table:
+    """Words of 64 bits that a kernel stores in the memory of a pointer: constants, and then words that each run is given.
+
+    begin: how many words are before them.  words: the numbers of those that a run is given, counted like pointers.
+    """
+
+    kernel: str
+    pointer: int
+    begin: int
+    constants: Tuple[int, ...]
+    words: Tuple[int, ...]
+
+
 #: `launching` says what a further kind needs.
 Step = Union[Launch, Product, Convolve, Clear, Copy, Finished]
 
@@ -115,6 +130,15 @@ class DeviceFunction:
     def launches(self) -> List[Launch]:
         """The steps that are kernels."""
         return [step for step in self.steps if isinstance(step, Launch)]
+
+
+def with_pieces(function: DeviceFunction, sizes: Sequence[int]) -> DeviceFunction:
+    """The function with further pieces of scratch memory of so many bytes, behind the others."""
+    begins, end = list(function.pieces), aligned(function.scratch)
+    for size in sizes:
+        begins.append(end)
+        end = aligned(end + size)
+    return replace(function, pieces=tuple(begins), scratch=end) if sizes else function
 
 
 def text_of(kernels: Iterable[Kernel]) -> str:

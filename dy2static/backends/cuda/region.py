@@ -1,7 +1,7 @@
 """Regions of a graph on a device at run time: what launches their kernels."""
 from __future__ import annotations
 
-from typing import Any, ContextManager, Mapping, Optional, Protocol, Sequence
+from typing import Any, Callable, ContextManager, Mapping, Optional, Protocol, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from .convolutions import ALIGNMENT, aligned_inputs
 from .emit import write
 from .function import Planner, no_plan
 from .launching import LaunchingDevice, Run, runs
+from .program import with_pieces
 
 
 class Device(LaunchingDevice, Protocol):
@@ -51,13 +52,18 @@ class Preparation(Protocol):
 
 
 class DeviceRegion:
-    """One group of nodes on a device: ``call(inputs..., arrays of outputs..., scratch)``, as `CompiledCall` wants it."""
+    """One group of nodes on a device: ``call(inputs..., arrays of outputs..., scratch)``, as `CompiledCall` wants it.
+
+    tables: the bytes of further pieces of scratch memory.  defer: what takes the addresses, and the arrays there, in the place of
+    the last run; None where that is launched.
+    """
 
     given: Mapping[int, Optional[Conversion]] = {}
 
-    def __init__(self, graph: Graph, number: int, plan: Planner = no_plan):
+    def __init__(self, graph: Graph, number: int, plan: Planner = no_plan, tables: Sequence[int] = ()):
         self.graph = graph
-        self.function = write(graph, f"region_{number}", plan)
+        self.function = with_pieces(write(graph, f"region_{number}", plan), tables)
+        self.defer: Optional[Callable[[Sequence[int], Sequence[Any]], None]] = None
         self._aligned = aligned_inputs(self.function, len(graph.inputs))
         self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
 
@@ -84,8 +90,10 @@ class DeviceRegion:
             if addresses[k] % ALIGNMENT:
                 held[k] = held[k].copy()
                 addresses[k] = device.address(held[k])
-        for run in self.runs:
+        for run in self.runs if self.defer is None else self.runs[:-1]:
             run(addresses)
+        if self.defer is not None:
+            self.defer(addresses, held)
 
 
 def _timed(run: Run, clock: Clock, number: int) -> Run:

@@ -10,6 +10,7 @@ from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.devices import HOST
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Tensor
+from ...native.launcher import MOST_WORDS
 from ...passes.in_place import Update
 from ...runtime.devices import current_stream
 from ..updates import UpdateCall, flat
@@ -17,7 +18,16 @@ from .program import Kernel
 from .region import Device
 
 #: Threads of a block, and the elements that it updates.
-_THREADS, _ELEMENTS = 256, 1024
+THREADS, _ELEMENTS = 256, 1024
+
+#: Stores words in a table.  They are arguments of the launch.
+STORE = Kernel("store_table", f"""struct dy_table {{ int64_t begin, count, words[{MOST_WORDS}]; }};
+
+extern "C" __global__ void __launch_bounds__(128) store_table(int64_t *table, const dy_table given)
+{{
+    for (int64_t k = threadIdx.x; k < given.count; k += 128) table[given.begin + k] = given.words[k];
+}}
+""")
 
 #: Numbers of Python that become floats of arrays: as NumPy makes them, they are doubles first.
 _NUMBERS = ("py_float", "py_int", "py_bool")
@@ -53,15 +63,15 @@ def _expression(node: Node, operands: Sequence[str]) -> Optional[str]:
 class UpdateRegion:
     """The kernel of some updates of one form.
 
-    members: which updates these are.
+    members: which updates these are.  are_numbers: which of the operands of each are numbers.
 
-    The table has words of 64 bits: the number of updates; the number of the first block of each, and of all blocks; then a row for
-    each update: the number of its elements, and its operands, which are addresses or numbers.
+    The table has words of 64 bits: the number of updates; the number of the first block of each, and of all blocks; how many
+    elements each has; then a row for each update: its operands, which are addresses or numbers.
     """
 
     def __init__(self, update: Update, members: Tuple[int, ...], number: int):
         self.members, self._targets = members, update.targets
-        self._are_numbers = [isinstance(v.type, Scalar) for v in update.graph.inputs]
+        self.are_numbers = [isinstance(v.type, Scalar) for v in update.graph.inputs]
         self.kernel = Kernel(f"update_{number}", _text(flat(update.graph), update.targets, f"update_{number}"))
 
     def bind(self, device: Device, module: Mapping[str, Any]) -> UpdateCall:
@@ -72,29 +82,39 @@ class UpdateRegion:
 
     def _call(self, *operands: Any) -> None:
         """Update all arrays in one launch; those that are not contiguous are copied, and written back."""
-        count = len(self._are_numbers)
+        count = len(self.are_numbers)
         with self._device.current():
             held = [x if is_number else self._device.contiguous(x)
-                    for x, is_number in zip(operands, itertools.cycle(self._are_numbers))]
-            rows = [self._row(held[first:first + count]) for first in range(0, len(operands), count)]
-            blocks = [0, *itertools.accumulate(-(-row[0] // _ELEMENTS) for row in rows)]
-            if blocks[-1]:
-                self._launch(np.array([len(rows), *blocks, *itertools.chain(*rows)], np.int64), blocks[-1])
+                    for x, is_number in zip(operands, itertools.cycle(self.are_numbers))]
+            head = head_of([operands[first + self._targets[0]].size for first in range(0, len(operands), count)])
+            if blocks_of(head):
+                words = [word(self._device, x, is_number) for x, is_number in zip(held, itertools.cycle(self.are_numbers))]
+                self._launch(np.array([*head, *words], np.int64), blocks_of(head))
             for first in range(0, len(operands), count):
                 for k in self._targets:
                     if held[first + k] is not operands[first + k]:
                         operands[first + k][...] = held[first + k]
 
-    def _row(self, operands: Sequence[Any]) -> List[int]:
-        words = [int(np.float64(x).view(np.int64)) if is_number else self._device.address(x)
-                 for x, is_number in zip(operands, self._are_numbers)]
-        return [int(operands[self._targets[0]].size), *words]
-
     def _launch(self, table: np.ndarray, blocks: int) -> None:
         key, there = (table.tobytes(), current_stream()), self._table
         if key != there[0]:                                            # with the same arrays and numbers, it is there already
             there = self._table = key, self._device.upload(table)      # another thread may replace it before the launch
-        self._device.launch(self._function, blocks, _THREADS, [self._device.address(there[1])])
+        self._device.launch(self._function, blocks, THREADS, [self._device.address(there[1])])
+
+
+def head_of(sizes: Sequence[int]) -> List[int]:
+    """The words of a table that come before its rows.  sizes: how many elements each update has."""
+    return [len(sizes), *itertools.accumulate([-(-size // _ELEMENTS) for size in sizes], initial=0), *sizes]
+
+
+def blocks_of(head: Sequence[int]) -> int:
+    """How many blocks these updates have."""
+    return int(head[head[0] + 1])
+
+
+def word(device: Device, operand: Any, is_number: bool) -> int:
+    """An operand as a word of a table: the bits of a double, or the address of an array."""
+    return int(np.float64(operand).view(np.int64)) if is_number else device.address(operand)
 
 
 def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
@@ -102,14 +122,14 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
     texts: Dict[Value, str] = {}
     head: List[str] = []
     for at, value in enumerate(graph.inputs):
-        word, texts[value] = f"row[{at + 1}]", f"x{at}"
+        slot, texts[value] = f"row[{at}]", f"x{at}"
         if isinstance(value.type, Scalar):
-            head.append(f"const double x{at} = *(const double *)&{word};")
+            head.append(f"const double x{at} = *(const double *)&{slot};")
         elif value.ndim:
             head.append(f"{'' if at in targets else 'const '}{c_type(value.dtype)} *const p{at} = "
-                        f"({'' if at in targets else 'const '}{c_type(value.dtype)} *){word};")
+                        f"({'' if at in targets else 'const '}{c_type(value.dtype)} *){slot};")
         else:
-            head.append(f"const {c_type(value.dtype)} x{at} = *(const {c_type(value.dtype)} *){word};")
+            head.append(f"const {c_type(value.dtype)} x{at} = *(const {c_type(value.dtype)} *){slot};")
     body = [f"const {c_type(value.dtype)} x{at} = p{at}[k];" for at, value in enumerate(graph.inputs)
             if isinstance(value.type, Tensor) and value.ndim]
     for number, node in enumerate(graph.nodes):
@@ -126,7 +146,7 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
     body += [f"p{at}[k] = {texts[value]};" for at, value in zip(targets, graph.outputs)]
     lines = "\n".join([f"    {line}" for line in head])
     inner = "\n".join([f"        {line}" for line in body])
-    return f"""extern "C" __global__ void __launch_bounds__({_THREADS}) {name}(const int64_t *__restrict__ table)
+    return f"""extern "C" __global__ void __launch_bounds__({THREADS}) {name}(const int64_t *__restrict__ table)
 {{
     const int64_t count = table[0], *const firsts = table + 1;
     int64_t low = 0, high = count;
@@ -134,11 +154,11 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
         const int64_t middle = (low + high) / 2;
         if (firsts[middle] <= (int64_t)blockIdx.x) low = middle; else high = middle;
     }}
-    const int64_t *const row = table + count + 2 + low * {len(graph.inputs) + 1};
+    const int64_t size = firsts[count + 1 + low], *const row = firsts + 2 * count + 1 + low * {len(graph.inputs)};
     const int64_t begin = ((int64_t)blockIdx.x - firsts[low]) * {_ELEMENTS} + threadIdx.x;
-    const int64_t end = begin - threadIdx.x + {_ELEMENTS} < row[0] ? begin - threadIdx.x + {_ELEMENTS} : row[0];
+    const int64_t end = begin - threadIdx.x + {_ELEMENTS} < size ? begin - threadIdx.x + {_ELEMENTS} : size;
 {lines}
-    for (int64_t k = begin; k < end; k += {_THREADS}) {{
+    for (int64_t k = begin; k < end; k += {THREADS}) {{
 {inner}
     }}
 }}

@@ -152,9 +152,9 @@ inline const char *launch(void (*kernel)(void **), void **args, unsigned blocks,
 template <class... T, size_t... I> void call(void (*kernel)(T...), void **a, std::index_sequence<I...>) { kernel(*(T *)a[I]...); }
 template <class... T> void call(void (*kernel)(T...), void **a) { call(kernel, a, std::index_sequence_for<T...>()); }
 
-/* A kernel: what runs all its blocks and gives what went wrong, or ""; and how many parameters it has, of eight bytes each. */
-struct Kernel { const char *(*launch)(void **arguments, unsigned blocks, unsigned threads, int order); unsigned parameters; };
-template <class... T> constexpr unsigned parameters(void (*)(T...)) { return sizeof...(T); }
+/* A kernel: what runs all its blocks and gives what went wrong, or ""; and the bytes of its parameters, with 0 behind them. */
+struct Kernel { const char *(*launch)(void **arguments, unsigned blocks, unsigned threads, int order); const unsigned *parameters; };
+template <class... T> const unsigned *parameters(void (*)(T...)) { static const unsigned found[] = {sizeof(T)..., 0}; return found; }
 
 }  // namespace emu
 

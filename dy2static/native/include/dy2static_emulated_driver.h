@@ -53,13 +53,14 @@ inline int put(void *stream, Work work)
 inline Work launching(void *kernel, unsigned blocks, unsigned threads, void **parameters)
 {
     const emu::Kernel *const what = (const emu::Kernel *)kernel;
-    std::vector<void *> values;
-    for (unsigned k = 0; k < what->parameters; ++k) values.push_back(*(void **)parameters[k]);
+    std::vector<std::vector<char>> values;
+    for (unsigned k = 0; what->parameters[k]; ++k)
+        values.emplace_back((const char *)parameters[k], (const char *)parameters[k] + what->parameters[k]);
     return [=]() mutable {
         if (device->launch_status) return (int)device->launch_status;
         std::lock_guard<std::mutex> held(one_launch);
         std::vector<void *> pointers;
-        for (void *&value : values) pointers.push_back(&value);
+        for (std::vector<char> &value : values) pointers.push_back(value.data());
         ++device->launched;
         const char *const message = what->launch(pointers.data(), blocks, threads, (int)device->order);
         if (!*message) return 0;
