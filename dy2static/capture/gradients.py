@@ -288,7 +288,7 @@ class Gradients:
         finally:
             builder.loc = at
         builder.nodes[start:] = [_told(node, double) for node in builder.nodes[start:]]
-        if any(node.op.may_raise or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
+        if any(capture.index_ranges.may_raise(node) or node.op.kind in ("opaque", "effect") for node in builder.nodes[start:]):
             capture.effects.store_writes_before(start)
         read = {v for node in nodes for v in node.inputs}
         requiring = [v for v in read if v in self.variables and self.variables[v].requires_grad]

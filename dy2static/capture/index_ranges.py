@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Container, Dict, NamedTuple, Optional, Se
 
 import numpy as np
 
+from ..ir.devices import is_gpu
 from ..ir.dims import less
 from ..ir.graph import Node, Value
 from ..ir.template import AT
+from ..ir.types import Tensor
 from ..record.guards import IndicesInRange
 from ..runtime.guard_tests import outside
 from ..runtime.host_calls import Hole
@@ -30,6 +32,9 @@ _FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "identity", "stop_gr
 
 #: The calls of NumPy of which that is so, where they are nodes of their own.
 _CALLS_FROM_FIRST = frozenset(("getitem", "reshape", "transpose", "copy", "take"))
+
+#: Nodes that take indices from arrays.  On a GPU, indices out of range wrap around, as in CuPy: that is no error.
+_BY_INDICES = frozenset(("take", "take_along", "pick", "add_at", "put", "weighted_take"))
 
 #: Larger arrays of indices are not looked at in every call; in a loop, each trip uses a part of them.
 _MOST, _MOST_IN_LOOP = 1 << 14, 1 << 22
@@ -68,6 +73,8 @@ class IndexRanges:
 
     def may_raise(self, node: Node) -> bool:
         """Whether a node may fail on what its operands hold."""
+        if node.op.name in _BY_INDICES and all(isinstance(v.type, Tensor) and is_gpu(v.type.device) for v in node.inputs[1:]):
+            return 0 in node.inputs[0].shape
         if node.op.name != "getitem_at" or len(node.inputs) != 2 or node.inputs[1] not in self.places:
             return node.op.may_raise
         x, place = node.inputs

@@ -44,6 +44,22 @@ class Convolutional(chainer.Chain):
         return self.last(F.relu(self.first(x[:, :, None, None])))
 
 
+class Recurrent(chainer.Chain):
+    """Indices, a state that the model keeps, and running means: nothing of that can fail on a GPU, or ends a region."""
+
+    def __init__(self):
+        super().__init__()
+        with self.init_scope():
+            self.words, self.memory = L.EmbedID(7, 6), L.LSTM(6, 8)
+            self.norm, self.last = L.BatchNormalization(8), L.Linear(8, 4)
+
+    def __call__(self, x):
+        self.memory.reset_state()
+        for k in range(2):
+            h = self.memory(self.words((x[:, k] * 7).astype("i")))
+        return self.last(self.norm(h))
+
+
 class Training:
     """A model of two layers, its optimizer, batches on the device, and the compiled step."""
 
@@ -122,7 +138,8 @@ def decayed_weights():
 @pytest.mark.parametrize("options", [
     {"optimizer": optimizers.SGD}, {"optimizer": optimizers.Adam}, {"optimizer": decayed_weights},
     {"optimizer": optimizers.AdamW, "hook": optimizer_hooks.WeightDecay(0.1)}, {"hook": optimizer_hooks.GradientClipping(0.1)},
-    {"model": Convolutional}], ids=["SGD", "Adam", "two forms", "weight decay", "clipping", "views and no gradients"])
+    {"model": Convolutional}, {"model": Recurrent}],
+    ids=["SGD", "Adam", "two forms", "weight decay", "clipping", "views and no gradients", "state"])
 @on_double
 def test_the_same_bits_as_launched_alone(options):
     compare(**options)
@@ -144,6 +161,14 @@ def test_a_step_is_one_launch():
     after = whole.counts
     assert after.plain + after.replayed == before.plain + before.replayed + 8 and after.failures == 0
     assert after.replayed >= before.replayed + 4, (before, after)           # NumPy's memory does not always come again
+
+
+@on_double
+def test_what_cannot_fail_on_a_gpu_ends_no_region():
+    with joined() as found:
+        training = Training(model=Recurrent).run(3)
+    program = training.static.dispatcher.programs[0]
+    assert found and program.source.count("native(") == 1 and "native_1(" not in program.source and "host_call" not in program.source
 
 
 def new_rate(training):

@@ -23,8 +23,10 @@ from .program import DeviceFunction, Launch, Table
 from .region import Device
 from .updates import STORE, THREADS, UpdateRegion, blocks_of, head_of, word
 
+_ONE = r"\w+(?:\.T|\[[\d:, .-]*\]|\.(?:reshape|transpose)\([\d, ()-]*\))?"
+
 #: Lines that make views.
-_VIEW = re.compile(r"\w+ = \w+(?:\.T|\[[\d:, .-]*\]|\.(?:reshape|transpose)\([\d, ()-]*\))?")
+_VIEW = re.compile(rf"\w+(?:, \w+)* = {_ONE}(?:, {_ONE})*")
 
 
 class _Waiting(NamedTuple):
