@@ -101,6 +101,12 @@ class Functions(Protocol):
         """The converted form of a function."""
 
 
+class Imports(Protocol):
+    """What is imported inside.  builtins: the built-in names of converted functions."""
+
+    builtins: Dict[str, Any]
+
+
 class NumPyCalls(Protocol):
     """Calls of NumPy."""
 
@@ -357,6 +363,10 @@ class CaptureContext(Protocol):
     @property
     def functions(self) -> Functions:
         """Converted functions."""
+
+    @property
+    def imports(self) -> Imports:
+        """What ``import`` does."""
 
     @property
     def numpy(self) -> NumPyCalls:

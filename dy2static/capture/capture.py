@@ -167,6 +167,7 @@ class Capture:
         self.escaping.check_decided()
         self.materialiser.check()
         self.operands.check()
+        self.imports.check()
         broken = self.staging.replaced.broken(self.materialiser.built, self.operands.handed)
         if broken is not None:
             self.abort("a list, dict or object that a loop on array values replaces is changed after it, or leaves the function "

@@ -18,7 +18,18 @@ class Imports:
 
     def __init__(self, capture: Capture):
         self.capture = capture
-        self.builtins: Dict[str, Any] = {**vars(builtins), "__import__": self._import}
+        self._before = dict(vars(builtins))
+        self.builtins: Dict[str, Any] = {**self._before, "__import__": self._import}
+
+    def check(self) -> None:
+        """Stop where built-in names were written, after putting them back: no program would write them again."""
+        names = vars(builtins)
+        if names == self._before and self.builtins == {**names, "__import__": self._import}:
+            return
+        for name in names.keys() - self._before.keys():
+            del names[name]
+        names.update(self._before)
+        self.capture.abort("a built-in name is written", hint="keep it in a module of your own")
 
     def _import(self, name: str, names: Optional[dict] = None, local: Any = None, wanted: Optional[Sequence[str]] = (),
                 level: int = 0) -> Any:

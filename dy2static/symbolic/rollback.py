@@ -27,8 +27,6 @@ WHOLE = "all items"
 #: A place that code can write: the id of a container and a key (index of a list, key of a dict, None for a cell).
 Place = Tuple[int, Any]
 
-_BUILTINS = builtins.__dict__
-
 _ITERATORS = ("generator", "list_iterator", "tuple_iterator", "zip", "enumerate", "map", "filter", "range_iterator",
               "dict_keyiterator", "dict_itemiterator", "dict_valueiterator", "reversed", "list_reverseiterator", "Elements")
 
@@ -216,12 +214,12 @@ class Snapshot:
 
     def _reach(self, roots: List[Any]) -> None:
         waiting = list(roots)
-        seen = set()
+        seen = {id(vars(builtins)), id(self.capture.imports.builtins)}      # `Imports.check` looks at these
         while waiting:
             item = waiting.pop()
             if type(item) in _HOLDING_NOTHING:
                 continue
-            if id(item) in seen or type(item) in (Unread, Items) or item is _BUILTINS:
+            if id(item) in seen or type(item) in (Unread, Items):
                 continue
             seen.add(id(item))
             if type(item).__name__ in _ITERATORS:

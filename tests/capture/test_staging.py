@@ -1,4 +1,5 @@
 """Decisions and loops on array values: what is seen of a call is what the eager call shows, and it is compiled."""
+import builtins
 import gc
 import threading
 
@@ -10,6 +11,7 @@ import pytest
 from against_eager import array, variable
 
 from dy2static import to_static
+from dy2static.control_flow import staging
 
 
 class Box:
@@ -613,3 +615,40 @@ def test_messages_made_of_array_values_are_compiled():
             assert found.value.args == error.args
         else:
             np.testing.assert_array_equal(compiled(x).array, expected)
+
+
+def write_a_name(x):
+    builtins.a_name_of_the_tests = 3
+    return x * 2
+
+
+def write_a_name_in_a_branch(x):
+    if x.array[0] > 0:
+        builtins.a_name_of_the_tests = 3
+    return x * 2
+
+
+def write_into_the_dict(x):
+    __builtins__["a_name_of_the_tests"] = 3
+    return x * 2
+
+
+@pytest.mark.filterwarnings("ignore::dy2static.FallbackWarning")
+@pytest.mark.parametrize("function", [write_a_name, write_a_name_in_a_branch, write_into_the_dict], ids=lambda f: f.__name__)
+def test_written_built_in_names(function):
+    """They are written in each call, as in eager mode."""
+    compiled = to_static(function)
+    for sign in (1, -1, 1):
+        found = []
+        for each in (function, compiled):
+            each(sign * variable(3, low=0.1, high=1))
+            found.append(vars(builtins).pop("a_name_of_the_tests", None))
+        assert found[0] == found[1]
+
+
+def test_snapshots_leave_built_in_names_out(monkeypatch):
+    """There are hundreds, and each block would be compared with all of them."""
+    made, kind = [], staging.Snapshot
+    monkeypatch.setattr(staging, "Snapshot", lambda *args: made.append(kind(*args)) or made[-1])
+    to_static(shrink_loop)(variable(3, low=0.1, high=1), param(1, 2, 3))
+    assert made and not any("__import__" in kept.contents for before in made for kept in before.kept.values() if isinstance(kept.item, dict))
