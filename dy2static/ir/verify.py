@@ -1,12 +1,16 @@
 """Checks the rules of the IR."""
 from __future__ import annotations
 
-from typing import Optional, Set
+from typing import List, Optional, Set, Tuple
+from weakref import WeakKeyDictionary
 
 from ..errors import Location, VerifyError
 from .building import infer
 from .graph import Graph, Node, Value
 from .types import Token, alike
+
+#: The nodes whose types were right, with the names and ids of the attributes that they had then: most passes keep most nodes.
+_right: "WeakKeyDictionary[Node, List[Tuple[str, int]]]" = WeakKeyDictionary()
 
 
 def verify(graph: Graph) -> Graph:
@@ -39,7 +43,10 @@ def verify(graph: Graph) -> Graph:
             taken.add(value)
         for region in node.regions:
             verify(region)
-        _check_types(node)
+        attrs = [(name, id(attr)) for name, attr in node.attrs.items()]
+        if _right.get(node) != attrs:
+            _check_types(node)
+            _right[node] = attrs
         for value in node.outputs:
             define(value, node.loc)
     for value in graph.outputs:

@@ -168,6 +168,15 @@ def test_the_verifier_refuses(message):
         verify(BROKEN[message])
 
 
+def test_the_verifier_looks_again_at_a_node_that_changed():
+    made = node(ops.getitem, [x], [Value(VECTOR, "part")], index=((0, 3, 1),))
+    graph = Graph((x,), made.outputs, (made,))
+    assert verify(verify(graph)) is graph
+    made.attrs["index"] = ((0, 2, 1),)
+    with pytest.raises(VerifyError, match="the rule gives"):
+        verify(graph)
+
+
 def test_the_verifier_names_the_line():
     place = Location("model.py", 12)
     with pytest.raises(VerifyError, match="model.py:12"):
