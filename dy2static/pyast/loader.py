@@ -20,6 +20,9 @@ from dy2static.pyast.trees import written
 _FACTORY = "_dy_factory"
 _STAGED = "_dy_staged"
 
+#: The module that had a file when it was looked for.
+_names: Dict[str, str] = {}
+
 
 class LoadedFunction:
     """The compiled form of one converted function; ``instantiate`` binds it."""
@@ -214,8 +217,9 @@ def _can_be_placed(places: Places) -> bool:
 
 def _module_of(file: str) -> str:
     """The name of the module that has this file; that of the program where none has it."""
-    for name, module in list(sys.modules.items()):
-        if getattr(module, "__dict__", {}).get("__file__") == file:
+    for name in (_names.get(file, "__main__"), *list(sys.modules)):         # a program may have imported thousands
+        if getattr(sys.modules.get(name), "__dict__", {}).get("__file__") == file:
+            _names[file] = name
             return name
     return "__main__"
 
