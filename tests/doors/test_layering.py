@@ -4,6 +4,7 @@ A room is a module or folder directly under ``dy2static``.  Imports point strict
 another room of the same row; inside one room modules import each other without cycles.
 """
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -86,7 +87,11 @@ class Import:
 
 
 class Module:
-    """One source file of the package: its place, its room, its imports."""
+    """One source file of the package: its place, its room, its imports, and what else is asked of it; its tree is not kept.
+
+    uses, asked, annotated: what `_uses`, `_asked_of_captures` and `_annotated` find in it.  functions: their names, with lines.
+    missing: line, class and name of what `_missing` finds in its classes.
+    """
 
     def __init__(self, path):
         self.path = path
@@ -95,8 +100,14 @@ class Module:
         parts = ("dy2static",) + path.relative_to(PACKAGE).with_suffix("").parts
         self.is_package = parts[-1] == "__init__"
         self.name = ".".join(parts[:-1] if self.is_package else parts)
-        self.tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-        self.imports = list(self._imports(self.tree, False))
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        nodes = list(ast.walk(tree))
+        self.imports = list(self._imports(tree, False))
+        self.uses, self.asked, self.annotated = list(_uses(nodes)), list(_asked_of_captures(nodes)), list(_annotated(nodes))
+        self.functions = [(node.lineno, node.name) for node in nodes if isinstance(node, ast.FunctionDef)]
+        known = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        self.missing = [(line, node.name, name) for node in nodes if isinstance(node, ast.ClassDef) and self.room in INSIDE
+                        for name, line in _missing(node, known)]
 
     def at(self, line):
         """A place for a message."""
@@ -112,8 +123,8 @@ class Module:
                 for alias in child.names:
                     inner = f"{base}.{alias.name}"
                     yield Import(inner if inner in NAMES else base, child.lineno, inside_function)
-            elif not _for_type_checkers(child):
-                function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            elif not isinstance(child, ast.expr) and not _for_type_checkers(child):        # no expression holds an import
+                function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
                 yield from self._imports(child, inside_function or function)
 
     def _absolute(self, node):
@@ -135,8 +146,17 @@ def _name(path):
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = {_name(path) for path in FILES}
-MODULES = [Module(path) for path in FILES]
-BY_NAME = {module.name: module for module in MODULES}
+
+
+@functools.lru_cache(maxsize=None)
+def modules():
+    """All modules, read by the first test that asks for them, not by each worker that collects tests."""
+    return [Module(path) for path in FILES]
+
+
+def by_name():
+    """The modules by their names."""
+    return {module.name: module for module in modules()}
 
 
 def report(problems):
@@ -147,15 +167,15 @@ def report(problems):
 
 
 def test_rooms_and_rows_match():
-    report(f"{module.at(1)}: {module.room!r} is not in ROWS" for module in MODULES if module.room not in ROW)
-    report(f"{room!r} of ROWS is no room" for room in ROW.keys() - {module.room for module in MODULES})
+    report(f"{module.at(1)}: {module.room!r} is not in ROWS" for module in modules() if module.room not in ROW)
+    report(f"{room!r} of ROWS is no room" for room in ROW.keys() - {module.room for module in modules()})
 
 
 def test_imports_point_down():
     report(
         f"{module.at(imported.line)}: {module.room} imports {imported.name}, "
         "which is not below it in ROWS"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         if imported.room in ROW and module.room in ROW
         and imported.room != module.room and ROW[imported.room] >= ROW[module.room])
 
@@ -163,20 +183,20 @@ def test_imports_point_down():
 def test_only_rooms_are_imported():
     report(
         f"{module.at(imported.line)}: there is no {imported.name}"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         if imported.top == "dy2static" and imported.name not in NAMES)
 
 
 def test_no_cycle():
     edges = {
         module.name: {i.name: i.line for i in module.imports if i.name in NAMES and i.name != module.name}
-        for module in MODULES}
-    done, problems = set(), []
+        for module in modules()}
+    known, done, problems = by_name(), set(), []
 
     def visit(name, way):
         if name in way:
             circle = way[way.index(name):] + [name]
-            place = BY_NAME[way[-1]].at(edges[way[-1]][name])
+            place = known[way[-1]].at(edges[way[-1]][name])
             problems.append(f"{place}: import cycle {' -> '.join(circle)}")
         elif name not in done:
             for target in edges[name]:
@@ -191,21 +211,21 @@ def test_no_cycle():
 def test_no_import_inside_a_function():
     report(
         f"{module.at(imported.line)}: imports {imported.name} inside a function"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         if imported.inside_function and imported.top not in OPTIONAL)
 
 
 def test_optional_packages_are_imported_inside_functions():
     report(
         f"{module.at(imported.line)}: {imported.name} is optional: import it in the function that needs it"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         if not imported.inside_function and imported.top in OPTIONAL)
 
 
 def test_what_a_room_must_never_know():
     report(
         f"{module.at(imported.line)}: {module.room} must not import {imported.name}"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         if NEVER.get(module.room, set()) & {imported.top, f"{imported.top}.{imported.room}"})
 
 
@@ -214,7 +234,7 @@ def test_backends_do_not_know_each_other():
     What is exported as C enters that backend by one door."""
     report(
         f"{module.at(imported.line)}: {imported.name} is for the registry"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         for folder in ("c", "cuda") if f"{imported.name}.".startswith(f"dy2static.backends.{folder}.")
         and not module.place.startswith((f"backends/{folder}/", "check_gpu/"))
         and not (module.place.startswith("export/to_c/") and imported.name == "dy2static.backends.c.closed")
@@ -224,30 +244,30 @@ def test_backends_do_not_know_each_other():
 def test_one_door_for_imports():
     report(
         f"{module.at(imported.line)}: {imported.top} is for {_places(ONE_DOOR_IMPORTS[imported.top])}"
-        for module in MODULES for imported in module.imports
+        for module in modules() for imported in module.imports
         if module.place not in ONE_DOOR_IMPORTS.get(imported.top, {module.place}))
 
 
 def test_one_door_for_uses():
     report(
-        f"{module.at(node.lineno)}: {used} is for {_places(ONE_DOOR_USES[used])}"
-        for module in MODULES for node, used in _uses(module.tree)
+        f"{module.at(line)}: {used} is for {_places(ONE_DOOR_USES[used])}"
+        for module in modules() for line, used in module.uses
         if module.place not in ONE_DOOR_USES.get(used, {module.place}))
 
 
 def test_nothing_is_reached_by_import_module_to_get_round_these_rules():
     report(
-        f"{module.at(node.lineno)}: {used} hides an import"
-        for module in MODULES for node, used in _uses(module.tree)
+        f"{module.at(line)}: {used} hides an import"
+        for module in modules() for line, used in module.uses
         if used in ("__import__", "importlib.import_module") and module.room != "compat")
 
 
 def test_the_rooms_below_know_none_of_paddles_names():
     names = [name for name in vars(PaddleNames) if not name.startswith("_")]
-    below = [module for module in MODULES if module.room in ("static_function", "dispatch", "pipeline")]
+    below = [module for module in modules() if module.room in ("static_function", "dispatch", "pipeline")]
     report(
-        f"{module.at(node.lineno)}: {node.name} is for the room paddle"
-        for module in below for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef) and node.name in names)
+        f"{module.at(line)}: {name} is for the room paddle"
+        for module in below for line, name in module.functions if name in names)
 
 
 # --- calls point down, too: what is asked of a capture is in its protocol ---------------------------------------------------
@@ -280,13 +300,16 @@ class Protocols:
         return None
 
 
-PROTOCOLS = Protocols(BY_NAME["dy2static.capture_context"].tree)
+@functools.lru_cache(maxsize=None)
+def protocols():
+    """Those of this package."""
+    return Protocols(ast.parse((PACKAGE / "capture_context.py").read_text(encoding="utf-8")))
 
 
-def _asked_of_captures(tree):
+def _asked_of_captures(nodes):
     """(line, attributes) of each read or write through a name or attribute ``capture``: two attributes deep."""
-    inner = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    inner = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         if isinstance(node, ast.Attribute) and _is_capture(node.value):
             further = inner.get(id(node))
             yield node.lineno, (node.attr,) if further is None else (node.attr, further.attr)
@@ -298,9 +321,9 @@ def _is_capture(node):
 
 def test_below_captures_only_the_protocol_is_asked():
     report(
-        f"{module.at(line)}: {PROTOCOLS.refusal(module.room, asked)}"
-        for module in MODULES if ROW.get(module.room, ROW["capture"]) < ROW["capture"]
-        for line, asked in _asked_of_captures(module.tree) if PROTOCOLS.refusal(module.room, asked))
+        f"{module.at(line)}: {protocols().refusal(module.room, asked)}"
+        for module in modules() if ROW.get(module.room, ROW["capture"]) < ROW["capture"]
+        for line, asked in module.asked if protocols().refusal(module.room, asked))
 
 
 @pytest.mark.parametrize("text, reason", [
@@ -309,44 +332,47 @@ def test_below_captures_only_the_protocol_is_asked():
     ("value._capture.staging.loops.while_", "capture.staging.loops is not in capture_context.Decisions"),
 ])
 def test_what_is_not_in_the_protocol_is_refused(text, reason):
-    (_, asked), = _asked_of_captures(ast.parse(text))
-    assert PROTOCOLS.refusal("symbolic", asked) == reason
+    (_, asked), = _asked_of_captures(list(ast.walk(ast.parse(text))))
+    assert protocols().refusal("symbolic", asked) == reason
 
 
 def test_parts_of_rooms_above_are_refused():
-    assert PROTOCOLS.refusal("heap", ("array_writes", "read")) == "capture.array_writes is of symbolic, which is not below heap"
+    assert protocols().refusal("heap", ("array_writes", "read")) == "capture.array_writes is of symbolic, which is not below heap"
 
 
 def test_parts_keep_their_secrets():
     """What begins with an underscore is read in its own class only."""
     report(
         f"{module.at(line)}: capture.{'.'.join(asked)} is private"
-        for module in MODULES for line, asked in _asked_of_captures(module.tree)
+        for module in modules() for line, asked in module.asked
         if any(name.startswith("_") and not name.startswith("__") for name in asked))
 
 
 def test_captures_have_a_type():
     report(
-        f"{module.at(node.lineno)}: {name}: {ast.unparse(node.annotation)}"
-        for module in MODULES for node, name in _annotated(module.tree)
-        if (name == "capture" or module.room in INSIDE and name in ("heap", "staging", "calls")) and re.search(r"\bAny\b", ast.unparse(node.annotation)))
+        f"{module.at(line)}: {name}: {annotation}"
+        for module in modules() for line, name, annotation in module.annotated
+        if (name == "capture" or module.room in INSIDE) and re.search(r"\bAny\b", annotation))
 
 
-def _annotated(tree):
-    for node in ast.walk(tree):
+def _annotated(nodes):
+    """(line, name, annotation) of what is annotated and named like a capture or one of its parts."""
+    for node in nodes:
         if isinstance(node, ast.arg) and node.annotation is not None:
-            yield node, node.arg
+            name = node.arg
         elif isinstance(node, ast.AnnAssign):
-            yield node, node.target.attr if isinstance(node.target, ast.Attribute) else getattr(node.target, "id", "")
+            name = node.target.attr if isinstance(node.target, ast.Attribute) else getattr(node.target, "id", "")
+        else:
+            continue
+        if name in ("capture", "heap", "staging", "calls"):
+            yield node.lineno, name, ast.unparse(node.annotation)
 
 
 def test_no_class_is_spread_over_files():
     """A class defines what it reads from ``self``, or one of its bases does: it relies on nothing that others mix in."""
     report(
-        f"{module.at(line)}: {cls.name} reads self.{name}, which it does not define"
-        for module in MODULES if module.room in INSIDE
-        for cls in ast.walk(module.tree) if isinstance(cls, ast.ClassDef)
-        for name, line in _missing(cls, {node.name: node for node in module.tree.body if isinstance(node, ast.ClassDef)}))
+        f"{module.at(line)}: {cls} reads self.{name}, which it does not define"
+        for module in modules() for line, cls, name in module.missing)
 
 
 def _missing(cls, known):
@@ -389,15 +415,15 @@ def test_what_a_mixin_reads_is_missing(text, missing):
     assert [name for name, _ in _missing(cls, {})] == missing
 
 
-def _uses(tree):
-    """Each name of ONE_DOOR_USES' kind in a tree: called builtins, and attributes of modules."""
-    for node in ast.walk(tree):
+def _uses(nodes):
+    """Each name of ONE_DOOR_USES' kind, with its line: called builtins, and attributes of modules."""
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield node, node.func.id
+            yield node.lineno, node.func.id
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            yield node, f"{node.value.id}.{node.attr}"
+            yield node.lineno, f"{node.value.id}.{node.attr}"
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def _places(places):
