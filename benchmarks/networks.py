@@ -6,13 +6,14 @@
 
 Each framework has a process of its own; in a round each of them runs for a moment while the others wait, and ratios are formed
 within rounds.  On one thread the lesser of processor and wall time counts.  Engines run models that PyTorch has exported, and
-inference only.  What is not installed is left out.
+inference only; "frozen" is inference after `dy2static.freeze`.  What is not installed is left out.
 """
 from rounds import Column, run
 
 COLUMNS = (
     Column("Chainer", "chainer", ("eager",)),
     Column("dy2static", "chainer", ("dy2static",)),
+    Column("dy2static, frozen", "chainer", ("frozen",)),
     Column("PyTorch", "torch", ("eager",), "torch"),
     Column("torch.compile", "torch", ("compile",), "torch"),
     Column("JAX", "jax", ("jit",), "jax"),

@@ -22,6 +22,7 @@ from dy2static.errors import (
     SaveWarning,
     SettingWarning,
 )
+from dy2static.freezing import freeze, unfreeze  # noqa: E402
 from dy2static.paddle.executor import Executor  # noqa: E402
 from dy2static.paddle.models import load_inference_model  # noqa: E402
 from dy2static.paddle.names import install as install_paddle_names  # noqa: E402
@@ -42,5 +43,6 @@ install_paddle_names()
 __all__ = ["BoundStaticFunction", "CPUPlace", "CUDAPlace", "CaptureError", "CheckWarning", "DivergenceError", "Dy2StaticError",
            "Executor", "FallbackWarning", "InputSpec", "LoadError", "ProgramTranslator", "SaveError", "SaveWarning",
            "SettingWarning", "StaticFunction", "TracedLayer", "TranslatedLayer", "enable_to_static", "export", "extensions",
-           "ignore_module", "load", "load_inference_model", "not_to_static", "patch_chainer", "pipelines", "register_lowering",
-           "save", "set_code_level", "set_pass_level", "set_verbosity", "static_code", "static_graph", "to_static"]
+           "freeze", "ignore_module", "load", "load_inference_model", "not_to_static", "patch_chainer", "pipelines",
+           "register_lowering", "save", "set_code_level", "set_pass_level", "set_verbosity", "static_code", "static_graph",
+           "to_static", "unfreeze"]

@@ -4,7 +4,7 @@ import chainer.links as L
 from chainer import Chain, ChainList
 
 from cases import Cells
-from nets.in_chainer import MODES, VERSION, ConvNorm, begin, filled, gelu, infer
+from nets.in_chainer import INFERENCE, VERSION, ConvNorm, begin, filled, gelu, infer
 
 __all__ = ["CELLS", "VERSION", "begin"]
 CELLS = Cells()
@@ -204,7 +204,7 @@ MODELS = {
 }
 
 
-@CELLS.of(" ".join(name + ".infer" for name in MODELS), *MODES)
+@CELLS.of(" ".join(name + ".infer" for name in MODELS), *INFERENCE)
 def further(data, cell, mode):
     """In sizes for tests, models are narrower by a factor of eight."""
     return infer(mode, filled(MODELS[cell.split(".")[0]](data, 8 if data["small"] else 1)), data["x"])

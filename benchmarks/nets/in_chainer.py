@@ -15,6 +15,7 @@ from nets import workloads
 VERSION = models.VERSION
 CELLS = Cells()
 MODES = "eager", "dy2static"
+INFERENCE = (*MODES, "frozen")
 
 
 def begin(mode):
@@ -38,7 +39,9 @@ def filled(model):
 
 def infer(mode, model, *arguments):
     """The case of calls in test mode without gradients."""
-    function = dy2static.to_static(model) if mode == "dy2static" else model
+    function = model if mode == "eager" else dy2static.to_static(model)
+    if mode == "frozen":
+        dy2static.freeze(model)
 
     def step():
         with chainer.using_config("train", False), chainer.no_backprop_mode():
@@ -121,7 +124,8 @@ class ResNet(Chain):
         return self.out(F.mean(h, axis=(2, 3)))
 
 
-@CELLS.of("ResNet50.infer1 ResNet50.infer8 ResNet50.train", *MODES)
+@CELLS.of("ResNet50.infer1 ResNet50.infer8", *INFERENCE)
+@CELLS.of("ResNet50.train", *MODES)
 def resnet(data, cell, mode):
     model = filled(ResNet(workloads.BOTTLENECKS_SMALL if data["small"] else workloads.BOTTLENECKS))
     return train(mode, model, cross_entropy, data["x"], data["t"]) if cell.endswith("train") else infer(mode, model, data["x"])
@@ -164,7 +168,8 @@ class MobileNet(Chain):
         return self.out(F.mean(F.clipped_relu(self.head(h), 6.0), axis=(2, 3)))
 
 
-@CELLS.of("MobileNet.infer MobileNet.train", *MODES)
+@CELLS.of("MobileNet.infer", *INFERENCE)
+@CELLS.of("MobileNet.train", *MODES)
 def mobilenet(data, cell, mode):
     model = filled(MobileNet(workloads.INVERTED_SMALL, 8, 16) if data["small"] else MobileNet(workloads.INVERTED, 32, 1280))
     return train(mode, model, cross_entropy, data["x"], data["t"]) if cell.endswith("train") else infer(mode, model, data["x"])
@@ -268,7 +273,8 @@ class GPT(Chain):
         return self.out(self.norm(h))
 
 
-@CELLS.of("GPT.infer GPT.train", *MODES)
+@CELLS.of("GPT.infer", *INFERENCE)
+@CELLS.of("GPT.train", *MODES)
 def gpt(data, cell, mode):
     model = filled(GPT(data["words"], data["units"], data["layers"], data["heads"], data["x"].shape[1]))
     if cell.endswith("infer"):
@@ -287,7 +293,8 @@ class OneLayer(Chain):
         return F.reshape(self.layer(F.reshape(x, (n * length, units)), n, length), x.shape)
 
 
-@CELLS.of("BERT.infer BERT.train", *MODES)
+@CELLS.of("BERT.infer", *INFERENCE)
+@CELLS.of("BERT.train", *MODES)
 def bert(data, cell, mode):
     model = filled(OneLayer(data["units"], data["heads"]))
     if cell.endswith("infer"):

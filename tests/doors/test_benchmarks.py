@@ -68,7 +68,7 @@ def test_whole_steps_compute_the_same(cell):
 def test_networks_compute_the_same(package, cell):
     """Those that capture quickly; the program compares the numbers of all of them."""
     networks, workloads = [importlib.import_module(f"{package}.{name}") for name in ("in_chainer", "workloads")]
-    eager, compiled = [networks.CELLS.makers[cell][mode](workloads.arrays(cell, small=True), cell, mode) for mode in networks.MODES]
+    eager, compiled = [networks.CELLS.makers[cell][mode](workloads.arrays(cell, small=True), cell, mode) for mode in ("eager", "dy2static")]
     for _ in range(2):
         np.testing.assert_allclose(compiled.check(compiled.step()), eager.check(eager.step()), rtol=1e-5, atol=1e-6)
     assert compiled.compiled.stats()["fallbacks"] == 0

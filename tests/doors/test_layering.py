@@ -32,7 +32,7 @@ ROWS = (
     ("pipeline", "call_specs", "parts"),
     ("dispatch", "explorer"),
     ("static_function",),
-    ("lazy", "saved", "static_graph", "training", "extensions"),
+    ("lazy", "saved", "static_graph", "training", "extensions", "freezing"),
     ("api", "export"),
     ("paddle", "cli", "check_gpu"),
     ("__init__", "__main__"),

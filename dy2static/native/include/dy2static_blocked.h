@@ -3,7 +3,7 @@
    A vector holds neighbouring channels of the result, a tile some neighbouring places of a row.  For each tap of the filters a
    tile reads one number of x for each place, at an offset from a table, and the numbers of the filters for its channels.  These
    are turned in memory right before they are used, for a panel of channels and a piece of the taps at a time, which then lie
-   in the second cache: nothing has to be known about filters between calls, and memory is read once.
+   in the second cache: memory is read once.  Only filters that never change are turned once for all calls (dy2static_kept.h).
 
    Before the include: DY_T, which is float, and DY_PIECE.  The result may stand where the residual stands if there is one piece. */
 #ifndef DY2STATIC_BLOCKED_H
@@ -12,6 +12,7 @@
 #include "dy2static_blocked_tiles.h"
 #include "dy2static_shares.h"
 #include "dy2static_channel_blocks.h"
+#include "dy2static_kept.h"
 #include "dy2static_pools.h"
 
 /* Filters that are needed after those at hand: while products are computed, memory is idle. */
@@ -22,7 +23,7 @@ typedef struct {
 
 static __thread expected coming;
 
-static void blocks_expect(const DY_T *filters, int64_t count) { coming = (expected){filters, count}; }
+static void blocks_expect(const DY_T *filters, int64_t count) { coming = (expected){dy_kept_or(filters), count}; }
 
 static expected take_expected(void)
 {
@@ -94,6 +95,32 @@ static void turn_filters(const channel_groups *g, DY_T *to, const DY_T *filters,
     }
 }
 
+/* All panels of filters, one behind the other. */
+typedef struct {
+    const channel_groups *groups;
+    const DY_T *filters;
+    int64_t panels, each;
+} all_filters;
+
+static void turn_all(const void *given, void *to)
+{
+    const all_filters *const a = given;
+    const int64_t taps = a->groups->in * a->each;
+    for (int64_t panel = 0; panel < a->panels; panel++) {
+        const panel_place here = place_of_panel(a->groups, panel);
+        turn_filters(a->groups, (DY_T *)to + panel * taps * PANEL, a->filters, &here, a->each, 0, taps);
+    }
+}
+
+/* What `make` makes of filters, so many elements; null if it is not kept. */
+static const DY_T *kept_filters(const dy_blocks *w, const DY_T *filters, const int64_t form, const int64_t elements, dy_make *make,
+                                const void *given)
+{
+    const int64_t each = w->kernel[0] * w->kernel[1];
+    const dy_kept_key key = {filters, w->out * (w->in / w->groups) * each * (int64_t)sizeof(DY_T), form, {w->in, w->out, w->groups, each}};
+    return dy_kept(&key, elements * sizeof(DY_T), make, given);
+}
+
 /* Numbers of the channels of a panel: copies where memory ends before the last block does. */
 static const DY_T *of_panel(const DY_T *numbers, const channel_groups *g, const panel_place *p, DY_T *own)
 {
@@ -107,11 +134,11 @@ static const DY_T *of_panel(const DY_T *numbers, const channel_groups *g, const 
 
 /* plane, row: elements of a block (or channel) of x, of a row of it; deep: numbers of one place that lie together; rows, columns: of
    the result, as one long row where windows are single elements.  image: elements of one of x.  parts: of the rows; panels: of the
-   channels. */
+   channels.  turned: all panels of filters, if they are kept. */
 typedef struct {
     const dy_blocks *w;
     channel_groups groups;
-    const DY_T *x, *filters, *scale, *shift, *residual;
+    const DY_T *x, *filters, *turned, *scale, *shift, *residual;
     DY_T *y;
     int32_t *where;
     int64_t plane, row, deep, image, taps, rows, columns, parts, panels;
@@ -191,18 +218,21 @@ static const DY_T *row_of(const blocked_windows *b, const int64_t r)
 static void panel_of(const blocked_windows *b, const int64_t panel, const int64_t begin, const int64_t end, expected coming)
 {
     const dy_blocks *const w = b->w;
-    DY_T *const filters = at_hand(own_filters), scales[PANEL], shifts[PANEL];
+    DY_T *const own = at_hand(own_filters), scales[PANEL], shifts[PANEL];
     const panel_place here = place_of_panel(&b->groups, panel);
     const int64_t o = here.out, channels = here.channels, step = w->stride[1] * b->deep, each = w->kernel[0] * w->kernel[1];
     const int64_t tiles = (b->columns + PLACES - 1) / PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
     const int64_t off = here.in / b->deep * b->plane;
-    block_tiles *const *const of = tiles_of(channels, step);
+    block_tiles *const *const of = tiles_of(channels, step, each == 1 && b->deep == BLOCK);
     around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
                 b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0};
     for (int64_t l = 0; l < b->taps; l += PIECE) {
         const int64_t some = least(PIECE, b->taps - l), behind = l + some < b->taps ? l + some : 0, panels = behind ? o : o + PANEL;
-        int64_t ahead = panels + channels > w->out || some < 256 ? 0 : channels / 16;      /* squares of rows to be read soon */
-        turn_filters(&b->groups, filters, b->filters, &here, each, l, some);
+        int64_t ahead = b->turned || panels + channels > w->out || some < 256 ? 0 : channels / 16;  /* squares of rows to be read soon */
+        const DY_T *const filters = b->turned ? b->turned + (panel * b->taps + l) * PANEL : own;
+        expected following = {filters + some * PANEL, b->turned && panel + 1 < b->panels ? some * PANEL : 0};
+        if (!b->turned)
+            turn_filters(&b->groups, own, b->filters, &here, each, l, some);
         a.first = l == 0;
         a.last = l + some == b->taps;
         const DY_T *from = row_of(b, begin) + off;
@@ -216,7 +246,7 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
                     a.ahead = b->filters + (panels + 16 * --ahead) * b->taps + behind;
                     a.apart = b->taps;
                 } else
-                    fetch_expected(&a, &coming, some, filters);
+                    fetch_expected(&a, following.count > 0 ? &following : &coming, some, filters);
                 for (int64_t c = 0; a.last && b->residual && c < channels; c += BLOCK)
                     for (int64_t s = p; s < q; s++)
                         __builtin_prefetch(to + a.residual + c / BLOCK * next + s * BLOCK, 0, 2);
@@ -278,9 +308,11 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
         x = all.to;
     }
     const int flat = single && w->image[1] == w->spots[1] && w->stride[0] == 1 && w->stride[1] == 1;
-    blocked_windows b = {w, groups, x, filters, scale, shift, residual, y, (int32_t *)memory, plane, row, deep,
+    blocked_windows b = {w, groups, x, filters, 0, scale, shift, residual, y, (int32_t *)memory, plane, row, deep,
                          planes / w->batch * plane, taps,
                          flat ? 1 : w->spots[0], flat ? w->spots[0] * w->spots[1] : w->spots[1], 0, panels_of(w, &groups), {0, 0}};
+    const all_filters all = {&groups, filters, b.panels, w->kernel[0] * w->kernel[1]};
+    b.turned = kept_filters(w, filters, DY_BLOCKS_DIRECT, b.panels * taps * PANEL, turn_all, &all);
     b.parts = parts_of(&b);
     b.coming = take_expected();
     find_places(&b);

@@ -23,6 +23,7 @@ enum {
 #else
     PLACES = VECTORS == 2 ? 6 : 2,
 #endif
+    FETCHED = (PLACES + 7) / 8,                         /* places of the next tile that are fetched with two taps */
     PIECE = DY_PIECE,                                   /* taps: a panel of 1152 is 147 KiB */
     NEAR = 96 * 1024,                                   /* elements of x that stay in the second cache */
     REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
@@ -129,12 +130,34 @@ DY_INLINE dy_vector limited(const dy_vector value, const dy_vector caps)
 DY_INLINE dy_vector scale_of(const around *a, const int v) { return a->scale ? load(a->scale + v * WIDTH) : (dy_vector){0} + 1; }
 DY_INLINE dy_vector shift_of(const around *a, const int v) { return a->shift ? load(a->shift + v * WIDTH) : (dy_vector){0}; }
 
-/* Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels. */
-DY_INLINE void block_tile(const int places, const int vectors, const int64_t step, const int64_t taps, const DY_T *x,
-                          const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
+/* One tap of all sums. */
+DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, const DY_T *from, const DY_T *filters,
+                       dy_vector sum[PLACES][VECTORS])
+{
+    dy_vector right[VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        right[v] = load(filters + v * WIDTH);
+        IN_REGISTER(right[v]);
+    }
+#pragma GCC unroll 14
+    for (int p = 0; p < places; p++) {
+        const DY_T left = from[p * step];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sum[p][v] += left * right[v];
+    }
+}
+
+/* Two taps at a time: prefetches and addresses are for both.  With more of them gcc runs out of registers.
+
+   Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels.  together: whether the numbers of a whole
+   block of taps lie side by side in x. */
+DY_INLINE void block_tile(const int places, const int vectors, const int together, const int64_t step, const int64_t taps,
+                          const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
 {
     dy_vector sum[PLACES][VECTORS];
-    const DY_T *const ahead = a->ahead, *const soon = a->soon;
+    const DY_T *ahead = a->ahead, *const soon = a->soon;
     const int64_t apart = a->apart;
     if (a->first)
 #pragma GCC unroll 14
@@ -148,22 +171,23 @@ DY_INLINE void block_tile(const int places, const int vectors, const int64_t ste
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sum[p][v] = load(y + v / IN_BLOCK * a->next + p * BLOCK + v % IN_BLOCK * WIDTH);
-    for (int64_t k = 0; k < taps; k++, filters += PANEL) {
-        const DY_T *const from = x + where[k];
-        dy_vector right[VECTORS];
-        __builtin_prefetch(ahead + (k & 15) * apart + (k & -16), 0, 2);
-        __builtin_prefetch(soon + where[k] + (k & 15) * step, 0, 2);
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            right[v] = load(filters + v * WIDTH);
-#pragma GCC unroll 14
-        for (int p = 0; p < places; p++) {
-            const DY_T left = from[p * step];
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                sum[p][v] += left * right[v];
-        }
+    int64_t k = 0;
+    for (; k + BLOCK <= taps; ahead += BLOCK) {
+        const DY_T *block = x + where[k], *near = soon + where[k];
+        if (apart)
+            for (int i = 0; i < BLOCK; i++)
+                __builtin_prefetch(ahead + i * apart, 0, 2);
+#pragma GCC unroll 1
+        for (const int64_t end = k + BLOCK; k < end; k += 2, block += 2, near += FETCHED * step, filters += 2 * PANEL)
+#pragma GCC unroll 2
+            for (int j = 0; j < 2; j++) {
+                if (j < FETCHED)
+                    __builtin_prefetch(near + j * step, 0, 2);
+                add_tap(places, vectors, step, together ? block + j : x + where[k + j], filters + j * PANEL, sum);
+            }
     }
+    for (; k < taps; k++, filters += PANEL)
+        add_tap(places, vectors, step, x + where[k], filters, sum);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) {
         DY_T *const to = y + v / IN_BLOCK * a->next + v % IN_BLOCK * WIDTH;
@@ -189,44 +213,48 @@ DY_INLINE void block_tile(const int places, const int vectors, const int64_t ste
 
 typedef void block_tiles(int64_t step, int64_t taps, const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a);
 
-/* Functions by what is constant in them: places, channels, and how far apart the places are (0: not constant). */
-#define TILE(P, V, S)                                                                                                   \
-    static void tile_##P##_##V##_##S(int64_t step, int64_t taps, const DY_T *x, const int32_t *where,                   \
-                                     const DY_T *filters, DY_T *y, const around *a)                                     \
+/* Functions by what is constant in them: places, channels, how far apart the places are (0: not constant), and whether taps lie
+   together. */
+#define TILE(P, V, S, T)                                                                                                \
+    static void tile_##P##_##V##_##S##_##T(int64_t step, int64_t taps, const DY_T *x, const int32_t *where,             \
+                                           const DY_T *filters, DY_T *y, const around *a)                               \
     {                                                                                                                   \
-        block_tile(P, V, S ? S : step, taps, x, where, filters, y, a);                                                  \
+        block_tile(P, V, T, S ? S : step, taps, x, where, filters, y, a);                                               \
     }
 #if DY_BYTES == 64
-#define EACH_TILE(V, S)                                                                                                 \
-    TILE(1, V, S) TILE(2, V, S) TILE(3, V, S) TILE(4, V, S) TILE(5, V, S) TILE(6, V, S) TILE(7, V, S) TILE(8, V, S)     \
-    TILE(9, V, S) TILE(10, V, S) TILE(11, V, S) TILE(12, V, S) TILE(13, V, S) TILE(14, V, S)                            \
-    static block_tiles *const tiles_##V##_##S[] = {                                                                     \
-        0, tile_1_##V##_##S, tile_2_##V##_##S, tile_3_##V##_##S, tile_4_##V##_##S, tile_5_##V##_##S, tile_6_##V##_##S,  \
-        tile_7_##V##_##S, tile_8_##V##_##S, tile_9_##V##_##S, tile_10_##V##_##S, tile_11_##V##_##S, tile_12_##V##_##S,  \
-        tile_13_##V##_##S, tile_14_##V##_##S};
-EACH_TILE(1, 0) EACH_TILE(1, 16) EACH_TILE(2, 0) EACH_TILE(2, 16) EACH_TILE(2, 32)
+#define EACH_TILE(V, S, T)                                                                                              \
+    TILE(1, V, S, T) TILE(2, V, S, T) TILE(3, V, S, T) TILE(4, V, S, T) TILE(5, V, S, T) TILE(6, V, S, T)               \
+    TILE(7, V, S, T) TILE(8, V, S, T) TILE(9, V, S, T) TILE(10, V, S, T) TILE(11, V, S, T) TILE(12, V, S, T)            \
+    TILE(13, V, S, T) TILE(14, V, S, T)                                                                                 \
+    static block_tiles *const tiles_##V##_##S##_##T[] = {                                                               \
+        0, tile_1_##V##_##S##_##T, tile_2_##V##_##S##_##T, tile_3_##V##_##S##_##T, tile_4_##V##_##S##_##T,              \
+        tile_5_##V##_##S##_##T, tile_6_##V##_##S##_##T, tile_7_##V##_##S##_##T, tile_8_##V##_##S##_##T,                 \
+        tile_9_##V##_##S##_##T, tile_10_##V##_##S##_##T, tile_11_##V##_##S##_##T, tile_12_##V##_##S##_##T,              \
+        tile_13_##V##_##S##_##T, tile_14_##V##_##S##_##T};
+EACH_TILE(1, 0, 0) EACH_TILE(1, 16, 1) EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EACH_TILE(2, 32, 0) EACH_TILE(2, 16, 1)
 #else
-#define EACH_TILE(V, S)                                                                                                 \
-    TILE(1, V, S) TILE(2, V, S) TILE(3, V, S) TILE(4, V, S) TILE(5, V, S) TILE(6, V, S)                                 \
-    static block_tiles *const tiles_##V##_##S[] = {0, tile_1_##V##_##S, tile_2_##V##_##S, tile_3_##V##_##S,             \
-                                                   tile_4_##V##_##S, tile_5_##V##_##S, tile_6_##V##_##S};
+#define EACH_TILE(V, S, T)                                                                                              \
+    TILE(1, V, S, T) TILE(2, V, S, T) TILE(3, V, S, T) TILE(4, V, S, T) TILE(5, V, S, T) TILE(6, V, S, T)               \
+    static block_tiles *const tiles_##V##_##S##_##T[] = {                                                               \
+        0, tile_1_##V##_##S##_##T, tile_2_##V##_##S##_##T, tile_3_##V##_##S##_##T, tile_4_##V##_##S##_##T,              \
+        tile_5_##V##_##S##_##T, tile_6_##V##_##S##_##T};
 #if DY_BYTES == 32
-EACH_TILE(2, 0) EACH_TILE(2, 16) EACH_TILE(2, 32)
+EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EACH_TILE(2, 32, 0) EACH_TILE(2, 16, 1)
 #else
-EACH_TILE(4, 0) EACH_TILE(4, 16) EACH_TILE(4, 32)
+EACH_TILE(4, 0, 0) EACH_TILE(4, 16, 0) EACH_TILE(4, 32, 0) EACH_TILE(4, 16, 1)
 #endif
 #endif
 
-static block_tiles *const *tiles_of(const int64_t channels, const int64_t step)
+static block_tiles *const *tiles_of(const int64_t channels, const int64_t step, const int together)
 {
 #if DY_BYTES == 64
     if (channels == BLOCK)
-        return step == 16 ? tiles_1_16 : tiles_1_0;
+        return step == 16 && together ? tiles_1_16_1 : tiles_1_0_0;
 #endif
 #if DY_BYTES >= 32
-    return step == 16 ? tiles_2_16 : step == 32 ? tiles_2_32 : tiles_2_0;
+    return step == 16 ? (together ? tiles_2_16_1 : tiles_2_16_0) : step == 32 ? tiles_2_32_0 : tiles_2_0_0;
 #else
-    return step == 16 ? tiles_4_16 : step == 32 ? tiles_4_32 : tiles_4_0;
+    return step == 16 ? (together ? tiles_4_16_1 : tiles_4_16_0) : step == 32 ? tiles_4_32_0 : tiles_4_0_0;
 #endif
 }
 

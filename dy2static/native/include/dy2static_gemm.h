@@ -293,7 +293,7 @@ static void rows_product(const int trans_a, const int trans_b, const int64_t m, 
                 ready = next + panels * COLUMNS;
             }
             if (packed || next < ready) {
-                right = packed ? packed + next * DEPTH : panel + (next - strip) * DEPTH;
+                right = packed ? packed + next * depth : panel + (next - strip) * DEPTH;
                 stride = at.vectors * WIDTH;
             } else if (trans_b || !whole) {
                 pack_panel(trans_b, depth, at.columns, at.vectors * WIDTH, right, ldb, panel);

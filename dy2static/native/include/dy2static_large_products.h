@@ -1,5 +1,7 @@
-/* Products of many rows: all panels of a part of B are packed once, for all rows, and threads share both (after dy2static_gemm.h). */
+/* Products of many rows: all panels of a part of B are packed once, for all rows, and threads share both (after dy2static_gemm.h).
+   If B never changes, they are packed once for all calls. */
 #include "dy2static_shares.h"
+#include "dy2static_kept.h"
 
 typedef struct {
     int trans_a, trans_b;
@@ -8,6 +10,7 @@ typedef struct {
     const DY_T *a, *b;
     DY_T *c;
     finishing after;            /* no body: nothing */
+    DY_T *packed;               /* the panels of B */
 } factors;
 
 /* What is done with the rows from `row` and the columns from `column` on. */
@@ -28,7 +31,7 @@ static void some_panels(const void *given, int64_t begin, int64_t end)
     for (int64_t p = begin; p < end; p++) {
         const panel_place at = place_of(p * COLUMNS, f->n, f->beta);
         pack_panel(f->trans_b, f->k, at.columns, at.vectors * WIDTH, f->b + (f->trans_b ? at.j * f->ldb : at.j), f->ldb,
-                   slab + p * DEPTH * COLUMNS);
+                   f->packed + p * f->k * COLUMNS);
     }
 }
 
@@ -37,29 +40,67 @@ static void some_packed_rows(const void *given, int64_t begin, int64_t end)
     const factors *const f = given;
     const finishing after = from(f, begin, 0);
     rows_product(f->trans_a, f->trans_b, end - begin, f->n, f->k, f->alpha, f->a + begin * (f->trans_a ? 1 : f->lda), f->lda, f->b,
-                 f->ldb, slab, f->beta, f->c + begin * f->ldc, f->ldc, after.body ? &after : 0);
+                 f->ldb, f->packed, f->beta, f->c + begin * f->ldc, f->ldc, after.body ? &after : 0);
 }
 
-/* Whether it was done: the slab was free.  rows: about how many a thread does at a time. */
+/* The part of a product with the columns of a slab from `j` on, and the steps from `l` on. */
+static factors part_at(const factors *all, const int64_t j, const int64_t l, const int64_t whole, DY_T *packed)
+{
+    factors part = *all;
+    part.n = all->n - j < SLAB * COLUMNS ? all->n - j : SLAB * COLUMNS;
+    part.k = all->k - l < whole ? all->k - l : whole;
+    part.a += l * (all->trans_a ? all->lda : 1);
+    part.b += all->trans_b ? j * all->ldb + l : l * all->ldb + j;
+    part.c += j;
+    part.beta = l ? 1 : all->beta;
+    part.after = l + part.k < all->k ? (finishing){0} : from(all, 0, j);
+    part.packed = packed;
+    return part;
+}
+
+static int64_t panels_of(const int64_t columns) { return (columns + COLUMNS - 1) / COLUMNS; }
+
+/* Where the panels of a part are among those of all steps and columns. */
+static int64_t kept_at(const factors *all, const int64_t j, const int64_t l, const int64_t whole)
+{
+    return l * panels_of(all->n) * COLUMNS + j * (all->k - l < whole ? all->k - l : whole);
+}
+
+static void pack_all(const void *given, void *to)
+{
+    const factors *const all = given;
+    const int64_t whole = part_of_depth(all->k);
+    for (int64_t j = 0; j < all->n; j += SLAB * COLUMNS)
+        for (int64_t l = 0; l < all->k; l += whole) {
+            const factors part = part_at(all, j, l, whole, (DY_T *)to + kept_at(all, j, l, whole));
+            some_panels(&part, 0, panels_of(part.n));
+        }
+}
+
+/* All panels of a B that never changes; else null. */
+static DY_T *kept_panels(const factors *f)
+{
+    const int64_t elements = ((f->trans_b ? f->n : f->k) - 1) * f->ldb + (f->trans_b ? f->k : f->n);
+    const dy_kept_key key = {f->b, elements * (int64_t)sizeof(DY_T), sizeof(DY_T), {f->n, f->k, f->ldb, 2 * f->trans_b + (f->beta != 0)}};
+    return (DY_T *)dy_kept(&key, f->k * panels_of(f->n) * COLUMNS * sizeof(DY_T), pack_all, f);
+}
+
+/* Whether it was done: the panels are kept, or the slab was free.  rows: about how many a thread does at a time. */
 static int large_product(const factors *all, const int64_t rows)
 {
     const int64_t whole = part_of_depth(all->k);
-    if (__atomic_exchange_n(&slab_taken, 1, __ATOMIC_ACQUIRE))
+    DY_T *const kept = kept_panels(all);
+    if (!kept && __atomic_exchange_n(&slab_taken, 1, __ATOMIC_ACQUIRE))
         return 0;
     for (int64_t j = 0; j < all->n; j += SLAB * COLUMNS)
         for (int64_t l = 0; l < all->k; l += whole) {
-            factors part = *all;
-            part.n = all->n - j < SLAB * COLUMNS ? all->n - j : SLAB * COLUMNS;
-            part.k = all->k - l < whole ? all->k - l : whole;
-            part.a += l * (all->trans_a ? all->lda : 1);
-            part.b += all->trans_b ? j * all->ldb + l : l * all->ldb + j;
-            part.c += j;
-            part.beta = l ? 1 : all->beta;
-            part.after = l + part.k < all->k ? (finishing){0} : from(all, 0, j);
-            const int64_t panels = (part.n + COLUMNS - 1) / COLUMNS;
-            dy_share_freely(some_panels, &part, panels, panels < 8 ? panels : 4);
+            const factors part = part_at(all, j, l, whole, kept ? kept + kept_at(all, j, l, whole) : slab);
+            const int64_t panels = panels_of(part.n);
+            if (!kept)
+                dy_share_freely(some_panels, &part, panels, panels < 8 ? panels : 4);
             dy_share_freely(some_packed_rows, &part, part.m, rows);
         }
-    __atomic_store_n(&slab_taken, 0, __ATOMIC_RELEASE);
+    if (!kept)
+        __atomic_store_n(&slab_taken, 0, __ATOMIC_RELEASE);
     return 1;
 }

@@ -96,6 +96,31 @@ DY_INLINE void copy(DY_T *to, const DY_T *from, int64_t length)
 
 enum { AHEAD = 12 };             /* steps of which B is fetched early */
 
+/* One step of all sums: a row of B times the elements of A, which are `lda` apart.  panel: null, or where that row goes as well. */
+DY_INLINE void add_step(const int rows, const int vectors, const DY_T *a, const int64_t lda, const DY_T *row, DY_T *panel, dy_vector *sum)
+{
+    dy_vector right[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        right[v] = load(row + v * WIDTH);
+        if (rows > 1)
+            IN_REGISTER(right[v]);
+    }
+    if (panel)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            store(panel + v * WIDTH, right[v]);
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++) {
+        const DY_T left = a[i * lda];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sum[i * vectors + v] += left * right[v];
+    }
+    if (rows * vectors == 1)
+        IN_REGISTER(sum[0]);
+}
+
 /* One tile of C, rows x (vectors * WIDTH), both constants wherever this is used and with a product of 2 * DY_ROWS at most; a: rows
    `lda` apart.  Row l of B is at b + where[l], or at b + l * ldb where there is no such table (which is a constant, too).  panel: null,
    or where the rows of B are packed. */
@@ -113,32 +138,19 @@ DY_INLINE void tile(const int rows, const int vectors, const int64_t depth, cons
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(c + i * ldc + v * WIDTH, 1);
-    for (int64_t l = 0; l < depth; l++) {
+    int64_t l = 0;
+    if (!where && !panel && ldb == vectors * WIDTH)     /* a packed B comes by itself */
+        for (; l + 2 <= depth; l += 2)
+#pragma GCC unroll 2
+            for (int64_t half = l; half < l + 2; half++)
+                add_step(rows, vectors, a + half, lda, b + half * vectors * WIDTH, 0, sum);
+    for (; l < depth; l++) {
         const DY_T *const row = where ? b + where[l] : b + l * ldb;
-        dy_vector right[4];
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            right[v] = load(row + v * WIDTH);
-            if (rows > 1)
-                IN_REGISTER(right[v]);
-        }
         if (!where)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 __builtin_prefetch(row + AHEAD * ldb + v * WIDTH);
-        if (panel)
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                store(panel + l * vectors * WIDTH + v * WIDTH, right[v]);
-#pragma GCC unroll 12
-        for (int i = 0; i < rows; i++) {
-            const DY_T left = a[i * lda + l];
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                sum[i * vectors + v] += left * right[v];
-        }
-        if (rows * vectors == 1)
-            IN_REGISTER(sum[0]);
+        add_step(rows, vectors, a + l, lda, row, panel ? panel + l * vectors * WIDTH : 0, sum);
     }
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)

@@ -10,6 +10,28 @@ enum {
     CHUNK = 3                   /* rows of B that are addressed from one register */
 };
 
+/* One step of all sums: elements of rows of B, `next` behind those of `at`, times a row of a panel. */
+DY_INLINE void add_turned(const int rows, const int vectors, const DY_T *const *at, const int next, const int64_t ldb, const DY_T *panel,
+                          dy_vector sum[DY_ROWS][2])
+{
+    dy_vector right[2];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) {
+        right[v] = load(panel + v * WIDTH);
+        if (rows > 1)
+            IN_REGISTER(right[v]);
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++) {
+        const DY_T left = at[i / CHUNK][i % CHUNK * ldb + next];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] += left * right[v];
+    }
+    if (rows * vectors == 1)
+        IN_REGISTER(sum[0][0]);
+}
+
 /* `rows` rows of B, `ldb` apart, times a panel: COLUMNS elements for each row, at `to`.  coming: rows that are fetched meanwhile,
    or null. */
 DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t depth, const DY_T *b, const int64_t ldb,
@@ -31,23 +53,16 @@ DY_INLINE void turned_tile(const int rows, const int vectors, const int64_t dept
 #pragma GCC unroll 12
             for (int i = 0; i < rows; i++)
                 __builtin_prefetch(coming + i * ldb + l, 0, 2);
+        for (; l + 2 <= end; l += 2) {
+#pragma GCC unroll 2
+            for (int half = 0; half < 2; half++, panel += vectors * WIDTH)
+                add_turned(rows, vectors, at, half, ldb, panel, sum);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i += CHUNK)
+                at[i / CHUNK] += 2;
+        }
         for (; l < end; l++, panel += vectors * WIDTH) {
-            dy_vector right[2];
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) {
-                right[v] = load(panel + v * WIDTH);
-                if (rows > 1)
-                    IN_REGISTER(right[v]);
-            }
-#pragma GCC unroll 12
-            for (int i = 0; i < rows; i++) {
-                const DY_T left = at[i / CHUNK][i % CHUNK * ldb];
-#pragma GCC unroll 2
-                for (int v = 0; v < vectors; v++)
-                    sum[i][v] += left * right[v];
-            }
-            if (rows * vectors == 1)
-                IN_REGISTER(sum[0][0]);
+            add_turned(rows, vectors, at, 0, ldb, panel, sum);
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i += CHUNK)
                 at[i / CHUNK]++;

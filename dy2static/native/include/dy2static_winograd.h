@@ -21,8 +21,9 @@ enum {
 typedef struct {
     const dy_blocks *w;
     channel_groups groups;
-    const DY_T *x, *filters, *scale, *shift, *residual;
-    DY_T *y, *u;
+    const DY_T *x, *scale, *shift, *residual;
+    DY_T *y;
+    const DY_T *u;
     int32_t *where;
     int64_t plane, row, down, right, each;
     expected coming;
@@ -79,22 +80,35 @@ DY_INLINE void transform_filter(const DY_T *g, const int64_t apart, DY_T *to, co
     }
 }
 
+typedef struct {
+    const all_filters *filters;
+    DY_T *to;
+} transformed;
+
 static void transform_filters(const void *given, int64_t begin, int64_t end)
 {
-    const squares *const s = given;
-    const int64_t in = s->groups.in, some = PIECE / 9;
+    const transformed *const t = given;
+    const channel_groups *const groups = t->filters->groups;
+    const int64_t in = groups->in, some = PIECE / 9;
     DY_T *const turned = at_hand(own_filters);
     for (int64_t panel = begin; panel < end; panel++) {
-        const panel_place here = place_of_panel(&s->groups, panel);
-        DY_T *const u = s->u + panel * SPOTS * in * PANEL;
+        const panel_place here = place_of_panel(groups, panel);
+        DY_T *const u = t->to + panel * SPOTS * in * PANEL;
         for (int64_t c = 0; c < in; c += some) {
             const int64_t until = least(in, c + some);
-            turn_filters(&s->groups, turned, s->filters, &here, 9, c * 9, (until - c) * 9);
+            turn_filters(groups, turned, t->filters->filters, &here, 9, c * 9, (until - c) * 9);
             for (int64_t l = c; l < until; l++)
                 for (int64_t v = 0; v < here.channels; v += WIDTH)
                     transform_filter(turned + (l - c) * 9 * PANEL + v, PANEL, u + l * PANEL + v, in * PANEL);
         }
     }
+}
+
+static void transform_all(const void *given, void *to)
+{
+    const all_filters *const filters = given;
+    const transformed all = {filters, to};
+    dy_share(transform_filters, &all, filters->panels, 1);
 }
 
 /* B' d B for sixteen vectors of four rows */
@@ -176,7 +190,7 @@ static void some_squares(const void *given, int64_t begin, int64_t end)
         const panel_place here = place_of_panel(&s->groups, panel);
         const int64_t channels = here.channels;
         const DY_T *u = s->u + panel * SPOTS * in * PANEL, *const x = v + here.in * each;
-        block_tiles *const *const of = tiles_of(channels, BLOCK);
+        block_tiles *const *const of = tiles_of(channels, BLOCK, 1);
         around a = {0, 0, each * BLOCK, 0, 0, 1, 0, 0, 0, u, v, 0};
         for (int64_t k = 0; k < SPOTS; k++, u += in * PANEL)
             for (int64_t t = 0; t < tiles; t++) {
@@ -213,20 +227,24 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
     const int64_t down = (w->spots[0] + 1) / 2, right = (w->spots[1] + 1) / 2, rows = 2 * down + 2, columns = 2 * right + 2;
     const channel_groups groups = groups_of(w);
     const int64_t plane = rows * columns * BLOCK, planes = w->batch * in_whole(w->in) / BLOCK, panels = panels_of(w, &groups);
-    const int64_t table = (groups.in * 4 + 63) / 64 * 64, transformed = panels * SPOTS * groups.in * PANEL, count = w->batch * down * right;
-    char *const memory = room(room_key, table + (transformed + planes * plane) * sizeof(DY_T));
+    const int64_t table = (groups.in * 4 + 63) / 64 * 64, elements = panels * SPOTS * groups.in * PANEL, count = w->batch * down * right;
+    const all_filters turned = {&groups, filters, panels, 9};
+    const DY_T *const kept = kept_filters(w, filters, DY_BLOCKS_WINOGRAD, elements, transform_all, &turned);
+    char *const memory = room(room_key, table + ((kept ? 0 : elements) + planes * plane) * sizeof(DY_T));
     if (!memory)
         return 1;
     int failed = 0;
-    squares s = {w, groups, 0, filters, scale, shift, residual, y, (DY_T *)(memory + table), (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
+    DY_T *const own = (DY_T *)(memory + table);
+    squares s = {w, groups, 0, scale, shift, residual, y, kept ? kept : own, (int32_t *)memory, plane, columns * BLOCK, down, right, 0,
                  take_expected(), &failed};
-    const copies all = {w, x, s.u + transformed, BLOCK, rows, columns, 1, 1};
+    const copies all = {w, x, own + (kept ? 0 : elements), BLOCK, rows, columns, 1, 1};
     s.x = all.to;
     s.each = squares_of_share(w, count);
     for (int64_t c = 0; c < groups.in; c++)
         s.where[c] = (int32_t)(c / BLOCK * s.each * BLOCK + c % BLOCK);
     dy_share(copy_planes, &all, planes, most(1, (1 << 15) / plane));
-    dy_share(transform_filters, &s, panels, 1);
+    if (!kept)
+        transform_all(&turned, own);
     dy_share(some_squares, &s, count, s.each);
     return failed;
 }
