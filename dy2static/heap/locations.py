@@ -87,9 +87,13 @@ def definition(function: types.FunctionType) -> Optional[Location]:
 
 
 def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:
-    """The running frames and their lines from one to where the capture began, innermost first."""
-    while frame is not None and frame.f_code.co_filename != _START:
-        yield frame, frame.f_lineno
+    """The running frames of the user's files, and their lines, from one to where the capture began, innermost first."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == _START:
+            return
+        if is_user_file(file):
+            yield frame, frame.f_lineno                 # Python has to search for the line
         frame = frame.f_back
 
 
@@ -108,10 +112,15 @@ def user_lines() -> List[Tuple[Location, dict]]:
 def _place(steps: Iterable[Tuple[Any, int]]) -> Optional[Location]:
     """The first of these lines that is the user's, with the others as its callers."""
     found = _lines(steps)
-    if not found:
-        return None
-    file, line, name, _ = found[0]
-    return Location(file, line, 0, name, tuple([Location(file, line, 0, name) for file, line, name, _ in reversed(found[1:])]))
+    return _location(tuple([each[:3] for each in found])) if found else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _location(lines: Tuple[Tuple[str, int, str], ...]) -> Location:
+    """The first of these lines, with the others as its callers: one object for all operations of a line."""
+    callers = [Location(file, line, 0, name) for file, line, name in reversed(lines[1:])]
+    file, line, name = lines[0]
+    return Location(file, line, 0, name, tuple(callers))
 
 
 def _lines(steps: Iterable[Tuple[Any, int]]) -> List[Tuple[str, int, str, dict]]:

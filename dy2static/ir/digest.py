@@ -6,11 +6,12 @@ object that this module does not know is never taken for equal to another one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import marshal
 import sys
 import types
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -134,12 +135,19 @@ class Forms:
         kind = type(item)
         if kind.__module__.partition(".")[0] != "dy2static":
             raise NoForm(f"{kind.__name__} has no form")
-        if dataclasses.is_dataclass(item):
-            parts = [(field.name, getattr(item, field.name)) for field in dataclasses.fields(item)]
+        fields = _fields(kind)
+        if fields is not None:
+            parts = [(name, getattr(item, name)) for name in fields]
         else:
             slots = [name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ())]
             parts = [(name, getattr(item, name)) for name in slots] + list(getattr(item, "__dict__", {}).items())
         return "object", self._named(kind), tuple([(name, self.of(part)) for name, part in parts])
+
+
+@functools.lru_cache(maxsize=256)
+def _fields(kind: type) -> Optional[Tuple[str, ...]]:
+    """The names of the fields of a dataclass of dy2static's; None for other classes."""
+    return tuple([field.name for field in dataclasses.fields(kind)]) if dataclasses.is_dataclass(kind) else None
 
 
 def _dtype(dtype: np.dtype) -> str:

@@ -217,6 +217,11 @@ def infer_sized(infer: Callable, function: Callable, template: Any, types: Seque
     types: of the operands; the `Dim` for one that is a size.
     new: the `NewSizes` of the call, which gives a size for one that contents decide.
     """
+    if not holds_sizes(types):
+        found = infer(function, template, types)
+        structure, leaves = found[0]
+        if all([other == leaves for _, other in found[1:]]) and not any([isinstance(leaf, Dynamic) for leaf in leaves]):
+            return structure, tuple(leaves), ()
     exact = result_of(function, template, types) if _symbols(types) else None
     names: Dict[str, Dim] = {}
     if exact is None:

@@ -16,6 +16,7 @@ from ..flatten import Block, Step, all_steps, flatten
 from ..loops.fuse import Group, Run, fuse, nodes_of
 from ..loops.layout import Place
 from ..loops.schedule import schedule
+from .alike_nests import AlikeNests, form_of
 from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
 from .extents import RunSize, with_run_sizes
@@ -101,6 +102,7 @@ class _Walk:
     def __init__(self, out: FunctionEmitter, read_by: Mapping[Value, Set[Optional[Node]]], ticks: Optional[NativeClock]):
         self.out, self.read_by, self.ticks = out, read_by, ticks
         self.are_many = False
+        self.alike = AlikeNests(out)
 
     def block(self, block: Block) -> None:
         """Write all steps of a block; nodes between two control nodes are fused together."""
@@ -193,7 +195,11 @@ class _Walk:
 
         Arithmetic on single numbers stays here, unless it is that of many steps (`call_list`).
         """
-        out = self.out
+        out, form = self.out, form_of(group, self.out)
+        if form is not None and self.alike.again(form):
+            self._overwrite(group)
+            return
+        out.named.clear()
         nest = schedule(group, out.place, out.stored)
         text = render(nest, out)
         self._overwrite(group)
@@ -202,8 +208,12 @@ class _Walk:
             return
         out.lines(text.before)
         lines = ["    " + line for line in text.lines]
-        out.part(lines if nest.share is not None else self._by_pointers(group, lines), nest.share)
+        lines = lines if nest.share is not None else self._by_pointers(group, lines)
+        call = out.parts.call(lines, out.names.types, out.names.taken, nest.share)
+        out.line(call)
         out.lines(text.joined)
+        if form is not None and not (text.before or text.joined or nest.kept):
+            self.alike.note(form, call)
 
     def _by_pointers(self, group: Group, lines: Sequence[str]) -> List[str]:
         """The lines of a function, and behind them some that hand over the numbers it has found."""

@@ -31,7 +31,8 @@ class FunctionEmitter(FlowEmitter):
     """Holds the text, the names, the memory and the places of one function.
 
     parts: the functions of the file.  read_by: what reads each value.  needed: the values that must be in memory at present.
-    standalone: None for a function that Python stands behind.
+    standalone: None for a function that Python stands behind.  named: values whose memory has been named since this was emptied,
+    and their names.
     """
 
     def __init__(self, graph: Graph, parts: Parts, read_by: Mapping[Value, Collection[Optional[Node]]],
@@ -47,6 +48,7 @@ class FunctionEmitter(FlowEmitter):
         self.stacks: List[str] = []
         self.lists: List[str] = []                        # variables that hold lists
         self.cells: Dict[str, Cell] = {}                  # by the lines that declare them
+        self.named: Dict[Value, str] = {}
         self._locals: Dict[Value, str] = {}
 
     # Text
@@ -164,6 +166,7 @@ class FunctionEmitter(FlowEmitter):
             pointer = buffer.name
             self.memory.put(value, pointer, buffer)
         self.memory.used(pointer)
+        self.named[value] = pointer
         return pointer
 
     def pointer(self, value: Value) -> str:

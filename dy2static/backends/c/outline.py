@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import collections
 import re
-from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Collection, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...ir.graph import Node
 from ..loops.parallelize import Share
@@ -44,7 +44,7 @@ class Parts:
     """The functions of one text, in the order in which they are first called.
 
     nodes: those that the next functions are for.  places: the user's lines of each function, in the order of their calls.
-    calls: the lines that call them.  own: all names that have been given out.
+    calls: the lines that call them.  own: all names that have been given out.  alike: see `alike_nests`.
     """
 
     def __init__(self) -> None:
@@ -53,6 +53,7 @@ class Parts:
         self.places: List[Dict[Tuple[str, int], None]] = []
         self.calls: Dict[str, Call] = {}
         self.own: Set[str] = set()
+        self.alike: Dict[Hashable, Any] = {}
         self._known: Dict[str, str] = {}
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -83,9 +84,15 @@ class Parts:
             call = Call(f"if ({function}(", arguments, ")) goto bail;")
         else:
             call = Call(f"{function}(", arguments, ");")
-        text = str(call)
-        self.calls[text] = call
-        return text
+        self.calls[str(call)] = call
+        self._note_places(function)
+        return str(call)
+
+    def call_again(self, call: Call) -> str:
+        """A call of a function that has been called with other arguments."""
+        self.calls[str(call)] = call
+        self._note_places(_PART.findall(call.before)[0])
+        return str(call)
 
     def body(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str], of_part: bool = False) -> Tuple[str, str]:
         """The function that these lines are, which run from ``begin`` to ``end``, and a pointer to what it is given.
@@ -93,6 +100,7 @@ class Parts:
         of_part: they run from ``left`` to ``right``, too, over a part of a matrix.
         """
         function, arguments = self._function(lines, types, own, _of_part if of_part else _shared)
+        self._note_places(function)
         return function, str(Call(f"&(struct {function}){{", arguments, "}"))
 
     def _function(self, lines: Sequence[str], types: Mapping[str, str], own: Collection[str],
@@ -110,10 +118,12 @@ class Parts:
             declared = [f"{types[name]}{'' if types[name].endswith('*') else ' '}{name}" for name in parameters]
             self.texts.append(kind(function, declared, parameters, text))
             self.places.append({})
-        function = self._known[key]
+        return self._known[key], arguments
+
+    def _note_places(self, function: str) -> None:
+        """The nodes at hand are computed by this function, too."""
         self.places[int(function.rpartition("_")[2])].update(
             dict.fromkeys([(node.loc.file, node.loc.line) for node in self.nodes if node.loc is not None]))
-        return function, arguments
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
