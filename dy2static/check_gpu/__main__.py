@@ -8,12 +8,13 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
+from ..backends.cuda.program import text_of
 from ..compat import cuda
 from ..errors import BackendError
 from ..native import cudnn, nvrtc
 from ..native.device import CupyDevice
 from ..native.emulated import EmulatedDevice, emulated_cudnn, missing
-from . import calls, launches, models, samples, speed
+from . import calls, launches, models, open_sizes, samples, speed
 from .checks import Checks
 
 #: Architectures for which kernels are compiled where there is no GPU: Turing to Blackwell.
@@ -56,6 +57,8 @@ def _run(checks: Checks, emulated: bool, quick: bool) -> None:
     for dtype in ("float16", "float32", "float64"):
         found = samples.cases(dtype, 100, _CONVOLUTIONS, devices[0].plan)
         _values(checks, f"convolutions by cuDNN, {dtype}", found, devices)
+    for dtype in ("float32",) if quick else ("float32", "float16", "float64"):
+        _open(checks, dtype, devices, emulated, _ARCHITECTURES[2:3] if quick else _ARCHITECTURES)
     if emulated:
         calls.emulated(checks, quick)
     else:
@@ -81,6 +84,16 @@ def _values(checks: Checks, title: str, cases: List[samples.Case], devices: Sequ
         same = all(a.tobytes() == b.tobytes() for other in results[1:] for a, b in zip(results[0], other))
         checks.check(f"{case.name}, once more", "" if same else "other bits")
     print(f"{title}: {len(cases)} graphs, {len(kernels)} kernels, {checks.failed - failed} failed", flush=True)
+
+
+def _open(checks: Checks, dtype: str, devices: Sequence[Any], emulated: bool, architectures: Sequence[str]) -> None:
+    """Kernels for sizes that only the run knows."""
+    failed = checks.failed
+    cases = open_sizes.check(devices, checks.check, dtype, (*open_sizes.SIZES, *(() if emulated else open_sizes.LARGE)))
+    kernels = [kernel for case in cases for kernel in case.kernels]
+    print(f"open sizes, {dtype}: {len(cases)} graphs, {len(kernels)} kernels, {checks.failed - failed} failed", flush=True)
+    for architecture in architectures if emulated and nvrtc.available() else ():
+        _compiled(checks, text_of(kernels), architecture)
 
 
 def _compiled(checks: Checks, text: str, architecture: str) -> None:

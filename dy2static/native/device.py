@@ -110,9 +110,9 @@ class CupyDevice:
             return self._cupy.cuda.cublas.CUBLASError(failure.status)
         return self._cupy.cuda.driver.CUDADriverError(failure.status)
 
-    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
-        """Launch a kernel whose arguments are pointers."""
-        function((blocks,), (threads,), tuple([np.uint64(address) for address in addresses]))
+    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+        """Launch a kernel whose arguments are pointers, and numbers behind them."""
+        function((blocks,), (threads,), tuple([np.uint64(argument) for argument in arguments]))
 
     def current(self) -> ContextManager[Any]:
         """In its block, this is the current device."""

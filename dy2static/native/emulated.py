@@ -143,9 +143,9 @@ class EmulatedDevice:
         """What the emulator has found, or the status."""
         return EmulationError(self.state.message.decode() or f"{failure.library} reports error {failure.status}")
 
-    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
-        """Run all blocks of a kernel whose arguments are pointers.  Raises `EmulationError`."""
-        values = [ctypes.c_void_p(int(address)) for address in addresses]
+    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+        """Run all blocks of a kernel whose arguments are pointers, and numbers behind them.  Raises `EmulationError`."""
+        values = [ctypes.c_void_p(int(argument)) for argument in arguments]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         _call("cuCtxSetCurrent", ctypes.byref(self.state))
         sizes = map(ctypes.c_uint, (blocks, 1, 1, threads, 1, 1, 0))

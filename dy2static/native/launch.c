@@ -60,18 +60,21 @@ static uint64_t address_of(const dy_run *run, const dy_step *step, int k, int64_
     return run->addresses[step->words[k]] + (uint64_t)bytes;
 }
 
-/* What a kernel is given: where its arguments are. */
-static void arguments_of(const dy_run *run, const dy_step *step, void **arguments)
+/* What a kernel is given: where its arguments are, addresses and then numbers.  There are less than `step->length`.
+   words: those of the kernel, which are the last ones of the step. */
+static void arguments_of(const dy_run *run, const dy_step *step, const int64_t *words, void **arguments)
 {
     for (int64_t k = 0; k < step->count; ++k)
-        arguments[k] = (void *)(run->addresses + step->words[k]);
+        *arguments++ = (void *)(run->addresses + step->words[k]);
+    for (words += 3; words < step->words + step->length; ++words)
+        *arguments++ = (void *)words;
 }
 
-/* arguments; function · blocks · threads */
+/* addresses that the kernel is given; function · blocks · threads · numbers that it is given behind the addresses */
 static int launch_kernel(dy_run *run, const dy_step *step, const int64_t *words)
 {
-    void *arguments[step->count + 1];
-    arguments_of(run, step, arguments);
+    void *arguments[step->length];
+    arguments_of(run, step, words, arguments);
     return run->device->driver->cuLaunchKernel((void *)words[0], (unsigned)words[1], 1, 1, (unsigned)words[2], 1, 1, 0, run->stream,
                                                arguments, 0);
 }

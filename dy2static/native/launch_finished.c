@@ -136,9 +136,9 @@ static int launch_finished(dy_run *run, const dy_step *step, const int64_t *word
     const int status = launch_product(run, step, words);
     if (status)
         return status;
-    void *arguments[step->count];
-    arguments_of(run, step, arguments);
     const int64_t *const kernel = words + KERNEL;
+    void *arguments[step->length];
+    arguments_of(run, step, kernel, arguments);
     return run->device->driver->cuLaunchKernel((void *)kernel[0], (unsigned)kernel[1], 1, 1, (unsigned)kernel[2], 1, 1, 0, run->stream,
                                                arguments + 4, 0);
 }

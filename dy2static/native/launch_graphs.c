@@ -103,13 +103,14 @@ static int record(dy_run *run, const dy_step *step, void **graph)
 static void kernel_of(const dy_run *run, const dy_step *step, void **arguments, dy_table *table, dy_kernel_node *node)
 {
     const int64_t *const words = step->words + step->count;
-    arguments_of(run, step, arguments);
     if (is_table(step)) {
         fill_table(run, step, words, table);
+        arguments[0] = (void *)(run->addresses + step->words[0]);
         arguments[1] = table;
         *node = (dy_kernel_node){(void *)words[0], 1, 1, 1, TABLE_THREADS, 1, 1, 0, arguments, 0, 0, 0};
         return;
     }
+    arguments_of(run, step, words, arguments);
     *node = (dy_kernel_node){(void *)words[0], (unsigned)words[1], 1, 1, (unsigned)words[2], 1, 1, 0, arguments, 0, 0, 0};
 }
 
@@ -119,7 +120,7 @@ static int put(dy_run *run, const dy_step *step, dy_replay *replay, void **node,
     const dy_driver *const driver = run->device->driver;
     int status;
     if (is_kernel(step)) {
-        void *arguments[step->count + 1];
+        void *arguments[step->length];
         dy_table table;
         dy_kernel_node kernel;
         kernel_of(run, step, arguments, &table, &kernel);

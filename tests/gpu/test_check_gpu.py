@@ -7,7 +7,7 @@ import pytest
 from dy2static import FallbackWarning
 from dy2static.backends.cuda import launching
 from dy2static.check_gpu import __main__ as command
-from dy2static.check_gpu import calls, launches, models, samples, speed
+from dy2static.check_gpu import calls, launches, models, open_sizes, samples, speed
 from dy2static.check_gpu.checks import Checks
 from dy2static.compat import cuda
 from dy2static.native import announce, nvrtc
@@ -26,6 +26,7 @@ def few(monkeypatch):
     monkeypatch.setattr(samples, "cases", lambda dtype, most, *convolutions: convolved if convolutions else found)
     monkeypatch.setattr(models, "MODELS", {"LSTM": models.MODELS["LSTM"]})
     monkeypatch.setattr(calls, "emulated", lambda checks, quick: None)      # tested alone
+    monkeypatch.setattr(open_sizes, "FUNCTIONS", {name: open_sizes.FUNCTIONS[name] for name in ("elements", "sums")})
     return found
 
 

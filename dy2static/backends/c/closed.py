@@ -17,9 +17,10 @@ from ...passes.cleanup.dce import eliminate_dead
 from ...passes.legalize.decompose import decompose
 from ..extents import symbols_of
 from ..memory_planner import ALIGNMENT, aligned
+from ..run_sizes import in_c, with_run_sizes
 from .draws import graph_draws
 from .emit import CFunction, write
-from .extents import in_c, is_grown, with_run_sizes
+from .extents import is_grown
 from .headers import headers
 from .kernels_blocks import BLOCKS
 from .outline import Parts

@@ -16,10 +16,10 @@ from ..flatten import Block, Step, all_steps, flatten
 from ..loops.fuse import Group, Run, fuse, nodes_of
 from ..loops.layout import Place
 from ..loops.schedule import schedule
+from ..run_sizes import RunSize, with_run_sizes
 from .alike_nests import AlikeNests, form_of
 from .control import LoopText, owned, write_branch
 from .epilogues import finished, followers
-from .extents import RunSize, with_run_sizes
 from .finished_products import finished_at, write_finished
 from .function import FunctionEmitter
 from .kernels_blocks import expect, may_overwrite

@@ -15,8 +15,8 @@ from ...ir.graph import Node, Value
 from ...ir.types import List as ListType
 from ...ir.types import Scalar, Tensor, python_scalar
 from ..loops.layout import Place, place_of
+from ..run_sizes import name_of
 from .emitter import Emitter, Rule
-from .extents import name_of
 from .nests import block, checked_index
 from .scalars import is_number, scalar_type
 

@@ -18,9 +18,9 @@ from ...passes.legalize.decompose import decomposes
 from ..compiled_calls import NATIVE, NATIVE_EFFECT
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS
+from ..run_sizes import symbols_of
 from . import kernels_blocks, kernels_convolution, kernels_indexing, kernels_picking, kernels_pooling, lists
 from .draws import NATIVE_DRAWS, STANDALONE_DRAWS, draws
-from .extents import symbols_of
 from .kernels_dense import ALONE
 from .lists import LISTS, has_list, is_list
 from .scalars import has_scalar_form

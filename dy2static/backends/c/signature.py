@@ -14,9 +14,10 @@ from ...ir.types import Extent, Stack, Tensor
 from ...runtime.native_values import has_marks
 from ..loops.layout import place_of
 from ..memory_planner import Buffer
+from ..run_sizes import name_of
 from .call_list import CallList, Where, runs_of
 from .draws import graph_draws
-from .extents import is_grown, name_of
+from .extents import is_grown
 from .function import SWEEP, FunctionEmitter
 from .lists import is_list, nbytes
 from .outline import IDENTIFIER

@@ -23,6 +23,7 @@ from ..host.emit import emit
 from ..host.function import NumpyFunction
 from ..host.updates import update_texts
 from ..updates import UpdateCall, alike, form
+from .counts import with_counts
 from .draws import draws_in_kernels
 from .emit import REGION, supported
 from .ending import ending_of, ends_with
@@ -42,7 +43,8 @@ class CudaBackend(CupyBackend):
 
     name = "cuda"
     passes = Pipeline("cuda", "a graph that is about to be run on a GPU, in parts as kernels", (
-        *TOGETHER, Pass(draws_in_kernels, is_verified=False), Pass(divide, reads=("saved",), is_verified=False)))
+        *TOGETHER, Pass(draws_in_kernels, is_verified=False), Pass(with_counts, is_verified=False),
+        Pass(divide, reads=("saved",), is_verified=False)))
     inner = (*CupyBackend.inner, REGION)
     is_compiled = True
 
@@ -109,7 +111,7 @@ class _Compilation:
     def _region(self, graph: Graph) -> DeviceRegion:
         is_last = self._ending is not None and graph is self._ending.graph
         tables = self._ending.tables if self._ending is not None and is_last else ()
-        self._regions.append(DeviceRegion(graph, len(self._regions), self._plan, tables))
+        self._regions.append(DeviceRegion(graph, len(self._regions), self._plan, tables, _Around(self._library)))
         return self._regions[-1]
 
     def _joined(self, function: NumpyFunction, calls: List[UpdateCall]) -> Tuple[List[UpdateCall], Optional[Callable[[], None]]]:
@@ -143,6 +145,18 @@ class _Compilation:
                 raise
             announce("kernels", f"programs on GPUs run as calls of CuPy, without kernels of their own: {reason}")
             self._kernels.clear()
+
+
+class _Around:
+    """What regions use of CuPy.  library: CuPy on their device."""
+
+    def __init__(self, library: CupyCalls):
+        self.empty = library.empty
+
+    def calls(self, graph: Graph) -> Callable[..., Sequence[Any]]:
+        """As `Around.calls`."""
+        made = CUPY.compile(graph, name="region", escaping=set(graph.outputs))
+        return lambda *arguments: made.call(None if made.make_arena is None else made.make_arena(), *arguments)
 
 
 def _planner(device: Callable[[int], Device], number: int) -> Planner:

@@ -1,7 +1,7 @@
 """Convolutions by cuDNN, as steps of a region."""
 from __future__ import annotations
 
-from typing import List
+from typing import Iterable, List
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ...ir.graph import Node, Value
 from ...native.cudnn import Convolution, in_order
 from .function import FunctionText
 from .operands import whole
-from .program import Convolve, DeviceFunction
+from .program import Convolve, Step
 
 #: Where arrays for cuDNN have to begin: its algorithms may load this many bytes at a time.
 ALIGNMENT = 16
@@ -31,7 +31,7 @@ def convolved(function: FunctionText, kind: int, node: Node, image: Value, filte
     return True
 
 
-def aligned_inputs(function: DeviceFunction, count: int) -> List[int]:
-    """Which of the inputs of a function cuDNN reads; all other memory that it is given is aligned.  count: how many inputs."""
-    read = [number for step in function.steps if isinstance(step, Convolve) for number in (step.first, step.second)]
+def aligned_inputs(steps: Iterable[Step], count: int) -> List[int]:
+    """Which of the inputs of these steps cuDNN reads; all other memory that it is given is aligned.  count: how many inputs."""
+    read = [number for step in steps if isinstance(step, Convolve) for number in (step.first, step.second)]
     return sorted({number for number in read if number < count})

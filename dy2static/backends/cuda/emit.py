@@ -1,27 +1,31 @@
 """From a graph to a device function: which nodes kernels compute, and the walk over them."""
 from __future__ import annotations
 
-from typing import Dict, Optional, Set
+from typing import Dict, Optional, Set, Union
 
 import numpy as np
 
 from ...ir.devices import HOST
+from ...ir.dims import Dim, is_known
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import dims_of
 from ...ir.types import Tensor
 from ...lowering.numpy.legalize import CALLS, call_as_ops, legalize_numpy_calls
 from ...passes import Pass, Pipeline, run
 from ...passes.cleanup.dce import eliminate_dead
-from ...passes.legalize.decompose import decompose, decomposes
+from ...passes.legalize.decompose import decompose, decomposes, steps_of
 from ..loops import layout
 from ..loops.fuse import REDUCTIONS, Group, fuse
 from ..loops.layout import place_of
 from ..loops.schedule import schedule
+from ..run_sizes import with_run_sizes
+from .counts import with_counts
 from .dtypes import expression, memory_type
 from .finished_products import finish_of, write_finished
 from .function import FunctionText, Planner, no_plan
 from .kernels_alone import ALONE
 from .kernels_writes import WRITES, is_taken
-from .program import DeviceFunction
+from .program import DeviceFunction, OpenFunction
 from .render_cuda import reduces, render
 
 #: Tables up to this size stand in the text of kernels.
@@ -29,25 +33,28 @@ _LARGEST_TABLE = 64
 
 #: What a region goes through before it becomes kernels.
 REGION = Pipeline("cuda region", "a part of a graph for a GPU, before it becomes kernels", (
-    Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False), Pass(eliminate_dead, is_verified=False)))
+    Pass(legalize_numpy_calls, is_verified=False), Pass(decompose, is_verified=False), Pass(with_counts, is_verified=False),
+    Pass(with_run_sizes, is_verified=False), Pass(eliminate_dead, is_verified=False)))
 
 
 def supported(node: Node) -> bool:
-    """Whether kernels compute a node: of arrays whose sizes are known and not zero, without control flow."""
+    """Whether kernels compute a node: of arrays without sizes that are known to be zero, without control flow."""
     if node.regions or not all(map(_is_array, (*node.inputs, *node.outputs))):
         return False
     name = node.op.name
     if name in CALLS:
         instead = call_as_ops(node)
         return instead is not None and all(map(supported, instead))
+    if not all(map(is_known, dims_of(node))) and not _takes_run_sizes(node):
+        return False
     if node.op.kind == "elementwise":
         return expression(node, [v.name for v in node.inputs]) is not None
     if node.op.decompose is not None:
-        return decomposes(node)
+        return decomposes(node) and (not any(True for _ in dims_of(node)) or _has_steps(node))
     if name in REDUCTIONS:
         return reduces(node)
     if name == "full":
-        return _is_number(node.attrs["value"], node.outputs[0])
+        return isinstance(node.attrs["value"], Dim) or _is_number(node.attrs["value"], node.outputs[0])
     if name == "constant":
         return node.attrs["value"].size <= _LARGEST_TABLE
     if name == "matmul":
@@ -63,27 +70,47 @@ def supported(node: Node) -> bool:
 
 def _is_array(value: Value) -> bool:
     return isinstance(value.type, Tensor) and value.type.device != HOST and memory_type(value.dtype) is not None and all(
-        isinstance(n, (int, np.integer)) and n > 0 for n in value.shape)
+        isinstance(n, Dim) or isinstance(n, (int, np.integer)) and n > 0 for n in value.shape)
+
+
+#: Ops besides elementwise ones whose kernels are right for sizes that only the run knows.
+_OF_ANY_SIZE = frozenset((
+    *REDUCTIONS, *layout.RULES, "matmul", "reshape", "pretransposed", "concat", "stack", "full", "arange", "philox", "take",
+    "take_along", "add_along", "scatter_add", "argmax", "argmin", "cumsum", "cumprod", "shift", "pad")) - {"getitem", "diagonal"}
+
+
+def _has_steps(node: Node) -> bool:
+    """Whether kernels compute what a composite node with sizes that only the run knows becomes."""
+    steps = eliminate_dead(with_counts(Graph(node.inputs, node.outputs, tuple(steps_of(node)))))
+    return all(map(supported, steps.nodes))
+
+
+def _takes_run_sizes(node: Node) -> bool:
+    """Whether kernels compute a node some of whose sizes only the run knows: its slices have known ends, or go one by one."""
+    if node.op.name in ("getitem", "scatter_slice", "pick"):
+        return all(entry[2] == 1 or all(e is None or is_known(e) for e in entry[:2])
+                   for entry in node.attrs["index"] if isinstance(entry, tuple))
+    return node.op.kind == "elementwise" or node.op.decompose is not None or node.op.name in _OF_ANY_SIZE
 
 
 def _is_number(number: object, value: Value) -> bool:
     return isinstance(number, (bool, int, float, np.generic)) and (value.dtype.kind == "f" or number in (0, 1))
 
 
-def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan) -> DeviceFunction:
+def write(graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: bool = False) -> Union[DeviceFunction, OpenFunction]:
     """The kernels of a graph all of whose nodes are `supported`, and what launches them.
 
-    prefix: how their names begin.  plan: how cuDNN computes a convolution.
+    prefix: how their names begin.  plan: how cuDNN computes a convolution.  wide: as of `FunctionText`.
     """
     graph = run(REGION, graph)
-    function = FunctionText(graph, prefix, plan)
+    function = FunctionText(graph, prefix, plan, wide)
     made = {v for node in graph.nodes for v in node.outputs}
     read_by = _readers(graph)
     function.draws = {node.outputs[0]: node for node in graph.nodes if node.op.name == "philox" and all(
         reader is not None and _is_loop(reader) for reader in read_by[node.outputs[0]])}
     fused = fuse([node for node in graph.nodes if node.outputs[0] not in function.draws], function.places, read_by)
     copied = []
-    for number, value in enumerate(graph.outputs, start=len(graph.inputs)):
+    for number, value in enumerate(graph.outputs, start=function.first_output):
         place = function.places.of(value)
         is_own = place.whole and place.base in made and place.base not in function.places.constants
         if is_own and not function.has_memory(place.base):

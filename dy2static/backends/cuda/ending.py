@@ -11,8 +11,8 @@ import re
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Union
 
-from ...ir.graph import Graph, Value
-from ...ir.types import Scalar
+from ...ir.graph import Graph, Node, Value
+from ...ir.types import Extent, Scalar
 from ...native.launcher import MOST_WORDS, Counts, Place
 from ...passes.in_place import Update
 from ..compiled_calls import is_native
@@ -147,9 +147,14 @@ def ending_of(graph: Graph, updates: Sequence[Update], regions: Sequence[UpdateR
     """The ending of a divided graph; None where it has no region, where sizes are not known, and without kernels of updates."""
     last = next((node for node in reversed(graph.nodes) if is_native(node)), None)
     sizes = [n for region in regions for k in region.members for n in updates[k].graph.outputs[0].shape]
-    if last is None or not regions or not all(isinstance(n, int) for n in sizes):
+    if last is None or not regions or not all(isinstance(n, int) for n in sizes) or _is_open(last):
         return None
     return Ending(last.attrs["region"], updates, regions)
+
+
+def _is_open(region: Node) -> bool:
+    """Whether a region has sizes that only the run knows: its steps are others in each call."""
+    return any(isinstance(value.type, Extent) for value in region.inputs)
 
 
 def ends_with(function: NumpyFunction, graph: Graph, call: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
+from ...ir.dims import is_known
 from ...ir.graph import Node, Value
 from ..loops.fuse import Group, Run
 from ..loops.layout import Place
@@ -50,7 +51,7 @@ def finish_of(function: FunctionText, fused: Run, part: object, following: objec
 def _is_bias(place: Place, columns: int) -> bool:
     """Whether something is a number for each column, side by side in memory."""
     rows = [stride for n, stride in zip(place.shape[:-1], place.strides) if n != 1]
-    return place.base.ndim > 0 and columns > 1 and place.shape[-1:] == (columns,) and place.strides[-1] == 1 and not any(rows)
+    return place.base.ndim > 0 and columns != 1 and place.shape[-1:] == (columns,) and place.strides[-1] == 1 and not any(rows)
 
 
 def _is_alone(function: FunctionText, value: Value, reader: Node) -> bool:
@@ -59,6 +60,15 @@ def _is_alone(function: FunctionText, value: Value, reader: Node) -> bool:
     readers = [node for node in graph.nodes if any(places.of(v).base is value for v in node.inputs)
                and not all(v in places.views for v in node.outputs)]
     return readers == [reader] and not any(places.of(v).base is value for v in graph.outputs)
+
+
+def _is_one(product: Product) -> bool:
+    """Whether a product is of one matrix for cuBLAS."""
+    shape = product.out.shape
+    if not all(map(is_known, (*product.left.shape, *shape))):          # a stack may turn out to be one
+        return len(shape) == 2
+    words = words_of(product)
+    return words is not None and words[-1] == 1
 
 
 def write_finished(function: FunctionText, found: Finish) -> None:
@@ -70,8 +80,7 @@ def write_finished(function: FunctionText, found: Finish) -> None:
     first, function.nodes = len(function.steps), tuple(found.group.nodes)
     render(schedule(found.group, function.places.of, function.stored), function)
     product, kernels = function.steps[first - 1], function.steps[first:]
-    words = words_of(product) if isinstance(product, Product) else None
-    if words is None or words[-1] != 1 or len(kernels) != 1 or not isinstance(kernels[0], Launch):
+    if not isinstance(product, Product) or not _is_one(product) or len(kernels) != 1 or not isinstance(kernels[0], Launch):
         return
     begin = found.bias.offset * found.bias.base.dtype.itemsize
     function.merge(first - 1, Finished(product, function.pointer(found.bias.base), begin, found.relu, kernels[0]),

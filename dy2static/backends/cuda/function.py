@@ -1,17 +1,26 @@
 """A device function while it is written: its memory, its kernels, and what is launched."""
 from __future__ import annotations
 
+import contextlib
 import math
-from typing import AbstractSet, Any, Callable, Dict, List, Optional, Sequence, Tuple
+import re
+from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
 
 from ...ir.c_forms import c_suffix
+from ...ir.dims import Dim, Size, is_known
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import dims_of
+from ...ir.types import Tensor, dims_in
 from ...native.cudnn import Convolution, Plan
 from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
 from ..memory_planner import Buffer, arranged
-from .dtypes import constant, loaded, memory_type
+from ..run_sizes import name_of
+from .dtypes import constant, loaded, memory_type, register_type
 from .products import is_expressible
-from .program import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, Step
+from .program import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, OpenFunction, Step
+from .sizes import Late, Number, ceiling
 
 #: Threads of a block in kernels that compute one element per thread.
 ELEMENTS = 256
@@ -19,6 +28,9 @@ ELEMENTS = 256
 #: Indices are ints of 32 bits for fewer elements: what threads add to an index beyond the last element is no overflow.
 INT = 2 ** 30
 
+
+#: Names of numbers that launches are given: of sizes, and of what is computed from them.
+_NUMBER = re.compile(rf"\b(?:{name_of('')}|late_)\w+")
 
 #: Says how cuDNN computes a convolution; None where it does not.
 Planner = Callable[[Convolution], Optional[Plan]]
@@ -82,10 +94,14 @@ class KernelText:
         self._types[number] = type
         return self._parameters.setdefault(number, f"p{len(self._parameters)}")
 
+    def reaches(self, count: Number) -> None:
+        """Indices are below this count of elements."""
+        if self.function.exceeds(count, INT - 1):
+            self.index = "int64_t"
+
     def memory(self, value: Value, writes: bool = False) -> str:
         """The name of the pointer to the elements of a value."""
-        if math.prod(value.shape) >= INT:
-            self.index = "int64_t"
+        self.reaches(math.prod(value.shape))
         return self.pointer(self.function.pointer(value), memory_type(value.dtype) or "", writes)
 
     def read(self, value: Value, address: str) -> str:
@@ -102,19 +118,28 @@ class KernelText:
     def number(self, value: Value) -> str:
         """A value of no dimensions: a constant, what the kernel has computed, or what is in memory."""
         constants = self.function.places.constants
+        if isinstance(constants.get(value), Dim):
+            text = f"({register_type(value.dtype)}){constants[value]}"
+            return f"dy_rounded({text})" if value.dtype == np.float16 else f"({text})"
         if value in constants:
             return constant(constants[value], value.dtype)
         return self.local(value) if self.is_local(value) else self.read(value, "0")
 
-    def launch(self, blocks: int, threads: int) -> None:
-        """Have the kernel launched as the next step."""
-        heads = []
+    def launch(self, blocks: Number, threads: Number, most: int = 0) -> None:
+        """Have the kernel launched as the next step.  most: threads, if only the run knows how many."""
+        heads, names = [], {}
+
+        def parameter(found: "re.Match[str]") -> str:
+            return names.setdefault(found.group(), f"size{len(names)}")
+        lines = [_NUMBER.sub(parameter, line) for line in self.lines]
         for number, name in self._parameters.items():
             const = "" if self._written[number] else "const "
             heads.append(f"{const}{self._types[number]} *{'__restrict__ ' if const else ''}{name}")
-        body = [line.replace("dy_index", self.index) for line in self.lines]
-        text = f"({', '.join(heads)})\n{{\n" + "\n".join(body) + "\n}\n"
-        self.function.launch(text, blocks, threads, tuple(self._parameters))
+        heads += [f"const dy_index {name}" for name in names.values()]         # of 32 bits: the lower half of the argument
+        text = f"({', '.join(heads)})\n{{\n" + "\n".join(lines) + "\n}\n"
+        numbers = tuple([self.function.lates.get(name) or Dim(name[len(name_of("")):]) for name in names])
+        self.function.launch(text.replace("dy_index", self.index), blocks, threads, tuple(self._parameters), numbers,
+                             threads if isinstance(threads, int) else most)
 
 
 class FunctionText:
@@ -122,11 +147,17 @@ class FunctionText:
 
     prefix: how the names of its kernels begin.  plan: how cuDNN computes a convolution, None where it does not.  needed: the
     values that must be in memory at present.  nodes: what the steps compute that are added at present.
-    draws: what each kernel that reads it computes itself, from a key.
+    draws: what each kernel that reads it computes itself, from a key.  wide: for sizes that only the run knows, also if arrays are
+    very large.  wanted: whether the steps that are added at present are taken.
     """
 
-    def __init__(self, graph: Graph, prefix: str = "kernel", plan: Planner = no_plan):
-        self.graph, self.prefix, self.plan = graph, prefix, plan
+    def __init__(self, graph: Graph, prefix: str = "kernel", plan: Planner = no_plan, wide: bool = False):
+        self.graph, self.prefix, self.plan, self.wide = graph, prefix, plan, wide
+        inputs = [value for value in graph.inputs if isinstance(value.type, Tensor)]
+        self.lates: Dict[str, Late] = {}
+        self.wanted: Optional[Late] = None
+        self._wanted: List[Optional[Late]] = []
+        self._limits: Dict[Tuple[Number, int, Optional[Late]], None] = {}
         self.places = Places(lambda: "")
         self.kernels: Dict[Tuple[str, int], Kernel] = {}
         self.steps: List[Step] = []
@@ -135,16 +166,55 @@ class FunctionText:
         self.clock = 0
         self.nodes: Tuple[Node, ...] = ()
         self._origins: List[Tuple[Node, ...]] = []
-        self._pointers: Dict[Value, int] = {value: number for number, value in enumerate(graph.inputs)}
+        self._pointers: Dict[Value, int] = {value: number for number, value in enumerate(inputs)}
         self._pieces: List[Buffer] = []
-        self._first_piece = len(graph.inputs) + len(graph.outputs)
+        self.first_output = len(inputs)
+        self._first_piece = len(inputs) + len(graph.outputs)
+
+    # Sizes that only the run knows
+
+    def late(self, function: Callable[..., int], *arguments: Number) -> Any:
+        """What a function gives for numbers: a number, or `Late` where not all of them are known."""
+        if all(map(is_known, arguments)):
+            return function(*arguments)
+        name = f"late_{len(self.lates)}"
+        return self.lates.setdefault(name, Late(name, function, arguments))
+
+    def exceeds(self, count: Number, most: int) -> bool:
+        """Whether a number is above a limit.
+
+        If only the run knows the number, this function is for sizes within the limit, or is wide.
+        """
+        if isinstance(count, int):
+            return count > most
+        if not self.wide:
+            self._limits[count, most, self.wanted] = None
+        return self.wide
+
+    def either(self, condition: Union[bool, Late], first: Callable[[], None], second: Callable[[], None]) -> None:
+        """Add steps in the first way if a condition holds, else in the second; in both where only the run can say which."""
+        if not isinstance(condition, Late):
+            (first if condition else second)()
+            return
+        with self._where(condition):
+            first()
+        with self._where(self.late(lambda holds: not holds, condition)):
+            second()
+
+    @contextlib.contextmanager
+    def _where(self, condition: Late) -> Iterator[None]:
+        """Steps and pieces that are added inside are wanted only if a condition holds."""
+        before = self.wanted
+        self.wanted = condition if before is None else self.late(lambda *hold: all(hold), before, condition)
+        yield
+        self.wanted = before
 
     # Memory
 
     def pointer(self, value: Value) -> int:
         """The number of the pointer to the elements of a value, which gets memory now if it has none."""
         if value not in self._pointers:
-            self._pointers[value] = self.piece(math.prod(value.shape), value.dtype)
+            self._pointers[value] = self._piece(math.prod(value.shape), value.dtype.itemsize)
         number = self._pointers[value]
         self.used(number)
         return number
@@ -161,9 +231,13 @@ class FunctionText:
         """Whether a value must be in memory."""
         return value in self.needed or value in self._pointers
 
-    def piece(self, count: int, dtype: Any) -> int:
+    def piece(self, count: Number, dtype: Any) -> int:
         """The number of a pointer to scratch memory for so many elements, in use now."""
-        self._pieces.append(Buffer("", "", max(count, 1) * dtype.itemsize, self.clock, self.clock))
+        return self._piece(count if self.wanted is None else self.late(lambda n, is_wanted: n * is_wanted, count, self.wanted),
+                           dtype.itemsize)
+
+    def _piece(self, count: Number, itemsize: int) -> int:
+        self._pieces.append(Buffer("", "", self.late(lambda n: max(n, 1) * itemsize, count), self.clock, self.clock))
         return self._first_piece + len(self._pieces) - 1
 
     def used(self, number: int) -> None:
@@ -178,37 +252,38 @@ class FunctionText:
         """A new kernel."""
         return KernelText(self)
 
-    def launch(self, text: str, blocks: int, threads: int, pointers: Tuple[int, ...]) -> None:
-        """Add a launch; kernels of one text are one kernel."""
-        key = text, threads
+    def launch(self, text: str, blocks: Number, threads: Number, pointers: Tuple[int, ...], numbers: Tuple[Number, ...],
+               most: int) -> None:
+        """Add a launch of at most so many threads for each block; kernels of one text are one kernel."""
+        key = text, most
         if key not in self.kernels:
             name = f"{self.prefix}_{len(self.kernels)}"
-            head = f'extern "C" __global__ void __launch_bounds__({threads}) {name}'
+            head = f'extern "C" __global__ void __launch_bounds__({most}) {name}'
             self.kernels[key] = Kernel(name, head + text)
-        self.add(Launch(self.kernels[key].name, blocks, threads, pointers))
+        self.add(Launch(self.kernels[key].name, blocks, threads, pointers, numbers))
 
     def add(self, step: Step) -> None:
         """Add a step."""
         self.steps.append(step)
         self._origins.append(self.nodes)
+        self._wanted.append(self.wanted)
 
     def merge(self, first: int, step: Step, nodes: Tuple[Node, ...]) -> None:
         """Put one step in place of those from a number on.  nodes: what it computes."""
-        self.steps[first:], self._origins[first:] = [step], [nodes]
+        self.steps[first:], self._origins[first:], self._wanted[first:] = [step], [nodes], [self.wanted]
 
-    def elements(self, count: int, shape: Sequence[int] = (), names: Sequence[str] = ()) -> KernelText:
+    def elements(self, count: Number, shape: Sequence[Size] = (), names: Sequence[str] = ()) -> KernelText:
         """A kernel with one thread for each of so many elements; names: the index along each axis of their shape."""
         kernel = self.kernel()
-        if count >= INT:
-            kernel.index = "int64_t"
+        kernel.reaches(count)
         kernel.line("const dy_index k = (dy_index)blockIdx.x * blockDim.x + threadIdx.x;")
         kernel.line(f"if (k >= {count}) return;")
         split_index(kernel, "k", shape, names)
         return kernel
 
-    def launch_elements(self, kernel: KernelText, count: int) -> None:
+    def launch_elements(self, kernel: KernelText, count: Number) -> None:
         """Launch such a kernel."""
-        kernel.launch(-(-count // ELEMENTS), ELEMENTS)
+        kernel.launch(self.late(ceiling, count, ELEMENTS), ELEMENTS)
 
     def clear(self, value: Value) -> None:
         """Write zeros to the memory of a value."""
@@ -245,26 +320,31 @@ class FunctionText:
             place = self.compact(value)
         return Matrices(self.pointer(place.base), place.offset, place.shape, place.strides, value.dtype)
 
-    def finish(self) -> DeviceFunction:
+    def finish(self) -> Union[DeviceFunction, OpenFunction]:
         """The function."""
+        if any(True for node in self.graph.nodes for _ in dims_of(node)):
+            shapes = {size: None for node in self.graph.nodes for value in (*node.inputs, *node.outputs)
+                      for size in dims_in(value.type)}
+            return OpenFunction(tuple(self.kernels.values()), tuple(self.steps), tuple(self._wanted), self._first_piece,
+                                tuple(self._pieces), tuple(self._origins), tuple(shapes), tuple(self._limits))
         scratch, pieces = arranged(self._pieces)
         return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), self._first_piece, tuple(pieces), scratch,
                               tuple(self._origins))
 
 
-def split_index(kernel: KernelText, index: str, sizes: Sequence[int], names: Sequence[str]) -> None:
+def split_index(kernel: KernelText, index: str, sizes: Sequence[Size], names: Sequence[str]) -> None:
     """Define the index along each of several axes, from that of an element in the order of memory."""
     for name, size, after in zip(names, sizes, compact_strides(sizes)):
         text = index if after == 1 else f"{index} / {after}"
         kernel.line(f"const dy_index {name} = {text if name == names[0] else f'{text} % {size}'};")
 
 
-def address(offset: int, terms: Any) -> str:
+def address(offset: Size, terms: Any) -> str:
     """The sum of indices times strides."""
     texts = [str(offset)] if offset else []
     return " + ".join(texts + [name if stride == 1 else f"{name} * {stride}" for name, stride in terms if stride]) or "0"
 
 
-def size_of(value: Optional[Value]) -> int:
+def size_of(value: Optional[Value]) -> Size:
     """The number of elements of a value."""
     return 0 if value is None else math.prod(value.shape)

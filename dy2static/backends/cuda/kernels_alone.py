@@ -11,11 +11,12 @@ from typing import Callable, Dict
 
 import numpy as np
 
+from ...ir.dims import Size
 from ...ir.graph import Node
 from ...ir.shapes import broadcast_shapes
 from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
-from .dtypes import constant, register_type
+from .dtypes import constant, loaded, register_type
 from .function import FunctionText, KernelText, address
 from .kernels_scans import SCANS
 from .kernels_windows import WINDOWS
@@ -153,10 +154,9 @@ def _scatter_add(function: FunctionText, node: Node) -> None:
     (value,), (_, indices), axis = node.outputs, node.inputs, node.attrs["axis"]
     numbers, size = math.prod(indices.shape), value.shape[axis]
     count = math.prod(value.shape)
-    if count * numbers <= _COMPARED:
-        _scatter_each(function, node, count, numbers, size)
-    else:
-        _scatter_columns(function, node, count // size, numbers, size)
+    are_few = function.late(lambda count, numbers: count * numbers <= _COMPARED, count, numbers)
+    function.either(are_few, lambda: _scatter_each(function, node, count, numbers, size),
+                    lambda: _scatter_columns(function, node, count // size, numbers, size))
 
 
 def _scattered(function: FunctionText, node: Node, kernel: KernelText, names: Dict[int, str]) -> str:
@@ -170,7 +170,7 @@ def _scattered(function: FunctionText, node: Node, kernel: KernelText, names: Di
     return element(function, kernel, x, where)
 
 
-def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, size: int) -> None:
+def _scatter_each(function: FunctionText, node: Node, count: Size, numbers: Size, size: Size) -> None:
     """One thread for each element of the result, which looks at all indices."""
     (value,), axis = node.outputs, node.attrs["axis"]
     names = {a: f"k{a}" for a in range(value.ndim)}
@@ -184,7 +184,7 @@ def _scatter_each(function: FunctionText, node: Node, count: int, numbers: int, 
     function.launch_elements(kernel, count)
 
 
-def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: int, size: int) -> None:
+def _scatter_columns(function: FunctionText, node: Node, count: Size, numbers: Size, size: Size) -> None:
     """One thread for each column of the result, which goes through the indices."""
     (value,), axis = node.outputs, node.attrs["axis"]
     function.clear(value)
@@ -194,7 +194,8 @@ def _scatter_columns(function: FunctionText, node: Node, count: int, numbers: in
     picked = _scattered(function, node, kernel, names)
     strides = compact_strides(value.shape)
     to = address(0, [(name, strides[a]) for a, name in names.items()] + [("at", strides[axis])])
-    kernel.line(f"{kernel.memory(value, True)}[{to}] += {picked};")
+    place = f"{kernel.memory(value, True)}[{to}]"
+    kernel.line(f"{place} = {loaded(place, value.dtype)} + {picked};")
     kernel.close()
     function.launch_elements(kernel, count)
 

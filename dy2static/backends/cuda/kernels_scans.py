@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Callable, Dict, List
 
+from ...ir.dims import Size
 from ...ir.graph import Node
 from ..loops.layout import compact_strides
 from .dtypes import constant, register_type
@@ -21,11 +22,17 @@ def _scan(function: FunctionText, node: Node) -> None:
     """A thread goes along a line, or a block does, in tiles that its threads scan in one fixed tree."""
     (value,), axis = node.outputs, node.attrs["axis"]
     lines = math.prod(value.shape) // value.shape[axis]
-    apart = compact_strides(value.shape)[axis] > 1
-    if value.shape[axis] <= _SHORT or apart and lines >= _MANY:
-        _by_threads(function, node, lines)
-    else:
-        _by_blocks(function, node, lines)
+    apart = compact_strides(value.shape)[axis] != 1
+    by_threads = function.late(lambda size, lines: size <= _SHORT or apart and lines >= _MANY, value.shape[axis], lines)
+    function.either(by_threads, lambda: _by_threads(function, node, lines), lambda: _by_blocks(function, node, lines))
+
+
+def _threads(size: int) -> int:
+    """How many threads scan a line: a power of two."""
+    threads = 32
+    while threads < min(size, _THREADS):
+        threads *= 2
+    return threads
 
 
 def _op(node: Node) -> str:
@@ -44,7 +51,7 @@ def _to(node: Node) -> str:
     return address(0, [*[(name, strides[a]) for a, name in _others(node).items()], ("n", strides[axis])])
 
 
-def _by_threads(function: FunctionText, node: Node, lines: int) -> None:
+def _by_threads(function: FunctionText, node: Node, lines: Size) -> None:
     (value,), (x,), axis, names = node.outputs, node.inputs, node.attrs["axis"], _others(node)
     kernel = function.elements(lines, [value.shape[a] for a in names], list(names.values()))
     kernel.line(f"{register_type(value.dtype)} all = {int(_op(node) == 'prod')};")
@@ -55,13 +62,10 @@ def _by_threads(function: FunctionText, node: Node, lines: int) -> None:
     function.launch_elements(kernel, lines)
 
 
-def _by_blocks(function: FunctionText, node: Node, lines: int) -> None:
+def _by_blocks(function: FunctionText, node: Node, lines: Size) -> None:
     (value,), (x,), axis, names = node.outputs, node.inputs, node.attrs["axis"], _others(node)
     kernel, size, op = function.kernel(), value.shape[axis], _op(node)
     start, type = int(op == "prod"), register_type(value.dtype)
-    threads = 32
-    while threads < min(size, _THREADS):
-        threads *= 2
     kernel.line("const dy_index line = blockIdx.x;")
     split_index(kernel, "line", [value.shape[a] for a in names], list(names.values()))
     kernel.line(f"{type} before = {start};")
@@ -72,7 +76,7 @@ def _by_blocks(function: FunctionText, node: Node, lines: int) -> None:
     kernel.line(f"if (n < {size}) {kernel.memory(value, True)}[{_to(node)}] = dy_combined<dy_{op}>(before, here);")
     kernel.line(f"before = dy_combined<dy_{op}>(before, all);")
     kernel.close()
-    kernel.launch(lines, threads)
+    kernel.launch(lines, function.late(_threads, size), _THREADS)
 
 
 def _shift(function: FunctionText, node: Node) -> None:

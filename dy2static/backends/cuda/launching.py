@@ -32,8 +32,8 @@ class LaunchingDevice(Protocol):
     def error(self, failure: Failure) -> Exception:
         """What is raised for a failure."""
 
-    def launch(self, function: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
-        """Launch a kernel whose arguments are pointers."""
+    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+        """Launch a kernel whose arguments are pointers, and numbers behind them."""
 
     def view(self, address: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: Any) -> Any:
         """An array on memory that is there.  strides: in elements."""
@@ -69,7 +69,7 @@ def known_words(step: Union[Launch, Table], device: LaunchingDevice, module: Map
     """A kernel for the launcher, also one that stores a table."""
     handle = device.handle(module[step.kernel])
     if isinstance(step, Launch):
-        return Words("kernel", step.pointers, (handle, step.blocks, step.threads))
+        return Words("kernel", step.pointers, (handle, step.blocks, step.threads, *step.numbers))
     return Words("table", (step.pointer, *step.words), (handle, step.begin, len(step.constants), *step.constants))
 
 
@@ -94,14 +94,15 @@ def _finished(step: Finished, device: LaunchingDevice, module: Mapping[str, Any]
     if product is None:
         return None
     pointers = (step.product.right.pointer, step.product.left.pointer, step.product.out.pointer, step.bias, *kernel.pointers)
-    launch = device.handle(module[kernel.kernel]), kernel.blocks, kernel.threads
+    launch = device.handle(module[kernel.kernel]), kernel.blocks, kernel.threads, *kernel.numbers
     return Words("finished", pointers, (*product, int(step.relu), step.begin, 0, *launch))
 
 
 def by_python(step: Step, device: LaunchingDevice, module: Mapping[str, Any], addresses: Sequence[int]) -> None:
     """Do a step by calls of Python.  addresses: all of its region, those of pieces of scratch memory, too."""
     if isinstance(step, Launch):
-        device.launch(module[step.kernel], step.blocks, step.threads, [addresses[number] for number in step.pointers])
+        arguments = [*[addresses[number] for number in step.pointers], *step.numbers]
+        device.launch(module[step.kernel], step.blocks, step.threads, arguments)
     elif isinstance(step, Clear):
         _bytes(device, addresses[step.pointer], step.nbytes)[...] = 0
     elif isinstance(step, Copy):

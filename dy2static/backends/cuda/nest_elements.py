@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple, Union
 
+from ...ir.dims import Size, is_known
 from ...ir.graph import Value
 from ..loops.ir import Address, Apply, Axis, Define, Expression, Load, LoopNest, Part, Recall, Statement
 from .dtypes import loaded, memory_type, register_type
 from .function import ELEMENTS, FunctionText, split_index
 from .nest_text import NestText, address_of, count_of, sizes_and_names
+from .sizes import Late, ceiling
 
 #: A thread computes several elements where there are at least so many: fewer of them do not fill a GPU then.
 VECTORS = 1 << 18
@@ -49,7 +51,7 @@ class Vectors(NestText):
         kernel.line(f"const dy_index k = ((dy_index)blockIdx.x * blockDim.x + threadIdx.x) * {width};")
         kernel.line(f"if (k >= {count}) return;")
         split_index(kernel, "k", *sizes_and_names(axes))
-        left = str(width) if self.last.size % width == 0 else f"{count} - k"
+        left = str(width) if _is_multiple(self.last.size, width) else f"{count} - k"
         before, kernel.lines = kernel.lines, []
         kernel.depth += 1
         for sweep in self.nest.sweeps:
@@ -67,7 +69,7 @@ class Vectors(NestText):
         kernel.close()
         for value, address, name in self.stores:
             kernel.line(f"dy_store({kernel.memory(value, True)} + {address_of(address)}, {name}, {left});")
-        kernel.launch(-(-count // (width * ELEMENTS)), ELEMENTS)
+        kernel.launch(self.function.late(ceiling, count, width * ELEMENTS), ELEMENTS)
 
     def define(self, value: Value, text: str, statement: Define, once: str) -> None:
         """Compute a value, and put it where the thread collects what it stores."""
@@ -93,9 +95,9 @@ class Vectors(NestText):
 
 
 def vector_width(nest: LoopNest, function: FunctionText) -> int:
-    """How many elements a thread computes; 1 where they do not stand side by side, or are few."""
+    """How many elements a thread computes, if there are many; 1 where they do not stand side by side."""
     axes = _axes(nest)
-    if not axes or math.prod(nest.shape) < VECTORS:
+    if not axes:
         return 1
     last, widest, accesses = axes[-1].name, 0, list(_accesses(nest))
     for value, address, is_store in accesses:
@@ -107,7 +109,17 @@ def vector_width(nest: LoopNest, function: FunctionText) -> int:
     if not widest:
         return 1
     width = min(_MOST, _BYTES // widest)
-    return width if len(axes) == 1 or axes[-1].size % width == 0 else 1
+    return width if len(axes) == 1 or _is_multiple(axes[-1].size, width) else 1
+
+
+def are_many(nest: LoopNest, function: FunctionText) -> Union[bool, Late]:
+    """Whether there are so many elements that a thread computes several."""
+    found: Union[bool, Late] = function.late(lambda count: count >= VECTORS, math.prod(nest.shape))
+    return found
+
+
+def _is_multiple(size: Size, width: int) -> bool:
+    return isinstance(size, int) and size % width == 0
 
 
 def _axes(nest: LoopNest) -> Tuple[Axis, ...]:
@@ -118,7 +130,8 @@ def _step(address: Address, name: str) -> Optional[int]:
     """How far apart in memory neighbours along a loop are; None where no stride says it."""
     if any(isinstance(index, Part) and index.loop == name for index, _ in address.terms):
         return None
-    return sum(int(stride) for index, stride in address.terms if index == name)
+    strides = [stride for index, stride in address.terms if index == name]
+    return sum(map(int, strides)) if all(map(is_known, strides)) else None
 
 
 def _accesses(nest: LoopNest) -> Iterator[Tuple[Value, Address, bool]]:

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Set
+from typing import Dict, Set, Union
 
+from ...ir.dims import Size, not_below
 from ...ir.graph import Value
 from ..loops.ir import Define, LoopNest, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
-from .function import split_index
+from .function import FunctionText, split_index
 from .nest_text import NestText, combined, count_of, sizes_and_names, type_of
+from .sizes import Late, ceiling, product
 
 WARP = 32
 
@@ -29,13 +31,23 @@ _SHARED = 40960
 _WIDE = 1 << 20
 
 
-def are_cut(nest: LoopNest) -> bool:
+def are_cut(nest: LoopNest, function: FunctionText) -> Union[bool, Late]:
     """Whether several blocks share each row of a nest with rows: rows are long, and few."""
-    return count_of(nest.inner) >= SHARED_ROW and count_of(nest.outer) <= _FEW
+    rows, size = count_of(nest.outer), count_of(nest.inner)
+    if isinstance(size, int) and size < SHARED_ROW or isinstance(rows, int) and rows > _FEW:
+        return False
+    found: Union[bool, Late] = function.late(lambda rows, size: size >= SHARED_ROW and rows <= _FEW, rows, size)
+    return found
 
 
-def _cuts(nest: LoopNest) -> int:
-    return min(-(-count_of(nest.inner) // OWN), _BLOCKS // count_of(nest.outer))
+def _step(rows: int, size: int) -> int:
+    """How many elements of a row are one block's."""
+    return ceiling(ceiling(size, max(1, min(ceiling(size, OWN), _BLOCKS // rows))), _THREADS) * _THREADS
+
+
+def _threads(size: int) -> int:
+    """How many threads go over a row."""
+    return WARP if size <= _SHORT else _THREADS if size < _LONG else _MOST_THREADS
 
 
 class Rows(NestText):
@@ -45,9 +57,9 @@ class Rows(NestText):
         """Write the kernels, and launch them."""
         nest, kernel = self.nest, self.kernel
         rows, self.size = count_of(nest.outer), count_of(nest.inner)
-        self.short = self.size <= _SHORT
-        threads = WARP * _WARPS if self.short else _THREADS if self.size < _LONG else _MOST_THREADS
-        blocks = -(-rows // _WARPS) if self.short else rows
+        self.short = isinstance(self.size, int) and self.size <= _SHORT
+        threads = WARP * _WARPS if self.short else self.function.late(_threads, self.size)
+        blocks = self.function.late(ceiling, rows, _WARPS) if self.short else rows
         if self.short:
             kernel.line(f"const dy_index row = (dy_index)blockIdx.x * {_WARPS} + threadIdx.x / {WARP};")
             kernel.line(f"const int lane = threadIdx.x % {WARP};")
@@ -55,22 +67,22 @@ class Rows(NestText):
             kernel.line("const dy_index row = blockIdx.x;")
             kernel.line("const int lane = threadIdx.x;")
         self.buffers(rows)
-        if self.short and rows % _WARPS:
+        if self.short and not (isinstance(rows, int) and rows % _WARPS == 0):
             kernel.line(f"if (row >= {rows}) return;")
         split_index(kernel, "row", *sizes_and_names(nest.outer))
         self.once = "if (lane == 0) "
         self.row(self.sweep)
-        kernel.launch(blocks, threads)
+        kernel.launch(blocks, threads, _MOST_THREADS)
 
-    def buffers(self, rows: int) -> None:
+    def buffers(self, rows: Size) -> None:
         """Memory for rows that later sweeps read: each thread reads what it has written itself."""
         nest, kernel = self.nest, self.kernel
         count = self.size * (_WARPS if self.short else 1)
-        left = _SHARED
+        left: Size = _SHARED
         for value in nest.kept:
             type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             name = kernel.variable()
-            if left >= 0:
+            if not_below(left, 0):
                 kernel.line(f"DY_SHARED({type}, {name}, {count});")
                 self.kept[value] = f"{name}[threadIdx.x / {WARP} * {self.size} + k]" if self.short else f"{name}[k]"
             else:
@@ -79,7 +91,7 @@ class Rows(NestText):
 
     def sweep(self, sweep: Sweep) -> None:
         """One run over a row."""
-        kernel, wide = self.kernel, self.size > _WIDE
+        kernel, wide = self.kernel, self.function.exceeds(self.size, _WIDE)
         for reduction in sweep.reductions:
             self.declare(reduction, wide)
         kernel.open(f"for (dy_index k = lane; k < {self.size}; k += {'%d' % WARP if self.short else 'blockDim.x'}) {{")
@@ -104,8 +116,8 @@ class CutRows(NestText):
         """Write the kernels, and launch them."""
         nest, function = self.nest, self.function
         self.rows, self.size = count_of(nest.outer), count_of(nest.inner)
-        self.step = -(-self.size // _cuts(nest) // _THREADS) * _THREADS
-        self.cuts = -(-self.size // self.step)
+        self.step = function.late(_step, self.rows, self.size)
+        self.cuts = function.late(ceiling, self.size, self.step)
         self.buffers = {value: function.piece(self.rows * self.size, value.dtype) for value in nest.kept}
         self.parts: Dict[Reduction, int] = {}
         self.stored: Set[Value] = set()
@@ -155,10 +167,10 @@ class CutRows(NestText):
 
     def sweep(self, sweep: Sweep) -> None:
         """The part of a block in one run over its row."""
-        kernel, function = self.kernel, self.function
+        kernel, function, blocks = self.kernel, self.function, self.function.late(product, self.rows, self.cuts)
         self.again = {}
         for reduction in sweep.reductions:
-            self.declare(reduction, self.step > _WIDE)
+            self.declare(reduction, function.exceeds(self.step, _WIDE))
         kernel.line(f"const dy_index begin = (dy_index)cut * {self.step};")
         kernel.line(f"const dy_index end = begin + {self.step} < {self.size} ? begin + {self.step} : {self.size};")
         kernel.open("for (dy_index k = begin + threadIdx.x; k < end; k += blockDim.x) {")
@@ -167,8 +179,8 @@ class CutRows(NestText):
         kernel.close()
         for reduction in sweep.reductions:
             dtype = computed(reduction.value.dtype)
-            number = self.parts[reduction] = function.piece(self.rows * self.cuts, dtype)
+            number = self.parts[reduction] = function.piece(blocks, dtype)
             pointer, whole = kernel.pointer(number, register_type(dtype), True), kernel.variable()
             kernel.line(f"const {type_of(reduction)} {whole} = {self.reduced(reduction, 'dy_reduced')};")
             kernel.line(f"if (threadIdx.x == 0) {pointer}[blockIdx.x] = {whole};")
-        kernel.launch(self.rows * self.cuts, _THREADS)
+        kernel.launch(blocks, _THREADS)

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence, Tuple
 
+from ...ir.dims import Size
 from ..loops.ir import Axis, LoopNest, Part, Reduction
 from .dtypes import computed, register_type
 from .function import FunctionText, size_of, split_index
 from .nest_text import NestText, address_of, count_of, sizes_and_names, type_of
 from .nest_totals import join
+from .sizes import Number, ceiling, product
 
 #: Threads of a block, and blocks of a kernel that is cut.
 _THREADS, _BLOCKS = 256, 1024
@@ -42,6 +44,19 @@ def summed_axes(nest: LoopNest) -> Optional[Tuple[Axis, ...]]:
     return tuple([axis for axis in (*nest.outer, *nest.inner) if axis.name not in names])
 
 
+def _columns(size: int) -> int:
+    """How many columns of so many are one block's: a power of two."""
+    columns = 1
+    while columns < min(size, _COLUMNS):
+        columns *= 2
+    return columns
+
+
+def _step(count: int, blocks: int, rows: int) -> int:
+    """How many elements of each sum are one block's.  blocks: how many there are if one adds up all.  rows: threads of a column."""
+    return ceiling(count, max(1, min(_BLOCKS // blocks, ceiling(count, rows * _SUMMED))))
+
+
 class Sums(NestText):
     """Each result belongs to one thread, or to threads of a block, or to several blocks.
 
@@ -59,12 +74,12 @@ class Sums(NestText):
     def write(self) -> None:
         """Write the kernels, and launch them."""
         results = count_of(self.left)
-        if self.across and (self.count <= _FEW_ACROSS or results >= _THREADS * _BLOCKS) or self.count <= _FEW_ALONG:
-            self.by_threads(results)
-        else:
-            self.by_blocks()
+        few = _FEW_ACROSS if self.across else _FEW_ALONG
+        are_short = self.function.late(
+            lambda count, results: count <= few or self.across and results >= _THREADS * _BLOCKS, self.count, results)
+        self.function.either(are_short, lambda: self.by_threads(results), self.by_blocks)
 
-    def by_threads(self, results: int) -> None:
+    def by_threads(self, results: Size) -> None:
         """One thread for each result."""
         kernel = self.kernel = self.function.elements(results, *sizes_and_names(self.left))
         kernel.index = self.new_kernel().index
@@ -76,24 +91,25 @@ class Sums(NestText):
 
     def by_blocks(self) -> None:
         """Blocks of so many columns and as many threads for each as there is place for, or of one result each."""
-        kernel, groups, last = self.kernel, self.left, None
-        columns = 1
+        kernel, late, (groups, last) = self.new_kernel(), self.function.late, (self.left, None)
+        self.kernel = kernel
+        columns, tiles = 1, 1
         if self.across:
             *groups, last = self.left
-            while columns < min(last.size, _COLUMNS):
-                columns *= 2
-        tiles = 1 if last is None else -(-last.size // columns)
-        rows = _THREADS // columns
-        blocks = count_of(groups) * tiles
-        cuts = max(1, min(_BLOCKS // blocks, -(-self.count // (rows * _SUMMED))))
-        step = -(-self.count // cuts)
-        cuts = -(-self.count // step)
-        kernel.line(f"const dy_index cut = (dy_index)blockIdx.x % {cuts}, group = (dy_index)blockIdx.x / {cuts * tiles};")
+            columns = late(_columns, last.size)
+            tiles = late(ceiling, last.size, columns)
+        rows = late(lambda columns: _THREADS // columns, columns)
+        blocks = late(product, count_of(groups), tiles)
+        step = late(_step, self.count, blocks, rows)
+        cuts = late(ceiling, self.count, step)
+        both = late(product, cuts, tiles)
+        kernel.line(f"const dy_index cut = (dy_index)blockIdx.x % {cuts}, group = (dy_index)blockIdx.x / {both};")
         split_index(kernel, "group", *sizes_and_names(groups))
         if last is not None:
             kernel.line(f"const dy_index tile = (dy_index)blockIdx.x / {cuts} % {tiles};")
             kernel.line(f"const dy_index {last.name} = tile * {columns} + threadIdx.x % {columns};")
-        inside = "" if last is None or last.size % columns == 0 else f"{last.name} < {last.size}"
+        is_even = last is None or isinstance(last.size, int) and last.size % columns == 0
+        inside = "" if last is None or is_even else f"{last.name} < {last.size}"
         kernel.line(f"const dy_index end = (cut + 1) * {step} < {self.count} ? (cut + 1) * {step} : {self.count};")
         self.start(step)
         if inside:
@@ -102,14 +118,14 @@ class Sums(NestText):
         if inside:
             kernel.close()
         parts = self.store(cuts, columns, inside)
-        kernel.launch(blocks * cuts, _THREADS)
+        kernel.launch(late(product, blocks, cuts), _THREADS)
         for total, number in parts.items():
             join(self.function, total, number, cuts)
 
-    def start(self, summed: int) -> None:
+    def start(self, summed: Number) -> None:
         """Registers for the sums.  summed: elements of each sum of a block."""
         for total in self.nest.totals:
-            self.declare(total, summed > _WIDE)
+            self.declare(total, self.function.exceeds(summed, _WIDE))
 
     def loop(self, begin: str, end: str, step: str) -> None:
         """The loop of a thread over elements of its sums."""
@@ -119,20 +135,21 @@ class Sums(NestText):
         self.statements(self.sweep.body)
         kernel.close()
 
-    def store(self, cuts: int, columns: int, inside: str) -> Dict[Reduction, int]:
+    def store(self, cuts: Number, columns: Number, inside: str) -> Dict[Reduction, int]:
         """Add up what the threads of a block have summed, and store it; gives the pointers to sums of several blocks."""
         kernel, function, parts = self.kernel, self.function, {}
         once = f"threadIdx.x < {columns}" + (f" && {inside}" if inside else "")
         for total in self.nest.totals:
             whole, at, type = kernel.variable(), address_of(total.address), type_of(total)
             text = self.reduced(total, "dy_reduced")
-            if columns > 1:
+            if columns != 1:
                 text = f"dy_reduced_in_columns<dy_{total.op}>({self.sums[total]}, {columns})"
             kernel.line(f"const {type} {whole} = {text};")
             if cuts == 1:
                 target = kernel.memory(total.value, True)
             else:
-                number = parts[total] = function.piece(cuts * size_of(total.value), computed(total.value.dtype))
+                sums = function.late(product, cuts, size_of(total.value))
+                number = parts[total] = function.piece(sums, computed(total.value.dtype))
                 target = kernel.pointer(number, register_type(total.value.dtype), True)
                 at = f"cut * {size_of(total.value)} + {at}"
             kernel.line(f"if ({once}) {target}[{at}] = {whole};")

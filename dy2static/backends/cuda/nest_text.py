@@ -7,6 +7,7 @@ from typing import Callable, Dict, List, Sequence, Tuple
 import numpy as np
 
 from ...ir.c_forms import c_constant
+from ...ir.dims import Size
 from ...ir.graph import Value
 from ..loops.ir import (
     Accumulate,
@@ -25,7 +26,7 @@ from ..loops.ir import (
     Sweep,
 )
 from .dtypes import expression, loaded, register_type
-from .function import INT, FunctionText, KernelText
+from .function import FunctionText, KernelText
 
 
 class NestText:
@@ -43,8 +44,7 @@ class NestText:
     def new_kernel(self) -> KernelText:
         """A kernel whose indices may be those of all elements."""
         kernel = self.function.kernel()
-        if math.prod(self.nest.shape) >= INT:
-            kernel.index = "int64_t"
+        kernel.reaches(math.prod(self.nest.shape))
         return kernel
 
     def statements(self, statements: Sequence[Statement], once: str = "") -> None:
@@ -114,12 +114,12 @@ class NestText:
         return f"{function}<dy_{reduction.op}>({self.sums[reduction]}, (decltype({self.sums[reduction]})){start_of(reduction)})"
 
 
-def count_of(axes: Sequence[Axis]) -> int:
+def count_of(axes: Sequence[Axis]) -> Size:
     """The turns of all these loops."""
     return math.prod(axis.size for axis in axes)
 
 
-def sizes_and_names(axes: Sequence[Axis]) -> Tuple[List[int], List[str]]:
+def sizes_and_names(axes: Sequence[Axis]) -> Tuple[List[Size], List[str]]:
     """The turns of each loop, and its variable."""
     return [axis.size for axis in axes], [axis.name for axis in axes]
 

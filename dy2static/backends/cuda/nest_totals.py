@@ -3,11 +3,13 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Tuple
 
+from ...ir.dims import Size, not_below
 from ...ir.graph import Value
 from ..loops.ir import Axis, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
 from .function import FunctionText, size_of, split_index
 from .nest_text import NestText, address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
+from .sizes import Number, ceiling, product
 
 WARP = 32
 
@@ -24,6 +26,19 @@ _SHARED = 40960
 _WIDE = 1 << 20
 
 
+def _step(rows: int, elements: int, summed: int) -> int:
+    """How many rows are one block's.  summed: the elements of all sums."""
+    return ceiling(rows, max(1, min(rows, _BLOCKS, elements // (_SUMMED * summed))))
+
+
+def _threads(size: int) -> int:
+    """How many threads go over a row: a power of two."""
+    threads = WARP
+    while threads < min(size, _THREADS):
+        threads *= 2
+    return threads
+
+
 class Totals(NestText):
     """Blocks go over rows and have sums of their own."""
 
@@ -32,14 +47,11 @@ class Totals(NestText):
         nest, kernel = self.nest, self.kernel
         self.rows, self.serial, self.last = self.loops()
         rows, last = count_of(self.rows), self.last.size
-        elements = rows * count_of(self.serial) * last
-        summed = sum(size_of(total.value) for total in nest.totals)
-        blocks = max(1, min(rows, _BLOCKS, elements // (_SUMMED * summed)))
-        step = -(-rows // blocks)
-        self.blocks = -(-rows // step)
-        threads = WARP
-        while threads < min(last, _THREADS):
-            threads *= 2
+        late = self.function.late
+        summed = late(lambda *sizes: sum(sizes), *[size_of(total.value) for total in nest.totals])
+        step = late(_step, rows, rows * count_of(self.serial) * last, summed)
+        self.blocks = late(ceiling, rows, step)
+        threads = late(_threads, last)
         self.once = "if (threadIdx.x == 0) "
         self.start_totals()
         self.buffers()
@@ -49,7 +61,7 @@ class Totals(NestText):
         split_index(kernel, "row", *sizes_and_names(self.rows))
         self.row(self.sweep)
         kernel.close()
-        kernel.launch(self.blocks, threads)
+        kernel.launch(self.blocks, threads, _THREADS)
         for total in nest.totals:
             if self.is_joined(total.value):
                 join(self.function, total, self.private[total.value], self.blocks)
@@ -64,7 +76,7 @@ class Totals(NestText):
 
     def is_joined(self, value: Value) -> bool:
         """Whether a kernel of its own writes a result: of several blocks, or in another dtype than sums grow in."""
-        return self.blocks > 1 or computed(value.dtype) != value.dtype
+        return self.blocks != 1 or computed(value.dtype) != value.dtype
 
     def start_totals(self) -> None:
         """Where each block sums: in memory that only its threads see, else in that of the result."""
@@ -73,7 +85,8 @@ class Totals(NestText):
         self.mine: Dict[Value, str] = {}
         for total in self.nest.totals:
             value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
-            number = self.private[value] = function.piece(size * self.blocks, computed(value.dtype)) if self.is_joined(
+            sums = function.late(product, size, self.blocks)
+            number = self.private[value] = function.piece(sums, computed(value.dtype)) if self.is_joined(
                 value) else function.pointer(value)
             name = self.mine[value] = kernel.variable()
             kernel.line(f"{type} *const {name} = {kernel.pointer(number, type, True)} + (dy_index)blockIdx.x * {size};")
@@ -82,29 +95,30 @@ class Totals(NestText):
 
     def buffers(self) -> None:
         """Memory for rows that later sweeps read: each thread reads what it has written itself."""
-        kernel, left = self.kernel, _SHARED
+        kernel = self.kernel
+        left: Size = _SHARED
         count = count_of(self.serial) * self.last.size
         at = " + ".join([*[f"{axis.name} * {count_of((*self.serial[n + 1:], self.last))}" for n, axis in enumerate(self.serial)],
                          self.last.name])
         for value in self.nest.kept:
             type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             name = kernel.variable()
-            if left >= 0:
+            if not_below(left, 0):
                 kernel.line(f"DY_SHARED({type}, {name}, {count});")
                 self.kept[value] = f"{name}[{at}]"
             else:
-                number = self.function.piece(count * self.blocks, value.dtype)
+                number = self.function.piece(self.function.late(product, count, self.blocks), value.dtype)
                 self.kept[value] = f"{kernel.pointer(number, type, True)}[(dy_index)blockIdx.x * {count} + {at}]"
 
     def sweep(self, sweep: Sweep) -> None:
         """One run over a row."""
         kernel, near = self.kernel, sweep.totals_in_register
         for reduction in sweep.of_rows:
-            self.declare(reduction, count_of(self.serial) * self.last.size > _WIDE)
+            self.declare(reduction, self.function.exceeds(count_of(self.serial) * self.last.size, _WIDE))
         for axis in self.serial:
             kernel.open(f"for (dy_index {axis.name} = 0; {axis.name} < {axis.size}; ++{axis.name}) {{")
         for reduction in near:
-            self.declare(reduction, self.last.size > _WIDE)
+            self.declare(reduction, self.function.exceeds(self.last.size, _WIDE))
         name = self.last.name
         kernel.open(f"for (dy_index {name} = threadIdx.x; {name} < {self.last.size}; {name} += blockDim.x) {{")
         self.statements(sweep.body)
@@ -130,10 +144,17 @@ class Totals(NestText):
         return f"{self.mine[reduction.value]}[{address_of(reduction.address)}]"
 
 
-def join(function: FunctionText, total: Reduction, number: int, count: int) -> None:
-    """One more kernel: what so many blocks have summed, added up in a fixed order.  number: the pointer to their sums."""
+def join(function: FunctionText, total: Reduction, number: int, count: Number) -> None:
+    """One more kernel: what so many blocks have summed, added up in a fixed order.  number: the pointer to their sums.
+
+    A warp adds up what one thread would read for long.
+    """
+    function.either(function.late(lambda count: count >= WARP, count), lambda: _join(function, total, number, count, True),
+                    lambda: _join(function, total, number, count, False))
+
+
+def _join(function: FunctionText, total: Reduction, number: int, count: Number, are_many: bool) -> None:
     value, size, type = total.value, size_of(total.value), register_type(total.value.dtype)
-    are_many = count >= WARP                                # a warp adds up what one thread would read for long
     kernel = function.elements(size * WARP if are_many else size)
     if are_many:
         kernel.line(f"const dy_index at = k / {WARP};")

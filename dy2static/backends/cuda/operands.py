@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Mapping, Tuple
 
+from ...ir.dims import Size
 from ...ir.graph import Value
 from ..loops.layout import place_of
 from .function import FunctionText, KernelText, address
@@ -16,7 +17,7 @@ def element(function: FunctionText, kernel: KernelText, value: Value, names: Map
     return kernel.read(place.base, address(place.offset, [(f"({name})", place.strides[axis]) for axis, name in names.items()]))
 
 
-def wrapped(kernel: KernelText, name: str, text: str, size: int) -> None:
+def wrapped(kernel: KernelText, name: str, text: str, size: Size) -> None:
     """Define an index that wraps."""
     kernel.line(f"int64_t {name} = (int64_t){text} % {size};")
     kernel.line(f"if ({name} < 0) {name} += {size};")

@@ -5,9 +5,12 @@ from dataclasses import replace
 from typing import Collection, Dict, List, Sequence, Set
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.sizes_read import made_symbols
+from ...ir.types import Extent
 from ...passes.effects import must_run
 from ..compiled_calls import NATIVE
 from ..loops import layout
+from ..run_sizes import symbols_of
 from .emit import supported
 
 #: Ops that only rename elements, or make numbers that stand in the text.
@@ -41,13 +44,14 @@ def _is_ordered(node: Node) -> bool:
 def _levels(graph: Graph, on_device: Set[Node]) -> Dict[Node, int]:
     """The number of the region that each node is in: one more behind each node that is not on the device, and behind each that is
     ordered.  Nodes of one level that are on the device run first."""
-    producer = {v: node for node in graph.nodes for v in node.outputs}
+    producer: Dict[object, Node] = {v: node for node in graph.nodes for v in node.outputs}
+    producer.update({symbol: node for node in graph.nodes for inner in node.walk() for symbol, _, _ in made_symbols(inner)})
     found: Dict[Node, int] = {}
     barrier = highest = 0
     for node in graph.nodes:
         level = barrier
-        for value in {v for inner in node.walk() for v in inner.inputs}:
-            before = producer.get(value)
+        for read in {*[v for inner in node.walk() for v in inner.inputs], *symbols_of(node)}:
+            before = producer.get(read)
             if before is not None and before is not node:
                 level = max(level, found[before] + (before not in on_device and node in on_device))
         highest = max(highest, level)
@@ -81,6 +85,7 @@ def _region(graph: Graph, nodes: Sequence[Node], on_device: Set[Node], wanted: S
     kept = _with_sources(graph, kept, on_device)
     made = {v for node in kept for v in node.outputs}
     inputs = tuple(dict.fromkeys(v for node in kept for v in node.inputs if v not in made))
+    inputs += tuple([Value(Extent(symbol), symbol) for symbol in sorted(set().union(*map(symbols_of, kept)))])
     outputs = tuple(v for node in kept for v in node.outputs if v in leaving)
     region = Graph(inputs, outputs, tuple(kept), "device")
     given, behind = set(outputs), []

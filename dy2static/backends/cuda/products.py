@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
+from ...ir.dims import Size, not_below
 from .program import Matrices, Product
 
 #: The types of cuBLAS (``cudaDataType``), by the letters of NumPy's dtypes.
@@ -12,25 +13,26 @@ _TYPES = {"f": 0, "d": 1, "e": 2}
 _MOST = 2 ** 31 - 1
 
 
-def is_expressible(shape: Sequence[int], strides: Sequence[int]) -> bool:
+def is_expressible(shape: Sequence[Size], strides: Sequence[Size]) -> bool:
     """Whether cuBLAS can read a matrix, or a stack of them, where it is."""
     return _layout(shape, strides) is not None and _step(shape[:-2], strides[:-2]) is not None
 
 
-def _layout(shape: Sequence[int], strides: Sequence[int]) -> Optional[Tuple[int, int]]:
+def _layout(shape: Sequence[Size], strides: Sequence[Size]) -> Optional[Tuple[int, Size]]:
     """Whether the elements of a column stand side by side (1), or those of a row (0), and how far columns, or rows, are apart."""
     (rows, columns), (down, across) = shape[-2:], strides[-2:]
-    if (across == 1 or columns == 1) and (down >= columns or rows == 1):
-        return 0, down if rows > 1 else columns
-    if (down == 1 or rows == 1) and (across >= rows or columns == 1):
-        return 1, across if columns > 1 else rows
+    if (across == 1 or columns == 1) and (not_below(down, columns) or rows == 1):
+        return 0, down if rows != 1 else columns
+    if (down == 1 or rows == 1) and (not_below(across, rows) or columns == 1):
+        return 1, across if columns != 1 else rows
     return None
 
 
-def _step(shape: Sequence[int], strides: Sequence[int]) -> Optional[int]:
+def _step(shape: Sequence[Size], strides: Sequence[Size]) -> Optional[Size]:
     """What is between two matrices of a stack; None where that is not the same everywhere."""
     axes = [(n, stride) for n, stride in zip(shape, strides) if n != 1]
-    if any(outer != stride * n for (_, outer), (n, stride) in zip(axes, axes[1:])) or any(stride < 0 for _, stride in axes):
+    is_even = all(outer == stride * n for (_, outer), (n, stride) in zip(axes, axes[1:]))
+    if not is_even or not all(not_below(stride, 0) for _, stride in axes):
         return None
     return axes[-1][1] if axes else 0
 

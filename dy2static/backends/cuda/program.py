@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, List, Sequence, Tuple, Union
+from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 from ...ir.graph import Node
 from ...native.cudnn import Plan
-from ..memory_planner import aligned
+from ..memory_planner import Buffer, aligned, arranged
+from .sizes import Late, Number, Sizes
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, all of whose parameters are pointers."""
+    """A kernel, whose parameters are pointers, and behind them numbers."""
 
     name: str
     text: str
@@ -19,12 +20,16 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel.  pointers: the numbers of its arguments among the pointers of the region."""
+    """One launch of a kernel.
+
+    pointers: the numbers of its arguments among the pointers of the region.  numbers: the arguments behind these.
+    """
 
     kernel: str
-    blocks: int
-    threads: int
+    blocks: Number
+    threads: Number
     pointers: Tuple[int, ...]
+    numbers: Tuple[Number, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,9 @@ class Matrices:
     """A matrix, or a stack of them, in memory: the number of its pointer, and where its elements are, in elements."""
 
     pointer: int
-    offset: int
-    shape: Tuple[int, ...]
-    strides: Tuple[int, ...]
+    offset: Number
+    shape: Tuple[Number, ...]
+    strides: Tuple[Number, ...]
     dtype: Any
 
 
@@ -63,7 +68,7 @@ class Clear:
     """Zeros in all bytes of a pointer's memory."""
 
     pointer: int
-    nbytes: int
+    nbytes: Number
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,10 @@ class Copy:
     """Bytes copied from the memory of one pointer to that of another; ``begin``: how many bytes from there."""
 
     target: int
-    target_begin: int
+    target_begin: Number
     source: int
-    source_begin: int
-    nbytes: int
+    source_begin: Number
+    nbytes: Number
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class Finished:
 
     product: Product
     bias: int
-    begin: int
+    begin: Number
     relu: bool
     instead: Launch
 
@@ -139,6 +144,48 @@ def with_pieces(function: DeviceFunction, sizes: Sequence[int]) -> DeviceFunctio
         begins.append(end)
         end = aligned(end + size)
     return replace(function, pieces=tuple(begins), scratch=end) if sizes else function
+
+
+@dataclass(frozen=True)
+class OpenFunction:
+    """A function with sizes that only the run knows: `at` gives it for those of a call.
+
+    steps: those of `DeviceFunction`, with a `Number` where it has a number.  wanted: for each, whether it is a step; None: it
+    always is.  buffers: the pieces of scratch memory; their bytes are `Number`s.  shapes: the sizes that are axes of arrays.
+    limits: numbers, how large each may be, since kernels rely on it, and whether that kernel is wanted.
+    """
+
+    kernels: Tuple[Kernel, ...]
+    steps: Tuple[Step, ...]
+    wanted: Tuple[Optional[Late], ...]
+    arrays: int
+    buffers: Tuple[Buffer, ...]
+    origins: Tuple[Tuple[Node, ...], ...]
+    shapes: Tuple[Number, ...]
+    limits: Tuple[Tuple[Number, int, Optional[Late]], ...]
+
+    def has_elements(self, sizes: Sizes) -> bool:
+        """Whether each array has an element: kernels are for these."""
+        return all(sizes.of(size) > 0 for size in self.shapes)
+
+    def fits(self, sizes: Sizes) -> bool:
+        """Whether the kernels are for such sizes."""
+        return all(wanted is not None and not sizes.of(wanted) or sizes.of(number) <= most for number, most, wanted in self.limits)
+
+    def at(self, sizes: Sizes) -> DeviceFunction:
+        """The function for sizes that fit."""
+        taken = [k for k, wanted in enumerate(self.wanted) if wanted is None or sizes.of(wanted)]
+        scratch, pieces = arranged([replace(buffer, nbytes=sizes.of(buffer.nbytes)) for buffer in self.buffers])
+        return DeviceFunction(self.kernels, tuple([self._step(k, sizes) for k in taken]), self.arrays, tuple(pieces), scratch,
+                              tuple([self.origins[k] for k in taken]))
+
+    def _step(self, k: int, sizes: Sizes) -> Step:
+        step = self.steps[k]
+        if isinstance(step, Launch):                                   # there are many of these
+            return Launch(step.kernel, sizes.of(step.blocks), sizes.of(step.threads), step.pointers,
+                          tuple([sizes.of(number) for number in step.numbers]))
+        found: Step = sizes.all(step)
+        return found
 
 
 def text_of(kernels: Iterable[Kernel]) -> str:

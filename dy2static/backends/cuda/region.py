@@ -1,11 +1,15 @@
 """Regions of a graph on a device at run time: what launches their kernels."""
 from __future__ import annotations
 
-from typing import Any, Callable, ContextManager, Mapping, Optional, Protocol, Sequence
+import functools
+from typing import Any, Callable, ContextManager, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 
+from ...errors import BackendError
 from ...ir.graph import Graph
+from ...ir.types import Extent, Tensor
+from ...native.announce import announce
 from ...native.cudnn import Convolution, Plan
 from ...runtime.clocks import Clock
 from ..compiled_calls import Conversion
@@ -13,7 +17,11 @@ from .convolutions import ALIGNMENT, aligned_inputs
 from .emit import write
 from .function import Planner, no_plan
 from .launching import LaunchingDevice, Run, runs
-from .program import with_pieces
+from .program import DeviceFunction, OpenFunction, text_of, with_pieces
+from .sizes import Sizes
+
+#: Latest sizes for which a region remembers what launches it, with the CUDA graphs that have been made.
+_REMEMBERED = 32
 
 
 class Device(LaunchingDevice, Protocol):
@@ -51,49 +59,114 @@ class Preparation(Protocol):
         """Wait for them.  Raises `BackendError`."""
 
 
-class DeviceRegion:
-    """One group of nodes on a device: ``call(inputs..., arrays of outputs..., scratch)``, as `CompiledCall` wants it.
+class Around(Protocol):
+    """What regions use of the program that they are part of, where only the run knows sizes."""
 
-    tables: the bytes of further pieces of scratch memory.  defer: what takes the addresses, and the arrays there, in the place of
-    the last run; None where that is launched.
+    def empty(self, nbytes: int) -> Any:
+        """New memory on the device, an array of bytes."""
+
+    def calls(self, graph: Graph) -> Callable[..., Sequence[Any]]:
+        """A function of the array library that computes a graph."""
+
+
+class Ready(NamedTuple):
+    """What launches a region, and the bytes of scratch memory that it needs."""
+
+    runs: Sequence[Run]
+    scratch: int
+
+
+class DeviceRegion:
+    """One group of nodes on a device: ``call(inputs..., sizes..., arrays of outputs..., scratch)``, as `CompiledCall` wants it.
+
+    If there are sizes that only the run knows, the region has a list of launches for each of the latest ones, and takes its scratch
+    memory itself.  If an array has no elements then, the array library computes the region.  Kernels for very large arrays are
+    compiled when they are needed.
+
+    tables: the bytes of further pieces of scratch memory, if all sizes are known.  defer: what takes the addresses, and the arrays
+    there, in the place of the last run; None where that is launched.
     """
 
     given: Mapping[int, Optional[Conversion]] = {}
 
-    def __init__(self, graph: Graph, number: int, plan: Planner = no_plan, tables: Sequence[int] = ()):
+    def __init__(self, graph: Graph, number: int, plan: Planner = no_plan, tables: Sequence[int] = (),
+                 around: Optional[Around] = None):
         self.graph = graph
-        self.function = with_pieces(write(graph, f"region_{number}", plan), tables)
+        function = write(graph, f"region_{number}", plan)
+        self.function = with_pieces(function, tables) if isinstance(function, DeviceFunction) else function
         self.defer: Optional[Callable[[Sequence[int], Sequence[Any]], None]] = None
-        self._aligned = aligned_inputs(self.function, len(graph.inputs))
+        self._wide = functools.partial(write, graph, f"wide_{number}", plan, wide=True)
+        self._around = around
+        self._arrays = [k for k, value in enumerate(graph.inputs) if isinstance(value.type, Tensor)]
+        self._symbols = [value.type.symbol for value in graph.inputs if isinstance(value.type, Extent)]
+        self._aligned = aligned_inputs(self.function.steps, len(self._arrays))
         self.entering: Sequence[Optional[Conversion]] = (None,) * len(graph.inputs)
 
     @property
     def scratch(self) -> int:
         """As `CompiledRegion.scratch`."""
-        return self.function.scratch
+        return self.function.scratch if isinstance(self.function, DeviceFunction) else 0
 
     def load(self, device: Device, module: Mapping[str, Any], clock: Optional[Clock] = None) -> None:
         """Let the kernels be launched on a device.  module: their functions there.  clock: what is told when each step has run."""
-        self._device = device
-        self.runs = runs(self.function, device, module, alone=clock is not None)
-        if clock is not None:
-            self.runs = [_timed(run, clock, clock.part(nodes, native=True))
-                          for run, nodes in zip(self.runs, self.function.origins)]
+        self._device, self._module, self._clock = device, module, clock
+        self.runs: Sequence[Run] = ()
+        self._part = functools.lru_cache(maxsize=None)(lambda nodes: clock.part(nodes, native=True))
+        if isinstance(self.function, DeviceFunction):
+            self.runs = self._runs(self.function, module)
+        else:
+            self.ready = functools.lru_cache(maxsize=_REMEMBERED)(self._ready)
+            self._by_calls = functools.lru_cache(maxsize=None)(lambda: self._around.calls(self.graph))
+            self._very_large = functools.lru_cache(maxsize=None)(self._load_wide)
 
-    def call(self, *arrays: Any) -> None:
+    def call(self, *arguments: Any) -> None:
         """Launch all steps, in their order."""
-        device = self._device
-        count = len(self.graph.inputs)                                 # copies live until the last step is launched
-        held = [*map(device.contiguous, arrays[:count]), *arrays[count:]]
+        count, runs, memory = len(self.graph.inputs), self.runs, None
+        if isinstance(self.function, OpenFunction):
+            ready = self.ready(*map(int, arguments[len(self._arrays):count]))
+            if ready is None:
+                for result, array in zip(self._by_calls()(*arguments[:count]), arguments[count:]):
+                    array[...] = result
+                return
+            runs, memory = ready.runs, self._around.empty(ready.scratch) if ready.scratch else None
+        self._launch(runs, arguments[:len(self._arrays)], [*arguments[count:], *(() if memory is None else (memory,))])
+
+    def _launch(self, runs: Sequence[Run], inputs: Sequence[Any], others: Sequence[Any]) -> None:
+        device = self._device                                          # copies live until the last step is launched
+        held = [*map(device.contiguous, inputs), *others]
         addresses = [*map(device.address, held)]
         for k in self._aligned:
             if addresses[k] % ALIGNMENT:
                 held[k] = held[k].copy()
                 addresses[k] = device.address(held[k])
-        for run in self.runs if self.defer is None else self.runs[:-1]:
+        for run in runs if self.defer is None else runs[:-1]:
             run(addresses)
         if self.defer is not None:
             self.defer(addresses, held)
+
+    def _ready(self, *numbers: int) -> Optional[Ready]:
+        """What launches the region for these sizes; None where kernels do not compute it."""
+        sizes, function, module = Sizes(dict(zip(self._symbols, numbers))), self.function, self._module
+        assert isinstance(function, OpenFunction)
+        if not function.has_elements(sizes):
+            return None
+        if not function.fits(sizes):
+            try:
+                function, module = self._very_large()
+            except BackendError as reason:
+                announce("kernels", f"arrays of so many elements are computed by calls of CuPy: {reason}")
+                return None
+        closed = function.at(sizes)
+        return Ready(self._runs(closed, module), closed.scratch)
+
+    def _load_wide(self) -> Tuple[OpenFunction, Mapping[str, Any]]:
+        function = self._wide()
+        assert isinstance(function, OpenFunction)
+        return function, self._device.load(text_of(function.kernels), [kernel.name for kernel in function.kernels])
+
+    def _runs(self, function: DeviceFunction, module: Mapping[str, Any]) -> List[Run]:
+        found, clock = runs(function, self._device, module, alone=self._clock is not None), self._clock
+        return found if clock is None else [_timed(run, clock, self._part(nodes)) for run, nodes in zip(found, function.origins)]
 
 
 def _timed(run: Run, clock: Clock, number: int) -> Run:

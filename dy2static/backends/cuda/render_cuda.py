@@ -10,14 +10,15 @@ A nest is one of several kinds of kernels:
 - *totals*: other reductions, also beside rows.  Each block takes some rows one after the other and has sums of its own; a second
   kernel adds these up in their order.
 
-No sum depends on the order in which threads or blocks run.
+No sum depends on the order in which threads or blocks run.  Where sizes that only the run knows decide on the kind, there are
+kernels of both kinds, and the run launches those of one.
 """
 from __future__ import annotations
 
 from ...ir.graph import Node
 from ..loops.ir import LoopNest
 from .function import FunctionText
-from .nest_elements import Elements, Vectors, vector_width
+from .nest_elements import Elements, Vectors, are_many, vector_width
 from .nest_rows import CutRows, Rows, are_cut
 from .nest_sums import Sums, summed_axes
 from .nest_totals import Totals
@@ -29,10 +30,11 @@ def render(nest: LoopNest, function: FunctionText) -> None:
         axes = summed_axes(nest)
         (Totals(nest, function) if axes is None else Sums(nest, function, axes)).write()
     elif nest.split is not None:
-        (CutRows if are_cut(nest) else Rows)(nest, function).write()
+        function.either(are_cut(nest, function), lambda: CutRows(nest, function).write(), lambda: Rows(nest, function).write())
     else:
         width = vector_width(nest, function)
-        (Vectors(nest, function, width) if width > 1 else Elements(nest, function)).write()
+        function.either(width > 1 and are_many(nest, function), lambda: Vectors(nest, function, width).write(),
+                        lambda: Elements(nest, function).write())
 
 
 def reduces(node: Node) -> bool:

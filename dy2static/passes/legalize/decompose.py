@@ -24,13 +24,14 @@ def decompose(graph: Graph, kept: Collection[str] = ()) -> Graph:
     nodes: List[Node] = []
     for node in graph.nodes:
         if node.op.name not in kept and decomposes(node):
-            nodes += _steps(node)
+            nodes += steps_of(node)
         else:
             nodes.append(with_regions(node, functools.partial(decompose, kept=kept)))
     return graph.with_(nodes=tuple(nodes))
 
 
-def _steps(node: Node) -> List[Node]:
+def steps_of(node: Node) -> List[Node]:
+    """What a node becomes whose op has a decomposition."""
     builder = Builder("steps")
     builder.loc = node.loc
     with building(builder):
