@@ -16,12 +16,26 @@ TURN = 0.5
 CHAIN = 2
 #: Parts are worth more than all nodes if these gain less than this part of it: the estimate is not more precise.
 _MUCH = 0.8
-#: Nanoseconds: of a multiplication for a plain image, in blocks, and there by Winograd's algorithm; what a number of a result takes
-#: less in blocks whose filters take one channel each, or windows lie side by side.
-_DIRECT, _IN_BLOCKS, _WINOGRAD, EACH = 0.0190, 0.0180, 0.0115, 0.2
-#: A tile of fewer places takes as long as one of so many: its sums wait for each other.  Where that is all that a tile holds, a
-#: plain image takes longer, too, because of its padding.
-_FEW_PLACES, _PADDED = 6, 1.3
+#: Nanoseconds: what a number of a result takes less in blocks whose filters take one channel each, or windows lie side by side.
+EACH = 0.2
+
+
+class _Speed(NamedTuple):
+    """Nanoseconds of a multiplication: for a plain image, in blocks, and there by Winograd's algorithm.
+
+    most: how many places a tile holds.  few: a tile of fewer places takes as long as one of so many, because its sums wait for each
+    other.
+    """
+
+    direct: float
+    in_blocks: float
+    winograd: float
+    most: int
+    few: int
+
+
+#: Measured on one core of an AMD EPYC with AVX-512 (Zen 4), and on one with AVX2 (Zen 3).
+_LONG_VECTORS, _SHORT_VECTORS = _Speed(0.0190, 0.0180, 0.0115, 14, 6), _Speed(0.0265, 0.0245, 0.0150, 6, 4)
 #: So many squares of two by two places, and channels, Winograd's algorithm is for.
 _SQUARES, _CHANNELS = 40, 16
 _PLAIN, _BLOCKED = "plain", "blocked"
@@ -159,14 +173,14 @@ def gain_of(node: Node, is_plain: bool) -> float:
     is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
         and min(inner, outer) * merged >= _CHANNELS
     filled = merged * blocks_of(y.shape[1]) * BLOCK / y.shape[1]
-    each = _WINOGRAD if is_winograd else _IN_BLOCKS * _of_tiles(node, is_plain)
-    return size * math.prod(W.shape[1:]) * (_DIRECT - filled * each)
+    speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
+    each = speed.winograd if is_winograd else speed.in_blocks * _of_tiles(node, speed)
+    return size * math.prod(W.shape[1:]) * (speed.direct - filled * each)
 
 
-def _of_tiles(node: Node, is_plain: bool) -> float:
+def _of_tiles(node: Node, speed: _Speed) -> float:
     """How many times as long multiplications take because tiles hold fewer places than they could."""
     (_, W), (y,), attrs = node.inputs, node.outputs, node.attrs
     is_flat = W.shape[2:] == attrs["stride"] == (1, 1) and not any(attrs["pad"])
-    places, most = math.prod(y.shape[2:]) if is_flat else y.shape[3], 14 if has_long_vectors() else 6
-    of_rows = max(1.0, _FEW_PLACES * -(-places // most) / places)
-    return of_rows * (_PADDED if is_plain and any(attrs["pad"]) and most == _FEW_PLACES else 1.0)
+    places = math.prod(y.shape[2:]) if is_flat else y.shape[3]
+    return max(1.0, speed.few * -(-places // speed.most) / places)
