@@ -30,7 +30,7 @@ FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fwrapv",
          # what is Python's is found when the library is loaded; only Apple's linker has to be told
          *(("-Wl,-undefined,dynamic_lookup",) if sys.platform == "darwin" else ()))
 _MOST = max(2, os.cpu_count() or 1)     # compilers at a time, besides those that are waited for
-_GLANCE = 0.002             # between two looks at a compiler that is waited for
+_GLANCE = 0.002             # between two looks at what another process makes
 _PUBLISHED = 1.0            # how soon a process puts a library into the store whose compiler has ended, unless it waits itself
 
 #: What a CPU has that runs code for each level of x86-64, in the words of /proc/cpuinfo.
@@ -264,7 +264,7 @@ class Build:
                 return True
             if time.monotonic() >= until:
                 return False
-            time.sleep(_GLANCE)                 # Popen.wait looks every 50 ms only
+            process.wait(until - time.monotonic())
         status, words = process.result()
         self._over()
         if status:

@@ -2,13 +2,17 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
 import threading
+import time
 from typing import Optional, Sequence, Set, Tuple
 
 _GRACE = 1                  # seconds between asking a compiler to end and ending it
+_GLANCE = 0.001             # between two looks at one that is about to end
+_LONGEST = 0.05             # for one look
 
 # The shell leads a session of its own: what interrupts the user's program is not meant for the compiler.  Its standard error is
 # a pipe of which this process alone has the other end: `read` comes back when this process is no more, whatever ended it.
@@ -59,6 +63,14 @@ class Process:
     def is_over(self) -> bool:
         """Whether it has ended."""
         return self._process.poll() is not None
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended, but so many seconds at most, and not long."""
+        watched = select.poll()
+        watched.register(self._pipe, 0)                 # an error is reported when nothing is left that could read from it:
+        watched.poll(1000 * min(max(seconds, 0), _LONGEST))     # a process that another thread has forked might be
+        if not self.is_over():
+            time.sleep(_GLANCE)                         # the shell is about to end
 
     def result(self) -> Tuple[int, str]:
         """Its exit status, and the beginning of its messages, unless it was stopped; once, after it has ended."""
