@@ -51,6 +51,15 @@ def messages_keep_the_rules():
     assert not messages.faults()
 
 
+#: The folders whose tests take longest.
+_LONG = ("whole", "training", "doors")
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests come first: at the end, each worker waits for a short test of the others."""
+    items.sort(key=lambda item: not set(_LONG).intersection(item.path.parts))
+
+
 def pytest_collection_finish(session):
     """What has been imported and collected stays: the garbage collector need not look at it again and again."""
     gc.collect()
