@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
+import weakref
 from typing import Any, Dict, List, Sequence
 
 import numpy as np
@@ -20,12 +21,6 @@ _memories: Dict[int, int] = {}          # how large each one is that native code
 
 class Memory(mmap.mmap):
     """A block of memory that nobody can write once its arrays have been filled; native code may keep what it makes of it."""
-
-    address = 0
-
-    def __del__(self) -> None:
-        if _memories.pop(self.address, None):
-            _keeper().handle.thaw(ctypes.c_size_t(self.address))
 
 
 def copies(arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
@@ -53,12 +48,18 @@ def _announce(memory: Memory, address: int, size: int) -> None:
         announce("freeze", f"nothing is kept of frozen arrays: {reason}")
         return
     if keeper.handle.freeze(ctypes.c_size_t(address), ctypes.c_int64(size)):
-        memory.address = address
         _memories[address] = size
+        weakref.finalize(memory, _forget, address).atexit = False           # before the memory is given back
         for built in compiler.built():
             setter = built.find(_SETTER)
             if setter is not None:
                 setter(ctypes.c_void_p(_address()))
+
+
+def _forget(address: int) -> None:
+    """Tell native code that a memory is no longer used."""
+    del _memories[address]
+    _keeper().handle.thaw(ctypes.c_size_t(address))
 
 
 def is_frozen(array: Any) -> bool:

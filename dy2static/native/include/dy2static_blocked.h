@@ -288,7 +288,8 @@ static int blocks_conv(const dy_blocks *windows, const DY_T *x, const DY_T *filt
     const int64_t deep = w->plain ? 1 : BLOCK, taps = groups.in * w->kernel[0] * w->kernel[1];
     const int64_t planes = w->batch * (w->plain ? w->in : in_whole(w->in) / BLOCK);
     const int single = w->kernel[0] == 1 && w->kernel[1] == 1;
-    const int sparse = single && w->spots[1] < PLACES && (w->stride[0] > 1 || w->stride[1] > 1);      /* rows fill no tile */
+    /* windows apart from each other are put side by side where rows fill no tile, or where many panels read them */
+    const int sparse = single && (w->stride[0] > 1 || w->stride[1] > 1) && (w->spots[1] < PLACES || w->out >= REREAD);
     const int copied = sparse || is_padded(w);
     const int64_t table = (taps * 4 + 63) / 64 * 64, down = sparse ? w->stride[0] : 1, right = sparse ? w->stride[1] : 1;
     for (int axis = 0; axis < 2; axis++) {

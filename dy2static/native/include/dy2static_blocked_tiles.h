@@ -27,6 +27,7 @@ enum {
     PIECE = DY_PIECE,                                   /* taps: a panel of 1152 is 147 KiB */
     NEAR = 96 * 1024,                                   /* elements of x that stay in the second cache */
     REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
+    REREAD = 1024,                                      /* channels of a result for which x is put side by side */
     SHARED_WORK = 1 << 20,                              /* multiplications of a share */
     COPIED = 1 << 19                                    /* elements that are copied, with their padding, before they are read */
 };
