@@ -7,6 +7,7 @@ import io
 import re
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any, List, Sequence, Tuple
 
@@ -17,6 +18,7 @@ from chainer.backends import cuda
 
 from ..api import to_static
 from ..backends.cupy.backend import CUPY
+from ..errors import FallbackWarning
 from ..ir.graph import Graph
 from ..ir.op import OPS
 from ..ir.types import Tensor
@@ -49,6 +51,7 @@ def check(checks: Checks, quick: bool) -> None:
         checks.check(f"{name} as calls of CuPy", _trained(name, "numpy"))
         checks.check(f"{name} as kernels and calls of CuPy", _trained(name, "c"))
         checks.check(f"steps of {name} as kernels and calls of CuPy", _stepped(name))
+    checks.check("a loop whose condition is on the GPU", _looped())
 
 
 def _difference(graph: Graph, operands: Sequence[Any], expected: Sequence[Any], draws: bool) -> str:
@@ -102,6 +105,24 @@ def _stepped(name: str) -> str:
         return "it is not compiled"
     worst = distance(list(zip(*found)))
     return "" if worst < _TOLERANCE else f"parameters differ by {worst:.1e} of their largest element"
+
+
+def _while(x: Any) -> Any:
+    """Halve an array until its sum is small."""
+    while x.sum() > 1:
+        x = x * 0.5
+    return x
+
+
+def _looped() -> str:
+    """How a compiled loop differs from eager mode, or why the host has to wait for the device in each of its turns."""
+    static = to_static(_while, backend="c")
+    arrays = [cuda.cupy.asarray(np.full((5, 7), number, np.float32)) for number in (3, 3, 1, 40, 0)]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        same = all(np.array_equal(cuda.to_cpu(static(x)), cuda.to_cpu(_while(x))) for x in arrays)
+    said = [str(one.message) for one in found if issubclass(one.category, FallbackWarning)]
+    return said[0] if said else "" if same else "other numbers"
 
 
 def _trained(name: str, backend: str) -> str:

@@ -68,7 +68,7 @@ def recorder() -> int:
 
     It does not wait for the default stream, nor the other way round (CU_STREAM_NON_BLOCKING).
     """
-    needed = [name for name in launcher.functions() if name.startswith(("cuGraph", "cuStream"))]
+    needed = [name for name in launcher.functions() if name.startswith(("cuGraph", "cuStream")) and name not in launcher.FOR_LOOPS]
     lacking = [name for name in needed if not hasattr(_driver(), name)]
     if lacking:
         announce("graphs", f"kernels are launched one by one: the driver is older than CUDA 12 and has no {lacking[0]}")

@@ -72,7 +72,8 @@ class _State(ctypes.Structure):
     """``emulated::Device`` of the emulated driver."""
 
     _fields_ = (*[(name, ctypes.c_int64) for name in ("launched", "products", "order", "compute", "graphs", "patches", "replays",
-                                                      "launch_status", "graph_status", "finished", "finish_status", "loses_nan")],
+                                                      "launch_status", "graph_status", "finished", "finish_status", "loses_nan",
+                                                      "turns")],
                 ("stream", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("message", ctypes.c_char * 256))
 
 

@@ -192,6 +192,14 @@ static int launch_convolution(dy_run *run, const dy_step *step, const int64_t *w
     return status;
 }
 
+/* the condition, and all addresses that the steps use; a kernel that sets the condition of a graph · steps that are repeated, each as
+   usual.  A loop exists in a graph only. */
+static int launch_while(dy_run *run, const dy_step *step, const int64_t *words)
+{
+    (void)run, (void)step, (void)words;
+    return DY_NOT_SUPPORTED;
+}
+
 /* to; how many bytes */
 static int launch_clear(dy_run *run, const dy_step *step, const int64_t *words)
 {

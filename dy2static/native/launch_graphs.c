@@ -10,6 +10,9 @@
    most MOST_REPLAYS graphs, and remembers as many calls that had none.  A graph gives way to another one only if it has not been used
    for UNUSED runs, so that no run of a cycle takes the graph of another one.
 
+   A loop whose condition is a value of the device is a conditional node.  Its kernels are not set anew: a region with a loop has a graph
+   for each set of addresses, from the first run on.
+
    What is few and most is decided by weights, which were not measured: a step that is no kernel takes longer to be set anew.
 
    Outputs are never overwritten by a later call: a call writes to the addresses that it is given.  The device's lock is held. */
@@ -33,7 +36,7 @@ typedef struct {
 typedef struct {
     dy_device *device;
     int64_t arrays, pieces, count, steps, weight, clock;
-    int graphs;
+    int graphs, loops;
     dy_counts counts;
     dy_replay replays[MOST_REPLAYS];
     uint64_t *seen;                         /* the keys of the latest runs without a graph, and how many have been noted */
@@ -45,6 +48,8 @@ typedef struct {
 static const dy_step *next_step(const dy_step *step) { return (const dy_step *)(step->words + step->length); }
 
 static int is_table(const dy_step *step) { return kinds[step->kind] == launch_table; }
+
+static int is_loop(const dy_step *step) { return kinds[step->kind] == launch_while; }
 
 static int is_kernel(const dy_step *step) { return kinds[step->kind] == launch_kernel || is_table(step); }
 
@@ -115,7 +120,7 @@ static void kernel_of(const dy_run *run, const dy_step *step, void **arguments, 
 }
 
 /* Add a step to a graph, or set it anew in one that can be launched. */
-static int put(dy_run *run, const dy_step *step, dy_replay *replay, void **node, void *before)
+static int put(dy_run *run, const dy_step *step, void *graph, void *exec, void **node, void *before)
 {
     const dy_driver *const driver = run->device->driver;
     int status;
@@ -124,17 +129,44 @@ static int put(dy_run *run, const dy_step *step, dy_replay *replay, void **node,
         dy_table table;
         dy_kernel_node kernel;
         kernel_of(run, step, arguments, &table, &kernel);
-        return replay->exec ? driver->cuGraphExecKernelNodeSetParams_v2(replay->exec, *node, &kernel)
-                            : driver->cuGraphAddKernelNode_v2(node, replay->graph, &before, before != 0, &kernel);
+        return exec ? driver->cuGraphExecKernelNodeSetParams_v2(exec, *node, &kernel)
+                    : driver->cuGraphAddKernelNode_v2(node, graph, &before, before != 0, &kernel);
     }
     void *recorded;
     status = record(run, step, &recorded);
     if (status)
         return status;
-    status = replay->exec ? driver->cuGraphExecChildGraphNodeSetParams(replay->exec, *node, recorded)
-                          : driver->cuGraphAddChildGraphNode(node, replay->graph, &before, before != 0, recorded);
+    status = exec ? driver->cuGraphExecChildGraphNodeSetParams(exec, *node, recorded)
+                  : driver->cuGraphAddChildGraphNode(node, graph, &before, before != 0, recorded);
     driver->cuGraphDestroy(recorded);       /* it has been copied */
     return status;
+}
+
+/* Add the kernel that sets the condition of a loop. */
+static int put_condition(dy_run *run, const dy_step *step, uint64_t handle, void *graph, void **node, void *before)
+{
+    void *arguments[] = {(void *)(run->addresses + step->words[0]), &handle};
+    const dy_kernel_node kernel = {(void *)step->words[step->count], 1, 1, 1, 1, 1, 1, 0, arguments, 0, 0, 0};
+    return run->device->driver->cuGraphAddKernelNode_v2(node, graph, &before, before != 0, &kernel);
+}
+
+/* Add a loop: its condition is set before it, and at the end of each turn. */
+static int put_loop(dy_run *run, const dy_step *step, void *graph, void **node, void *before)
+{
+    const dy_driver *const driver = run->device->driver;
+    dy_conditional_node loop = {.type = DY_NODE_CONDITIONAL, .condition = DY_WHILE, .size = 1, .context = run->device->context};
+    void *last = 0;
+    int status = driver->cuGraphConditionalHandleCreate(&loop.handle, graph, run->device->context, 0, DY_ASSIGN_DEFAULT);
+    status = status ? status : put_condition(run, step, loop.handle, graph, &last, before);
+    status = status ? status : driver->cuGraphAddNode(node, graph, &last, 1, &loop);
+    last = 0;
+    const dy_step *inner = (const dy_step *)(step->words + step->count + 1);
+    for (; !status && inner < next_step(step); inner = next_step(inner)) {
+        void *made = 0;
+        status = put(run, inner, loop.bodies[0], 0, &made, last);
+        last = made;
+    }
+    return status ? status : put_condition(run, step, loop.handle, loop.bodies[0], &last, last);
 }
 
 static int build(const dy_region *region, dy_run *run, const uint64_t *key, dy_replay *replay)
@@ -149,7 +181,8 @@ static int build(const dy_region *region, dy_run *run, const uint64_t *key, dy_r
     int status = driver->cuGraphCreate(&replay->graph, 0);
     const dy_step *step = (const dy_step *)region->first;
     for (int64_t k = 0; !status && k < region->steps; ++k, step = next_step(step))
-        status = put(run, step, replay, replay->nodes + k, k ? replay->nodes[k - 1] : 0);
+        status = is_loop(step) ? put_loop(run, step, replay->graph, replay->nodes + k, k ? replay->nodes[k - 1] : 0)
+                               : put(run, step, replay->graph, 0, replay->nodes + k, k ? replay->nodes[k - 1] : 0);
     return status ? status : driver->cuGraphInstantiateWithFlags(&replay->exec, replay->graph, 0);
 }
 
@@ -159,7 +192,7 @@ static int patch(const dy_region *region, dy_run *run, const uint64_t *key, dy_r
     const dy_step *step = (const dy_step *)region->first;
     for (int64_t k = 0; !status && k < region->steps; ++k, step = next_step(step))
         if (has_moved(step, replay->key, key))
-            status = put(run, step, replay, replay->nodes + k, 0);
+            status = put(run, step, 0, replay->exec, replay->nodes + k, 0);
     memcpy(replay->key, key, sizeof *key * (size_t)key_length(region));
     return status;
 }
@@ -199,14 +232,14 @@ static int was_seen(dy_region *region, const uint64_t *key)
     return 0;
 }
 
-/* A place for one more graph: an empty one, or that of a graph which has not been used for long; null without one. */
+/* A place for one more graph: an empty one, or that of a graph which has not been used for long; null without one.  Loops need one. */
 static dy_replay *vacant(dy_region *region)
 {
     dy_replay *found = region->replays;
     for (dy_replay *replay = region->replays; replay < region->replays + MOST_REPLAYS; ++replay)
         if (replay->used < found->used)
             found = replay;
-    if (found->exec && found->used > region->clock - UNUSED)
+    if (found->exec && !region->loops && found->used > region->clock - UNUSED)
         return 0;
     drop(region->device, found);
     return found;
@@ -223,10 +256,10 @@ static dy_replay *replay_for(dy_region *region, dy_run *run, int *status)
     ++region->clock;
     if (replay && !moved)
         return replay;
-    if (replay && 2 * moved <= region->weight) {
+    if (replay && !region->loops && 2 * moved <= region->weight) {
         ++region->counts.patched;
         *status = patch(region, run, key, replay);
-    } else if (was_seen(region, key) && (replay = vacant(region))) {
+    } else if ((region->loops || was_seen(region, key)) && (replay = vacant(region))) {
         ++region->counts.built;
         *status = build(region, run, key, replay);
     } else

@@ -31,10 +31,13 @@ dy_region *launch_region(dy_device *device, const int64_t *words, int64_t count,
     region->end = region->words + count;
     for (const dy_step *step = (const dy_step *)region->first; (const int64_t *)step < region->end; step = next_step(step)) {
         ++region->steps;
+        region->loops |= is_loop(step);
         region->weight += weight_of(step);
     }
     region->seen = malloc(sizeof(uint64_t) * (size_t)key_length(region) * MOST_REPLAYS);
-    region->graphs = graphs && device->recorder && region->steps >= FEWEST_STEPS && region->seen;
+    region->graphs = graphs && device->recorder && (region->steps >= FEWEST_STEPS || region->loops) && region->seen;
+    if (region->loops && !(device->driver->cuGraphConditionalHandleCreate && device->driver->cuGraphAddNode))
+        region->graphs = 0;
     return region;
 }
 

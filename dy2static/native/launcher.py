@@ -15,10 +15,13 @@ from . import compiler, library
 from .announce import announce
 
 #: The kinds of steps, by their numbers: ``launch.c`` has a function ``launch_KIND`` for each.
-KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished", "table")
+KINDS = ("kernel", "product", "clear", "copy", "convolution", "finished", "table", "while")
 
 #: The most words that one step stores in a table, as in ``launch.c``.
 MOST_WORDS = 500
+
+#: Functions of the driver that loops in graphs need: CUDA 12.4 has them.
+FOR_LOOPS = ("cuGraphConditionalHandleCreate", "cuGraphAddNode")
 
 #: Whose error a failed run reports, in the order of ``launch.c``.
 LIBRARIES = ("driver", "cublas", "launcher", "cudnn")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Any, Callable, Collection, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, List, Optional, Sequence, Tuple, Union
 
 from ...errors import BackendError
 from ...ir.graph import Graph, Node, Value
@@ -29,8 +29,9 @@ from .emit import REGION, supported
 from .ending import ending_of, ends_with
 from .function import Planner
 from .launching import InC
+from .loops import LoopRegion, loops_on_device, parts_of
 from .partition import divide
-from .program import text_of
+from .program import DeviceFunction, text_of
 from .region import Device, DeviceRegion
 from .updates import STORE, UpdateRegion, takes
 
@@ -82,7 +83,8 @@ class _Compilation:
         self._updates = _regions_of(options["updates"])
         timed = options["clock"] is not None                            # then each step is launched alone
         self._ending = None if timed else ending_of(divided, options["updates"], self._updates)
-        self._divided = with_calls(divided, self._region)
+        self._loops: List[LoopRegion] = []
+        self._divided = with_calls(divided if timed else loops_on_device(divided), self._region)
         self._kernels = [*[kernel for region in self._regions for kernel in region.function.kernels],
                          *[region.kernel for region in self._updates], *([] if self._ending is None else [STORE])]
         self._text = text_of(self._kernels)
@@ -108,7 +110,14 @@ class _Compilation:
         made = text.executable(self._library.called(function.bind(), self._divided), lambda: self._text, count, tuple(calls))
         return replace(made, settle=settle)
 
-    def _region(self, graph: Graph) -> DeviceRegion:
+    def _region(self, graph: Graph) -> Union[DeviceRegion, LoopRegion]:
+        parts = [self._new_region(part) for part in parts_of(graph)]
+        if not parts:
+            return self._new_region(graph)
+        self._loops.append(LoopRegion(graph, *parts))
+        return self._loops[-1]
+
+    def _new_region(self, graph: Graph) -> DeviceRegion:
         is_last = self._ending is not None and graph is self._ending.graph
         tables = self._ending.tables if self._ending is not None and is_last else ()
         self._regions.append(DeviceRegion(graph, len(self._regions), self._plan, tables, _Around(self._library)))
@@ -119,7 +128,8 @@ class _Compilation:
         ending = self._ending
         region = next((region for region in self._regions if ending is not None and region.graph is ending.graph), None)
         last = region.runs[-1] if region is not None and region.runs else None
-        if ending is None or region is None or not isinstance(last, InC) or not ends_with(function, self._divided, region):
+        if (ending is None or region is None or not isinstance(region.function, DeviceFunction) or not isinstance(last, InC)
+                or not ends_with(function, self._divided, region)):
             return calls, None
         ending.join(self._device, region.function, last, [call.call for call in calls])
         region.defer = ending.defer
@@ -134,6 +144,8 @@ class _Compilation:
         self._module = self._device.load(self._text, [kernel.name for kernel in self._kernels])
         for region in self._regions:
             region.load(self._device, self._module, self._options["clock"])
+        for loop in self._loops:
+            loop.load(self._device, self._module)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Do a step of compiling; where it fails, there are no kernels."""

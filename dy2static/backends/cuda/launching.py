@@ -14,7 +14,7 @@ from ... import config
 from ...native.cudnn import Plan
 from ...native.launcher import KINDS, Failure, Launcher, Place, Region
 from .products import words_of
-from .program import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Matrices, Product, Step, Table
+from .program import Clear, Convolve, Copy, DeviceFunction, Finished, Launch, Loop, Matrices, Product, Step, Table
 
 
 class LaunchingDevice(Protocol):
@@ -60,9 +60,13 @@ class Words(NamedTuple):
         """The same where a run is given so many more words behind its arrays."""
         return self._replace(pointers=[number if number < arrays else number + more for number in self.pointers])
 
+    def flat(self) -> List[int]:
+        """The step as it stands in a region."""
+        return [KINDS.index(self.kind), len(self.pointers) + len(self.others), len(self.pointers), *self.pointers, *self.others]
+
 
 #: A step that the launcher does, with its words.
-Known = Tuple[Union[Step, Table], Words]
+Known = Tuple[Union[Step, Table, Loop], Words]
 
 
 def known_words(step: Union[Launch, Table], device: LaunchingDevice, module: Mapping[str, Any]) -> Words:
@@ -148,8 +152,7 @@ class InC:
         self.needs_products = any(isinstance(step, (Product, Convolve, Finished)) for step, _ in steps)
         all_words = [given, len(pieces), *pieces]
         for _, found in steps:
-            all_words += [KINDS.index(found.kind), len(found.pointers) + len(found.others), len(found.pointers),
-                          *found.pointers, *found.others]
+            all_words += found.flat()
         self.region: Region = launcher.region(all_words, graphs=bool(config.GPU_GRAPHS.value))
 
     def __call__(self, addresses: Sequence[int]) -> None:
@@ -181,7 +184,7 @@ class _InPython:
 class LaunchError(Exception):
     """Which step of a region could not be launched."""
 
-    def __init__(self, failure: Failure, step: Union[Step, Table]):
+    def __init__(self, failure: Failure, step: Union[Step, Table, Loop]):
         what = step.kernel if isinstance(step, Launch) else type(step).__name__.lower()
         super().__init__(f"step {failure.step} of a region on a GPU, {what}: {failure.library} reports error {failure.status}")
 

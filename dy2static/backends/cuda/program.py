@@ -111,6 +111,11 @@ class Table:
     words: Tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A loop whose condition is a value of the device, or a step of it."""
+
+
 #: `launching` says what a further kind needs.
 Step = Union[Launch, Product, Convolve, Clear, Copy, Finished]
 

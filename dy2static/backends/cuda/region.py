@@ -48,6 +48,9 @@ class Device(LaunchingDevice, Protocol):
     def upload(self, array: np.ndarray) -> Any:
         """A copy of an array on the device."""
 
+    def download(self, array: Any) -> np.ndarray:
+        """The array on the host, when all that was launched before is done."""
+
 
 class Preparation(Protocol):
     """Kernels while they are compiled."""

@@ -158,6 +158,9 @@ template <class... T> const unsigned *parameters(void (*)(T...)) { static const 
 
 }  // namespace emu
 
+/* The condition of a loop in a graph: the emulated driver looks at the number that the handle points to. */
+extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsigned value) { *(unsigned *)handle = value; }
+
 /* The kernel for those who look it up by its name. */
 #define DY_EMULATED(name) \
     static void dy_call_##name(void **a) { emu::call(name, a); } \

@@ -25,13 +25,14 @@ enum { INVALID = 1, NOT_SUPPORTED = 15, LAUNCH_FAILED = 719, UPDATE_FAILED = 910
 struct Device {
     int64_t launched, products, order, compute, graphs, patches, replays, launch_status, graph_status;
     int64_t finished, finish_status, loses_nan;        /* products with a bias; what the heuristics give; what ReLU makes of NaN */
+    int64_t turns;                                     /* of loops in graphs */
     void *stream, *memory;
     char message[256];
 };
 
 typedef std::function<int()> Work;
 struct Node { Work work; size_t count; };                               /* count: nodes of a child graph */
-struct Graph { std::vector<std::shared_ptr<Node>> nodes; };
+struct Graph { std::vector<std::shared_ptr<Node>> nodes; std::vector<std::shared_ptr<unsigned>> conditions; };
 struct Exec { std::vector<std::pair<Node *, Node>> nodes; };            /* the node that each was made of, and what it does now */
 
 inline std::mutex one_launch;           /* the state of the emulator belongs to the process */
@@ -263,6 +264,32 @@ inline int add_kernel(void **node, void *graph, void *const *before, size_t coun
 inline int add_child(void **node, void *graph, void *const *before, size_t count, void *child) {
     return add(node, graph, before, count, node_of(child)); }
 
+/* A condition is 0 when a graph begins.  Each kernel that sets it is given where it is. */
+inline int new_condition(uint64_t *handle, void *graph, void *, unsigned value, unsigned flags)
+{
+    if (device->graph_status) return (int)device->graph_status;
+    ((Graph *)graph)->conditions.push_back(std::make_shared<unsigned>(value));
+    *handle = (uint64_t)((Graph *)graph)->conditions.back().get();
+    return flags == DY_ASSIGN_DEFAULT && !value ? 0 : INVALID;
+}
+
+/* A loop: its body is a graph, to which nodes are added afterwards. */
+inline int add_loop(void **node, void *graph, void *const *before, size_t count, dy_conditional_node *what)
+{
+    if (what->type != DY_NODE_CONDITIONAL || what->condition != DY_WHILE || what->size != 1 || what->context != device) return INVALID;
+    struct Body { Graph graph; void *given[1]; };
+    std::shared_ptr<Body> body = std::make_shared<Body>();
+    std::shared_ptr<unsigned> condition;
+    for (auto &known : ((Graph *)graph)->conditions) if ((uint64_t)known.get() == what->handle) condition = known;
+    if (!condition) return INVALID;
+    body->given[0] = &body->graph;
+    what->bodies = body->given;
+    return add(node, graph, before, count, {[=] {
+        for (; *condition; ++device->turns)
+            for (auto &inner : body->graph.nodes) { const int status = inner->work(); if (status) return status; }
+        return 0; }, 0});
+}
+
 inline int instantiate(void **exec, void *graph, unsigned long long)
 {
     if (device->graph_status) return (int)device->graph_status;
@@ -313,6 +340,7 @@ dy_driver dy_emulated = {
     emulated::delete_layout, emulated::new_preference, emulated::delete_preference, emulated::set_preference, emulated::choose,
     emulated::finish, emulated::begin_recording, emulated::end_recording,
     emulated::is_recording, emulated::new_graph, emulated::delete_graph, emulated::add_kernel, emulated::add_child,
-    emulated::instantiate, emulated::set_kernel, emulated::set_child, emulated::launch_graph, emulated::delete_exec};
+    emulated::instantiate, emulated::set_kernel, emulated::set_child, emulated::launch_graph, emulated::delete_exec,
+    emulated::new_condition, emulated::add_loop};
 }
 #endif

@@ -21,6 +21,16 @@ typedef struct {
     void *kernel, *context;                 /* null: the function is given, in the current context */
 } dy_kernel_node;
 
+/* CUgraphNodeParams with a conditional node, since CUDA 12.4 (loops): the driver writes where the graph of the body is. */
+typedef struct {
+    int type, reserved[3];
+    uint64_t handle;
+    int condition;
+    unsigned size;
+    void **bodies, *context;
+    uint64_t rest[26];
+} dy_conditional_node;
+
 /* cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t. */
 typedef struct { uint64_t data[8]; } dy_algorithm;
 typedef struct { dy_algorithm algorithm; size_t workspace; int status; float waves; int reserved[4]; } dy_heuristic;
@@ -65,7 +75,9 @@ typedef struct { dy_algorithm algorithm; size_t workspace; int status; float wav
     X(cuGraphExecKernelNodeSetParams_v2, (void *exec, void *node, const dy_kernel_node *kernel)) \
     X(cuGraphExecChildGraphNodeSetParams, (void *exec, void *node, void *child)) \
     X(cuGraphLaunch, (void *exec, void *stream)) \
-    X(cuGraphExecDestroy, (void *exec))
+    X(cuGraphExecDestroy, (void *exec)) \
+    X(cuGraphConditionalHandleCreate, (uint64_t *handle, void *graph, void *context, unsigned value, unsigned flags)) \
+    X(cuGraphAddNode, (void **node, void *graph, void *const *before, size_t count, dy_conditional_node *what))
 
 typedef struct {
 #define DY_FIELD(name, parameters) int (*name) parameters;
@@ -82,8 +94,10 @@ enum {
     DY_GEMM_DEFAULT = -1,
     /* CUstreamCaptureMode: other threads may do meanwhile what cannot be recorded */
     DY_CAPTURE_THREAD_LOCAL = 1,
+    /* CUgraphNodeType, CUgraphConditionalNodeType, and a flag: the value is set when the graph begins */
+    DY_NODE_CONDITIONAL = 13, DY_WHILE = 1, DY_ASSIGN_DEFAULT = 1,
     /* CUresult */
-    DY_OUT_OF_MEMORY = 2,
+    DY_OUT_OF_MEMORY = 2, DY_NOT_SUPPORTED = 801,
     /* compute types of CuPy (cupy._core.get_compute_type) */
     DY_PEDANTIC = 2, DY_TF32 = 7
 };
