@@ -19,6 +19,7 @@ from chainer.optimizers import (
 )
 
 from ..symbolic.values import SymbolicArray
+from .half_updates import HALF
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -36,15 +37,15 @@ _OPERATIONS: Dict[str, Callable[..., Any]] = {
 
 
 def _update(calls: Calls, function: Callable, rule: Any, param: Any) -> Any:
-    """An update on a GPU, as the same rule computes it on the host."""
-    if param.dtype == np.float16:
-        calls.capture.abort(f"{type(rule).__name__} updates float16 on a GPU, with other roundings than on the host")
+    """An update on a GPU, as the same rule computes it on the host; of float16 as its kernel does."""
     if function is rmsprop.RMSpropRule.update_core_gpu and param.dtype.type(rule.hyperparam.eps) == 0:
         calls.capture.abort("RMSprop on a GPU refuses an eps of 0")
-    return calls.callee(types.MethodType(_ON_HOST[function], rule))(param)
+    instead = _HALF[function] if param.dtype == np.float16 else _ON_HOST[function]
+    return calls.callee(types.MethodType(instead, rule))(param)
 
 
 _ON_HOST = {rule.update_core_gpu: rule.update_core_cpu for rule in _RULES}
+_HALF = {rule.update_core_gpu: HALF[rule] for rule in _RULES}
 
 
 class KnownKernel:

@@ -34,14 +34,18 @@ def step(model, optimizer, x, t):
     return loss
 
 
-def trained(function, rule, hook):
+def trained(function, rule, hook, dtype=np.float32, wide=False):
     np.random.seed(0)
-    model = L.Linear(5, 3)
+    with chainer.using_config("dtype", dtype):
+        model = L.Linear(5, 3)
     model.to_device("@cupy:0")
-    optimizer = RULES[rule]().setup(model)
+    optimizer = RULES[rule]()
+    if wide:
+        optimizer.use_fp32_update()
+    optimizer.setup(model)
     if hook is not None:
         optimizer.add_hook(HOOKS[hook]())
-    x, t = array(6, 5), chainer.get_device("@cupy:0").send(np.array([0, 1, 2, 0, 1, 2], np.int32))
+    x, t = array(6, 5, dtype=dtype), chainer.get_device("@cupy:0").send(np.array([0, 1, 2, 0, 1, 2], np.int32))
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         losses = [float(function(model, optimizer, x, t).array) for _ in range(4)]
@@ -50,13 +54,15 @@ def trained(function, rule, hook):
     return losses, arrays, optimizer.t, [str(w.message) for w in found if issubclass(w.category, FallbackWarning)]
 
 
-def compare(rule, hook, **options):
+def compare(rule, hook, training=(), rtol=1e-3, atol=1e-6, **options):
+    """training: further arguments of `trained`."""
     static = to_static(step, **options)
-    (losses, arrays, t, _), (found, made, count, warned) = trained(step, rule, hook), trained(static, rule, hook)
-    np.testing.assert_allclose(found, losses, rtol=1e-4)
+    (losses, arrays, t, _), (found, made, count, warned) = [trained(one, rule, hook, *training) for one in (step, static)]
+    np.testing.assert_allclose(found, losses, rtol=max(1e-4, rtol / 2))
     assert len(made) == len(arrays) and count == t == 4
     for one, other in zip(made, arrays):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
     return static, warned
 
 
@@ -93,6 +99,25 @@ def test_kernels_update_all_arrays(rule):
     assert "def update" not in program.source and text.count(" update_0(") == 1 and " update_1(" not in text
     if nvrtc.available():
         assert "spill" not in re.sub("0 bytes spill", "", nvrtc.machine_code(text, "sm_90", ["--ptxas-options=-v"]).log)
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize("rule", [name for name in RULES if name not in ("SMORMS3", "MSVAG", "RMSprop")])
+@on_double
+def test_kernels_update_float16(rule):
+    """As the kernels of eager mode do, within some units in the last place: they compute in float32, and round what they assign."""
+    static, warned = compare(rule, None, (np.float16,), rtol=4e-3, atol=2e-4, backend="c")
+    assert not warned and static.stats()["fallbacks"] == 0
+    program = static.dispatcher.programs[-1]
+    assert "def update" not in program.source and "dy_half *const p" in program.native_code
+
+
+@pytest.mark.parametrize("rule", ["SGD", "Adam"])
+@on_double
+def test_updates_of_float32_copies_of_float16(rule):
+    """They are updated between compiled parts: Chainer assigns the gradient of the copy."""
+    static, warned = compare(rule, None, (np.float16, True), rtol=4e-3, atol=2e-4, backend="c")
+    assert static.stats()["fallbacks"] == 0 and all("`.grad` of a Variable is assigned" in text for text in warned)
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing())

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from ...ir.c_forms import c_constant, c_expression, c_type
 from ...ir.devices import HOST
 from ...ir.graph import Graph, Node, Value
 from ...ir.types import Scalar, Tensor
@@ -14,6 +13,7 @@ from ...native.launcher import MOST_WORDS
 from ...passes.in_place import Update
 from ...runtime.devices import current_stream
 from ..updates import UpdateCall, flat
+from .dtypes import constant, expression, loaded, memory_type, register_type
 from .program import Kernel
 from .region import Device
 
@@ -42,22 +42,18 @@ def takes(update: Update) -> bool:
 def _is_operand(value: Value) -> bool:
     if isinstance(value.type, Scalar):
         return value.type.kind in _NUMBERS
-    return isinstance(value.type, Tensor) and value.type.device != HOST and c_type(value.dtype) is not None
+    return isinstance(value.type, Tensor) and value.type.device != HOST and memory_type(value.dtype) is not None
 
 
 def _has_form(node: Node) -> bool:
     if node.op.name in ("constant", "broadcast_to"):
         return True
-    if c_type(node.outputs[0].dtype) is None:
+    if memory_type(node.outputs[0].dtype) is None:
         return False
     if node.op.name == "scalar_to_tensor":
         number = node.inputs[0].type
         return isinstance(number, Scalar) and number.kind in _NUMBERS and node.outputs[0].dtype.kind == "f"
-    return node.op.kind == "elementwise" and _expression(node, ["x"] * len(node.inputs)) is not None
-
-
-def _expression(node: Node, operands: Sequence[str]) -> Optional[str]:
-    return c_expression(node.op, operands, [v.type for v in node.inputs], node.outputs[0].type, node.attrs)
+    return node.op.kind == "elementwise" and expression(node, ["x"] * len(node.inputs)) is not None
 
 
 class UpdateRegion:
@@ -117,6 +113,11 @@ def word(device: Device, operand: Any, is_number: bool) -> int:
     return int(np.float64(operand).view(np.int64)) if is_number else device.address(operand)
 
 
+def _converted(value: Value, number: str) -> str:
+    """A double as an element of an array."""
+    return f"dy_rounded({number})" if value.dtype == np.float16 else f"({register_type(value.dtype)}){number}"
+
+
 def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
     """The kernel of one form."""
     texts: Dict[Value, str] = {}
@@ -126,23 +127,24 @@ def _text(graph: Graph, targets: Sequence[int], name: str) -> str:
         if isinstance(value.type, Scalar):
             head.append(f"const double x{at} = *(const double *)&{slot};")
         elif value.ndim:
-            head.append(f"{'' if at in targets else 'const '}{c_type(value.dtype)} *const p{at} = "
-                        f"({'' if at in targets else 'const '}{c_type(value.dtype)} *){slot};")
+            type = f"{'' if at in targets else 'const '}{memory_type(value.dtype)} *"
+            head.append(f"{type}const p{at} = ({type}){slot};")
         else:
-            head.append(f"const {c_type(value.dtype)} x{at} = *(const {c_type(value.dtype)} *){slot};")
-    body = [f"const {c_type(value.dtype)} x{at} = p{at}[k];" for at, value in enumerate(graph.inputs)
-            if isinstance(value.type, Tensor) and value.ndim]
+            number = loaded(f"*(const {memory_type(value.dtype)} *){slot}", value.dtype)
+            head.append(f"const {register_type(value.dtype)} x{at} = {number};")
+    body = [f"const {register_type(value.dtype)} x{at} = {loaded(f'p{at}[k]', value.dtype)};"
+            for at, value in enumerate(graph.inputs) if isinstance(value.type, Tensor) and value.ndim]
     for number, node in enumerate(graph.nodes):
         (value,) = node.outputs
         operands = [texts[v] for v in node.inputs]
         if node.op.name == "constant":
-            texts[value] = c_constant(np.asarray(node.attrs["value"]).item(), value.dtype)
+            texts[value] = constant(np.asarray(node.attrs["value"]).item(), value.dtype)
         elif node.op.name == "broadcast_to":
             texts[value] = operands[0]
         else:
             texts[value] = f"v{number}"
-            cast = f"({c_type(value.dtype)}){operands[0]}" if node.op.name == "scalar_to_tensor" else _expression(node, operands)
-            (body if value.ndim else head).append(f"const {c_type(value.dtype)} v{number} = {cast};")
+            text = _converted(value, operands[0]) if node.op.name == "scalar_to_tensor" else expression(node, operands)
+            (body if value.ndim else head).append(f"const {register_type(value.dtype)} v{number} = {text};")
     body += [f"p{at}[k] = {texts[value]};" for at, value in zip(targets, graph.outputs)]
     lines = "\n".join([f"    {line}" for line in head])
     inner = "\n".join([f"        {line}" for line in body])
