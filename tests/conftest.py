@@ -1,5 +1,8 @@
 """What every test runs under: dy2static imported before Chainer, graphs verified, fixed seeds, one thread."""
+import gc
 import os
+
+gc.set_threshold(50_000, 20, 10)            # most objects stay: to look for garbage as often as Python does takes a tenth of a run
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")       # before NumPy is imported, which reads them once
@@ -7,7 +10,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config
 
-import gc
 import random
 
 import hypothesis
