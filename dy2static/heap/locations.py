@@ -28,6 +28,9 @@ _STAGING = (os.path.join(OURS, "runtime", "dy.py"), os.path.join(OURS, "control_
 #: Where a capture begins: what is on the stack above is not part of the program.
 _START = os.path.join(OURS, "pipeline.py")
 
+#: Files that are no user's, as far as they have been met.
+_OTHERS = {_START}
+
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(file: str) -> bool:
@@ -90,10 +93,13 @@ def _outwards(frame: Any) -> Iterator[Tuple[Any, int]]:
     """The running frames of the user's files, and their lines, from one to where the capture began, innermost first."""
     while frame is not None:
         file = frame.f_code.co_filename
-        if file == _START:
+        if file not in _OTHERS:
+            if is_user_file(file):
+                yield frame, frame.f_lineno             # Python has to search for the line
+            elif not file.startswith("<"):              # texts that are generated have ever new names
+                _OTHERS.add(file)
+        elif file == _START:
             return
-        if is_user_file(file):
-            yield frame, frame.f_lineno                 # Python has to search for the line
         frame = frame.f_back
 
 
