@@ -19,7 +19,7 @@ cupy = chainer.backends.cuda.cupy
 
 #: Numbers that decide on schedules, so low that small arrays have all of them.
 LOW = ((nest_elements, "VECTORS", 200), (nest_rows, "SHARED_ROW", 200), (nest_rows, "OWN", 64), (nest_sums, "_FEW_ACROSS", 4),
-       (nest_sums, "_SUMMED", 1), (kernels_scans, "_SHORT", 4), (kernels_scans, "_MANY", 100), (kernels_alone, "_COMPARED", 300))
+       (nest_sums, "_SUMMED", 1), (kernels_scans, "SHORT", 4), (kernels_scans, "MANY", 100), (kernels_alone, "_COMPARED", 300))
 
 
 def holds(name, problem):

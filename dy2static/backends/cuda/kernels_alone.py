@@ -17,8 +17,8 @@ from ...ir.shapes import broadcast_shapes
 from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
 from .dtypes import constant, loaded, register_type
-from .function import FunctionText, KernelText, address
-from .kernels_scans import SCANS
+from .function import FunctionText, KernelText, address, split_index
+from .kernels_scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
 from .kernels_windows import WINDOWS
 from .kernels_writes import WRITES
 from .operands import element, wrapped
@@ -230,20 +230,42 @@ def _pick(function: FunctionText, node: Node) -> None:
 
 
 def _argument(function: FunctionText, node: Node) -> None:
-    """The first NaN, else the first of the largest, or smallest, elements."""
-    (value,), (x,), axis, sign = node.outputs, node.inputs, node.attrs["axis"], ">" if node.op.name == "argmax" else "<"
+    """The first NaN, else the first of the largest, or smallest, elements: of a line a thread's, or a block's."""
+    (value,), (x,), axis = node.outputs, node.inputs, node.attrs["axis"]
+    lines, apart = math.prod(value.shape), axis is not None and compact_strides(x.shape)[axis] != 1
+    by_threads = function.late(lambda size, lines: size <= SHORT or apart and lines >= MANY,
+                               math.prod(x.shape) if axis is None else x.shape[axis], lines)
+    function.either(by_threads, lambda: _argument_of_lines(function, node, lines, False),
+                    lambda: _argument_of_lines(function, node, lines, True))
+
+
+def _argument_of_lines(function: FunctionText, node: Node, lines: Size, by_blocks: bool) -> None:
+    (value,), (x,), axis, least = node.outputs, node.inputs, node.attrs["axis"], str(node.op.name == "argmin").lower()
     kept = [a for a in range(x.ndim) if axis is not None and a != axis]
-    kernel = function.elements(math.prod(value.shape), [x.shape[a] for a in kept], [f"k{a}" for a in kept])
+    sizes, names = [x.shape[a] for a in kept], [f"k{a}" for a in kept]
+    if by_blocks:
+        kernel = function.kernel()
+        kernel.line("const dy_index k = blockIdx.x;")
+        split_index(kernel, "k", sizes, names)
+    else:
+        kernel = function.elements(lines, sizes, names)
     gone = {a: f"n / {after} % {x.shape[a]}" for a, after in enumerate(compact_strides(x.shape))} if axis is None else {axis: "n"}
-    text = element(function, kernel, x, {**{a: f"k{a}" for a in kept}, **gone})
-    kernel.line("int64_t found = 0;")
+    text = element(function, kernel, x, {**dict(zip(kept, names)), **gone})
+    size = math.prod(x.shape) if axis is None else x.shape[axis]
+    begin, step = ("threadIdx.x", "blockDim.x") if by_blocks else ("0", "1")
+    kernel.line("int64_t found = INT64_MAX;")
     kernel.line(f"{register_type(x.dtype)} best = 0;")
-    kernel.open(f"for (int64_t n = 0; n < {math.prod(x.shape) if axis is None else x.shape[axis]}; ++n) {{")
+    kernel.open(f"for (int64_t n = {begin}; n < {size}; n += {step}) {{")
     kernel.line(f"const {register_type(x.dtype)} here = {text};")
-    kernel.line(f"if (n == 0 || here {sign} best || (here != here && best == best)) {{ best = here; found = n; }}")
+    kernel.line(f"if (dy_is_before<{least}>(here, n, best, found)) {{ best = here; found = n; }}")
     kernel.close()
-    kernel.line(f"{kernel.memory(value, True)}[k] = found;")
-    function.launch_elements(kernel, math.prod(value.shape))
+    if by_blocks:
+        kernel.line(f"found = dy_place<{least}>(best, found);")
+    kernel.line(f"{'if (threadIdx.x == 0) ' if by_blocks else ''}{kernel.memory(value, True)}[k] = found;")
+    if by_blocks:
+        kernel.launch(lines, function.late(threads_of, size), MOST_THREADS)
+    else:
+        function.launch_elements(kernel, lines)
 
 
 #: Ops by name.

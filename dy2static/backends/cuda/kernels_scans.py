@@ -12,10 +12,10 @@ from .function import FunctionText, address, split_index
 from .operands import element
 
 #: Lines of so few elements are one thread's, and longer ones whose elements are apart, where there are so many lines.
-_SHORT, _MANY = 32, 4096
+SHORT, MANY = 32, 4096
 
 #: Most threads for a line.
-_THREADS = 256
+MOST_THREADS = 256
 
 
 def _scan(function: FunctionText, node: Node) -> None:
@@ -23,14 +23,14 @@ def _scan(function: FunctionText, node: Node) -> None:
     (value,), axis = node.outputs, node.attrs["axis"]
     lines = math.prod(value.shape) // value.shape[axis]
     apart = compact_strides(value.shape)[axis] != 1
-    by_threads = function.late(lambda size, lines: size <= _SHORT or apart and lines >= _MANY, value.shape[axis], lines)
+    by_threads = function.late(lambda size, lines: size <= SHORT or apart and lines >= MANY, value.shape[axis], lines)
     function.either(by_threads, lambda: _by_threads(function, node, lines), lambda: _by_blocks(function, node, lines))
 
 
-def _threads(size: int) -> int:
-    """How many threads scan a line: a power of two."""
+def threads_of(size: int) -> int:
+    """How many threads go along a line: a power of two."""
     threads = 32
-    while threads < min(size, _THREADS):
+    while threads < min(size, MOST_THREADS):
         threads *= 2
     return threads
 
@@ -76,7 +76,7 @@ def _by_blocks(function: FunctionText, node: Node, lines: Size) -> None:
     kernel.line(f"if (n < {size}) {kernel.memory(value, True)}[{_to(node)}] = dy_combined<dy_{op}>(before, here);")
     kernel.line(f"before = dy_combined<dy_{op}>(before, all);")
     kernel.close()
-    kernel.launch(lines, function.late(_threads, size), _THREADS)
+    kernel.launch(lines, function.late(threads_of, size), MOST_THREADS)
 
 
 def _shift(function: FunctionText, node: Node) -> None:

@@ -163,6 +163,45 @@ template <class Op, class T> static __device__ T dy_reduced(T x, T start)
     return x;
 }
 
+/* Whether an element comes before another one: NaN first, then what is larger, or smaller, then what stands in front.
+ * Elements at INT64_MAX are none. */
+template <bool least, class T> static __device__ bool dy_is_before(T a, int64_t at_a, T b, int64_t at_b)
+{
+    if (at_a == INT64_MAX || at_b == INT64_MAX)
+        return at_a < at_b;
+    if ((a != a) != (b != b))
+        return a != a;
+    return a == b || a != a ? at_a < at_b : least ? a < b : a > b;
+}
+
+/* Where the first of the elements of all threads of a block is, each of which is at a place of its own.  blockDim.x is as above. */
+template <bool least, class T> static __device__ int64_t dy_place(T x, int64_t at)
+{
+    DY_SHARED(T, elements, DY_WARP);
+    DY_SHARED(int64_t, places, DY_WARP);
+    for (int round = 0; round < 2; ++round) {
+        for (int by = DY_WARP / 2; by; by >>= 1) {
+            const T other = (T)__shfl_xor_sync(DY_ALL_LANES, x, by);
+            const int64_t there = (int64_t)__shfl_xor_sync(DY_ALL_LANES, at, by);
+            if (dy_is_before<least>(other, there, x, at)) {
+                x = other;
+                at = there;
+            }
+        }
+        if (round || blockDim.x == DY_WARP)
+            break;
+        if (threadIdx.x % DY_WARP == 0) {
+            elements[threadIdx.x / DY_WARP] = x;
+            places[threadIdx.x / DY_WARP] = at;
+        }
+        __syncthreads();
+        const bool is_one = threadIdx.x % DY_WARP < blockDim.x / DY_WARP;
+        x = is_one ? elements[threadIdx.x % DY_WARP] : (T)0;
+        at = is_one ? places[threadIdx.x % DY_WARP] : INT64_MAX;
+    }
+    return at;
+}
+
 /* The same for threads of a block that have the same column, threadIdx.x % columns; columns is a power of two, as blockDim.x is, which
  * is at most 256. */
 template <class Op, class T> static __device__ T dy_reduced_in_columns(T x, int columns)
