@@ -111,7 +111,8 @@ def _is_wanted() -> bool:
 @functools.lru_cache(maxsize=None)
 def _sources() -> Tuple[int, str]:
     """When a file of the package was last changed, and the hash of what tells its files from those of other versions."""
-    latest, rows, folders = 0, [], [str(_PACKAGE)]
+    root = str(_PACKAGE)
+    latest, rows, folders = 0, [], [root]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -120,7 +121,7 @@ def _sources() -> Tuple[int, str]:
                 elif entry.name.endswith((".py", ".c", ".h")):
                     seen = entry.stat()
                     latest = max(latest, seen.st_mtime_ns, seen.st_ctime_ns)
-                    rows.append((os.path.relpath(entry.path, _PACKAGE), seen.st_size, seen.st_mtime_ns))
+                    rows.append((entry.path[len(root):], seen.st_size, seen.st_mtime_ns))
     return latest, digest(tuple(sorted(rows)))
 
 
