@@ -13,6 +13,7 @@ import chainer
 import numpy as np
 
 from ..heap.collection_shadows import COLLECTIONS, ShadowDeque
+from ..heap.library_writes import stop_library_writes
 from ..heap.object_shadows import ShadowBase
 from ..heap.ownership import is_immutable, is_library_class
 from ..heap.shadows import ShadowDict, ShadowList, ShadowSet
@@ -95,6 +96,11 @@ class BuiltinCalls:
         if kind is ShadowDeque and function is isinstance:
             return self.calls.native(function)(collections.deque(), *args[1:])     # the shadow is a list
         return self.calls.native(function)(*args, **kwargs)
+
+    def write_attribute(self, function: Callable, item: Any, *rest: Any) -> Any:
+        """``setattr`` and ``delattr``."""
+        stop_library_writes(self.capture, item)
+        return self.calls.native(function)(item, *rest)
 
     def _attribute(self, function: Callable, array: SymbolicArray, name: Any, *default: Any) -> Any:
         """``hasattr`` or ``getattr`` of an array."""
@@ -190,6 +196,9 @@ RULES: Tuple[Rule, ...] = (
     Rule("`isinstance`, `hasattr`, `getattr`, `callable`", "now; not of what only the host knows",
          lambda calls, function: function in _INSPECTING,
          lambda calls, function: functools.partial(calls.builtins.inspect, function)),
+    Rule("`setattr`, `delattr`", "now; not of what belongs to a library",
+         lambda calls, function: function in (setattr, delattr),
+         lambda calls, function: functools.partial(calls.builtins.write_attribute, function)),
     Rule("`print`, `open`, `input`, `exec`, `eval`, `globals`, `id` and their like", "a host node",
          lambda calls, function: function in _HOST_BUILTINS,
          lambda calls, function: calls.host(function)),

@@ -59,6 +59,13 @@ def bound(value: Any) -> Any:
     return value if result is NotImplemented else result
 
 
+def owner(value: Any) -> Any:
+    """The object whose attribute is set or deleted next."""
+    if stage.capture is not None:
+        _staged("owner", value)
+    return value
+
+
 def call(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for ``function``: itself, or its staged form while a capture runs."""
     capture = stage.capture

@@ -10,6 +10,7 @@ from dy2static.errors import InternalError
 from dy2static.pyast.parser import reporting_depth
 from dy2static.pyast.trees import nodes_of
 from dy2static.transformers.asserts import Asserts
+from dy2static.transformers.attribute_writes import AttributeWrites
 from dy2static.transformers.base import Transformer
 from dy2static.transformers.boolean_operators import BooleanOperators
 from dy2static.transformers.break_continue import BreakContinue
@@ -32,6 +33,7 @@ from dy2static.transformers.unsupported import Unsupported
 
 PIPELINE: Tuple[Type[Transformer], ...] = (
     Unsupported,  # first: report everything wrong at once, on the user's own code
+    AttributeWrites,  # on the user's assignments
     SuperCalls,  # before any block is moved: `super()` would not know its method from inside a function
     Matches,  # before the jumps: these can then be in a case
     NamedExpressions,  # before all that looks at blocks: it makes new ones

@@ -1,6 +1,8 @@
 """Decisions and loops on array values: what is seen of a call is what the eager call shows, and it is compiled."""
 import builtins
 import gc
+import json
+import math
 import threading
 
 import against_eager
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 from against_eager import array, variable
 
-from dy2static import to_static
+from dy2static import FallbackWarning, to_static
 from dy2static.control_flow import staging
 
 
@@ -644,6 +646,59 @@ def test_written_built_in_names(function):
             each(sign * variable(3, low=0.1, high=1))
             found.append(vars(builtins).pop("a_name_of_the_tests", None))
         assert found[0] == found[1]
+
+
+def write_to_modules(x):
+    math.a_name_of_the_tests = np.a_name_of_the_tests = 3
+    return F.relu(x)
+
+
+def write_to_a_class(x):
+    json.JSONEncoder.a_name_of_the_tests = 3
+    return F.relu(x)
+
+
+def count_on_a_function(x):
+    F.relu.a_name_of_the_tests = getattr(F.relu, "a_name_of_the_tests", 0) + 1
+    return F.relu(x)
+
+
+def write_by_name(x):
+    setattr(math, "a_name_of_the_tests", 3)
+    return F.relu(x)
+
+
+def write_and_delete(x):
+    import json as module
+    module.a_name_of_the_tests = 3
+    y = F.relu(x) * module.a_name_of_the_tests
+    del module.a_name_of_the_tests
+    return y
+
+
+@pytest.mark.parametrize("function", [write_to_modules, write_to_a_class, count_on_a_function, write_by_name, write_and_delete],
+                         ids=lambda f: f.__name__)
+def test_attributes_of_libraries(function):
+    """They are written by Python in each call, with a warning, and never by a capture."""
+    compiled = to_static(function)
+    owners = math, np, json, json.JSONEncoder, F.relu
+
+    def call(each):
+        results = [each(variable(3, low=-1, high=1)).array for _ in range(3)]
+        return results, [vars(owner).get("a_name_of_the_tests") for owner in owners]
+    try:
+        expected = call(function)
+        for owner in owners:
+            if "a_name_of_the_tests" in vars(owner):
+                del owner.a_name_of_the_tests
+        with pytest.warns(FallbackWarning, match="an attribute of the library object .* is set or deleted"):
+            found = call(compiled)
+    finally:
+        for owner in owners:
+            if "a_name_of_the_tests" in vars(owner):
+                del owner.a_name_of_the_tests
+    assert found[1] == expected[1]
+    np.testing.assert_array_equal(found[0], expected[0])
 
 
 def test_snapshots_leave_built_in_names_out(monkeypatch):

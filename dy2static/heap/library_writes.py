@@ -1,0 +1,24 @@
+"""Attributes of libraries, which a capture must not change."""
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ..capture_context import CaptureContext
+from .ownership import is_library
+
+
+def stop_library_writes(capture: CaptureContext, value: Any) -> None:
+    """Stop the capture if an attribute of a module, class or function of a library is about to be set or deleted.
+
+    It would be set now, and not when the program runs.
+    """
+    if isinstance(value, types.ModuleType):
+        home = name = value.__name__
+    elif isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        home, name = value.__module__ or "builtins", value.__qualname__
+    else:
+        return
+    if is_library(home):
+        capture.abort(f"an attribute of the library object `{name}` is set or deleted",
+                      hint="do this outside of the compiled function")
