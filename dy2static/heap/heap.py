@@ -85,6 +85,7 @@ class Heap:
         self._reals: Dict[int, Any] = {}
         self._origins: Dict[int, Source] = {}
         self.objects, self.attributes = Objects(self), Attributes(self)
+        self.is_disposed = False
         self._immutable: List[Any] = []                 # with a ``__dict__``, which is empty
         self._functions: Dict[int, Tuple[types.FunctionType, dict]] = {}
 
@@ -354,3 +355,4 @@ class Heap:
         for item in self._immutable:
             item.__dict__.clear()
         self.objects.dispose()
+        self.is_disposed = True

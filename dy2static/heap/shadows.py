@@ -226,7 +226,11 @@ class Unread:
     def _used(self, *_: Any) -> Any:
         self.heap.capture.abort("an item of a list was copied by code that cannot be seen", hint="write `list(xs)`, not `xs`")
 
-    __class__ = property(_used)                         # type: ignore[assignment]
+    @property                                           # type: ignore[misc]
+    def __class__(self) -> Any:
+        """Asked by `isinstance`; also of all objects that there are, when the capture is over."""
+        return Unread if self.heap.is_disposed else self._used()
+
     __bool__ = __len__ = __iter__ = __getattr__ = __getitem__ = __call__ = __contains__ = __index__ = __float__ = _used
     __int__ = __str__ = __repr__ = __format__ = __hash__ = __array__ = __next__ = __enter__ = __exit__ = _used
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _used

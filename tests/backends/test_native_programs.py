@@ -276,11 +276,11 @@ def test_memory():
     for _ in range(50):
         F.sum(compiled(x, y)).backward()
     gc.collect()                    # what tests before have left
-    before = len([o for o in gc.get_objects() if isinstance(o, Region)])
+    before = sum(type(o) is Region for o in gc.get_objects())
     for _ in range(50):
         F.sum(compiled(x, y)).backward()
     gc.collect()
-    assert len([o for o in gc.get_objects() if isinstance(o, Region)]) == before
+    assert sum(type(o) is Region for o in gc.get_objects()) == before
 
 
 def gradient_of_a_loop(x):

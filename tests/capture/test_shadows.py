@@ -203,6 +203,18 @@ def test_after_success():
     assert made.counts["nodes"] > 10 and total() == 0
 
 
+def test_what_a_capture_leaves_can_be_asked_for_its_class():
+    """A search through all objects that there are must not stop at them."""
+    def used(*_, **__):
+        raise CaptureAborted("used")
+    heap = types.SimpleNamespace(is_disposed=False, capture=types.SimpleNamespace(abort=used))
+    item = Unread(heap)
+    with pytest.raises(CaptureAborted):
+        isinstance(item, dict)
+    heap.is_disposed = True
+    assert not isinstance(item, dict) and isinstance(item, Unread)
+
+
 def event_count():
     model, program, _ = make_program()
     args, kwargs = call_of(program, model)
