@@ -392,13 +392,25 @@ static int has_shape(PyObject *shape, const dy_ndarray *array)
     return same;
 }
 
-/* A retired Variable as a new one. */
+/* The parts of a retired Variable, if it alone holds them and nobody holds it: a search through all objects may have found them. */
+static int is_left_alone(PyObject *variable, PyObject **own, PyObject **entries, PyObject **data)
+{
+    PyObject *node;
+    return variable->references == 1 && (*own = sole_dict(variable, k_variable_entries)) && (node = entry(*own, s__node))
+        && node->references == 1 && (*entries = sole_dict(node, k_node_entries)) && (*data = entry(*own, s__data))
+        && (*data)->references == 1;
+}
+
+/* A retired Variable as a new one; 0 without an error if there is none. */
 static PyObject *used_again(PyObject *array, PyObject *requires_grad)
 {
-    PyObject *variable = retired[oldest++ % MOST_RETIRED], *dtype = (PyObject *)((dy_ndarray *)array)->dtype;
-    PyObject *own = sole_dict(variable, k_variable_entries), *node = own ? entry(own, s__node) : 0;
-    PyObject *entries = node ? sole_dict(node, k_node_entries) : 0, *shape = 0;
-    int failed = !entries || PyList_SetItem(entry(own, s__data), 0, given(array))
+    PyObject *variable, *own, *entries, *data, *shape = 0, *dtype = (PyObject *)((dy_ndarray *)array)->dtype;
+    do {
+        if (newest == oldest)
+            return 0;
+        variable = retired[oldest++ % MOST_RETIRED];
+    } while (!is_left_alone(variable, &own, &entries, &data) && (Py_DecRef(variable), 1));
+    int failed = PyList_SetItem(data, 0, given(array))
         || (entry(own, s__requires_grad) != requires_grad && PyDict_SetItem(own, s__requires_grad, requires_grad))
         || (entry(entries, s__requires_grad) != requires_grad && PyDict_SetItem(entries, s__requires_grad, requires_grad))
         || (entry(entries, s_dtype) != dtype && PyDict_SetItem(entries, s_dtype, dtype));
@@ -413,8 +425,9 @@ static PyObject *used_again(PyObject *array, PyObject *requires_grad)
 
 static PyObject *new_variable(PyObject *array, PyObject *requires_grad)
 {
-    if (newest != oldest)
-        return used_again(array, requires_grad);
+    PyObject *used = newest != oldest ? used_again(array, requires_grad) : 0;
+    if (used || PyErr_Occurred())
+        return used;
     PyObject *variable = PyType_GenericAlloc(k_Variable, 0), *node = PyType_GenericAlloc(k_VariableNode, 0);
     PyObject *own = PyDict_Copy(k_variable_entries), *entries = PyDict_Copy(k_node_entries);
     PyObject *reference = variable ? PyWeakref_NewRef(variable, 0) : 0, *shape = PyObject_GetAttr(array, s_shape);

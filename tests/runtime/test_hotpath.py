@@ -433,3 +433,23 @@ def test_garbage_is_collected():
     del y
     gc.collect()
     assert seen() is None
+
+
+def test_variables_that_a_search_has_found_are_not_used_again():
+    """Who holds all objects that there are, as debuggers do, also holds those that wait to be used again."""
+    hotpath.start()
+    model, x = Mixed(np.float32), np.ones((2, 4), np.float32)
+    loss = to_static(squares, backend="c")
+
+    def step():
+        value = loss(model, x)
+        value.backward()
+        return value
+    for _ in range(20):
+        expected = step().array
+        model.cleargrads()              # the gradients wait to be used again
+    found = gc.get_objects()
+    value = step()
+    np.testing.assert_array_equal(value.array, expected)
+    for variable in (value, *[parameter.grad_var for parameter in model.params()]):
+        assert not any(item is variable or item is vars(variable) or item is variable.node for item in found)
