@@ -419,7 +419,7 @@ def test_nothing_is_left_behind():
     before = counts()
     steps(300)
     after = counts()
-    assert abs(after[1] - before[1]) < 50
+    assert after[1] - before[1] < 50          # what tests before have left may go meanwhile
     # the only one of them, and immortal or not, counts vary by what else runs
     assert all(abs(now - then) < 100 for then, now in zip(before[0], after[0])), (before, after)
 
