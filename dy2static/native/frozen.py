@@ -16,6 +16,8 @@ _TEXT = '#include "dy2static_keeper.h"\n'
 _FLAGS = ("-O2", "-pthread")
 _SETTER = "dy2static_set_keeper"
 _ALIGNMENT = 64
+#: Memory of one process, as `malloc` gives it: other memory has no large pages.
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 _memories: Dict[int, int] = {}          # how large each one is that native code knows, by its address
 
 
@@ -29,7 +31,7 @@ def copies(arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
     for array in arrays:
         begins.append(size)
         size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
-    memory = Memory(-1, size + _ALIGNMENT)
+    memory = Memory(-1, size + _ALIGNMENT, **_PRIVATE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     view = memoryview(memory).toreadonly()
