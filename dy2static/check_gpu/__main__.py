@@ -4,7 +4,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -28,46 +28,94 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m dy2static.check_gpu", description=__doc__)
     parser.add_argument("--emulated", action="store_true", help="run kernels on the processor: values, orders of threads, no speed")
     parser.add_argument("--quick", action="store_true", help="two samples of each op, one architecture")
+    parser.add_argument("--only", action="append", choices=list(SECTIONS), help="run this section only; can be given several times")
     given = parser.parse_args(arguments)
     checks = Checks()
     try:
-        _run(checks, given.emulated, given.quick)
+        task = Task(checks, given.emulated, given.quick)
     except BackendError as error:
         checks.check("the checks", str(error))
+    else:
+        for name in given.only or SECTIONS:
+            with checks.guarded(name):
+                SECTIONS[name](task)
     print(f"{checks.passed} passed, {checks.failed} failed")
     return int(checks.failed > 0)
 
 
-def _run(checks: Checks, emulated: bool, quick: bool) -> None:
-    """All checks."""
-    if emulated and missing():
-        raise BackendError(missing())
-    if not emulated and not cuda.devices():
-        raise BackendError("CuPy finds no device", hint="`--emulated` runs what needs none")
-    devices = [EmulatedDevice(order, emulated_cudnn()) for order in (0, 1, 2)] if emulated else [CupyDevice()] * 2
-    print("\n".join([*cuda.report(), f"NVRTC {'.'.join(map(str, nvrtc.version())) if nvrtc.available() else 'is not installed'}",
-                     f"cuDNN {'.'.join(map(str, cudnn.version())) or 'is not installed'}",
-                     "kernels run in emulation" if emulated else f"kernels are for {devices[0].architecture}"]), flush=True)
-    for dtype in _DTYPES[:1] if quick else _DTYPES:
-        found = samples.cases(dtype, 2 if quick else 100 if dtype is None else 3)
-        _values(checks, f"samples of ops, {dtype or 'their own dtypes'}", found, devices)
-        if emulated and nvrtc.available():
-            for architecture in _ARCHITECTURES[2:3] if quick else _ARCHITECTURES:
-                _compiled(checks, samples.source_of(found)[0], architecture)
+class Task:
+    """What is to be checked, and on which devices."""
+
+    def __init__(self, checks: Checks, emulated: bool, quick: bool):
+        self.checks, self.emulated, self.quick = checks, emulated, quick
+        if emulated and missing():
+            raise BackendError(missing())
+        if not emulated and not cuda.devices():
+            raise BackendError("CuPy finds no device", hint="`--emulated` runs what needs none")
+        self.devices: Sequence[Any] = ([EmulatedDevice(order, emulated_cudnn()) for order in (0, 1, 2)] if emulated
+                                       else [CupyDevice()] * 2)
+        self.architectures = () if not (emulated and nvrtc.available()) else _ARCHITECTURES[2:3] if quick else _ARCHITECTURES
+        print("\n".join([
+            *cuda.report(),
+            f"NVRTC {'.'.join(map(str, nvrtc.version())) if nvrtc.available() else 'is not installed'}",
+            f"cuDNN {'.'.join(map(str, cudnn.version())) or 'is not installed'}",
+            "kernels run in emulation" if emulated else f"kernels are for {self.devices[0].architecture}"]), flush=True)
+
+
+def _ops(task: Task) -> None:
+    """The kernels of the samples of ops."""
+    for dtype in _DTYPES[:1] if task.quick else _DTYPES:
+        found = samples.cases(dtype, 2 if task.quick else 100 if dtype is None else 3)
+        _values(task.checks, f"samples of ops, {dtype or 'their own dtypes'}", found, task.devices)
+        for architecture in task.architectures:
+            _compiled(task.checks, samples.source_of(found)[0], architecture)
+
+
+def _convolutions(task: Task) -> None:
+    """Convolutions by cuDNN."""
     for dtype in ("float16", "float32", "float64"):
-        found = samples.cases(dtype, 100, _CONVOLUTIONS, devices[0].plan)
-        _values(checks, f"convolutions by cuDNN, {dtype}", found, devices)
-    for dtype in ("float32",) if quick else ("float32", "float16", "float64"):
-        _open(checks, dtype, devices, emulated, _ARCHITECTURES[2:3] if quick else _ARCHITECTURES)
-    if emulated:
-        calls.emulated(checks, quick)
-    else:
-        calls.check(checks, quick)
+        found = samples.cases(dtype, 100, _CONVOLUTIONS, task.devices[0].plan)
+        _values(task.checks, f"convolutions by cuDNN, {dtype}", found, task.devices)
+
+
+def _open_sizes(task: Task) -> None:
+    """Kernels for sizes that only the run knows."""
+    for dtype in ("float32",) if task.quick else ("float32", "float16", "float64"):
+        failed = task.checks.failed
+        sizes = (*open_sizes.SIZES, *(() if task.emulated else open_sizes.LARGE))
+        cases = open_sizes.check(task.devices, task.checks.check, dtype, sizes)
+        kernels = [kernel for case in cases for kernel in case.kernels]
+        print(f"open sizes, {dtype}: {len(cases)} graphs, {len(kernels)} kernels, {task.checks.failed - failed} failed", flush=True)
+        for architecture in task.architectures:
+            _compiled(task.checks, text_of(kernels), architecture)
+
+
+def _calls(task: Task) -> None:
+    """Programs on CuPy arrays."""
+    (calls.emulated if task.emulated else calls.check)(task.checks, task.quick)
+
+
+def _regions(task: Task) -> None:
+    """The forward and backward regions of small models."""
     for name in models.MODELS:
-        _values(checks, f"regions of {name}", models.regions(name), devices)
-    launches.check(devices[0], checks.check, () if emulated else speed.streams())
-    if not emulated:
-        speed.report(devices[0], checks.check)
+        _values(task.checks, f"regions of {name}", models.regions(name), task.devices)
+
+
+def _launches(task: Task) -> None:
+    """Launches and CUDA graphs."""
+    launches.check(task.devices[0], task.checks.check, () if task.emulated else speed.streams())
+
+
+def _speed(task: Task) -> None:
+    """How fast kernels are on a GPU."""
+    if not task.emulated:
+        speed.report(task.devices[0], task.checks.check)
+
+
+#: The checks, by what `--only` calls them.
+SECTIONS: Dict[str, Callable[[Task], None]] = {
+    "ops": _ops, "convolutions": _convolutions, "open-sizes": _open_sizes, "calls": _calls, "regions": _regions,
+    "launches": _launches, "speed": _speed}
 
 
 def _values(checks: Checks, title: str, cases: List[samples.Case], devices: Sequence[Any]) -> None:
@@ -75,25 +123,12 @@ def _values(checks: Checks, title: str, cases: List[samples.Case], devices: Sequ
     text, kernels = samples.source_of(cases)
     module, failed = devices[0].load(text, [kernel.name for kernel in kernels]), checks.failed
     for case in cases:
-        try:
+        with checks.guarded(case.name):
             results = [case.run(device, module) for device in devices]
-        except BackendError as error:
-            checks.check(case.name, str(error))
-            continue
-        checks.check(case.name, case.difference(results[0]))
-        same = all(a.tobytes() == b.tobytes() for other in results[1:] for a, b in zip(results[0], other))
-        checks.check(f"{case.name}, once more", "" if same else "other bits")
+            checks.check(case.name, case.difference(results[0]))
+            same = all(a.tobytes() == b.tobytes() for other in results[1:] for a, b in zip(results[0], other))
+            checks.check(f"{case.name}, once more", "" if same else "other bits")
     print(f"{title}: {len(cases)} graphs, {len(kernels)} kernels, {checks.failed - failed} failed", flush=True)
-
-
-def _open(checks: Checks, dtype: str, devices: Sequence[Any], emulated: bool, architectures: Sequence[str]) -> None:
-    """Kernels for sizes that only the run knows."""
-    failed = checks.failed
-    cases = open_sizes.check(devices, checks.check, dtype, (*open_sizes.SIZES, *(() if emulated else open_sizes.LARGE)))
-    kernels = [kernel for case in cases for kernel in case.kernels]
-    print(f"open sizes, {dtype}: {len(cases)} graphs, {len(kernels)} kernels, {checks.failed - failed} failed", flush=True)
-    for architecture in architectures if emulated and nvrtc.available() else ():
-        _compiled(checks, text_of(kernels), architecture)
 
 
 def _compiled(checks: Checks, text: str, architecture: str) -> None:
