@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from .dims import Dim
 from .graph import Graph, Node, Value
 from .op import OPS, OpDef
 from .shapes import broadcast_shapes
-from .types import Scalar, Tensor, Type, placed
+from .types import Scalar, Tensor, Type, place_of, placed, unplaced
 
 _CURRENT: contextvars.ContextVar[Optional["Builder"]] = contextvars.ContextVar("dy2static_builder", default=None)
 
@@ -85,10 +84,10 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
     Results are on the device of the operands, of which the rule of the op knows nothing, unless it says where they are
     (`OpDef.places`).
     """
-    devices = [t.device for t in types if type(t) is Tensor and t.device]
+    devices = [device for device in map(place_of, types) if device]
     is_placed = bool(devices) and not op.places and not op.regions
     if is_placed:
-        types = tuple([replace(t, device="") if type(t) is Tensor else t for t in types])
+        types = tuple(map(unplaced, types))
     expected = len(op.inputs)
     if len(types) != expected and (len(types) < expected - op.variadic or not op.variadic):
         raise TypeError(f"{op.name} takes {expected - op.variadic} operands, not {len(types)}")
@@ -99,7 +98,8 @@ def infer(op: OpDef, types: Tuple[Type, ...], attrs: Mapping[str, Any],
         full[name] = _plain(attr)
     if op.canonical is not None:
         full.update(op.canonical(*types, **full))
-    results = op.infer(*types, **full, regions=regions) if op.regions or regions else op.infer(*types, **full)
+    asked = {**full, "elem": unplaced(full["elem"])} if is_placed and "elem" in full else full
+    results = op.infer(*types, **asked, regions=regions) if op.regions or regions else op.infer(*types, **asked)
     results = results if isinstance(results, tuple) else (results,)
     if is_placed:
         device = common(devices)

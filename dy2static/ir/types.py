@@ -162,8 +162,24 @@ def type_of(value: Any) -> Type:
 
 
 def placed(type_: Type, device: str) -> Type:
-    """The type on this device, if it is that of an array that is on none yet."""
-    return replace(type_, device=device) if type(type_) is Tensor and not type_.device else type_
+    """The type on this device; an array in it, or among the items of a list in it, that is on a device stays there."""
+    if isinstance(type_, Tensor):
+        return type_ if type_.device else replace(type_, device=device)
+    return replace(type_, elem=placed(type_.elem, device)) if isinstance(type_, (List, Stack)) else type_
+
+
+def unplaced(type_: Type) -> Type:
+    """The type without devices."""
+    if isinstance(type_, Tensor):
+        return replace(type_, device="") if type_.device else type_
+    return replace(type_, elem=unplaced(type_.elem)) if isinstance(type_, (List, Stack)) else type_
+
+
+def place_of(type_: Type) -> str:
+    """The device of the array, or of the items of the list, that a type stands for; "" if it does not say."""
+    while isinstance(type_, (List, Stack)):
+        type_ = type_.elem
+    return type_.device if isinstance(type_, Tensor) else ""
 
 
 def alike(a: Type, b: Type) -> bool:

@@ -128,6 +128,22 @@ def without_a_lowering(x):
     return p.log_prob(x.xp.ones((4, 3), "f"))
 
 
+def lists_that_grow_by_contents(x):
+    kept = []
+    for i in range(len(x)):
+        if x.array[i].sum() > 0:
+            kept.append(x[i] * 2)
+    return F.stack(kept) if kept else x
+
+
+def lists_that_grow_in_a_loop(x):
+    rows = []
+    while F.max(x).array > 0.3:
+        rows.append(x[0])
+        x = x * 0.5
+    return F.stack(rows)
+
+
 def printed(x):
     print(x.array.sum().shape)
     return x + 1
@@ -137,7 +153,8 @@ CAPTURED = [
     sums_and_elements_are_arrays, arrays_without_axes_decide_dtypes, functions_of_both_libraries, made_by_the_library,
     devices_and_modules, indices, branches, loops, reads, sizes_by_contents, written_in_place, draws, gradients_inside,
     without_gradients, windows, losses, read_as_an_array_of_the_host, computed_on_the_host_in_between,
-    sent_to_the_host_as_a_function, sent_to_the_gpu, sent_there_and_back, without_a_lowering, printed]
+    sent_to_the_host_as_a_function, sent_to_the_gpu, sent_there_and_back, without_a_lowering,
+    lists_that_grow_by_contents, lists_that_grow_in_a_loop, printed]
 
 
 def mixed_with_the_host(x):
