@@ -78,8 +78,7 @@ def rnn(r, small):
     return made
 
 
-def language_model(r, small):
-    words, units, steps, batch = (7, 4, 3, 2) if small else (1000, 200, 35, 20)
+def language_model(r, words, units, steps, batch):
     made = {"embed.W": normal(r, words, units) * np.float32(0.5)}
     for layer in ("l1", "l2"):
         linear(r, made, layer + ".x", 4 * units, units)
@@ -187,7 +186,8 @@ def transformer(r, small):
 MAKERS = {
     "W1": lambda r, small: mlp(r, *((3, 6, 5, 5, 4) if small else (100, 784, 1000, 1000, 10))),
     "W2": lambda r, small: mlp(r, *((2, 3, 4, 4, 2) if small else (8, 16, 64, 64, 4))),
-    "W3": rnn, "W4": language_model, "W6": gelu_norm, "W7": newton, "W8": decoder, "W9": logistic, "W10": sine_tasks,
+    "W3": rnn, "W4": lambda r, small: language_model(r, *((7, 4, 3, 2) if small else (1000, 200, 35, 20))), "W6": gelu_norm,
+    "W7": newton, "W8": decoder, "W9": logistic, "W10": sine_tasks,
     "W11": transformer, "W12": lambda r, small: {"x": np.arange(4, dtype=np.float32)},
 }
 

@@ -70,11 +70,11 @@ def statically(function):
 
 def digest(y):
     total = y.array.astype(np.float64)
-    return [total.sum(), np.abs(total).sum()]
+    return [float(total.sum()), float(abs(total).sum())]
 
 
 def norm(gradients):
-    return float(np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in gradients)))
+    return sum(float((g.astype(np.float64) ** 2).sum()) for g in gradients) ** 0.5
 
 
 def filled(model, data):
@@ -288,13 +288,17 @@ class ResNet(Chain):
         return self.fc(h)
 
 
-@CELLS.of("W5.res1 W5.res32", *SIMPLE)
-def resnet(data, cell, mode):
+def resnet_of(data):
     stages = stages_of(data)
     numbers = {name: f"blocks.{i}" for i, (name, *_) in enumerate(residual_blocks(stages))}
     weights = {".".join([numbers.get(name.split(".")[0], name.split(".")[0]), *name.split(".")[1:]]): a for name, a in data.items()}
+    return filled(ResNet(stages), weights)
+
+
+@CELLS.of("W5.res1 W5.res32", *SIMPLE)
+def resnet(data, cell, mode):
     x = data["x"][:1].copy() if cell == "W5.res1" else data["x"]
-    return supervised({**data, "x": x}, cell, mode, filled(ResNet(stages), weights), None)
+    return supervised({**data, "x": x}, cell, mode, resnet_of(data), None)
 
 
 # ---- W6

@@ -241,11 +241,11 @@ def vgg(data, cell, mode):
     return supervised(cell, p, vgg_loss, (x, t), RATE_OF_CNN)
 
 
-def apply_resnet(p, x, stages):
-    h = normalised(p, "stem", x, None)
+def apply_resnet(p, x, stages, statistics=None):
+    h = normalised(p, "stem", x, statistics)
     for name, n_in, n_out, stride in residual_blocks(stages):
-        y = normalised(p, name + ".c2", normalised(p, name + ".c1", h, None, stride), None, relu=False)
-        h = jax.nn.relu(y + (normalised(p, name + ".sc", h, None, stride, relu=False) if n_in != n_out else h))
+        y = normalised(p, name + ".c2", normalised(p, name + ".c1", h, statistics, stride), statistics, relu=False)
+        h = jax.nn.relu(y + (normalised(p, name + ".sc", h, statistics, stride, relu=False) if n_in != n_out else h))
     return linear(p, "fc", h.mean((1, 2)))
 
 

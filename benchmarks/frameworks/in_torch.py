@@ -16,11 +16,14 @@ MODES = "eager", "compile"
 
 
 def tensor(array):
-    made = torch.from_numpy(np.array(array))
+    """The array on the default device; integers are those of indices."""
+    made = torch.tensor(array)
     return made.long() if made.dtype == torch.int32 else made
 
 
 def compiled(function, mode):
+    if mode.startswith("reduce_overhead"):
+        return torch.compile(function, mode="reduce-overhead")
     return torch.compile(function) if mode.startswith("compile") else function
 
 
@@ -65,7 +68,7 @@ def inference(mode, function, arguments, check=None):
 
 
 def digest(y):
-    total = y.detach().numpy().astype(np.float64)
+    total = y.detach().cpu().numpy().astype(np.float64)
     return [total.sum(), np.abs(total).sum()]
 
 
@@ -183,7 +186,7 @@ class LanguageLoop(nn.Module):
         return torch.sigmoid(o) * torch.tanh(c), c
 
     def forward(self, words):
-        h1 = c1 = h2 = c2 = torch.zeros(words.shape[1], self.embed.weight.shape[1])
+        h1 = c1 = h2 = c2 = self.embed.weight.new_zeros(words.shape[1], self.embed.weight.shape[1])
         outputs = []
         for word in words:
             h1, c1 = self.cell(self.l1, self.embed(word), h1, c1)

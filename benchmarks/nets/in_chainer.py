@@ -46,12 +46,7 @@ def infer(mode, model, *arguments):
     def step():
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return function(*arguments)
-    return Case(step, digest, compiled=models.statically(function))
-
-
-def digest(y):
-    total = y.array.astype(np.float64)
-    return [total.sum(), np.abs(total).sum()]
+    return Case(step, models.digest, compiled=models.statically(function))
 
 
 def train(mode, model, loss, *arguments, optimizer=None):
@@ -227,7 +222,7 @@ class Attention(Chain):
         q, k, v = (self.split(link(x), n, length) for link in (self.q, self.k, self.v))
         scores = F.matmul(q, k, transb=True) * (1.0 / np.sqrt(q.shape[3])).astype(np.float32)
         if mask is not None:
-            scores = F.where(mask, scores, np.full(scores.shape, -1e9, np.float32))
+            scores = F.where(mask, scores, self.xp.full(scores.shape, -1e9, np.float32))
         context = F.matmul(F.softmax(scores, axis=3), v)
         return self.o(F.reshape(F.transpose(context, (0, 2, 1, 3)), x.shape))
 
@@ -267,7 +262,8 @@ class GPT(Chain):
         n, length = x.shape
         h = self.embed(x)
         h = F.reshape(h + F.broadcast_to(self.places[:length], h.shape), (n * length, -1))
-        mask = np.broadcast_to(np.tril(np.ones((length, length), bool)), (n, self.layers[0].attention.heads, length, length))
+        xp = self.xp
+        mask = xp.broadcast_to(xp.tril(xp.ones((length, length), bool)), (n, self.layers[0].attention.heads, length, length))
         for layer in self.layers:
             h = layer(h, n, length, mask)
         return self.out(self.norm(h))

@@ -82,20 +82,25 @@ def layer(p, prefix, x, heads, first):
     return norm[1](x + inner(x))
 
 
-@CELLS.of("GPT.infer GPT.train", "jit")
-def gpt(data, cell, mode):
+def gpt_of(data):
+    """The parameters, and the model as a function of them and of words."""
     units, words, heads = data["units"], data["words"], data["heads"]
     shapes = {"embed.W": (words, units), "places": (data["x"].shape[1], units), "norm.gamma": (units,), "norm.beta": (units,),
               **linears({"out": (words, units)})}
     for i in range(data["layers"]):
         shapes.update(layer_shapes(f"layers.{i}", units))
-    p, (x, t) = parameters(shapes), models.inputs_of(data, "x", "t")
 
     def model(p, x):
         h = p["embed.W"][x] + p["places"]
         for i in range(data["layers"]):
             h = layer(p, f"layers.{i}", h, heads, True)
         return models.linear(p, "out", models.layer_norm(p, "norm", h))
+    return parameters(shapes), model
+
+
+@CELLS.of("GPT.infer GPT.train", "jit")
+def gpt(data, cell, mode):
+    (p, model), (x, t) = gpt_of(data), models.inputs_of(data, "x", "t")
     if cell.endswith("infer"):
         return infer(model, (p, x))
     return train(lambda p, x, t: models.cross_entropy(model(p, x), t), p, (x, t), adam=True)

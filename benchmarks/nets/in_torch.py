@@ -237,10 +237,7 @@ def gpt_of(data):
 def gpt(data, cell, mode):
     if cell.endswith("infer"):
         return infer(mode, gpt_of(data), data["x"])
-
-    def loss(model, x, t):
-        return F.cross_entropy(model(x).flatten(0, 1), t)
-    return train(mode, gpt_of(data), loss, data["x"], data["t"].ravel(), adam=True)
+    return train(mode, gpt_of(data), models.language_loss, data["x"], data["t"], adam=True)
 
 
 class OneLayer(nn.Module):

@@ -53,14 +53,20 @@ def clipped(g, threshold):
     return jax.tree.map(lambda a: a * jnp.minimum(threshold / norm, 1.0), g)
 
 
-def supervised(cell, p, loss, arguments, change=lambda g: g):
-    """The step of loss(p, *arguments); ``change`` is made to the gradients before the update."""
+def supervised(cell, p, loss, arguments, change=lambda g: g, with_statistics=False):
+    """The step of loss(p, *arguments); ``change`` is made to the gradients before the update.
+
+    with_statistics: the loss gives new running statistics, too, which are among the parameters.
+    """
     name = cell.split(".")[1]
+    if not with_statistics:
+        loss = models.plain(loss)
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
     def update(p, state, *arguments):
-        value, g = jax.value_and_grad(loss)(p, *arguments)
-        return *RULES[name](p, state, change(g), workloads.RATES[name]), value
+        (value, statistics), g = jax.value_and_grad(loss, has_aux=True)(p, *arguments)
+        p, state = RULES[name](p, state, change(g), workloads.RATES[name])
+        return {**p, **statistics}, state, value
     kept = [p, start(name, p)]
 
     def step():
@@ -69,7 +75,9 @@ def supervised(cell, p, loss, arguments, change=lambda g: g):
 
     def wait(value):
         jax.block_until_ready((kept, value))
-    return Case(step, lambda value: [float(value), models.norm(kept[0].values())], wait, checked=4)
+    def check(value):
+        return [float(value), models.norm(a for name, a in kept[0].items() if not name.endswith((".mean", ".var")))]
+    return Case(step, check, wait, checked=4)
 
 
 @CELLS.of("W2.sgd W2.momentum W2.adam", "jit")
