@@ -1,6 +1,8 @@
 """What every test runs under: dy2static imported before Chainer, graphs verified, fixed seeds, one thread."""
 import gc
+import importlib
 import os
+import sys
 
 gc.set_threshold(50_000, 20, 10)            # most objects stay: to look for garbage as often as Python does takes a tenth of a run
 
@@ -9,6 +11,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import dy2static  # noqa: F401  (before Chainer)
 from dy2static import config
+from dy2static.compat import cuda
 
 import random
 
@@ -33,9 +36,21 @@ def pytest_addoption(parser):
     parser.addoption("--messages", metavar="FILE", help="write every error and warning of dy2static that the tests provoke to this file")
 
 
+    parser.addoption("--gpu", action="store_true",
+                     help="run the tests for GPUs, and no others, on the CuPy that is installed, not on the stand-in for it")
+
+
 def pytest_configure(config):
     """Look at every error and warning of ours from now on."""
     messages.watch()
+    config.addinivalue_line("markers", "gpu: it needs a device: it runs with --gpu only")
+    config.addinivalue_line("markers", "devices(count): it needs so many devices")
+    config.addinivalue_line("markers", "stand_in(reason): it needs the stand-in for CuPy, or the emulator, also with --gpu")
+    if config.getoption("--gpu"):
+        if not cuda.devices():
+            raise pytest.UsageError("--gpu: CuPy finds no device; the tests run without one, too, on a stand-in for CuPy")
+        sys.path.insert(0, os.path.join(os.path.dirname(__file__), "gpu"))
+        importlib.import_module("cupy_double").use_device()
 
 
 def pytest_sessionfinish(session):
@@ -57,9 +72,27 @@ def messages_keep_the_rules():
 _LONG = ("whole", "training", "doors")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Long tests come first: at the end, each worker waits for a short test of the others."""
     items.sort(key=lambda item: not set(_LONG).intersection(item.path.parts))
+    count = cuda.devices() if config.getoption("--gpu") else 0
+    for item in items:
+        reason = _reason_to_skip(item, count)
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _reason_to_skip(item, count):
+    """Why a test does not run; "" if it does.  count: of the devices that tests use, 0 without ``--gpu``."""
+    is_for_devices = item.get_closest_marker("gpu") is not None
+    if not count:
+        return "it needs a GPU, and runs with --gpu only" if is_for_devices else ""
+    if not is_for_devices and not getattr(getattr(item, "function", None), "is_for_devices", False):
+        return "--gpu: it uses no device"
+    marks = {mark.name: mark.args[0] for mark in item.iter_markers() if mark.name in ("stand_in", "devices")}
+    if "stand_in" in marks:
+        return f"--gpu: {marks['stand_in']}"
+    return f"--gpu: it needs {marks['devices']} devices" if marks.get("devices", 1) > count else ""
 
 
 def pytest_collection_finish(session):

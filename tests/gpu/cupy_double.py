@@ -1,5 +1,7 @@
 """A stand-in for CuPy on machines without a GPU: `install` it before Chainer is imported, or run a test `on_double`.
 
+With ``--gpu`` (`use_device`), these tests run on the CuPy that is installed, in the process of pytest.
+
 Arrays have NumPy's elements and CuPy's rules: NumPy cannot convert them, sums and elements are arrays without axes, indices
 wrap, there are no floating-point warnings, keywords are those of CuPy 14.2 (`cupy_names.txt`), and there are two devices. Kernels
 that Chainer writes are compiled for the processor. It says nothing about speed, streams, or CUDA's own functions.
@@ -39,13 +41,32 @@ def install():
 # ------------------------------------------------------------------------------------------------------------------------ tests
 
 
+_uses_device = []
+
+
+def use_device():
+    """From now on, tests that are defined `on_double` run on the CuPy that is installed."""
+    _uses_device.append(True)
+
+
+def on_device():
+    """Whether tests run on the CuPy that is installed, and not on the stand-in."""
+    return bool(_uses_device)
+
+
+def tolerance(number):
+    """A tolerance for the stand-in, which computes as NumPy does; a device's functions and sums round differently: ten times as much."""
+    return 10 * number if on_device() else number
+
+
 class Failed(AssertionError):
     """A test failed in the process of the stand-in; the text is its traceback."""
 
 
 def on_double(test):
-    """A test that runs in another process, in which the stand-in is CuPy.  Its arguments are pickled."""
-    if installed():
+    """A test that runs in another process, in which the stand-in is CuPy, or on a device.  Its arguments are pickled."""
+    test.is_for_devices = True
+    if installed() or on_device():
         return test
 
     @functools.wraps(test)

@@ -1,4 +1,4 @@
-"""Models of the zoo on arrays of the stand-in for CuPy: two steps of training, in eager mode and compiled, and what differs."""
+"""Models of the zoo on arrays of CuPy, or of the stand-in for it: two steps of training, in eager mode and compiled, and what differs."""
 import random
 import warnings
 

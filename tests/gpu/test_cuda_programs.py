@@ -6,7 +6,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from cupy_double import on_double
+from cupy_double import on_device, on_double, tolerance
 from models_on_double import compare
 from numpy_on_double import array
 
@@ -27,17 +27,25 @@ MODELS = {"MLP": 12, "VAE": 40, "MAML: two inner steps, second order": 60, "CNN:
 
 
 class Launches:
-    """What a device is asked to do while this is its block."""
+    """What an emulated device is asked to do while this is its block."""
 
     def __init__(self, number=0):
         self.device = OF_LIBRARY["cupy", True].device(number)
 
     def __enter__(self):
-        self.launched, self.products = self.device.launched, self.device.products
+        self.launched, self.products = self._counts()
         return self
 
     def __exit__(self, *args):
-        self.launched, self.products = self.device.launched - self.launched, self.device.products - self.products
+        launched, products = self._counts()
+        self.launched, self.products = launched - self.launched, products - self.products
+
+    def kernels(self, least, most=1000):
+        """Whether so many kernels were launched, where that is known."""
+        return on_device() or least <= self.launched <= most
+
+    def _counts(self):
+        return (0, 0) if on_device() else (self.device.launched, self.device.products)
 
 
 def compiled(function):
@@ -53,7 +61,7 @@ def check(function, *arrays, rtol=1e-5):
     for one, other in zip(*[x if isinstance(x, tuple) else (x,) for x in (results, function(*arrays))]):
         one, other = getattr(one, "array", one), getattr(other, "array", other)
         assert type(one) is type(other) and one.device == other.device
-        np.testing.assert_allclose(one.get(), other.get(), rtol=rtol)
+        np.testing.assert_allclose(one.get(), other.get(), rtol=tolerance(rtol), atol=tolerance(1e-6) - 1e-6)
     return seen
 
 
@@ -62,7 +70,7 @@ def check(function, *arrays, rtol=1e-5):
 def test_model(name):
     with Launches() as seen:
         compare(name, backend="c")
-    assert seen.launched >= MODELS[name]
+    assert seen.kernels(MODELS[name])
 
 
 def perceptron(device):
@@ -90,8 +98,8 @@ def test_a_perceptron_trains_as_on_the_host():
     with Launches() as seen:
         found = perceptron("@cupy:0")
     for one, other in zip(found, perceptron("@numpy")):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)
-    assert 3 * 15 <= seen.launched <= 3 * 16 and seen.products == 3 * 5         # a bias is part of a product, as alignments allow
+        np.testing.assert_allclose(one, other, rtol=tolerance(1e-5), atol=tolerance(4e-6))
+    assert on_device() or 3 * 15 <= seen.launched <= 3 * 16 and seen.products == 3 * 5         # a bias is part of a product, as alignments allow
 
 
 @on_double
@@ -101,7 +109,7 @@ def test_one_region_is_one_line_and_few_launches():
     static(array(7, 9), array(7, 9, seed=1))
     with Launches() as seen:
         static(array(7, 9), array(7, 9, seed=1))
-    assert seen.launched == 1
+    assert seen.kernels(1, 1)
     (program,) = static.dispatcher.programs
     assert program.source.count("native(") == 1 and "cp.tanh" not in program.source
     assert "__global__" in program.native_code
@@ -110,9 +118,9 @@ def test_one_region_is_one_line_and_few_launches():
 @on_double
 def test_arrays_with_any_strides():
     x = array(12, 10)
-    assert check(lambda x: F.exp(x) + x.T.sum(), x[::2, 1::3]).launched
-    assert check(lambda x: F.softmax(F.transpose(x)), x).launched
-    assert check(lambda x: (x + 1, F.transpose(x)[2:5, ::2], x), x).launched
+    assert check(lambda x: F.exp(x) + x.T.sum(), x[::2, 1::3]).kernels(1)
+    assert check(lambda x: F.softmax(F.transpose(x)), x).kernels(1)
+    assert check(lambda x: (x + 1, F.transpose(x)[2:5, ::2], x), x).kernels(1)
 
 
 @on_double
@@ -122,7 +130,7 @@ def test_chains_use_memory_again():
         for _ in range(4):
             y = F.softmax(F.matmul(y, w, transb=True)) + F.broadcast_to(F.sum(y, axis=0), y.shape)
         return y
-    assert check(function, array(40, 40), array(40, 40, seed=1), rtol=2e-5).products == 4
+    assert check(function, array(40, 40), array(40, 40, seed=1), rtol=2e-5).products == (0 if on_device() else 4)
 
 
 @on_double
@@ -133,7 +141,7 @@ def test_control_flow_on_values():
             x = F.exp(x) * 1.5 + x
             n += 1
         return x / n
-    assert check(function, array(5, 5)).launched
+    assert check(function, array(5, 5)).kernels(1)
 
 
 @on_double
@@ -143,9 +151,9 @@ def test_float16_is_rounded_after_each_operation():
         z = (x * y + 1.7) / (x * 0.3 + y * y) - x
         return z * z * 0.1 + z
     x, y = (array(700, 30, dtype=np.float16, seed=seed) for seed in (0, 1))
-    assert check(function, x, y, rtol=0).launched == 1
-    assert check(lambda x: F.tanh(F.softmax(x)) * 2, x, rtol=2e-3).launched == 1
-    assert check(lambda x: F.sum(x * x), x, rtol=1e-3).launched
+    assert check(function, x, y, rtol=0).kernels(1, 1)
+    assert check(lambda x: F.tanh(F.softmax(x)) * 2, x, rtol=2e-3).kernels(1, 1)
+    assert check(lambda x: F.sum(x * x), x, rtol=1e-3).kernels(1)
 
 
 @on_double
@@ -163,7 +171,7 @@ def test_models_in_float16():
         return lambda x, t: F.softmax_cross_entropy(model(x), t)
     with Launches() as seen:
         found = trained(lambda model: compiled(function(model)))
-    assert seen.launched > 10
+    assert seen.kernels(11)
     for one, other in zip(found, trained(function)):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one, other, rtol=2e-2, atol=2e-3)
@@ -171,14 +179,15 @@ def test_models_in_float16():
 
 @on_double
 def test_calls_of_cupy_between_kernels():
-    assert check(lambda x: cupy.sort(F.exp(x).array, axis=1) * F.sigmoid(x), array(4, 6)).launched
+    assert check(lambda x: cupy.sort(F.exp(x).array, axis=1) * F.sigmoid(x), array(4, 6)).kernels(1)
 
 
+@pytest.mark.devices(2)
 @on_double
 def test_another_device():
     with chainer.using_device("@cupy:1"):
         x = array(5, 4)
-    assert check(lambda x: F.log_softmax(F.tanh(x) * 3), x).launched
+    assert check(lambda x: F.log_softmax(F.tanh(x) * 3), x).kernels(1)
 
 
 @on_double
@@ -186,9 +195,10 @@ def test_arrays_of_the_host_between():
     def function(x):
         y = chainer.backends.cuda.to_cpu(F.exp(x).array)
         return F.tanh(x) + chainer.backends.cuda.to_gpu(np.sqrt(y) * 2)
-    assert check(function, array(5, 4)).launched
+    assert check(function, array(5, 4)).kernels(1)
 
 
+@pytest.mark.stand_in("it counts launches, which only the emulator does")
 @on_double
 def test_auto_begins_with_calls_of_cupy():
     static = to_static(lambda x: F.tanh(x) * 2 + 1, strict=True, backend="auto")

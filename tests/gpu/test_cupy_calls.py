@@ -70,6 +70,7 @@ def check(case, dtype, tolerance):
 
 
 @pytest.mark.parametrize("name", sorted(BY_OP))
+@pytest.mark.stand_in("check_gpu compares all samples on a device")
 @on_double
 def test_each_op_is_numpys(name):
     for case in BY_OP[name]:
@@ -84,6 +85,7 @@ def spelled(name):
 
 
 @pytest.mark.parametrize("version", [14, 13], ids=["14.2", "13.6"])
+@pytest.mark.stand_in("it looks at texts only")
 @on_double
 def test_texts_call_what_cupy_has_with_keywords_that_it_has(version):
     from cupy_double_arrays import names_of
@@ -102,6 +104,7 @@ def test_texts_call_what_cupy_has_with_keywords_that_it_has(version):
     assert called > 300
 
 
+@pytest.mark.stand_in("it looks at texts only")
 @on_double
 def test_forms_for_cupy_fill_arrays_where_those_for_numpy_do():
     for op in OPS.values():
@@ -109,6 +112,7 @@ def test_forms_for_cupy_fill_arrays_where_those_for_numpy_do():
             assert ("{out}" in op.cupy) == ("{out}" in op.numpy), op
 
 
+@pytest.mark.devices(2)
 @on_double
 def test_the_text_is_readable():
     builder = Builder("readable")

@@ -1,10 +1,10 @@
-"""The stand-in for CuPy keeps CuPy's rules, and Chainer trains on it."""
+"""The stand-in for CuPy keeps CuPy's rules, and Chainer trains on it.  On a device: CuPy has these rules."""
 import chainer
 import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from cupy_double import on_double
+from cupy_double import on_device, on_double, tolerance
 
 cupy = chainer.backends.cuda.cupy
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -51,6 +51,7 @@ def test_keywords_and_names_are_those_of_cupy():
             getattr(cupy, name)
 
 
+@pytest.mark.stand_in("it has two devices that cannot reach each other")
 @on_double
 def test_there_are_two_devices():
     a = cupy.array(A)
@@ -85,6 +86,7 @@ def test_kernels_compute_what_their_text_says():
     assert into.tolist() == A.tolist()
 
 
+@pytest.mark.stand_in("allocations fail where a test wants it")
 @on_double
 def test_memory_can_run_out():
     cupy.memory.refused.add(cupy.memory.allocations + 1)
@@ -130,6 +132,6 @@ def trained(device, optimizer):
 @on_double
 def test_chainer_trains_on_it_as_on_the_processor(name):
     optimizer = getattr(chainer.optimizers, name)
-    for there, here in zip(trained("@cupy:1", optimizer()), trained("@numpy", optimizer())):
+    for there, here in zip(trained("@cupy:0" if on_device() else "@cupy:1", optimizer()), trained("@numpy", optimizer())):
         assert type(there) is np.ndarray
-        np.testing.assert_allclose(there, here, rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(there, here, rtol=tolerance(1e-4), atol=tolerance(2e-5))

@@ -4,7 +4,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from cupy_double import on_double
+from cupy_double import on_double, tolerance
 
 from dy2static import SaveError, save, to_static
 
@@ -47,10 +47,10 @@ def test_a_loss_and_its_gradients_stay_on_the_device():
     loss, gradients = trained(loss_of, model, x, t)
     for _ in range(2):
         made, found = trained(static, model, x, t)
-        assert type(made.array) is cupy.ndarray and made.shape == () and float(made.array) == pytest.approx(float(loss.array), rel=1e-6)
+        assert type(made.array) is cupy.ndarray and made.shape == () and float(made.array) == pytest.approx(float(loss.array), rel=tolerance(1e-6))
         assert all(type(g) is cupy.ndarray for g in found.values())
         for name, g in found.items():
-            np.testing.assert_allclose(g.get(), gradients[name].get(), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(g.get(), gradients[name].get(), rtol=tolerance(1e-5), atol=tolerance(1e-7))
     assert static.stats()["programs"] == static.stats()["segments"] == 1
 
 
@@ -65,7 +65,7 @@ def test_an_optimizer_of_chainers_updates_on_the_device():
         for _ in range(3):
             losses[-1].append(float(trained(function, model, x, t)[0].array))
             optimizer.update()
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    np.testing.assert_allclose(losses[0], losses[1], rtol=tolerance(1e-5))
     assert losses[0][2] < losses[0][0]
 
 
@@ -76,9 +76,9 @@ def test_each_device_has_its_program():
     wanted = float(static(model, x, t).array)
     model.to_cpu()
     loss = static(model, x.get(), t.get())
-    assert type(loss.array) is np.ndarray and float(loss.array) == pytest.approx(wanted, rel=1e-6)
+    assert type(loss.array) is np.ndarray and float(loss.array) == pytest.approx(wanted, rel=tolerance(1e-6))
     model.to_device("@cupy:0")
-    assert float(static(model, x, t).array) == pytest.approx(wanted, rel=1e-6) and static.stats()["captures"] == 2
+    assert float(static(model, x, t).array) == pytest.approx(wanted, rel=tolerance(1e-6)) and static.stats()["captures"] == 2
     guards = [guard.describe() for guard in static.program(model, x, t).guards]
     assert "argument 1: ndarray (4, 6) float32 on cupy:0" in guards
 

@@ -4,7 +4,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from cupy_double import on_double
+from cupy_double import on_double, tolerance
 from numpy_on_double import array
 
 from dy2static import CheckWarning, DivergenceError, to_static
@@ -24,7 +24,7 @@ def test_each_call_happens_once():
     static = to_static(counted, strict=True, check=2)
     state, same = (cupy.zeros((3, 4), np.float32) for _ in range(2))
     for _ in range(3):
-        np.testing.assert_allclose(static(array(3, 4), state).array.get(), counted(array(3, 4), same).array.get(), rtol=1e-6)
+        np.testing.assert_allclose(static(array(3, 4), state).array.get(), counted(array(3, 4), same).array.get(), rtol=tolerance(1e-6))
     assert state.get().tolist() == same.get().tolist() == np.full((3, 4), 3).tolist()
 
 

@@ -246,6 +246,7 @@ def test_links(number):
     assert not warned and static.stats()["programs"] == 1
 
 
+@pytest.mark.stand_in("it has two devices that cannot reach each other")
 @on_double
 def test_calls_of_cupy_need_the_current_device():
     static = to_static(lambda x: x * 2)

@@ -7,7 +7,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from cupy_double import on_double
+from cupy_double import on_device, on_double, tolerance
 from emulated_graphs import array as random_array
 from emulated_graphs import case
 from numpy_on_double import array
@@ -239,6 +239,11 @@ def test_a_driver_without_graphs(monkeypatch):
 # Programs -------------------------------------------------------------------------------------------------------------
 
 
+def replays(device):
+    """How many graphs an emulated device has launched."""
+    return 0 if on_device() else device.state.replays
+
+
 def steps(device, count, keeps):
     """All losses and gradients of some steps of training.  keeps: whether the arrays themselves are kept until the end."""
     np.random.seed(0)
@@ -263,10 +268,10 @@ def steps(device, count, keeps):
 def test_training(keeps):
     """Parameters change between calls; losses and gradients are those of the host.  Where their memory is used again, graphs are."""
     device = OF_LIBRARY["cupy", True].device(0)
-    before = device.state.replays
+    before = replays(device)
     for one, other in zip(steps("@cupy:0", 10, keeps), steps("@numpy", 10, keeps)):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-    assert keeps or device.state.replays > before + 5, (device.state.replays - before, device.state.graphs, device.state.patches)
+        np.testing.assert_allclose(one, other, rtol=tolerance(1e-4), atol=tolerance(1e-5))
+    assert keeps or on_device() or replays(device) > before + 5, (replays(device) - before, device.state.graphs, device.state.patches)
 
 
 @on_double
@@ -274,14 +279,14 @@ def test_two_signatures():
     """Arrays of two shapes in turns: each has a program, with graphs of its own."""
     static = to_static(lambda x, w: F.exp(F.matmul(F.tanh(F.matmul(x, w)), w)), backend="c", strict=True)
     device, w, kept = OF_LIBRARY["cupy", True].device(0), array(6, 6, seed=1), []
-    before = device.state.replays
+    before = replays(device)
     for turn in range(12):
         x = array(3 + turn % 2, 6, seed=turn)
         kept.append((x, static(x, w).array))
     for x, result in kept:
         expected = np.exp(np.tanh(x.get() @ w.get()) @ w.get())
-        np.testing.assert_allclose(result.get(), expected, rtol=1e-5)
-    assert len(static.dispatcher.programs) == 2 and device.state.replays > before
+        np.testing.assert_allclose(result.get(), expected, rtol=tolerance(1e-5))
+    assert len(static.dispatcher.programs) == 2 and (on_device() or replays(device) > before)
 
 
 @on_double
@@ -295,6 +300,7 @@ def test_streams_and_programs():
                 np.testing.assert_array_equal(static(x).array.get(), expected)
 
 
+@pytest.mark.stand_in("the emulated driver fails where a test wants it")
 @on_double
 def test_memory_that_the_driver_lacks():
     """A launch that finds no memory is repeated when CuPy's pool is empty; what does not help is an error of the driver."""

@@ -157,6 +157,7 @@ def test_lists_of_sequences_of_fresh_lengths_are_kernels():
     assert any("const int size0" in p.native_code for p in static.dispatcher.programs)
 
 
+@pytest.mark.stand_in("it counts graphs, which only the emulator does")
 @on_double
 def test_graphs_are_for_sizes_that_come_again():
     """The launches of sizes that came lately are remembered, with their graphs; fresh sizes are launched one by one."""

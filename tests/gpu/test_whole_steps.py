@@ -283,6 +283,7 @@ def test_a_step_that_ends_before_its_update():
         np.testing.assert_allclose(p.grad.get(), (old - other.array.get()) / 0.01, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.stand_in("the emulated driver fails where a test wants it")
 @pytest.mark.parametrize("helps", [True, False])
 @on_double
 def test_short_memory(helps):
