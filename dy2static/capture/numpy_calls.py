@@ -107,6 +107,7 @@ class NumPyCalls:
         device = capture.builder.device = capture.placement.of_call(operands)
         if is_gpu(device):
             capture.placement.on_current()
+            capture.placement.dispatched(function, _shown(asked, name))
         key = capture.value_numbering.key((asked, device) if device else asked, template, operands)
         known = None if key is None else capture.value_numbering.number(key, capture.builder)
         if known is not None:

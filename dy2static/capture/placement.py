@@ -101,6 +101,12 @@ class Placement:
             self.capture.abort("an array of the host is given to a function of CuPy", hint="send it to the device")
         return device or (self.device if self._is_called else HOST)
 
+    def dispatched(self, function: Callable[..., Any], shown: str) -> None:
+        """Stop the capture if NumPy itself is called on arrays of a GPU, and does not leave them to CuPy: `np.asarray` does not."""
+        if not self._is_called and id(function) in _functions(self.device)[1] \
+                and not isinstance(function, np.ufunc) and not hasattr(function, "_implementation"):
+            self.capture.abort(f"{shown} is called on an array on a GPU")
+
     def function(self, function: Callable[..., Any], shown: str, device: str) -> Callable[..., Any]:
         """What a run calls for a function of NumPy on arrays of a device.  Stops the capture if there is no such function."""
         if not is_gpu(device) or isinstance(function, (Method, Attribute)) or _is_operator(function) or function in _GENERIC:

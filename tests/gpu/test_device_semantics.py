@@ -167,7 +167,16 @@ def sent_as_a_variable(x):
     return y * 2
 
 
-LEFT_TO_EAGER = [mixed_with_the_host, sent_as_a_variable, indices_out_of_range_wrap]
+def converted_by_numpy(x):
+    kept = cupy.asarray(x.array), cupy.array([x.array[0], x.array[1]])
+    return kept, np.array([x.array[0], x.array[1]])
+
+
+def converted_by_numpy_at_once(x):
+    return np.ascontiguousarray(x.array) * 2
+
+
+LEFT_TO_EAGER = [mixed_with_the_host, sent_as_a_variable, indices_out_of_range_wrap, converted_by_numpy, converted_by_numpy_at_once]
 
 
 def told(item):
