@@ -40,14 +40,14 @@ PATIENCE = 10                       # seconds that a process may take longer tha
 def main(arguments=None):
     """Measure, print lines and tables; gives {cell: {title: record}}."""
     options = parsed(arguments)
-    results = {cell: {} for cell in workloads.CELLS if is_wanted(cell, options.only, ",")}
-    about = {"gpu": gpu(), "tf32": options.tf32, "sizes": options.sizes, "versions": {}}
+    about, results = begun(options)
     print(f"{about['gpu'] or 'no GPU'}, TF32 {'on' if options.tf32 else 'off'}", flush=True)
     until = time.time() + options.budget
+    cells = [cell for cell in workloads.CELLS if is_wanted(cell, options.only, ",")]
     for columns in PROCESSES:
         wanted = [column for column in columns if is_wanted(column.title, options.columns, ";")]
         if wanted:
-            for record in measured(wanted, list(results), options, until):
+            for record in measured(wanted, cells, options, until):
                 take(record, wanted, results, about, options)
     print("", *dict.fromkeys(about["versions"].values()), "",
           "Microseconds per step, and as a multiple of the first column:", "", table(results, time_of), "",
@@ -63,12 +63,21 @@ def parsed(arguments):
     parser.add_argument("--limit", type=float, default=40, help="seconds that the first steps of a column of a cell may take")
     parser.add_argument("--budget", type=float, default=150, help="seconds after which no cell begins")
     parser.add_argument("--tf32", action="store_true", help="let products and convolutions round to TF32, in all columns")
-    parser.add_argument("--json", default="", help="the file for all figures, written after each of them")
+    parser.add_argument("--json", default="", help="the file of all figures, written after each of them; what is in it is kept")
     parser.add_argument("--sizes", choices=("full", "small"), default="full", help="small: sizes for tests")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: Chainer runs on the stand-in for CuPy")
     parser.add_argument("--environments", default=str(HERE / "environments"),
                         help="the folder of the environments of PyTorch and JAX; what is not there runs in this one")
     return parser.parse_args(arguments)
+
+
+def begun(options):
+    """What is said of all figures, and the figures that the file has for the same GPU, precision and sizes."""
+    about = {"gpu": gpu(), "tf32": options.tf32, "sizes": options.sizes, "versions": {}}
+    kept = json.loads(Path(options.json).read_text()) if options.json and Path(options.json).exists() else {}
+    if any(kept.get(name) != about[name] for name in ("gpu", "tf32", "sizes")):
+        kept = {"cells": {}, "versions": {}}
+    return {**about, "versions": kept["versions"]}, {cell: kept["cells"].get(cell, {}) for cell in workloads.CELLS}
 
 
 def gpu():
@@ -151,7 +160,8 @@ def take(record, columns, results, about, options):
     title = next(column.title for column in columns if record["mode"] in column.modes)
     row = results[record["cell"]]
     if "error" not in record:
-        reference = next((found["check"] for found in row.values() if "check" in found), record["check"])
+        measured_before = [row[column.title] for column in COLUMNS if "check" in row.get(column.title, {})]
+        reference = (measured_before or [record])[0]["check"]
         record["difference"] = report.difference(reference, record["check"])
         if not record["difference"] <= (WRONG_WITH_TF32 if options.tf32 else WRONG):
             record["error"] = f"wrong: differs by {record['difference']:.0e}: {record['check']} instead of {reference}"
@@ -175,7 +185,7 @@ def described(record):
 def table(results, shown):
     """A table with a column for each title that was measured."""
     titles = [column.title for column in COLUMNS if any(column.title in row for row in results.values())]
-    return report.table(["", *titles], [[cell, *(shown(row, title) for title in titles)] for cell, row in results.items()])
+    return report.table(["", *titles], [[cell, *(shown(row, title) for title in titles)] for cell, row in results.items() if row])
 
 
 def time_of(row, title):
