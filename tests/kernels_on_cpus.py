@@ -149,12 +149,14 @@ static void check(void)
         {1, 32, 32, 1, {15, 14}, {3, 3}, {8, 7}, {2, 2}, {1, 1}, {1, 1}, 0, 0, INFINITY},
         {1, 64, 32, 2, {12, 13}, {3, 3}, {12, 13}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
         {2, 32, 32, 8, {7, 9}, {3, 2}, {4, 8}, {2, 1}, {1, 0}, {1, 1}, 0, 1, INFINITY},
+        {1, 32, 32, 4, {9, 23}, {3, 3}, {9, 23}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
+        {1, 32, 32, 8, {9, 12}, {3, 3}, {5, 6}, {2, 2}, {1, 1}, {1, 1}, 0, 1, INFINITY},
         {2, 40, 40, 40, {9, 8}, {3, 3}, {9, 8}, {1, 1}, {1, 1}, {1, 1}, 0, 0, INFINITY},
         {1, 32, 32, 32, {12, 11}, {3, 3}, {5, 9}, {2, 1}, {1, 1}, {2, 2}, 0, 1, 0.5}};
-    for (unsigned s = 0; s < sizeof(all) / sizeof(*all) * (DY_BLOCKS_WINOGRAD + 1); s++) {
-        dy_blocks own = all[s / (DY_BLOCKS_WINOGRAD + 1)];
+    for (unsigned s = 0; s < sizeof(all) / sizeof(*all) * (DY_BLOCKS_GROUPED + 1); s++) {
+        dy_blocks own = all[s / (DY_BLOCKS_GROUPED + 1)];
         const dy_blocks *const w = &own;
-        own.algorithm = s % (DY_BLOCKS_WINOGRAD + 1);
+        own.algorithm = s % (DY_BLOCKS_GROUPED + 1);
         const int64_t taps = w->kernel[0] * w->kernel[1], spots = w->spots[0] * w->spots[1], places = w->image[0] * w->image[1];
         const int64_t in = w->in / w->groups, out = w->out / w->groups;
         float *x = numbers(w->batch * w->in * places), *f = numbers(w->out * in * taps), *y = numbers(w->batch * w->out * spots);

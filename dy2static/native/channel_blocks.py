@@ -20,7 +20,6 @@ TEXT = f"""
 #define DY_T float
 #define DY_PIECE {PIECE}
 #include "dy2static_winograd.h"
-#include "dy2static_blocked_depthwise.h"
 #include "dy2static_blocked_layers.h"
 const dy_blocks_table table = {{any_conv, blocks_depthwise, blocks_expect,
                                blocks_max, blocks_mean, blocks_join, blocks_of, blocks_back}};
@@ -76,7 +75,7 @@ class Windows(NamedTuple):
 KERNELS = serve("dy2static_set_channel_blocks", f'#include "{HEADER}"', lambda: TEXT)
 
 #: Names of the algorithms, by their numbers in ``dy2static_channel_blocks.h``.
-ALGORITHMS = ("rules", "direct", "Winograd")
+ALGORITHMS = ("rules", "direct", "Winograd", "groups")
 
 _CHOICE = tuning.declare("conv_blocks", "convolutions of images in blocks of channels", lambda: TEXT)
 

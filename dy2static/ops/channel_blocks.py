@@ -81,14 +81,14 @@ from_blocks: OpDef = declare(
 def are_groups(channels: int, out: int, groups: int) -> bool:
     """Whether the kernels take these groups of channels.
 
-    They do if each filter takes one, or groups fill blocks, two of them together if they are small.
+    They do if each filter takes one, or groups fill blocks, two or four of them together if they are small.
     """
     if groups == channels == out:
         return True
     inner, outer = channels // groups, out // groups
     if inner % BLOCK == outer % BLOCK == 0:
         return True
-    return inner == outer == BLOCK // 2 and channels % BLOCK == 0
+    return inner == outer and inner in (BLOCK // 4, BLOCK // 2) and channels % BLOCK == 0
 
 
 def _operands(scale: bool, shift: bool, residual: bool, more: Sequence[Any]) -> Tuple[Optional[Any], ...]:
@@ -155,7 +155,9 @@ conv_blocks: OpDef = declare(
              sample((2, 2, 7, 9, 16), (64, 16, 3, 3), (64,), size=(7, 9), pad=(1, 1), groups=2, scale=True),
              sample((2, 2, 9, 8, 16), (32, 8, 3, 3), (32,), size=(5, 4), stride=(2, 2), pad=(1, 1), groups=4, shift=True,
                     relu=True),
-             sample((1, 2, 12, 15, 16), (32, 8, 3, 3), (32,), size=(12, 15), pad=(1, 1), groups=4, shift=True)),
+             sample((1, 2, 12, 15, 16), (32, 8, 3, 3), (32,), size=(12, 15), pad=(1, 1), groups=4, shift=True),
+             sample((2, 2, 5, 13, 16), (32, 4, 3, 3), (32,), (2, 2, 5, 13, 16), size=(5, 13), pad=(1, 1), groups=8, scale=True,
+                    residual=True, relu=True)),
 )
 
 

@@ -212,7 +212,7 @@ class Odd(chainer.Chain):
 
 @pytest.mark.skipif(not compiler.available(), reason="there is no C compiler on this machine")
 def test_channels_that_fill_no_blocks_give_what_they_give_eagerly():
-    """What is infinite in one group of channels is not in the others, though the kernels multiply it with zeros."""
+    """What is infinite in one group of channels is not in the others, whether or not the kernels multiply it with zeros."""
     net, x = Odd(), np.random.RandomState(0).standard_normal((2, 3, 24, 28)).astype("f")
     with chainer.using_config("train", False), chainer.no_backprop_mode(), np.errstate(all="ignore"):
         net(x)

@@ -5,16 +5,13 @@
    many as one row of the result reads: these stay in the first cache.  Where taps are left out, a filter that is not finite fails:
    its products with the zeros beside the image would be NaN.
 
-   Before the include: dy2static_blocked.h. */
+   Before the include: DY_T, which is float, and DY_PIECE. */
+#ifndef DY2STATIC_BLOCKED_DEPTHWISE_H
+#define DY2STATIC_BLOCKED_DEPTHWISE_H
 
-enum { EACH_PLACES = 8, EACH_TAPS = 128 };      /* places of a tile; taps of a filter, a multiple of 16 */
+#include "dy2static_blocked.h"
 
-typedef struct {
-    const dy_blocks *w;
-    const DY_T *x, *filters, *scale, *shift, *residual;
-    DY_T *y;
-    int *failed;
-} each_channel;
+enum { EACH_PLACES = 8, EACH_TAPS = 128 };      /* places of a tile, at most; taps of a filter, a multiple of 16 */
 
 /* What follows the sums of a vector of channels. */
 typedef struct {
@@ -32,6 +29,25 @@ typedef struct {
 typedef struct {
     int first, last;
 } each_edge;
+
+/* What follows the sums, and the places of the result. */
+DY_INLINE void finish_each(const int places, dy_vector *sum, DY_T *y, const after_each *a)
+{
+#pragma GCC unroll 12
+    for (int p = 0; p < places; p++)
+        sum[p] = sum[p] * a->scale + a->shift;
+    if (a->adds)
+#pragma GCC unroll 12
+        for (int p = 0; p < places; p++)
+            sum[p] += load(y + a->residual + p * BLOCK);
+    if (a->relu)
+#pragma GCC unroll 12
+        for (int p = 0; p < places; p++)
+            sum[p] = limited(sum[p], a->caps);
+#pragma GCC unroll 12
+    for (int p = 0; p < places; p++)
+        store(y + p * BLOCK, sum[p]);
+}
 
 /* Places that are `step` apart in x, from `at` of each row on; the `right` taps of a row are `across` apart. */
 DY_INLINE void each_tile(const int places, const int64_t right, const int64_t across, const int64_t step, const each_window *window,
@@ -52,20 +68,7 @@ DY_INLINE void each_tile(const int places, const int64_t right, const int64_t ac
                     sum[p] += left * load(from + j * across + p * step);
         }
     }
-#pragma GCC unroll 8
-    for (int p = 0; p < places; p++)
-        sum[p] = sum[p] * a->scale + a->shift;
-    if (a->adds)
-#pragma GCC unroll 8
-        for (int p = 0; p < places; p++)
-            sum[p] += load(y + a->residual + p * BLOCK);
-    if (a->relu)
-#pragma GCC unroll 8
-        for (int p = 0; p < places; p++)
-            sum[p] = limited(sum[p], a->caps);
-#pragma GCC unroll 8
-    for (int p = 0; p < places; p++)
-        store(y + p * BLOCK, sum[p]);
+    finish_each(places, sum, y, a);
 }
 
 typedef void each_tiles(const dy_blocks *w, const each_window *window, int64_t at, each_edge edge, DY_T *y, const after_each *a);
@@ -134,11 +137,33 @@ DY_INLINE const DY_T *image_row(image_rows *r, const int64_t at)
     return r->held + (at & (r->count - 1)) * row;
 }
 
+/* What is computed: the tiles for it, of `places` at most, and the channels that a filter takes. */
+typedef struct {
+    const dy_blocks *w;
+    each_tiles *const *of;
+    int64_t places, depth;
+    const DY_T *x, *filters, *scale, *shift, *residual;
+    DY_T *y;
+    int *failed;
+} each_channel;
+
+/* Filters of (channels, rows, columns) as (rows, channels, columns). */
+static void exchange_axes(DY_T *to, const DY_T *from, const int64_t filters, const int64_t channels, const int64_t rows, const int64_t columns)
+{
+    for (int64_t k = 0; k < filters; k++, to += channels * rows * columns)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t i = 0; i < rows; i++, from += columns)
+                memcpy(to + (i * channels + c) * columns, from, columns * sizeof(DY_T));
+}
+
 /* The filters of a block, those of one tap side by side. */
-static void turn_each(DY_T *to, const DY_T *filters, const int64_t taps, const int64_t channels)
+static void turn_each(DY_T *to, const each_channel *e, const DY_T *filters, const int64_t taps, const int64_t channels)
 {
     DY_T own[EACH_TAPS * BLOCK + 16];               /* squares reach behind the last one */
-    memcpy(own, filters, taps * channels * sizeof(DY_T));
+    if (e->depth == 1)
+        memcpy(own, filters, taps * channels * sizeof(DY_T));
+    else
+        exchange_axes(own, filters, channels, e->depth, e->w->kernel[0], e->w->kernel[1]);
     memset(own + taps * channels, 0, (taps * (BLOCK - channels) + 16) * sizeof(DY_T));
     for (int64_t k = 0; k < taps; k += 16)
         turn_square(own + k, taps, to + k * BLOCK, BLOCK);
@@ -152,8 +177,8 @@ typedef struct {
 /* Gives whether the filters are finite. */
 static int take_block(const each_channel *e, const int64_t c, each_block *to)
 {
-    const int64_t taps = e->w->kernel[0] * e->w->kernel[1], channels = least(BLOCK, e->w->in - c);
-    turn_each(to->filters, e->filters + c * taps, taps, channels);
+    const int64_t taps = e->depth * e->w->kernel[0] * e->w->kernel[1], channels = least(BLOCK, e->w->in - c);
+    turn_each(to->filters, e, e->filters + c * taps, taps, channels);
     for (int64_t o = 0; o < BLOCK; o++) {
         to->scale[o] = e->scale && o < channels ? e->scale[c + o] : 1;
         to->shift[o] = e->shift && o < channels ? e->shift[c + o] : 0;
@@ -162,13 +187,14 @@ static int take_block(const each_channel *e, const int64_t c, each_block *to)
 }
 
 /* One row of the result for a vector of channels. */
-static void each_row(const dy_blocks *w, each_tiles *const *of, const each_window *window, DY_T *y, const after_each *a)
+static void each_row(const each_channel *e, const each_window *window, DY_T *y, const after_each *a)
 {
-    const int64_t columns = w->spots[1], tiles = (columns + EACH_PLACES - 1) / EACH_PLACES;
+    const dy_blocks *const w = e->w;
+    const int64_t columns = w->spots[1], tiles = (columns + e->places - 1) / e->places;
     const int first = w->pad[1] > 0, last = overhang(w) > 0;
     for (int64_t t = 0, p = 0, q; t < tiles; t++, p = q) {
         q = columns * (t + 1) / tiles;
-        of[q - p](w, window, p * w->stride[1] * BLOCK, (each_edge){first && !t, last && t == tiles - 1}, y + p * BLOCK, a);
+        e->of[q - p](w, window, p * w->stride[1] * BLOCK, (each_edge){first && !t, last && t == tiles - 1}, y + p * BLOCK, a);
     }
 }
 
@@ -176,19 +202,18 @@ static void each_row(const dy_blocks *w, each_tiles *const *of, const each_windo
 static void place_block(const each_channel *e, image_rows *source, const each_block *block, DY_T *y)
 {
     const dy_blocks *const w = e->w;
-    each_tiles *const *const of = each_tiles_of(w);
     for (int64_t i = 0; i < w->spots[0]; i++) {
         each_window window;
         window.down = 0;
         for (int64_t r = 0, at = i * w->stride[0] - w->pad[0]; r < w->kernel[0]; r++, at += w->dilate[0])
             if (at >= 0 && at < w->image[0]) {
                 window.rows[window.down] = image_row(source, at);
-                window.filters[window.down++] = block->filters + r * w->kernel[1] * BLOCK;
+                window.filters[window.down++] = block->filters + r * e->depth * w->kernel[1] * BLOCK;
             }
         for (int v = 0; v < BLOCK; v += WIDTH) {
             const after_each a = {load(block->scale + v), load(block->shift + v), (dy_vector){0} + w->cap,
                                   e->residual != 0, e->residual ? e->residual - e->y : 0, w->relu};
-            each_row(w, of, &window, y + i * w->spots[1] * BLOCK + v, &a);
+            each_row(e, &window, y + i * w->spots[1] * BLOCK + v, &a);
             for (int64_t r = 0; r < window.down; r++)
                 window.rows[r] += WIDTH, window.filters[r] += WIDTH;
         }
@@ -235,13 +260,22 @@ static void some_each(const void *given, int64_t begin, int64_t end)
     }
 }
 
-/* A filter of each channel: `y = limit(scale * conv(x, filters) + shift + residual)`. */
-static int blocks_depthwise(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
-                            const DY_T *residual, DY_T *y)
+/* `y = limit(scale * conv(x, filters) + shift + residual)` with these tiles, and so many channels that a filter takes. */
+static int compute_each(const dy_blocks *w, each_tiles *const *of, const int64_t places, const int64_t depth, const DY_T *x, const DY_T *filters,
+                        const DY_T *scale, const DY_T *shift, const DY_T *residual, DY_T *y)
 {
     int failed = 0;
-    const each_channel all = {w, x, filters, scale, shift, residual, y, &failed};
-    const int64_t work = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * BLOCK;
+    const each_channel all = {w, of, places, depth, x, filters, scale, shift, residual, y, &failed};
+    const int64_t work = w->spots[0] * w->spots[1] * w->kernel[0] * w->kernel[1] * depth * BLOCK;
     dy_share(some_each, &all, w->batch * in_whole(w->in) / BLOCK, most(1, SHARED_WORK / 4 / work));
     return failed;
 }
+
+/* A filter of each channel. */
+static int blocks_depthwise(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift,
+                            const DY_T *residual, DY_T *y)
+{
+    return compute_each(w, each_tiles_of(w), EACH_PLACES, 1, x, filters, scale, shift, residual, y);
+}
+
+#endif

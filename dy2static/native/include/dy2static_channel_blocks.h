@@ -21,7 +21,7 @@ typedef struct {
     int64_t algorithm;                                  /* one of these, if it is for these windows; the first: by rules */
 } dy_blocks;
 
-enum { DY_BLOCKS_BY_RULES, DY_BLOCKS_DIRECT, DY_BLOCKS_WINOGRAD };
+enum { DY_BLOCKS_BY_RULES, DY_BLOCKS_DIRECT, DY_BLOCKS_WINOGRAD, DY_BLOCKS_GROUPED };
 
 typedef struct {
     int (*conv)(const dy_blocks *, const float *x, const float *filters, const float *scale, const float *shift,

@@ -8,7 +8,7 @@
 #ifndef DY2STATIC_WINOGRAD_H
 #define DY2STATIC_WINOGRAD_H
 
-#include "dy2static_blocked.h"
+#include "dy2static_blocked_groups.h"
 
 enum {
     SPOTS = 16,                                         /* products of matrices */
@@ -41,7 +41,7 @@ static int may_winograd(const dy_blocks *w)
 
 static int is_winograd(const dy_blocks *w)
 {
-    if (!may_winograd(w) || w->algorithm)
+    if (!may_winograd(w) || w->algorithm == DY_BLOCKS_DIRECT || w->algorithm == DY_BLOCKS_WINOGRAD)
         return w->algorithm == DY_BLOCKS_WINOGRAD && may_winograd(w);
     const int64_t count = w->batch * ((w->spots[0] + 1) / 2) * ((w->spots[1] + 1) / 2);
     const channel_groups g = groups_of(w);
@@ -53,9 +53,13 @@ int64_t algorithms(const dy_blocks *windows, int64_t *found)
 {
     dy_blocks w = *windows;
     w.algorithm = DY_BLOCKS_BY_RULES;
-    found[0] = is_winograd(&w) ? DY_BLOCKS_WINOGRAD : DY_BLOCKS_DIRECT;
-    found[1] = DY_BLOCKS_WINOGRAD + DY_BLOCKS_DIRECT - found[0];
-    return 1 + may_winograd(&w);
+    int64_t count = 0;
+    if (is_grouped(&w))
+        found[count++] = DY_BLOCKS_GROUPED;
+    found[count++] = is_winograd(&w) ? DY_BLOCKS_WINOGRAD : DY_BLOCKS_DIRECT;
+    if (may_winograd(&w))
+        found[count++] = is_winograd(&w) ? DY_BLOCKS_DIRECT : DY_BLOCKS_WINOGRAD;
+    return count;
 }
 
 /* G g G': from nine taps, `apart`, to sixteen spots */
@@ -253,6 +257,8 @@ static int winograd(const dy_blocks *w, const DY_T *x, const DY_T *filters, cons
 static int any_conv(const dy_blocks *w, const DY_T *x, const DY_T *filters, const DY_T *scale, const DY_T *shift, const DY_T *residual,
                     DY_T *y)
 {
+    if (is_grouped(w))
+        return compute_each(w, group_tiles_of(w), GROUP_PLACES, w->in / w->groups, x, filters, scale, shift, residual, y);
     dy_blocks some = *w;
     const int64_t channels = w->plain ? w->in : in_whole(w->in), copied = channels * extent(w, 0) * extent(w, 1);
     const int64_t image = channels * w->image[0] * w->image[1], result = in_whole(w->out) * w->spots[0] * w->spots[1];
