@@ -98,7 +98,9 @@ def _calls(task: Task) -> None:
 def _regions(task: Task) -> None:
     """The forward and backward regions of small models."""
     for name in models.MODELS:
-        _values(task.checks, f"regions of {name}", models.regions(name), task.devices)
+        found = models.regions(name)
+        task.checks.check(f"regions of {name}", "" if found else "there is none")
+        _values(task.checks, f"regions of {name}", found, task.devices)
 
 
 def _launches(task: Task) -> None:

@@ -14,6 +14,7 @@ from ..backends.compiled_calls import is_native
 from ..backends.cuda.partition import divide
 from ..backends.host.backend import NumpyBackend
 from ..backends.registry import forget, register
+from ..config import KEEP
 from ..ir.graph import Graph
 from .samples import Case, meaning
 
@@ -54,7 +55,8 @@ def regions(name: str) -> List[Case]:
     model, random = make(), np.random.RandomState(0)
     register(recording)
     try:
-        to_static(L.Classifier(model), backend=recording.name, strict=True)(*operands(random)).backward()
+        with KEEP.set(0):                                # a program that was kept is not compiled again
+            to_static(L.Classifier(model), backend=recording.name, strict=True)(*operands(random)).backward()
     finally:
         forget(recording)
     found: List[Case] = []

@@ -101,8 +101,9 @@ class Case:
 def difference(graph: Graph, results: Sequence[np.ndarray], expected: Sequence[Any]) -> str:
     """How results of a graph differ from what is expected; "" where they do not."""
     values = [v for v in (*graph.inputs, *graph.outputs) if isinstance(v.type, (Tensor, Scalar))]
-    tolerance = max([TOLERANCE.get(v.dtype.name, 0.0) for v in values], default=0.0)
-    summed = any(node.op.kind == "contraction" or node.op.name in ("sum", "scatter_add", "cumsum") for node in graph.nodes)
+    dtypes = {v.dtype.name for v in values} | {x.dtype.name for x in results}
+    tolerance = max([TOLERANCE.get(name, 0.0) for name in dtypes], default=0.0)
+    summed = any(node.op.kind == "contraction" or node.op.name in ("sum", "mean", "scatter_add", "cumsum") for node in graph.nodes)
     for actual, wanted in zip(results, map(np.asarray, expected)):
         if actual.dtype != wanted.dtype or actual.shape != wanted.shape:
             return f"{actual.dtype}{actual.shape} instead of {wanted.dtype}{wanted.shape}"

@@ -1,6 +1,7 @@
 """How fast kernels are on a device, as a share of what a copy moves; and whether they can be captured into a CUDA graph."""
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any, Callable, ContextManager, Dict, List, Tuple
 
@@ -13,7 +14,6 @@ from ..ir.building import Builder, building
 from ..ir.graph import Graph, Value
 from ..ir.types import Tensor
 
-_ROWS, _COLUMNS = 8192, 4096
 _TURNS = 20
 
 
@@ -21,37 +21,64 @@ def _gelu(x: Value) -> Value:
     return x * 0.5 * (ops.special(x * 0.7071067811865476, function="erf") + 1.0)
 
 
-#: Functions of one large matrix of float32.
-FUNCTIONS: Dict[str, Callable[[Value], Value]] = {
-    "x + 1": lambda x: x + 1.0,
-    "GELU": _gelu,
-    "softmax over rows": lambda x: ops.softmax(x, axis=1),
-    "sums of rows": lambda x: ops.sum(x, axis=(1,), keepdims=False),
-    "sums of columns": lambda x: ops.sum(x, axis=(0,), keepdims=False),
-    "transposed": lambda x: ops.transpose(x, axes=(1, 0)) * 2.0,
+def _normalized(x: Value) -> Value:
+    """A row with the mean 0 and the variance 1."""
+    y = x - ops.mean(x, axis=(1,), keepdims=True)
+    return y / ops.sqrt(ops.mean(y * y, axis=(1,), keepdims=True) + 1e-5)
+
+
+def _gradient(x: Value, gy: Value) -> Tuple[Value, ...]:
+    """What goes back through a softmax, and the sums of its columns."""
+    gx = x * (gy - ops.sum(x * gy, axis=(1,), keepdims=True))
+    return gx, ops.sum(gx, axis=(0,), keepdims=False)
+
+
+def _planes(x: Value) -> Tuple[Value, ...]:
+    """The sums of each channel of images, and those of the squares."""
+    return ops.sum(x, axis=(0, 2), keepdims=False), ops.sum(x * x, axis=(0, 2), keepdims=False)
+
+
+#: The shape of the operands, all of float32, and a function of them.
+FUNCTIONS: Dict[str, Tuple[Tuple[int, ...], Callable[..., Any]]] = {
+    "x + 1": ((8192, 4096), lambda x: x + 1.0),
+    "GELU": ((8192, 4096), _gelu),
+    "softmax over rows": ((8192, 4096), lambda x: ops.softmax(x, axis=1)),
+    "softmax over short rows": ((131072, 256), lambda x: ops.softmax(x, axis=1)),
+    "softmax over odd rows": ((32768, 1001), lambda x: ops.softmax(x, axis=1)),
+    "softmax over long rows": ((512, 50000), lambda x: ops.softmax(x, axis=1)),
+    "normalized rows": ((32768, 768), _normalized),
+    "gradient of a softmax": ((32768, 768), _gradient),
+    "sums of rows": ((8192, 4096), lambda x: ops.sum(x, axis=(1,), keepdims=False)),
+    "sums of columns": ((8192, 4096), lambda x: ops.sum(x, axis=(0,), keepdims=False)),
+    "sums of channels": ((128, 64, 4096), _planes),
+    "transposed": ((8192, 4096), lambda x: ops.transpose(x, axes=(1, 0)) * 2.0),
+    "transposed inside": ((64, 512, 1024), lambda x: ops.transpose(x, axes=(0, 2, 1)) + 1.0),
 }
 
 
-def graph_of(function: Callable[[Value], Value], rows: int = _ROWS, columns: int = _COLUMNS) -> Graph:
+def graph_of(function: Callable[..., Any], shape: Tuple[int, ...]) -> Graph:
     """The graph of such a function."""
     builder = Builder("measured")
-    x = builder.input(Tensor((rows, columns), np.dtype("float32")), "x")
+    operands = [builder.input(Tensor(shape, np.dtype("float32")), name)
+                for name in list(inspect.signature(function).parameters)]
     with building(builder):
-        return builder.build((function(x),))
+        results = function(*operands)
+        return builder.build(results if isinstance(results, tuple) else (results,))
 
 
 def report(device: Any, check: Callable[[str, str], None]) -> None:
     """Print gigabytes per second of each function beside those of a copy, and check that graphs of launches give the same."""
     import cupy
-    regions = {name: DeviceRegion(graph_of(function), number) for number, (name, function) in enumerate(FUNCTIONS.items())}
+    regions = {name: DeviceRegion(graph_of(function, shape), number)
+               for number, (name, (shape, function)) in enumerate(FUNCTIONS.items())}
     kernels = [kernel for region in regions.values() for kernel in region.function.kernels]
     module = device.load(text_of(kernels), [kernel.name for kernel in kernels])
-    x = cupy.random.rand(_ROWS, _COLUMNS, dtype=cupy.float32)
+    x = cupy.random.rand(8192, 4096, dtype=cupy.float32)
     y = cupy.empty_like(x)
     copied = 2 * x.nbytes / _seconds(cupy, lambda: cupy.copyto(y, x))
     print(f"a copy: {copied / 1e9:.0f} GB/s")
     for name, region in regions.items():
-        arrays, moved = _arrays(cupy, region, x)
+        arrays, moved = _arrays(cupy, region)
         region.load(device, module)
         rate = moved / _seconds(cupy, lambda: region.call(*arrays))    # noqa: B023  called before the next turn
         print(f"{name}: {rate / 1e9:.0f} GB/s, {rate / copied:.2f} of a copy")
@@ -64,11 +91,12 @@ def streams() -> List[ContextManager[Any]]:
     return [cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)]
 
 
-def _arrays(cupy: Any, region: DeviceRegion, x: Any) -> Tuple[List[Any], int]:
+def _arrays(cupy: Any, region: DeviceRegion) -> Tuple[List[Any], int]:
     """The arrays of a call, and how many bytes it has to move."""
     outputs = [cupy.empty(v.shape, v.dtype) for v in region.graph.outputs]
     scratch = [cupy.empty(region.function.scratch, cupy.uint8)] if region.function.scratch else []
-    return [x, *outputs, *scratch], x.nbytes + sum(v.nbytes for v in region.graph.outputs)
+    inputs = [cupy.random.rand(*v.shape, dtype=v.dtype) for v in region.graph.inputs]
+    return [*inputs, *outputs, *scratch], sum(array.nbytes for array in (*inputs, *outputs))
 
 
 def _seconds(cupy: Any, run: Callable[[], Any]) -> float:
@@ -88,8 +116,9 @@ def _seconds(cupy: Any, run: Callable[[], Any]) -> float:
 def _replayed(cupy: Any, region: DeviceRegion, arrays: List[Any]) -> str:
     """Whether launches that are captured into a CUDA graph give the same when it is replayed."""
     region.call(*arrays)
-    wanted = cupy.asnumpy(arrays[1])
-    arrays[1][...] = 0
+    result = arrays[len(region.graph.inputs)]
+    wanted = cupy.asnumpy(result)
+    result[...] = 0
     stream = cupy.cuda.Stream(non_blocking=True)
     stream.use()
     try:
@@ -100,4 +129,4 @@ def _replayed(cupy: Any, region: DeviceRegion, arrays: List[Any]) -> str:
         stream.synchronize()
     finally:
         cupy.cuda.Stream.null.use()
-    return "" if np.array_equal(cupy.asnumpy(arrays[1]), wanted) else "other numbers"
+    return "" if np.array_equal(cupy.asnumpy(result), wanted) else "other numbers"

@@ -66,9 +66,10 @@ def test_without_a_gpu_it_says_so(capsys):
 def test_what_is_measured_is_right():
     device = EmulatedDevice()
     random = np.random.RandomState(0)
-    for number, (name, function) in enumerate(speed.FUNCTIONS.items()):
-        graph, x = speed.graph_of(function, 70, 50), random.rand(70, 50).astype(np.float32)
-        case = samples.Case(name, graph, [x], samples.meaning(graph, [x]), number)
+    for number, (name, (shape, function)) in enumerate(speed.FUNCTIONS.items()):
+        graph = speed.graph_of(function, (3, 70, 52)[-len(shape):])
+        operands = [random.rand(*v.shape).astype(np.float32) for v in graph.inputs]
+        case = samples.Case(name, graph, operands, samples.meaning(graph, operands), number)
         text, kernels = samples.source_of([case])
         assert not case.difference(case.run(device, device.load(text, [kernel.name for kernel in kernels])))
 

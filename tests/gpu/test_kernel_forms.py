@@ -71,7 +71,7 @@ def test_few_long_rows_are_shared_by_blocks(dtype, monkeypatch):
 
 
 #: Shapes, the axes that are summed, and how many kernels there are: one where each result is one block's, or one thread's.
-SUMS = [((700, 3), (0,), 1), ((9000, 3), (0,), 2), ((5, 200, 40), (1,), 1), ((3000, 40), (0,), 2), ((100, 7, 40), (0, 2), 1),
+SUMS = [((700, 3), (0,), 1), ((9000, 3), (0,), 2), ((5, 200, 40), (1,), 2), ((3000, 40), (0,), 2), ((100, 7, 40), (0, 2), 1),
         ((3000, 2, 40), (0, 2), 2), ((5, 6, 7), (1,), 1), ((4, 3, 2), (0, 2), 1), ((2000, 2, 3, 2), (0, 2), 2)]
 
 

@@ -9,16 +9,21 @@ from ...ir.graph import Value
 from ..loops.ir import Define, LoopNest, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
 from .function import FunctionText, split_index
-from .nest_text import NestText, combined, count_of, sizes_and_names, type_of
+from .nest_lines import LineText
+from .nest_text import combined, count_of, sizes_and_names, type_of
+from .nest_vectors import VectorText, is_multiple
 from .sizes import Late, ceiling, product
 
 WARP = 32
 
-#: A row of so many elements is one warp's.  So many warps are in a block then.
-_SHORT, _WARPS = 256, 4
+#: A row of so many elements is one warp's, a longer one where there are many rows.  So many warps are in a block then.
+_SHORT, _SHORT_OF_MANY, _MANY, _WARPS = 256, 1024, 4096, 4
 
-#: Threads for a row that is not short, and for one of at least so many elements.
-_THREADS, _LONG, _MOST_THREADS = 256, 16384, 1024
+#: Fewest and most threads for a row that is not short.
+_THREADS, _MOST_THREADS = 256, 1024
+
+#: Elements of a row that a thread has, if there are threads enough.
+_HELD = 16
 
 #: Several blocks share rows of so many elements where there are few rows: as many blocks in all, of so many elements at least.
 SHARED_ROW, OWN = 32768, 8192
@@ -45,20 +50,34 @@ def _step(rows: int, size: int) -> int:
     return ceiling(ceiling(size, max(1, min(ceiling(size, OWN), _BLOCKS // rows))), _THREADS) * _THREADS
 
 
-def _threads(size: int) -> int:
+def _are_short(rows: int, size: int) -> int:
+    """Whether a row is one warp's: if it is short, or if there are so many rows that warps fill a GPU."""
+    return size <= _SHORT or size <= _SHORT_OF_MANY and rows >= _MANY
+
+
+def _threads(rows: int, size: int) -> int:
     """How many threads go over a row."""
-    return WARP if size <= _SHORT else _THREADS if size < _LONG else _MOST_THREADS
+    if _are_short(rows, size):
+        return WARP
+    threads = _THREADS
+    while threads < _MOST_THREADS and size > threads * _HELD:
+        threads *= 2
+    return threads
 
 
-class Rows(NestText):
+class Rows(LineText):
     """A warp or a block computes one row."""
+
+    def __init__(self, nest: LoopNest, function: FunctionText, width: int):
+        self.rows = count_of(nest.outer)
+        threads = function.late(_threads, self.rows, count_of(nest.inner))
+        self.short = threads == WARP
+        super().__init__(nest, function, width, nest.inner, threads, "lane")
 
     def write(self) -> None:
         """Write the kernels, and launch them."""
-        nest, kernel = self.nest, self.kernel
-        rows, self.size = count_of(nest.outer), count_of(nest.inner)
-        self.short = isinstance(self.size, int) and self.size <= _SHORT
-        threads = WARP * _WARPS if self.short else self.function.late(_threads, self.size)
+        nest, kernel, rows = self.nest, self.kernel, self.rows
+        threads = WARP * _WARPS if self.short else self.threads
         blocks = self.function.late(ceiling, rows, _WARPS) if self.short else rows
         if self.short:
             kernel.line(f"const dy_index row = (dy_index)blockIdx.x * {_WARPS} + threadIdx.x / {WARP};")
@@ -66,44 +85,44 @@ class Rows(NestText):
         else:
             kernel.line("const dy_index row = blockIdx.x;")
             kernel.line("const int lane = threadIdx.x;")
-        self.buffers(rows)
-        if self.short and not (isinstance(rows, int) and rows % _WARPS == 0):
+        self.buffers()
+        if self.short and not is_multiple(rows, _WARPS):
             kernel.line(f"if (row >= {rows}) return;")
         split_index(kernel, "row", *sizes_and_names(nest.outer))
         self.once = "if (lane == 0) "
         self.row(self.sweep)
         kernel.launch(blocks, threads, _MOST_THREADS)
 
-    def buffers(self, rows: Size) -> None:
-        """Memory for rows that later sweeps read: each thread reads what it has written itself."""
+    def buffers(self) -> None:
+        """What holds rows that later sweeps read: each thread reads what it has written itself."""
         nest, kernel = self.nest, self.kernel
         count = self.size * (_WARPS if self.short else 1)
         left: Size = _SHARED
         for value in nest.kept:
-            type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             name = kernel.variable()
+            if self.turns:
+                self.kept[value] = self.hold(name, value.dtype)
+                continue
+            type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             if not_below(left, 0):
                 kernel.line(f"DY_SHARED({type}, {name}, {count});")
-                self.kept[value] = f"{name}[threadIdx.x / {WARP} * {self.size} + k]" if self.short else f"{name}[k]"
+                self.kept[value] = f"{name}[threadIdx.x / {WARP} * {self.size} + {self.at}]" if self.short else f"{name}[{self.at}]"
             else:
-                number = self.function.piece(rows * self.size, value.dtype)
-                self.kept[value] = f"{kernel.pointer(number, type, True)}[row * {self.size} + k]"
+                number = self.function.piece(self.rows * self.size, value.dtype)
+                self.kept[value] = f"{kernel.pointer(number, type, True)}[row * {self.size} + {self.at}]"
 
     def sweep(self, sweep: Sweep) -> None:
         """One run over a row."""
-        kernel, wide = self.kernel, self.function.exceeds(self.size, _WIDE)
+        wide = self.function.exceeds(self.size, _WIDE)
         for reduction in sweep.reductions:
             self.declare(reduction, wide)
-        kernel.open(f"for (dy_index k = lane; k < {self.size}; k += {'%d' % WARP if self.short else 'blockDim.x'}) {{")
-        split_index(kernel, "k", *sizes_and_names(self.nest.inner))
-        self.statements(sweep.body)
-        kernel.close()
+        self.line(sweep)
         for reduction in sweep.reductions:
             function = "dy_reduced_in_warp" if self.short else "dy_reduced"
             self.finish(reduction, function)
 
 
-class CutRows(NestText):
+class CutRows(VectorText):
     """Several blocks share each row: a kernel for each sweep, and one for what follows the last.
 
     Each block leaves what it has reduced in memory.  The kernels after it add that up once more in each block, in one fixed tree,
@@ -111,6 +130,10 @@ class CutRows(NestText):
     """
 
     once = "if (cut == 0 && threadIdx.x == 0) "
+
+    def __init__(self, nest: LoopNest, function: FunctionText, width: int):
+        super().__init__(nest, function, width, nest.inner[-1])
+        self.count = str(width)
 
     def write(self) -> None:
         """Write the kernels, and launch them."""
@@ -137,7 +160,8 @@ class CutRows(NestText):
         kernel.line(f"const dy_index row = {row};")
         kernel.line(f"const int cut = {cut};")
         split_index(kernel, "row", *sizes_and_names(self.nest.outer))
-        self.kept = {value: f"{kernel.pointer(number, memory_type(value.dtype) or '', True)}[row * {self.size} + k]"
+        at = f"k + {self.element}" if self.width > 1 else "k"
+        self.kept = {value: f"{kernel.pointer(number, memory_type(value.dtype) or '', True)}[row * {self.size} + {at}]"
                      for value, number in self.buffers.items()}
 
     def results(self, count: int) -> None:
@@ -173,9 +197,10 @@ class CutRows(NestText):
             self.declare(reduction, function.exceeds(self.step, _WIDE))
         kernel.line(f"const dy_index begin = (dy_index)cut * {self.step};")
         kernel.line(f"const dy_index end = begin + {self.step} < {self.size} ? begin + {self.step} : {self.size};")
-        kernel.open("for (dy_index k = begin + threadIdx.x; k < end; k += blockDim.x) {")
+        scale = f" * {self.width}" if self.width > 1 else ""
+        kernel.open(f"for (dy_index k = begin + threadIdx.x{scale}; k < end; k += blockDim.x{scale}) {{")
         split_index(kernel, "k", *sizes_and_names(self.nest.inner))
-        self.statements(sweep.body)
+        self.elements(sweep.body)
         kernel.close()
         for reduction in sweep.reductions:
             dtype = computed(reduction.value.dtype)

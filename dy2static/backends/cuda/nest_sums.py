@@ -10,8 +10,9 @@ from ...ir.dims import Size
 from ..loops.ir import Axis, LoopNest, Part, Reduction
 from .dtypes import computed, register_type
 from .function import FunctionText, size_of, split_index
-from .nest_text import NestText, address_of, count_of, sizes_and_names, type_of
+from .nest_text import address_of, count_of, sizes_and_names, type_of
 from .nest_totals import join
+from .nest_vectors import VectorText, width_of
 from .sizes import Number, ceiling, product
 
 #: Threads of a block, and blocks of a kernel that is cut.
@@ -21,7 +22,7 @@ _THREADS, _BLOCKS = 256, 1024
 _COLUMNS = 32
 
 #: Elements that a thread adds up, at least, before more blocks share a result.
-_SUMMED = 32
+_SUMMED = 16
 
 #: Sums of so few elements belong to one thread each: where results stand side by side, and where elements of a sum do.
 _FEW_ACROSS, _FEW_ALONG = 32, 8
@@ -52,22 +53,33 @@ def _columns(size: int) -> int:
     return columns
 
 
-def _step(count: int, blocks: int, rows: int) -> int:
-    """How many elements of each sum are one block's.  blocks: how many there are if one adds up all.  rows: threads of a column."""
-    return ceiling(count, max(1, min(_BLOCKS // blocks, ceiling(count, rows * _SUMMED))))
+def _step(count: int, blocks: int, rows: int, width: int) -> int:
+    """How many elements of each sum are one block's.
+
+    blocks: how many there are if one adds up all.  rows: threads of a column, each of which takes so many elements at a time.
+    """
+    return ceiling(ceiling(count, max(1, min(_BLOCKS // blocks, ceiling(count, rows * _SUMMED)))), width) * width
 
 
-class Sums(NestText):
+def sums_width(nest: LoopNest, gone: Sequence[Axis], function: FunctionText) -> int:
+    """How many elements of a sum a thread takes at a time, where the last loop over them is a multiple of that."""
+    is_along = bool(gone) and gone[-1] is (*nest.outer, *nest.inner)[-1]
+    return width_of(nest, gone[-1], function) if is_along else 1
+
+
+class Sums(VectorText):
     """Each result belongs to one thread, or to threads of a block, or to several blocks.
 
-    gone: the loops over which is added up.
+    gone: the loops over which is added up.  width: the elements that a thread adds up at a time, where elements of a sum stand
+    side by side.
     """
 
-    def __init__(self, nest: LoopNest, function: FunctionText, gone: Sequence[Axis]):
-        super().__init__(nest, function)
+    def __init__(self, nest: LoopNest, function: FunctionText, gone: Sequence[Axis], width: int):
+        super().__init__(nest, function, width, gone[-1] if width > 1 else None)
         self.gone = tuple(gone)
+        self.count = str(width)
         self.left = tuple([axis for axis in (*nest.outer, *nest.inner) if axis not in self.gone])
-        self.count = count_of(self.gone)
+        self.summed = count_of(self.gone)
         self.across = bool(self.left) and self.left[-1] is (*nest.outer, *nest.inner)[-1]
         (self.sweep,) = nest.sweeps
 
@@ -76,15 +88,15 @@ class Sums(NestText):
         results = count_of(self.left)
         few = _FEW_ACROSS if self.across else _FEW_ALONG
         are_short = self.function.late(
-            lambda count, results: count <= few or self.across and results >= _THREADS * _BLOCKS, self.count, results)
+            lambda count, results: count <= few or self.across and results >= _THREADS * _BLOCKS, self.summed, results)
         self.function.either(are_short, lambda: self.by_threads(results), self.by_blocks)
 
     def by_threads(self, results: Size) -> None:
         """One thread for each result."""
         kernel = self.kernel = self.function.elements(results, *sizes_and_names(self.left))
         kernel.index = self.new_kernel().index
-        self.start(self.count)
-        self.loop("0", str(self.count), "1")
+        self.start(self.summed)
+        self.loop("0", str(self.summed), self.width)
         for total in self.nest.totals:
             kernel.line(f"{kernel.memory(total.value, True)}[{address_of(total.address)}] = {self.sums[total]};")
         self.function.launch_elements(kernel, results)
@@ -100,8 +112,8 @@ class Sums(NestText):
             tiles = late(ceiling, last.size, columns)
         rows = late(lambda columns: _THREADS // columns, columns)
         blocks = late(product, count_of(groups), tiles)
-        step = late(_step, self.count, blocks, rows)
-        cuts = late(ceiling, self.count, step)
+        step = late(_step, self.summed, blocks, rows, self.width)
+        cuts = late(ceiling, self.summed, step)
         both = late(product, cuts, tiles)
         kernel.line(f"const dy_index cut = (dy_index)blockIdx.x % {cuts}, group = (dy_index)blockIdx.x / {both};")
         split_index(kernel, "group", *sizes_and_names(groups))
@@ -110,11 +122,12 @@ class Sums(NestText):
             kernel.line(f"const dy_index {last.name} = tile * {columns} + threadIdx.x % {columns};")
         is_even = last is None or isinstance(last.size, int) and last.size % columns == 0
         inside = "" if last is None or is_even else f"{last.name} < {last.size}"
-        kernel.line(f"const dy_index end = (cut + 1) * {step} < {self.count} ? (cut + 1) * {step} : {self.count};")
+        kernel.line(f"const dy_index end = (cut + 1) * {step} < {self.summed} ? (cut + 1) * {step} : {self.summed};")
         self.start(step)
         if inside:
             kernel.open(f"if ({inside}) {{")
-        self.loop(f"cut * {step} + threadIdx.x / {columns}", "end", str(rows))
+        at = "threadIdx.x" if columns == 1 else f"threadIdx.x / {columns}"
+        self.loop(f"cut * {step} + {at}{f' * {self.width}' if self.width > 1 else ''}", "end", late(product, rows, self.width))
         if inside:
             kernel.close()
         parts = self.store(cuts, columns, inside)
@@ -127,12 +140,12 @@ class Sums(NestText):
         for total in self.nest.totals:
             self.declare(total, self.function.exceeds(summed, _WIDE))
 
-    def loop(self, begin: str, end: str, step: str) -> None:
+    def loop(self, begin: str, end: str, step: Number) -> None:
         """The loop of a thread over elements of its sums."""
         kernel = self.kernel
         kernel.open(f"for (dy_index g = {begin}; g < {end}; g += {step}) {{")
         split_index(kernel, "g", *sizes_and_names(self.gone))
-        self.statements(self.sweep.body)
+        self.elements(self.sweep.body)
         kernel.close()
 
     def store(self, cuts: Number, columns: Number, inside: str) -> Dict[Reduction, int]:

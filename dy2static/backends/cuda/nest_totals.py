@@ -1,14 +1,16 @@
 """Kernels of nests with reductions that are ready when the whole nest is over."""
 from __future__ import annotations
 
-from typing import Dict, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ...ir.dims import Size, not_below
 from ...ir.graph import Value
-from ..loops.ir import Axis, Reduction, Sweep
+from ..loops.ir import Axis, LoopNest, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
 from .function import FunctionText, size_of, split_index
-from .nest_text import NestText, address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
+from .nest_lines import LineText
+from .nest_text import address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
+from .nest_vectors import step_of, width_of
 from .sizes import Number, ceiling, product
 
 WARP = 32
@@ -17,7 +19,7 @@ WARP = 32
 _THREADS = 256
 
 #: Blocks that share the rows of a nest with totals, and elements for each one of a sum of its own.
-_BLOCKS, _SUMMED = 264, 4
+_BLOCKS, _SUMMED = 528, 4
 
 #: Bytes of rows that a block keeps in its own memory, of 48 KiB that every GPU has.
 _SHARED = 40960
@@ -31,27 +33,61 @@ def _step(rows: int, elements: int, summed: int) -> int:
     return ceiling(rows, max(1, min(rows, _BLOCKS, elements // (_SUMMED * summed))))
 
 
-def _threads(size: int) -> int:
-    """How many threads go over a row: a power of two."""
+def _threads(size: int, width: int) -> int:
+    """How many threads go over a row, each of which takes so many elements at a time: a power of two."""
     threads = WARP
-    while threads < min(size, _THREADS):
+    while threads < min(ceiling(size, width), _THREADS):
         threads *= 2
     return threads
 
 
-class Totals(NestText):
-    """Blocks go over rows and have sums of their own."""
+def loops_of(nest: LoopNest) -> Tuple[Sequence[Axis], Sequence[Axis], Axis]:
+    """The loops over rows, those that each thread of a block runs, and the one that is shared by threads."""
+    inner = nest.inner or (Axis("j", 1, ()),)
+    if nest.outer or nest.split is not None:
+        return nest.outer, inner[:-1], inner[-1]
+    return inner[:-1], (), inner[-1]
+
+
+def totals_width(nest: LoopNest, function: FunctionText) -> int:
+    """How many elements of a row a thread takes at a time, where the length of rows is a multiple of that."""
+    last = loops_of(nest)[-1]
+    if any(step_of(total.address, last.name) is None for total in nest.totals):
+        return 1
+    return width_of(nest, last, function)
+
+
+class Totals(LineText):
+    """Blocks go over rows and have sums of their own.
+
+    If a thread has few elements of a row, the sums of these elements grow in registers.
+    """
+
+    def __init__(self, nest: LoopNest, function: FunctionText, width: int):
+        self.rows, self.serial, self.last = loops_of(nest)
+        self.grown: Dict[Reduction, str] = {}               # registers of totals: one for each element of a thread
+        super().__init__(nest, function, width, (self.last,), function.late(_threads, self.last.size, width), "threadIdx.x")
+
+    def _words_lasting(self, turns: int) -> int:
+        """The registers that a thread needs for what it reads again and what it sums."""
+        return super()._words_lasting(turns) + sum(
+            self._words(turns, computed(total.value.dtype).itemsize) for total in self._apart())
+
+    def _turns(self) -> int:
+        return 0 if self.serial else super()._turns()
+
+    def _apart(self) -> List[Reduction]:
+        """The totals that have an element for each element of a row."""
+        return [total for total in self.nest.totals if total.address.terms and all(
+            index == self.last.name for index, _ in total.address.terms)]
 
     def write(self) -> None:
         """Write the kernels, and launch them."""
         nest, kernel = self.nest, self.kernel
-        self.rows, self.serial, self.last = self.loops()
-        rows, last = count_of(self.rows), self.last.size
-        late = self.function.late
+        rows, late = count_of(self.rows), self.function.late
         summed = late(lambda *sizes: sum(sizes), *[size_of(total.value) for total in nest.totals])
-        step = late(_step, rows, rows * count_of(self.serial) * last, summed)
+        step = late(_step, rows, rows * count_of(self.serial) * self.last.size, summed)
         self.blocks = late(ceiling, rows, step)
-        threads = late(_threads, last)
         self.once = "if (threadIdx.x == 0) "
         self.start_totals()
         self.buffers()
@@ -61,18 +97,11 @@ class Totals(NestText):
         split_index(kernel, "row", *sizes_and_names(self.rows))
         self.row(self.sweep)
         kernel.close()
-        kernel.launch(self.blocks, threads, _THREADS)
+        self.store_grown()
+        kernel.launch(self.blocks, self.threads, _THREADS)
         for total in nest.totals:
             if self.is_joined(total.value):
                 join(self.function, total, self.private[total.value], self.blocks)
-
-    def loops(self) -> Tuple[Sequence[Axis], Sequence[Axis], Axis]:
-        """The loops over rows, those that each thread of a block runs, and the one that is shared by threads."""
-        nest = self.nest
-        inner = nest.inner or (Axis("j", 1, ()),)
-        if nest.outer or nest.split is not None:
-            return nest.outer, inner[:-1], inner[-1]
-        return inner[:-1], (), inner[-1]
 
     def is_joined(self, value: Value) -> bool:
         """Whether a kernel of its own writes a result: of several blocks, or in another dtype than sums grow in."""
@@ -90,8 +119,33 @@ class Totals(NestText):
                 value) else function.pointer(value)
             name = self.mine[value] = kernel.variable()
             kernel.line(f"{type} *const {name} = {kernel.pointer(number, type, True)} + (dy_index)blockIdx.x * {size};")
+            if self.turns and total in self._apart():
+                self.grow(total)
+                continue
             kernel.line(f"for (dy_index k = threadIdx.x; k < {size}; k += blockDim.x) {name}[k] = {start_of(total)};")
         kernel.line("__syncthreads();")
+
+    def grow(self, total: Reduction) -> None:
+        """Registers for the elements of a total that belong to a thread."""
+        kernel, name = self.kernel, self.kernel.variable()
+        self.grown[total] = self.hold(name, total.value.dtype)
+        kernel.line("#pragma unroll")
+        first = f"{name}[k / {self.width}][k % {self.width}]"
+        kernel.line(f"for (int k = 0; k < {self.turns * self.width}; ++k) {first} = {start_of(total)};")
+
+    def store_grown(self) -> None:
+        """Store the totals that have grown in registers."""
+        if not self.grown:
+            return
+        kernel = self.kernel
+        self.turn()
+        kernel.line("#pragma unroll")
+        kernel.open(f"for (int e = 0; e < {self.width}; ++e) {{")
+        kernel.line(f"const dy_index {self.last.name} = k + e;")
+        for total, name in self.grown.items():
+            kernel.line(f"{self.target(total)} = {name};")
+        kernel.close()
+        kernel.close()
 
     def buffers(self) -> None:
         """Memory for rows that later sweeps read: each thread reads what it has written itself."""
@@ -99,8 +153,11 @@ class Totals(NestText):
         left: Size = _SHARED
         count = count_of(self.serial) * self.last.size
         at = " + ".join([*[f"{axis.name} * {count_of((*self.serial[n + 1:], self.last))}" for n, axis in enumerate(self.serial)],
-                         self.last.name])
+                         self.at])
         for value in self.nest.kept:
+            if self.turns:
+                self.kept[value] = self.hold(kernel.variable(), value.dtype)
+                continue
             type, left = memory_type(value.dtype) or "", left - count * value.dtype.itemsize
             name = kernel.variable()
             if not_below(left, 0):
@@ -119,10 +176,7 @@ class Totals(NestText):
             kernel.open(f"for (dy_index {axis.name} = 0; {axis.name} < {axis.size}; ++{axis.name}) {{")
         for reduction in near:
             self.declare(reduction, self.function.exceeds(self.last.size, _WIDE))
-        name = self.last.name
-        kernel.open(f"for (dy_index {name} = threadIdx.x; {name} < {self.last.size}; {name} += blockDim.x) {{")
-        self.statements(sweep.body)
-        kernel.close()
+        self.line(sweep)
         for reduction in near:
             whole, target = kernel.variable(), self.target(reduction)
             kernel.line(f"const {type_of(reduction)} {whole} = {self.reduced(reduction, 'dy_reduced')};")
@@ -135,13 +189,18 @@ class Totals(NestText):
     def accumulate(self, reduction: Reduction, operand: str) -> None:
         if reduction in self.sums:
             super().accumulate(reduction, operand)
+        elif reduction in self.grown:
+            name = self.grown[reduction]
+            self.kernel.line(f"{name} = {combined(reduction, name, tested(reduction, operand))};")
         else:                                               # the same thread comes to the same element each time
             target = self.target(reduction)
             self.kernel.line(f"{target} = {combined(reduction, target, tested(reduction, operand))};")
 
     def target(self, reduction: Reduction) -> str:
         """The element in which a total grows."""
-        return f"{self.mine[reduction.value]}[{address_of(reduction.address)}]"
+        step = step_of(reduction.address, self.last.name) if self.width > 1 else 0
+        more = f" + e * {step}" if step and reduction not in self.grown else ""
+        return f"{self.mine[reduction.value]}[{address_of(reduction.address)}{more}]"
 
 
 def join(function: FunctionText, total: Reduction, number: int, count: Number) -> None:

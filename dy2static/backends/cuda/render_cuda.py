@@ -15,26 +15,53 @@ kernels of both kinds, and the run launches those of one.
 """
 from __future__ import annotations
 
+from typing import Callable
+
+from ...ir.dims import Size
 from ...ir.graph import Node
 from ..loops.ir import LoopNest
 from .function import FunctionText
 from .nest_elements import Elements, Vectors, are_many, vector_width
 from .nest_rows import CutRows, Rows, are_cut
-from .nest_sums import Sums, summed_axes
-from .nest_totals import Totals
+from .nest_sums import Sums, summed_axes, sums_width
+from .nest_totals import Totals, loops_of, totals_width
+from .nest_vectors import width_of
 
 
 def render(nest: LoopNest, function: FunctionText) -> None:
     """Write the kernels of a nest, and launch them."""
     if nest.totals:
         axes = summed_axes(nest)
-        (Totals(nest, function) if axes is None else Sums(nest, function, axes)).write()
+        if axes is not None:
+            width = sums_width(nest, axes, function)
+            _by_width(function, axes[-1].size if axes else 1, width, lambda width: Sums(nest, function, axes, width).write())
+            return
+        width = totals_width(nest, function)
+        _by_width(function, loops_of(nest)[-1].size, width, lambda width: Totals(nest, function, width).write())
     elif nest.split is not None:
-        function.either(are_cut(nest, function), lambda: CutRows(nest, function).write(), lambda: Rows(nest, function).write())
+        _rows(nest, function)
     else:
         width = vector_width(nest, function)
         function.either(width > 1 and are_many(nest, function), lambda: Vectors(nest, function, width).write(),
                         lambda: Elements(nest, function).write())
+
+
+def _rows(nest: LoopNest, function: FunctionText) -> None:
+    """Kernels of a nest with rows."""
+    are_shared = are_cut(nest, function)
+
+    def of_width(width: int) -> None:
+        function.either(are_shared, lambda: CutRows(nest, function, width).write(), lambda: Rows(nest, function, width).write())
+    last = nest.inner[-1] if nest.inner else None
+    _by_width(function, last.size if last else 1, width_of(nest, last, function) if last else 1, of_width)
+
+
+def _by_width(function: FunctionText, size: Size, width: int, write: Callable[[int], None]) -> None:
+    """Write kernels whose threads take so many elements of a line at a time if its size is a multiple of that, else one."""
+    if width == 1:
+        write(1)
+    else:
+        function.either(function.late(lambda size: size % width == 0, size), lambda: write(width), lambda: write(1))
 
 
 def reduces(node: Node) -> bool:

@@ -1,0 +1,116 @@
+"""How threads go over a line of elements side by side, such as a row; what they read again stays in registers."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence
+
+from ...ir.dims import Size
+from ..loops.ir import Axis, LoopNest, Sweep
+from .dtypes import computed, memory_type, register_type
+from .function import FunctionText, split_index
+from .nest_text import count_of, sizes_and_names
+from .nest_vectors import Key, VectorText, accesses, keys_of
+from .sizes import Number, ceiling
+
+#: Most elements of a line that registers hold for a thread.
+_TURNS = 32
+
+#: Registers for what a thread reads again: more of them would leave place for fewer threads.
+_WORDS = 32
+
+
+class LineText(VectorText):
+    """Threads share lines: each takes ``width`` elements in a turn, and the threads of a line stand side by side.
+
+    axes: the loops of a line.  threads: of a line.  lane: the text of the number of a thread among them.
+    turns: how often a thread comes to elements of a line, if it has so few that registers can hold them; else 0.
+    """
+
+    def __init__(self, nest: LoopNest, function: FunctionText, width: int, axes: Sequence[Axis], threads: Number, lane: str):
+        super().__init__(nest, function, width, axes[-1] if axes else None)
+        self.axes, self.size, self.threads, self.lane = axes, count_of(axes), threads, lane
+        self.turns = self._turns()
+        self.early = self._early() if self.turns else []
+        self.count = str(width)
+
+    @property
+    def at(self) -> str:
+        """The number of an element of the line."""
+        return f"k + {self.element}" if self.width > 1 else "k"
+
+    def _turns(self) -> int:
+        """How often a thread comes to elements of its row, if registers hold what it reads again; else 0."""
+        size: Size = self.size
+        if not isinstance(size, int) or not isinstance(self.threads, int) or self.last is None:
+            return 0
+        turns = ceiling(size, self.threads * self.width)
+        return turns if turns * self.width <= _TURNS and self._words_lasting(turns) <= _WORDS else 0
+
+    def _words_lasting(self, turns: int) -> int:
+        """The registers that a thread needs for what several sweeps read."""
+        assert self.last is not None
+        keys = keys_of(self.nest, self.last, self.width, self.function)
+        again = {key for number, here in enumerate(keys) for key in here if any(key in later for later in keys[number + 1:])}
+        return sum(self._words(turns, array.dtype.itemsize) for array, _ in again) + sum(
+            self._words(turns, computed(value.dtype).itemsize) for value in self.nest.kept)
+
+    def _words(self, turns: int, itemsize: int) -> int:
+        """The registers for an array of so many elements of a thread."""
+        return turns * ceiling(self.width * itemsize, 4)
+
+    def _early(self) -> List[List[Key]]:
+        """What a thread loads before each sweep, all at once: what later sweeps also read, and the rest if registers suffice."""
+        assert self.last is not None
+        keys = keys_of(self.nest, self.last, self.width, self.function)
+        order = {(value, at): None for value, at, _ in accesses(self.nest)}
+        found: List[List[Key]] = []
+        held: Dict[Key, None] = {}
+        for number, here in enumerate(keys):
+            lasting = [key for key in order if key in here and key not in held and any(key in later for later in keys[number + 1:])]
+            once = [key for key in order if key in here and key not in held and key not in lasting]
+            held.update(dict.fromkeys(lasting))
+            words = sum(self._words(self.turns, array.dtype.itemsize) for array, _ in (*held, *once))
+            found.append([*lasting, *(once if words <= _WORDS else ())])
+        return found
+
+    def hold(self, name: str, dtype: Any) -> str:
+        """Declare registers for the elements of a thread; gives the one of the element at hand.  Only with ``turns``."""
+        self.kernel.line(f"{register_type(dtype)} {name}[{self.turns}][{self.width}];")
+        return f"{name}[t][{self.element}]"
+
+    def line(self, sweep: Sweep) -> None:
+        """One run of a thread over its elements of a line."""
+        kernel, scale = self.kernel, f" * {self.width}" if self.width > 1 else ""
+        if self.turns:
+            self.load_early(self.early[self.nest.sweeps.index(sweep)])
+            self.turn()
+        else:
+            threads = self.threads if isinstance(self.threads, int) else "blockDim.x"
+            kernel.open(f"for (dy_index k = {self.lane}{scale}; k < {self.size}; k += {threads}{scale}) {{")
+        split_index(kernel, "k", *sizes_and_names(self.axes))
+        self.elements(sweep.body)
+        kernel.close()
+
+    def turn(self) -> None:
+        """Begin the loop of a thread over its elements of the row."""
+        kernel = self.kernel
+        kernel.line("#pragma unroll")
+        kernel.open(f"for (int t = 0; t < {self.turns}; ++t) {{")
+        scale = f" * {self.width}" if self.width > 1 else ""
+        kernel.line(f"const dy_index k = (t * {self.threads} + {self.lane}){scale};")
+        if self.size % (self.threads * self.width):
+            kernel.line(f"if (k >= {self.size}) continue;")
+
+    def load_early(self, keys: Sequence[Key]) -> None:
+        """Load elements of the row, all of them before the first is read."""
+        if not keys:
+            return
+        kernel = self.kernel
+        for array, address in keys:
+            name = kernel.variable()
+            self.loads[array, address] = f"{name}[t]"
+            kernel.line(f"{memory_type(array.dtype)} {name}[{self.turns}][{self.width}];")
+        self.turn()
+        split_index(kernel, "k", *sizes_and_names(self.axes))
+        for key in keys:
+            self.load(key, self.loads[key])
+        kernel.close()
