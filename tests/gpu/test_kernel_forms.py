@@ -3,7 +3,7 @@ import pytest
 from emulated_graphs import array, case, results
 
 from dy2static import ops
-from dy2static.backends.cuda import nest_elements, nest_rows
+from dy2static.backends.cuda import indices, nest_elements, nest_rows
 from dy2static.native.emulated import missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -84,4 +84,42 @@ def test_sums_over_other_loops_than_those_of_rows(dtype):
              for number, (shape, axis, _) in enumerate(SUMS)]
     assert [len({launch.kernel for launch in one.region.function.launches}) for one in cases] == [
         2 * steps - 1 for _, _, steps in SUMS]
+    results(cases)
+
+
+#: Functions of an array of two or three axes that read it along another axis than the last, and how many arrays are turned.
+TURNED = {
+    "a matrix": ((40, 70), lambda x: ops.exp(ops.transpose(x, axes=(1, 0))), 1),
+    "even": ((64, 32), lambda x: ops.transpose(x, axes=(1, 0)) * 2.0, 1),
+    "inside": ((3, 40, 33), lambda x: ops.transpose(x, axes=(0, 2, 1)) + 1.0, 1),
+    "first and last": ((17, 3, 40), lambda x: ops.transpose(x, axes=(2, 1, 0)) + 1.0, 1),
+    "beside one that is not": ((48, 48), lambda x: ops.transpose(x, axes=(1, 0)) * x, 1),
+    "copied": ((40, 70), lambda x: ops.transpose(x, axes=(1, 0)), 1),
+    "short": ((5, 70), lambda x: ops.transpose(x, axes=(1, 0)) * 2.0, 0),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_transposed_arrays_are_turned_by_blocks(dtype, monkeypatch):
+    monkeypatch.setattr(indices, "FEWEST_IN_TILES", 1)
+    cases = [case(function, array(*shape, dtype=dtype), number=number) for number, (shape, function, _) in enumerate(TURNED.values())]
+    assert [one.text.count("DY_SHARED") for one in cases] == [count for _, _, count in TURNED.values()]
+    results(cases)
+
+
+def totals(x):
+    """Rows, and sums of columns and of all."""
+    y = ops.softmax(x, axis=1)
+    y = y - ops.max(y, axis=(1,), keepdims=True)
+    return y, ops.sum(y, axis=(0,), keepdims=False), ops.sum(y * x, axis=(0, 1), keepdims=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_rows_and_totals_in_registers(dtype):
+    """Rows of as many elements as registers hold, of more, and of a number that is no multiple of those of a load."""
+    sizes = [(9, 8), (9, 1024), (5, 1028), (3, 1030), (6, 2600), (3, 9000), (4100, 300)]
+    cases = [case(function, array(*size, dtype=dtype), number=number)
+             for number, (size, function) in enumerate((size, function) for size in sizes for function in (totals, normalized))]
+    held = [one for one in cases if "[t][e]" in one.text]
+    assert 4 < len(held) < len(cases)
     results(cases)

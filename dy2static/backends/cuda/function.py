@@ -14,10 +14,11 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.sizes_read import dims_of
 from ...ir.types import Tensor, dims_in
 from ...native.cudnn import Convolution, Plan
-from ..loops.layout import Place, Places, compact_strides, merged_axes, place_of
+from ..loops.layout import Place, Places, merged_axes, place_of
 from ..memory_planner import Buffer, arranged
 from ..run_sizes import name_of
 from .dtypes import constant, loaded, memory_type, register_type
+from .indices import TILE_THREADS, address, split_index, turned_axis, write_tiles
 from .products import is_expressible
 from .program import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, OpenFunction, Step
 from .sizes import Late, Number, ceiling
@@ -297,12 +298,20 @@ class FunctionText:
             return
         axes = merged_axes(target.shape, (target, source))
         sizes, names = [math.prod(target.shape[a] for a in part) for part in axes], [f"k{n}" for n in range(len(axes))]
-        kernel = self.elements(math.prod(sizes), sizes, names)
-        to, of = (address(place.offset, zip(names, [place.strides[part[-1]] for part in axes])) for place in (target, source))
-        base = source.base
-        kernel.line(f"{kernel.pointer(number, memory_type(target.base.dtype) or '', True)}[{to}] = "
-                    f"{f'{kernel.memory(base)}[{of}]' if base.ndim else kernel.number(base)};")
-        self.launch_elements(kernel, math.prod(sizes))
+        steps = [[place.strides[part[-1]] for part in axes] for place in (target, source)]
+        to, of = (address(place.offset, zip(names, apart)) for place, apart in zip((target, source), steps))
+        base, count, type = source.base, math.prod(sizes), memory_type(target.base.dtype) or ""
+        axis = turned_axis(sizes, steps[1:]) if base.ndim and axes else -1
+        kernel = self.kernel() if axis >= 0 else self.elements(count, sizes, names)
+        kernel.reaches(count)
+        to = f"{kernel.pointer(number, type, True)}[{to}]"
+        if axis >= 0:
+            blocks = write_tiles(kernel, sizes, names, axis, [(memory_type(base.dtype) or "", f"{kernel.memory(base)}[{of}]")],
+                                 lambda texts: kernel.line(f"{to} = {texts[0]};"))
+            kernel.launch(blocks, TILE_THREADS)
+            return
+        kernel.line(f"{to} = {f'{kernel.memory(base)}[{of}]' if base.ndim else kernel.number(base)};")
+        self.launch_elements(kernel, count)
 
     def compact(self, value: Value) -> Place:
         """The elements of a value in the order of memory: a copy of them where they do not stand so."""
@@ -330,19 +339,6 @@ class FunctionText:
         scratch, pieces = arranged(self._pieces)
         return DeviceFunction(tuple(self.kernels.values()), tuple(self.steps), self._first_piece, tuple(pieces), scratch,
                               tuple(self._origins))
-
-
-def split_index(kernel: KernelText, index: str, sizes: Sequence[Size], names: Sequence[str]) -> None:
-    """Define the index along each of several axes, from that of an element in the order of memory."""
-    for name, size, after in zip(names, sizes, compact_strides(sizes)):
-        text = index if after == 1 else f"{index} / {after}"
-        kernel.line(f"const dy_index {name} = {text if name == names[0] else f'{text} % {size}'};")
-
-
-def address(offset: Size, terms: Any) -> str:
-    """The sum of indices times strides."""
-    texts = [str(offset)] if offset else []
-    return " + ".join(texts + [name if stride == 1 else f"{name} * {stride}" for name, stride in terms if stride]) or "0"
 
 
 def size_of(value: Optional[Value]) -> Size:

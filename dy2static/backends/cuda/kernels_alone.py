@@ -17,7 +17,8 @@ from ...ir.shapes import broadcast_shapes
 from ...ir.template import AT
 from ..loops.layout import Place, compact_strides, indexed, place_of
 from .dtypes import constant, loaded, register_type
-from .function import FunctionText, KernelText, address, split_index
+from .function import FunctionText, KernelText
+from .indices import address, split_index
 from .kernels_scans import MANY, MOST_THREADS, SCANS, SHORT, threads_of
 from .kernels_windows import WINDOWS
 from .kernels_writes import WRITES

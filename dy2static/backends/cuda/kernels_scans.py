@@ -8,7 +8,8 @@ from ...ir.dims import Size
 from ...ir.graph import Node
 from ..loops.layout import compact_strides
 from .dtypes import constant, register_type
-from .function import FunctionText, address, split_index
+from .function import FunctionText
+from .indices import address, split_index
 from .operands import element
 
 #: Lines of so few elements are one thread's, and longer ones whose elements are apart, where there are so many lines.

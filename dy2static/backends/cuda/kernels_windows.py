@@ -13,7 +13,8 @@ from ...native.cudnn import FILTERS, FORWARD, IMAGE
 from ..loops.layout import Place, compact_strides
 from .convolutions import convolved
 from .dtypes import loaded, memory_type, register_type
-from .function import FunctionText, KernelText, address, size_of, split_index
+from .function import FunctionText, KernelText, size_of
+from .indices import address, split_index
 from .operands import axes_of, element, whole
 from .program import Matrices, Product
 

@@ -6,7 +6,8 @@ from typing import Any, Dict, List, Sequence
 from ...ir.dims import Size
 from ..loops.ir import Axis, LoopNest, Sweep
 from .dtypes import computed, memory_type, register_type
-from .function import FunctionText, split_index
+from .function import FunctionText
+from .indices import split_index
 from .nest_text import count_of, sizes_and_names
 from .nest_vectors import Key, VectorText, accesses, keys_of
 from .sizes import Number, ceiling

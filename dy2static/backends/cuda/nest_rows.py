@@ -8,7 +8,8 @@ from ...ir.dims import Size, not_below
 from ...ir.graph import Value
 from ..loops.ir import Define, LoopNest, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
-from .function import FunctionText, split_index
+from .function import FunctionText
+from .indices import split_index
 from .nest_lines import LineText
 from .nest_text import combined, count_of, sizes_and_names, type_of
 from .nest_vectors import VectorText, is_multiple

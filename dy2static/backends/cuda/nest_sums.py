@@ -9,7 +9,8 @@ from typing import Dict, Optional, Sequence, Tuple
 from ...ir.dims import Size
 from ..loops.ir import Axis, LoopNest, Part, Reduction
 from .dtypes import computed, register_type
-from .function import FunctionText, size_of, split_index
+from .function import FunctionText, size_of
+from .indices import split_index
 from .nest_text import address_of, count_of, sizes_and_names, type_of
 from .nest_totals import join
 from .nest_vectors import VectorText, width_of

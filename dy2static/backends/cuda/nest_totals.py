@@ -7,7 +7,8 @@ from ...ir.dims import Size, not_below
 from ...ir.graph import Value
 from ..loops.ir import Axis, LoopNest, Reduction, Sweep
 from .dtypes import computed, memory_type, register_type
-from .function import FunctionText, size_of, split_index
+from .function import FunctionText, size_of
+from .indices import split_index
 from .nest_lines import LineText
 from .nest_text import address_of, combined, count_of, sizes_and_names, start_of, tested, type_of
 from .nest_vectors import step_of, width_of

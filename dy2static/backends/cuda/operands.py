@@ -6,7 +6,8 @@ from typing import Mapping, Tuple
 from ...ir.dims import Size
 from ...ir.graph import Value
 from ..loops.layout import place_of
-from .function import FunctionText, KernelText, address
+from .function import FunctionText, KernelText
+from .indices import address
 
 
 def element(function: FunctionText, kernel: KernelText, value: Value, names: Mapping[int, str]) -> str:

@@ -3,6 +3,7 @@
 A nest is one of several kinds of kernels:
 
 - *elements*: nothing is reduced.  One thread computes one element, or several that stand side by side.
+- *tiles*: the same, if arrays are transposed: a block reads tiles of them as they stand in memory, and turns them.
 - *rows*: reductions that are ready at the end of each row.  A row belongs to one warp, or to one block where it is long; each
   thread goes over elements of the row, and what threads have summed is added up in one fixed tree.
 - *cut rows*: few long rows, each of which several blocks share.  There is a kernel for each sweep, and one for what follows.
@@ -21,7 +22,7 @@ from ...ir.dims import Size
 from ...ir.graph import Node
 from ..loops.ir import LoopNest
 from .function import FunctionText
-from .nest_elements import Elements, Vectors, are_many, vector_width
+from .nest_elements import Elements, Tiles, Vectors, are_many, tiled_axis, vector_width
 from .nest_rows import CutRows, Rows, are_cut
 from .nest_sums import Sums, summed_axes, sums_width
 from .nest_totals import Totals, loops_of, totals_width
@@ -41,6 +42,10 @@ def render(nest: LoopNest, function: FunctionText) -> None:
     elif nest.split is not None:
         _rows(nest, function)
     else:
+        axis = tiled_axis(nest, function)
+        if axis >= 0:
+            Tiles(nest, function, axis).write()
+            return
         width = vector_width(nest, function)
         function.either(width > 1 and are_many(nest, function), lambda: Vectors(nest, function, width).write(),
                         lambda: Elements(nest, function).write())
