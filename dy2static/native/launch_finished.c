@@ -2,15 +2,19 @@
 
    cublasLt's heuristics choose an algorithm for the sizes and alignments at hand.  What it does with NaN is not documented for ReLU,
    and eager mode keeps NaN.  So an algorithm with ReLU is tried once: a bias of NaN has to make results of NaN.  This waits for the device
-   once, in the first run.  Where an algorithm cannot be had, or does not keep NaN, or cannot be tried because the stream is recorded, the
+   once for each set of alignments, in the first run with them.  Where an algorithm cannot be had, or does not keep NaN, or cannot be tried because the stream is recorded, the
    step is a product and a kernel. */
 
 enum { DY_TRANSPOSED_A = 3, DY_TRANSPOSED_B = 4, DY_EPILOGUE = 7, DY_BIAS_POINTER = 8,       /* cublasLtMatmulDescAttributes_t */
        DY_EPILOGUE_BIAS = 4, DY_EPILOGUE_RELU_BIAS = 6,                                      /* cublasLtEpilogue_t */
-       DY_MAX_WORKSPACE = 1, DY_ALIGNMENT_A = 5, MOST_ALIGNMENT = 256 };                     /* cublasLtMatmulPreferenceAttributes_t */
+       DY_MAX_WORKSPACE = 1, DY_ALIGNMENT_A = 5 };                                           /* cublasLtMatmulPreferenceAttributes_t */
 
-/* What is known of a step: the addresses' alignments and the compute type for which it was made, descriptors, and an algorithm. */
-typedef struct {
+enum { MOST_ALIGNMENT = 16 };           /* bytes; kernels load no more at once, and rows of a batch are seldom aligned better */
+
+/* What is known of a step: the addresses' alignments and the compute type for which it was made, descriptors, and an algorithm.
+   A step has one for each of them that has come: graphs for several are made in turns. */
+typedef struct dy_finish {
+    struct dy_finish *next;
     uint32_t alignments[4];
     int compute, is_usable;
     void *product, *a, *b, *c, *preference;
@@ -30,6 +34,9 @@ static uint32_t alignment_of(uint64_t address)
 
 static void forget_finish(const dy_driver *driver, dy_finish *finish)
 {
+    if (!finish)
+        return;
+    forget_finish(driver, finish->next);
     if (finish->product)
         driver->cublasLtMatmulDescDestroy(finish->product);
     void *const layouts[] = {finish->a, finish->b, finish->c};
@@ -38,7 +45,7 @@ static void forget_finish(const dy_driver *driver, dy_finish *finish)
             driver->cublasLtMatrixLayoutDestroy(layouts[k]);
     if (finish->preference)
         driver->cublasLtMatmulPreferenceDestroy(finish->preference);
-    memset(finish, 0, sizeof *finish);
+    free(finish);
 }
 
 /* Bytes at the end of the workspace that are left for a bias of NaN. */
@@ -102,16 +109,18 @@ static dy_finish *finish_of(dy_run *run, const dy_step *step, const int64_t *wor
     const uint32_t alignments[] = {alignment_of(at[0]), alignment_of(at[1]), alignment_of(at[2]), alignment_of(bias)};
     const int compute = compute_of(run, DY_R_32F);
     dy_finish *finish = (dy_finish *)words[FINISH_STATE];
-    if (finish && finish->compute == compute && !memcmp(finish->alignments, alignments, sizeof alignments))
+    while (finish && (finish->compute != compute || memcmp(finish->alignments, alignments, sizeof alignments)))
+        finish = finish->next;
+    if (finish)
         return finish->is_usable ? finish : 0;
     int recording = 0;
     if (!driver->cublasLtMatmul || (size_t)run->device->workspace <= reserved(words)
         || driver->cuStreamIsCapturing(run->stream, &recording) || recording)
         return 0;
-    if (!finish && !(finish = calloc(1, sizeof *finish)))
+    if (!(finish = calloc(1, sizeof *finish)))
         return 0;
+    finish->next = (dy_finish *)words[FINISH_STATE];
     ((int64_t *)words)[FINISH_STATE] = (int64_t)finish;     /* the region's own memory */
-    forget_finish(driver, finish);
     memcpy(finish->alignments, alignments, sizeof alignments);
     finish->compute = compute;
     finish->is_usable = make_finish(run, finish, words, bias) && (!words[WITH_RELU] || keeps_nan(run, finish, words, at));

@@ -5,7 +5,7 @@
    which is the order of a stream.
 
    A graph has the addresses of one call.  It is replayed as it is if all addresses are the same again.  If those of a few steps have
-   moved, these steps are set anew: the arguments of a kernel, or another child graph.  Otherwise the steps are launched one by one, and a
+   moved, these steps are set anew: the arguments of a kernel, or another child graph of addresses that are aligned alike.  Otherwise the steps are launched one by one, and a
    graph is made as soon as most of the same addresses come again: then the libraries have prepared what they need, too.  A region has at
    most MOST_REPLAYS graphs, and remembers as many calls that had none.  A graph gives way to another one only if it has not been used
    for UNUSED runs, so that no run of a cycle takes the graph of another one.
@@ -71,6 +71,16 @@ static int has_moved(const dy_step *step, const uint64_t *old, const uint64_t *n
         if (old[2 + step->words[k]] != new[2 + step->words[k]])
             return 1;
     return 0;
+}
+
+/* Whether a step that has moved can be set anew: libraries may take other kernels, and another number of them, where modes or alignments
+   differ, and no graph can be given other nodes. */
+static int is_alike(const dy_step *step, const uint64_t *old, const uint64_t *new)
+{
+    int alike = is_kernel(step) || old[1] == new[1];
+    for (int64_t k = 0; alike && !is_kernel(step) && k < step->count; ++k)
+        alike = alignment_of(old[2 + step->words[k]]) == alignment_of(new[2 + step->words[k]]);
+    return alike;
 }
 
 static int64_t weight_of(const dy_step *step) { return is_kernel(step) ? KERNEL_WEIGHT : OTHER_WEIGHT; }
@@ -197,13 +207,14 @@ static int patch(const dy_region *region, dy_run *run, const uint64_t *key, dy_r
     return status;
 }
 
-/* How much has to be set anew between two runs. */
+/* How much has to be set anew between two runs: the weight of the region or more if a graph for one cannot be set to the other. */
 static int64_t moved_between(const dy_region *region, const uint64_t *old, const uint64_t *new)
 {
     int64_t weight = 0;
     if (memcmp(old, new, sizeof *old * (size_t)key_length(region)))
         for (const dy_step *step = (const dy_step *)region->first; (const int64_t *)step < region->end; step = next_step(step))
-            weight += has_moved(step, old, new) ? weight_of(step) : 0;
+            if (has_moved(step, old, new))
+                weight += is_alike(step, old, new) ? weight_of(step) : region->weight;
     return weight;
 }
 

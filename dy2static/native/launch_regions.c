@@ -48,10 +48,8 @@ void launch_forget(dy_region *region)
     for (int k = 0; k < MOST_REPLAYS; ++k)
         drop(region->device, region->replays + k);
     for (const dy_step *step = (const dy_step *)region->first; (const int64_t *)step < region->end; step = next_step(step))
-        if (kinds[step->kind] == launch_finished && step->words[step->count + FINISH_STATE]) {
+        if (kinds[step->kind] == launch_finished)
             forget_finish(region->device->driver, (dy_finish *)step->words[step->count + FINISH_STATE]);
-            free((void *)step->words[step->count + FINISH_STATE]);
-        }
     pthread_mutex_unlock(&region->device->lock);
     free(region->seen);
     free(region);

@@ -147,6 +147,25 @@ def test_it_is_part_of_graphs():
     assert only.region.counts.replayed == 3 and device.state.finished > 3
 
 
+def test_graphs_are_for_alignments():
+    """A batch that is aligned otherwise may be computed by other kernels: no graph is set anew for it, it has one of its own."""
+    def network(x, w, b, v):
+        return OPS["tanh"](OPS["matmul"](layer(x, w, b), v))
+    arrays = (*operands(), array(6, 3, seed=3))
+    one, device = case(network, *arrays), EmulatedDevice()
+    assert run(one, device) == ""
+    memory = np.zeros(128, np.float32)
+    begin = -memory.ctypes.data % 256 // 4
+    out, scratch = np.zeros((4, 3), np.float32), np.zeros(one.region.function.scratch, np.uint8)
+    for offset in (0, 0, 0, 4, 8, 1, 1, 1, 0, 3):
+        x = memory[begin + offset:begin + offset + 20].reshape(4, 5)
+        x[...] = arrays[0]
+        one.region.call(x, *arrays[1:], out, scratch)
+        np.testing.assert_allclose(out, one.expected[0], rtol=1e-5)
+    counts = one.region.runs[-1].region.counts
+    assert (counts.plain, counts.built, counts.patched, counts.failures) == (3, 2, 4, 0)       # the first is that of `run`
+
+
 def finished(device):
     """How many products an emulated device has computed together with what follows them."""
     return 0 if on_device() else device.state.finished
