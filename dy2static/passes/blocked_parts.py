@@ -7,7 +7,7 @@ from typing import Dict, Hashable, Iterator, List, NamedTuple, Sequence, Set, Tu
 
 from ..ir.graph import Graph, Node, Value
 from ..native.compiler import has_long_vectors
-from ..ops.channel_blocks import BLOCK, blocks_of
+from ..ops.channel_blocks import BLOCK
 from .memory.min_cut import Network
 
 #: Nanoseconds: what it takes to turn a number to or from blocks.
@@ -177,7 +177,8 @@ def gain_of(node: Node, is_plain: bool) -> float:
     squares = y.shape[0] * math.prod(-(-n // 2) for n in y.shape[2:])
     is_winograd = not is_plain and W.shape[2:] == (3, 3) and attrs["stride"] == attrs["dilate"] == (1, 1) and squares >= _SQUARES \
         and min(inner, outer) * merged >= _CHANNELS
-    filled = merged * blocks_of(y.shape[1]) * BLOCK / y.shape[1]
+    least = BLOCK // 2 if not is_winograd and not has_long_vectors() else BLOCK      # channels that are computed together
+    filled = merged * -(-y.shape[1] // least) * least / y.shape[1]
     speed = _LONG_VECTORS if has_long_vectors() else _SHORT_VECTORS
     each = speed.winograd if is_winograd else speed.in_blocks * _of_tiles(node, speed)
     return size * math.prod(W.shape[1:]) * (speed.direct - filled * each)

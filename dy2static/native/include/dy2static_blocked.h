@@ -221,9 +221,10 @@ static void panel_of(const blocked_windows *b, const int64_t panel, const int64_
     DY_T *const own = at_hand(own_filters), scales[PANEL], shifts[PANEL];
     const panel_place here = place_of_panel(&b->groups, panel);
     const int64_t o = here.out, channels = here.channels, step = w->stride[1] * b->deep, each = w->kernel[0] * w->kernel[1];
-    const int64_t tiles = (b->columns + PLACES - 1) / PLACES, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
+    const int together = each == 1 && b->deep == BLOCK, half = HALF_PLACES && b->groups.out - o % b->groups.out <= WIDTH;
+    const int64_t places = half ? HALF_PLACES : PLACES, tiles = (b->columns + places - 1) / places, next = w->spots[0] * w->spots[1] * BLOCK, out = in_whole(w->out);
     const int64_t off = here.in / b->deep * b->plane;
-    block_tiles *const *const of = tiles_of(channels, step, each == 1 && b->deep == BLOCK);
+    block_tiles *const *const of = half ? half_tiles_of(step, together) : tiles_of(channels, step, together);
     around a = {of_panel(b->scale, &b->groups, &here, scales), of_panel(b->shift, &b->groups, &here, shifts), next, b->residual != 0,
                 b->residual ? b->residual - b->y : 0, 0, 0, w->relu, w->cap, 0, 0, 0};
     for (int64_t l = 0; l < b->taps; l += PIECE) {

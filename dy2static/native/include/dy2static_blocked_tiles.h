@@ -23,7 +23,12 @@ enum {
 #else
     PLACES = VECTORS == 2 ? 6 : 2,
 #endif
-    FETCHED = (PLACES + 7) / 8,                         /* places of the next tile that are fetched with two taps */
+#if DY_BYTES == 32
+    HALF_PLACES = 12,                                   /* where half a block of channels is left */
+#else
+    HALF_PLACES = 0,
+#endif
+    MOST_PLACES = PLACES > HALF_PLACES ? PLACES : HALF_PLACES,
     PIECE = DY_PIECE,                                   /* taps: a panel of 1152 is 147 KiB */
     NEAR = 96 * 1024,                                   /* elements of x that stay in the second cache */
     REPAYING = 192,                                     /* places for which it pays to turn a panel of filters */
@@ -133,7 +138,7 @@ DY_INLINE dy_vector shift_of(const around *a, const int v) { return a->shift ? l
 
 /* One tap of all sums. */
 DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, const DY_T *from, const DY_T *filters,
-                       dy_vector sum[PLACES][VECTORS])
+                       dy_vector sum[MOST_PLACES][VECTORS])
 {
     dy_vector right[VECTORS];
 #pragma GCC unroll 4
@@ -152,14 +157,15 @@ DY_INLINE void add_tap(const int places, const int vectors, const int64_t step, 
 
 /* Two taps at a time: prefetches and addresses are for both.  With more of them gcc runs out of registers.
 
-   Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels.  together: whether the numbers of a whole
-   block of taps lie side by side in x. */
+   Sums of `places` neighbours, which are `step` apart in x, for `vectors` of channels; what these leave of a block becomes zero.
+   together: whether the numbers of a whole block of taps lie side by side in x. */
 DY_INLINE void block_tile(const int places, const int vectors, const int together, const int64_t step, const int64_t taps,
                           const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a)
 {
-    dy_vector sum[PLACES][VECTORS];
+    dy_vector sum[MOST_PLACES][VECTORS];
     const DY_T *ahead = a->ahead, *const soon = a->soon;
     const int64_t apart = a->apart;
+    const int fetched = (places + 7) / 8;               /* places of the next tile that are fetched with two taps */
     if (a->first)
 #pragma GCC unroll 14
         for (int p = 0; p < places; p++)
@@ -179,10 +185,10 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
             for (int i = 0; i < BLOCK; i++)
                 __builtin_prefetch(ahead + i * apart, 0, 2);
 #pragma GCC unroll 1
-        for (const int64_t end = k + BLOCK; k < end; k += 2, block += 2, near += FETCHED * step, filters += 2 * PANEL)
+        for (const int64_t end = k + BLOCK; k < end; k += 2, block += 2, near += fetched * step, filters += 2 * PANEL)
 #pragma GCC unroll 2
             for (int j = 0; j < 2; j++) {
-                if (j < FETCHED)
+                if (j < fetched)
                     __builtin_prefetch(near + j * step, 0, 2);
                 add_tap(places, vectors, step, together ? block + j : x + where[k + j], filters + j * PANEL, sum);
             }
@@ -210,6 +216,10 @@ DY_INLINE void block_tile(const int places, const int vectors, const int togethe
         for (int p = 0; p < places; p++)
             store(to + p * BLOCK, sum[p][v]);
     }
+    if (vectors < IN_BLOCK)
+#pragma GCC unroll 14
+        for (int p = 0; p < places; p++)
+            store(y + p * BLOCK + WIDTH, (dy_vector){0});
 }
 
 typedef void block_tiles(int64_t step, int64_t taps, const DY_T *x, const int32_t *where, const DY_T *filters, DY_T *y, const around *a);
@@ -241,10 +251,29 @@ EACH_TILE(1, 0, 0) EACH_TILE(1, 16, 1) EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EA
         tile_5_##V##_##S##_##T, tile_6_##V##_##S##_##T};
 #if DY_BYTES == 32
 EACH_TILE(2, 0, 0) EACH_TILE(2, 16, 0) EACH_TILE(2, 32, 0) EACH_TILE(2, 16, 1)
+#define HALF_TILES(S, T)                                                                                                \
+    TILE(1, 1, S, T) TILE(2, 1, S, T) TILE(3, 1, S, T) TILE(4, 1, S, T) TILE(5, 1, S, T) TILE(6, 1, S, T)               \
+    TILE(7, 1, S, T) TILE(8, 1, S, T) TILE(9, 1, S, T) TILE(10, 1, S, T) TILE(11, 1, S, T) TILE(12, 1, S, T)            \
+    static block_tiles *const half_tiles_##S##_##T[] = {                                                                \
+        0, tile_1_1_##S##_##T, tile_2_1_##S##_##T, tile_3_1_##S##_##T, tile_4_1_##S##_##T, tile_5_1_##S##_##T,          \
+        tile_6_1_##S##_##T, tile_7_1_##S##_##T, tile_8_1_##S##_##T, tile_9_1_##S##_##T, tile_10_1_##S##_##T,            \
+        tile_11_1_##S##_##T, tile_12_1_##S##_##T};
+HALF_TILES(0, 0) HALF_TILES(16, 1)
 #else
 EACH_TILE(4, 0, 0) EACH_TILE(4, 16, 0) EACH_TILE(4, 32, 0) EACH_TILE(4, 16, 1)
 #endif
 #endif
+
+/* Tiles for half a block of channels; null if a vector holds another part of one. */
+static block_tiles *const *half_tiles_of(const int64_t step, const int together)
+{
+#if DY_BYTES == 32
+    return step == 16 && together ? half_tiles_16_1 : half_tiles_0_0;
+#else
+    (void)step, (void)together;
+    return 0;
+#endif
+}
 
 static block_tiles *const *tiles_of(const int64_t channels, const int64_t step, const int together)
 {
