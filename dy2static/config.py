@@ -142,8 +142,8 @@ TUNE = Flag("DY2STATIC_TUNE", 0, SWITCH,
             "1: where native code has several algorithms for a shape, each is measured once per machine, and the fastest is "
             "used from then on; 0: rules choose, and nothing is measured or read")
 KEEP = Flag("DY2STATIC_KEEP", 1, SWITCH,
-            "1: the code that is made of captured graphs is kept in the cache directory for later processes; 0: only compiled "
-            "libraries are")
+            "1: the code of converted functions and captured graphs is kept in the cache directory for later processes; 0: only "
+            "compiled libraries are")
 THREADS = Flag("DY2STATIC_THREADS", 0, COUNT,
                "how many threads native programs use; 0: `OMP_NUM_THREADS`, if that is less than there are cores, or one for each")
 

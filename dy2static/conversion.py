@@ -1,9 +1,11 @@
-"""Source to source for one function: parse, transform, load; kept for as long as its code lives."""
+"""Source to source for one function: parse, transform, load; kept while its code lives, and on disk for later processes."""
 from __future__ import annotations
 
 import difflib
 import functools
 import logging
+import marshal
+import sys
 import threading
 import types
 import weakref
@@ -13,26 +15,24 @@ import gast
 
 from . import config, transformers
 from .errors import SignatureError
+from .ir.digest import digest
+from .native import kept, store
 from .options import did_you_mean
 from .pyast.loader import LoadedFunction, codes_in, load
 from .pyast.parser import parse
 from .pyast.printer import lines_of, unparse
 from .pyast.scopes import walk
+from .pyast.source import text_of_file
 from .pyast.trees import copy_of, first_line
 
 log = logging.getLogger("dy2static")
 
 
-class Converted:
-    """The converted form of a function: the tree, its text, and the code that runs."""
+class Converted(NamedTuple):
+    """The converted form of a function: the code that runs, and its tree, unless the code is another process's."""
 
-    def __init__(self, tree: gast.FunctionDef, loaded: LoadedFunction):
-        self.tree, self.loaded = tree, loaded
-
-    @property
-    def code(self) -> str:
-        """The transformed source."""
-        return unparse(self.tree)
+    loaded: LoadedFunction
+    tree: Optional[gast.FunctionDef] = None
 
 
 #: By the identity of code objects: equal ones may come from two files.
@@ -85,22 +85,66 @@ def _inner(node: gast.FunctionDef, around: gast.FunctionDef, class_name: Optiona
     return made
 
 
-def conversion_of(function: types.FunctionType) -> Converted:
-    """The conversion of a function, made on first use.
+def source_of(function: types.FunctionType) -> str:
+    """The transformed source of a function.
 
     Raises SourceNotFoundError and UnsupportedSyntaxError.
     """
+    tree = _conversion_of(function).tree
+    if tree is None:
+        with _lock:
+            tree = transformers.apply(transformers.PIPELINE, tree_of(function))
+    return unparse(tree)
+
+
+def _conversion_of(function: types.FunctionType) -> Converted:
+    """The conversion of a function, made on first use."""
     code = function.__code__
     found = _converted.get(id(code))
     if found is not None:
         return found
     with _lock:
-        tree = transformers.apply(transformers.PIPELINE, tree_of(function), _log_after(function))
-        found = _converted[id(code)] = Converted(tree, load(tree, function))
+        key = _key_of(function)
+        found = _kept(key)
+        if found is None:
+            tree = transformers.apply(transformers.PIPELINE, tree_of(function), _log_after(function))
+            found = Converted(load(tree, function), tree)
+            _keep(key, found.loaded)
+        _converted[id(code)] = found
     weakref.finalize(code, _converted.pop, id(code), None).atexit = False
     if config.VERBOSITY.value >= 2:
         log.warning("converted %s (%s:%d)", function.__qualname__, code.co_filename, code.co_firstlineno)
     return found
+
+
+def _key_of(function: types.FunctionType) -> str:
+    """The hash of everything that a conversion is made from; "" where it is not kept.
+
+    The code that runs is a part of it, and the text of its file: as long as both are the same, the one is of the other.
+    """
+    code, gast_version = function.__code__, getattr(gast, "__version__", None)
+    if gast_version is None or id(code) in _made or config.CODE_LEVEL.value or not kept.is_wanted():
+        return ""
+    text = text_of_file(function)
+    if text is None:
+        return ""
+    return digest((kept.version(), sys.version, sys.flags.optimize, gast_version, function.__qualname__, code, text))
+
+
+def _kept(key: str) -> Optional[Converted]:
+    """What an earlier process has made under this key."""
+    content = store.text(key, store.CODE) if key else None
+    try:
+        code = None if content is None else marshal.loads(content)
+    except (EOFError, TypeError, ValueError):
+        return None
+    return Converted(LoadedFunction(code)) if isinstance(code, types.CodeType) else None
+
+
+def _keep(key: str, loaded: LoadedFunction) -> None:
+    """Keep the code of a conversion for later processes."""
+    if key:
+        store.keep_text(key, marshal.dumps(loaded.code), store.CODE)
 
 
 def converted_codes() -> Set[types.CodeType]:
@@ -109,8 +153,11 @@ def converted_codes() -> Set[types.CodeType]:
 
 
 def convert(function: types.FunctionType) -> LoadedFunction:
-    """The compiled form of a function's conversion."""
-    return conversion_of(function).loaded
+    """The compiled form of a function's conversion.
+
+    Raises SourceNotFoundError and UnsupportedSyntaxError.
+    """
+    return _conversion_of(function).loaded
 
 
 def levels_of(given: Any) -> Tuple[str, ...]:

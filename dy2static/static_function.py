@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 import chainer
 
-from .conversion import conversion_of, levels_of, stages_of
+from .conversion import levels_of, source_of, stages_of
 from .diagnostics.explain import Explanation
 from .diagnostics.pages import function_page
 from .dispatch.dispatcher import Dispatcher
@@ -78,7 +78,7 @@ class StaticFunction(Entry, StaticCallable):
 
         Raises `SourceNotFoundError` where there is no source, and `UnsupportedSyntaxError` for what cannot be compiled.
         """
-        code = conversion_of(self.python_function).code  # type: ignore[arg-type]
+        code = source_of(self.python_function)  # type: ignore[arg-type]
         return self.dispatcher.in_parts.code if self.dispatcher.in_parts.is_used else code
 
     @property

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 
-from ..conversion import conversion_of
+from ..conversion import source_of
 from ..diagnostics import explain
 from ..errors import FallbackWarning
 from ..heap.aborts import CaptureAborted
@@ -105,7 +105,7 @@ class InParts:
         found = [self.divided.code.rstrip()]
         for name, part in self.divided.parts_by_name().items():
             title = f"# {name}: lines {part.run.key.first.line} to {part.run.key.last.end_line}"
-            found.append(f"{title}\n{conversion_of(part.function).code.rstrip()}")
+            found.append(f"{title}\n{source_of(part.function).rstrip()}")
         return "\n\n".join(found) + "\n"
 
     def clear(self) -> None:

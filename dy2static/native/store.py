@@ -1,4 +1,4 @@
-"""Compiled libraries, and what programs are made from, on disk, by the hash of what they were made from.
+"""Compiled libraries, what programs are made from, and converted functions on disk, by the hash of what they were made from.
 
 Code is loaded from this directory, so it must be the user's own and closed to everybody else; every file ends with a
 checksum, so that one that was cut off or damaged is made again.  A file appears under its name when it is complete, and two
@@ -29,7 +29,9 @@ _MARK = b"dy2static"
 _FOOTER = len(_MARK) + hashlib.sha256().digest_size
 _OF_SHELLS = 10                 # a shell uses the numbers of files below
 _LEFTOVER_SECONDS = 3600        # what a process that died was writing
-_LIBRARY, _TEXT = ".so", ".text"
+_LIBRARY = ".so"
+TEXT, CODE = ".text", ".code"       # what programs are made from; code of converted functions
+_KINDS = (_LIBRARY, TEXT, CODE)
 _checked: Dict[str, str] = {}       # wanted directory -> the one that is used
 
 
@@ -64,18 +66,21 @@ def find(key: str) -> Optional[str]:
     return path
 
 
-def text(key: str) -> Optional[bytes]:
-    """The text that `keep_text` wrote under this key; None where there is none that is sound."""
-    path = os.path.join(directory(), key + _TEXT)
+def text(key: str, kind: str = TEXT) -> Optional[bytes]:
+    """What `keep_text` wrote under this key; None where there is nothing that is sound.  kind: `TEXT` or `CODE`."""
+    path = os.path.join(directory(), key + kind)
     found = _sound(path)
     if found is not None:
         _touch(path)
     return found
 
 
-def keep_text(key: str, content: bytes) -> None:
-    """Keep a text under a key, in place of any other one; where nothing can be written, it is not kept."""
-    path = os.path.join(directory(), key + _TEXT)
+def keep_text(key: str, content: bytes, kind: str = TEXT) -> None:
+    """Keep a text under a key, in place of any other one; where nothing can be written, it is not kept.
+
+    kind: `TEXT` or `CODE`.
+    """
+    path = os.path.join(directory(), key + kind)
     draft = ""
     try:
         handle, draft = tempfile.mkstemp(prefix=".new-", dir=directory())
@@ -253,7 +258,7 @@ def _make_private(folder: str) -> str:
 def _is_sound(path: str) -> bool:
     """Whether a file is the user's own and what was once written."""
     found = _sound(path)
-    return found is not None and (path.endswith(_TEXT) or is_whole(found))
+    return found is not None and (not path.endswith(_LIBRARY) or is_whole(found))
 
 
 def _sound(path: str) -> Optional[bytes]:
@@ -308,7 +313,7 @@ def entries() -> List[Entry]:
     found = []
     with os.scandir(directory()) as files:
         for file in files:
-            if file.name.endswith((_LIBRARY, _TEXT)):
+            if file.name.endswith(_KINDS):
                 seen = file.stat(follow_symlinks=False)
                 found.append(Entry(file.name, seen.st_size, seen.st_mtime, _is_sound(file.path)))
     return sorted(found, key=lambda entry: -entry.used)
@@ -329,7 +334,7 @@ def shrink(folder: str, keep: str) -> None:
                 seen = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
-            if entry.name.endswith((_LIBRARY, _TEXT)):
+            if entry.name.endswith(_KINDS):
                 files.append((seen.st_mtime, seen.st_size, entry.path))
             elif entry.name.startswith(".new-") and seen.st_mtime < time.time() - _LEFTOVER_SECONDS:
                 _remove(entry.path)

@@ -5,12 +5,9 @@ written (`ir.packing`), is not kept.  The store checks what it gives; what canno
 """
 from __future__ import annotations
 
-import functools
 import os
 import platform
 import sys
-import time
-from pathlib import Path
 from typing import Any, NamedTuple, Tuple
 
 import chainer
@@ -21,7 +18,7 @@ from ..backends.base import Backend, Text
 from ..ir.digest import Forms, NoForm, digest
 from ..ir.op import OPS
 from ..ir.packing import NotPacked, pack, unpack
-from ..native import compiler, store
+from ..native import compiler, kept, store
 from ..options import Recompute
 from ..record.builds import Build, FromSource, FromValue, FromVariable, walk
 from ..record.guards import Guard, NoOverlap, SameMemory
@@ -30,8 +27,6 @@ from ..record.paths import Source
 from ..record.writes import Write
 from .wiring import Wiring
 
-_PACKAGE = Path(__file__).parents[1]
-_STARTED = time.time_ns()
 _OPS = dict(OPS)                    # those of dy2static itself
 _MOST_BYTES = 1 << 24               # of one text
 
@@ -101,35 +96,15 @@ def keep(key: str, record: Any) -> None:
 
 
 def _is_wanted() -> bool:
-    """Whether programs are kept: not where each pass is to be checked or logged, or measurements decide about the code, nor if the
-    package has changed since the start."""
-    if not config.KEEP.value or config.VERIFY.value or config.PASS_LEVEL.value or config.VERBOSITY.value > 2 or config.TUNE.value:
-        return False
-    return _sources()[0] < _STARTED
-
-
-@functools.lru_cache(maxsize=None)
-def _sources() -> Tuple[int, str]:
-    """When a file of the package was last changed, and the hash of what tells its files from those of other versions."""
-    root = str(_PACKAGE)
-    latest, rows, folders = 0, [], [root]
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders += [entry.path] if entry.name != "__pycache__" else []
-                elif entry.name.endswith((".py", ".c", ".h")):
-                    seen = entry.stat()
-                    latest = max(latest, seen.st_mtime_ns, seen.st_ctime_ns)
-                    rows.append((entry.path[len(root):], seen.st_size, seen.st_mtime_ns))
-    return latest, digest(tuple(sorted(rows)))
+    """Whether programs are kept: not where each pass is to be logged, or measurements decide about the code."""
+    return kept.is_wanted() and not (config.PASS_LEVEL.value or config.VERBOSITY.value > 2 or config.TUNE.value)
 
 
 def _setting() -> Tuple:
     """What is the same for all programs of this process."""
     scipy = getattr(sys.modules.get("scipy"), "__version__", "")
     flags = tuple([(name, flag.value) for name, flag in sorted(config.Flag.table.items()) if name not in _ELSEWHERE])
-    return (_sources()[1], sys.version, platform.machine(), np.__version__, chainer.__version__, scipy, compiler.cpu_identity(),
+    return (kept.version(), sys.version, platform.machine(), np.__version__, chainer.__version__, scipy, compiler.cpu_identity(),
             os.cpu_count(), config.openmp_threads(), flags)
 
 

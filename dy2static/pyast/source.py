@@ -122,6 +122,12 @@ def _kind(function: Any) -> str:
     return f"an object of type {type(function).__name__}"
 
 
+def text_of_file(function: types.FunctionType) -> Optional[str]:
+    """The text of the file in which a function is looked for first; None where there is no such file."""
+    code = function.__code__
+    return None if code.co_filename.startswith("<") else next(_texts(function, code), None)
+
+
 def _texts(function: Any, code: types.CodeType) -> Iterator[str]:
     """The texts the module may come from: its file, then what its loader, which may have edited it, shows."""
     namespace = getattr(function, "__globals__", {})

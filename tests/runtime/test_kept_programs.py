@@ -14,8 +14,8 @@ from dy2static import cli, config, to_static
 from dy2static.backends.c import backend as backend_c
 from dy2static.ir import packing
 from dy2static.ir.digest import Forms, NoForm, digest
-from dy2static.native import compiler, store
-from dy2static.program import keeping, recipe
+from dy2static.native import compiler, kept, store
+from dy2static.program import recipe
 
 BACKENDS = ("numpy", pytest.param("c", marks=pytest.mark.skipif(not compiler.available(), reason="there is no C compiler")))
 
@@ -204,7 +204,7 @@ def test_another_graph_setting_or_version_is_another_key(folder, monkeypatch, de
     assert made() == 0
     with config.MARCH.set("x86-64"):
         assert made() == 1
-    monkeypatch.setattr(keeping, "_sources", lambda: (0, "another version"))
+    monkeypatch.setattr(kept, "_sources", lambda: (0, "another version"))
     assert made() == 1 and made() == 0
 
 
@@ -215,7 +215,7 @@ def test_nothing_is_kept_where_passes_are_watched_or_the_package_has_changed(fol
         gradients("numpy")
     with config.KEEP.set(0):
         gradients("numpy")
-    monkeypatch.setattr(keeping, "_sources", lambda: (keeping._STARTED + 1, "changed"))
+    monkeypatch.setattr(kept, "_sources", lambda: (kept._STARTED + 1, "changed"))
     gradients("numpy")
     assert not folder.exists() or not texts(folder)
 
@@ -283,7 +283,13 @@ def test_the_store_counts_shows_and_removes_what_is_kept(folder, capsys):
 
 PROGRAM = """
     import dy2static, chainer.functions as F, numpy as np
+    from dy2static import conversion
     from dy2static.program import recipe
+    parse = conversion.tree_of
+    def parsed(function):
+        print("parsed")
+        return parse(function)
+    conversion.tree_of = parsed
     differentiate = recipe.differentiate
     def noted(*args):
         print("differentiated")
@@ -305,7 +311,7 @@ def test_another_process_finds_it(tmp_path):
     path.write_text(textwrap.dedent(PROGRAM))
     outputs = [subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True, env={
         **os.environ, "DY2STATIC_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": seed}).stdout.split() for seed in ("1", "2")]
-    assert outputs[0] == ["differentiated", outputs[1][0]] and len(outputs[1]) == 1
+    assert outputs[0] == ["parsed", "differentiated", outputs[1][0]] and len(outputs[1]) == 1
 
 
 def test_forms_tell_different_things_apart():
