@@ -200,3 +200,17 @@ def test_products_of_many_rows(n_in, n_out):
     np.testing.assert_array_equal(answer(link, x), expected)
     unfreeze(link)
     assert frozen.kept_bytes() == 0
+
+
+@pytest.mark.parametrize("n_in, n_out, groups", [(500, 20, 1), (48, 6, 2)])
+def test_transposed_filters_of_deconvolutions(n_in, n_out, groups):
+    """Windows that overlap, on small images: one product of all taps."""
+    link = to_static(L.Deconvolution2D(n_in, n_out, 4, 2, 1, groups=groups), backend="c")
+    x = np.random.RandomState(3).standard_normal((3, n_in, 4, 5)).astype(np.float32)
+    expected = answer(link, x)
+    freeze(link)
+    np.testing.assert_array_equal(answer(link, x), expected)
+    assert frozen.kept_bytes() >= 4 * link.W.size
+    np.testing.assert_array_equal(answer(link, x), expected)
+    unfreeze(link)
+    assert frozen.kept_bytes() == 0

@@ -2,7 +2,9 @@
 
    A row of the product is a channel of x with one tap, its columns are the places of y.  So y is laid into panels once for all taps,
    and tiles are full although x has few channels.  What the taps give is added while it is in the second cache: first along the
-   columns of the image, as rows with zeros between them (`add_down`), then along its rows (`add_across`). */
+   columns of the image, as rows with zeros between them (`add_down`), then along its rows (`add_across`).  Filters that never change
+   are turned once for all calls. */
+#include "dy2static_kept.h"
 
 enum {
     ADDED_DEPTH = 16,                           /* channels of y: fewer do not repay the sums */
@@ -18,6 +20,11 @@ typedef struct {
     int64_t gap, row;                           /* zeros between rows of sums; from one of these rows to the next */
     DY_T *panels, *product, *sums;
 } added_parts;
+
+typedef struct {
+    const dy_windows *w;
+    const DY_T *filters;
+} added_filters;
 
 /* Whether this can be done. */
 static int may_add_windows(const dy_windows *w)
@@ -139,38 +146,65 @@ static void add_across(const added_parts *p, DY_T *x)
     }
 }
 
-/* Rows of own_block: columns of `filters`, whose rows are `next` apart; sixteen at a time, so that lines are read once. */
-static void turn_filters(const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t next)
+/* Rows at `to`: columns of `filters`, whose rows are `next` apart; sixteen at a time, so that lines are read once, and the next
+   lines of all rows, which are too far apart for the processor to see a pattern, are on their way. */
+static void turn_filters(DY_T *to, const int64_t rows, const int64_t depth, const DY_T *filters, const int64_t next)
 {
-    DY_T *const block = at_hand(own_block);
     for (int64_t begin = 0, end; begin < rows; begin = end) {
         end = least(rows, begin + 16);
         int64_t l = 0;
         for (; l + 4 <= depth; l += 4) {
             int64_t r = begin;
+            if (end < rows)
+                for (int64_t s = 0; s < 4; s++)
+                    __builtin_prefetch(filters + (l + s) * next + end, 0, 3);
             for (; r + 4 <= end; r += 4)
-                transpose(filters + l * next + r, next, block + r * STRIDE + l, STRIDE);
+                transpose(filters + l * next + r, next, to + r * STRIDE + l, STRIDE);
             for (; r < end; r++)
                 for (int64_t s = 0; s < 4; s++)
-                    block[r * STRIDE + l + s] = filters[(l + s) * next + r];
+                    to[r * STRIDE + l + s] = filters[(l + s) * next + r];
         }
         for (; l < depth; l++)
             for (int64_t r = begin; r < end; r++)
-                block[r * STRIDE + l] = filters[l * next + r];
+                to[r * STRIDE + l] = filters[l * next + r];
     }
 }
 
-/* The product for `rows` taps of channels, whose filters begin at `filters`. */
-static void added_product(const added_parts *p, const int64_t rows, const DY_T *filters, const int64_t next)
+/* All filters, turned: [group][DEPTH channels of y][channel of x, tap][STRIDE]. */
+static void turn_all_filters(const void *given, void *to)
+{
+    const added_filters *const f = given;
+    const dy_windows *const w = f->w;
+    const int64_t next = w->in * count(w->kernel);
+    DY_T *rows = to;
+    for (int64_t g = 0; g < w->groups; g++)
+        for (int64_t l = 0; l < w->out; l += DEPTH, rows += next * STRIDE)
+            turn_filters(rows, next, least(DEPTH, w->out - l), f->filters + (g * w->out + l) * next, next);
+}
+
+/* These if the filters never change, else null. */
+static const DY_T *kept_turned(const dy_windows *w, const DY_T *filters)
+{
+    const int64_t taps = count(w->kernel), elements = w->groups * w->out * w->in * taps;
+    const added_filters all = {w, filters};
+    const dy_kept_key key = {filters, elements * (int64_t)sizeof(DY_T), DY_ADDED, {w->in, w->out, w->groups, taps}};
+    return dy_kept(&key, w->groups * packed_rows(w->out) * w->in * taps * (int64_t)sizeof(DY_T), turn_all_filters, &all);
+}
+
+/* The product for `rows` taps of channels, whose filters begin at `filters`, or at `turned` if they are kept. */
+static void added_product(const added_parts *p, const int64_t rows, const DY_T *filters, const int64_t next, const DY_T *turned)
 {
     const int64_t depth = p->w->out;
+    DY_T *const own = at_hand(own_block);
     for (int64_t l = 0; l < depth; l += DEPTH) {
         const int64_t some = least(DEPTH, depth - l);
-        turn_filters(rows, some, filters + l * next, next);
+        const DY_T *const left = turned ? turned + l / DEPTH * next * STRIDE : own;
+        if (!turned)
+            turn_filters(own, rows, some, filters + l * next, next);
         for (int64_t u = 0; u < p->columns; u += COLUMNS)
             for (int64_t r = 0, height; r < rows; r += height) {
                 height = tile_rows(rows - r);
-                plain_tile(height, p->columns - u > WIDTH ? 2 : 1, some, at_hand(own_block) + r * STRIDE,
+                plain_tile(height, p->columns - u > WIDTH ? 2 : 1, some, left + r * STRIDE,
                            p->panels + l * GATHERED + u * some, COLUMNS, 0, p->product + r * p->width + u, p->width, 1, l ? 1 : 0);
             }
     }
@@ -206,10 +240,12 @@ static int added_channels(const dy_windows *w, const DY_T *y, const DY_T *filter
     const places at = places_of(w->spots, w->spots);
     find_places(&at, images, from, direct ? next_y : w->out * useful, to, 0);
     DY_T *const all_panels = p.panels, *const product = p.product;
+    const DY_T *const all_turned = kept_turned(w, filters);
     for (int64_t g = 0; g < w->groups; g++, filters += w->out * next)
         for (int64_t n = 0; n < w->batch; n += images) {
             const int64_t here = least(images, w->batch - n);
             const DY_T *const some = y + n * next_y + g * w->out * useful;
+            const DY_T *const turned = all_turned ? all_turned + g * packed_rows(w->out) * next : 0;
             for (int64_t i = 0; i < here && !direct; i++)
                 memcpy(planes + i * w->out * useful, some + i * next_y, w->out * useful * sizeof(DY_T));
             if (!direct)
@@ -227,7 +263,7 @@ static int added_channels(const dy_windows *w, const DY_T *y, const DY_T *filter
                     p.columns = least(GATHERED, here * useful - u);
                     p.panels = all_panels + u * w->out;
                     p.product = product + u;
-                    added_product(&p, some_channels * taps, filters + i * taps, next);
+                    added_product(&p, some_channels * taps, filters + i * taps, next, turned ? turned + i * taps * STRIDE : 0);
                 }
                 for (int64_t s = 0; s < some_channels; s++)
                     for (int64_t m = 0; m < here; m++) {
