@@ -19,6 +19,7 @@ from chainer.functions.pooling.upsampling_2d import Upsampling2D
 
 from .. import ops
 from ..ir.building import constant
+from ..ir.devices import is_gpu
 from ..ir.dims import less
 from ..ir.graph import Value
 from .registry import are_fixed, are_ints, are_there, ints, lowers, numbers_of_windows, symbolic_value
@@ -44,13 +45,13 @@ def _average(x: Value, kernel: Any, stride: Any, pad: Any) -> Optional[Value]:
 
 @lowers(MaxPoolingND)
 def max_pooling_nd(node: Any, x: Value) -> Optional[Value]:
-    # `indexes` is what `return_indices` gives
+    # `indexes` is what `return_indices` gives; Chainer's CUDA kernel makes numbers of 32 bits
     kernel, stride, pad = ints(node.ksize), ints(node.stride), ints(node.pad)
     size = _windows(x.shape[2:], kernel, stride, pad, node.cover_all)
     if size is None:
         return None
     y, places = ops.max_pool(x, kernel=kernel, size=size, stride=stride, pad=pad)
-    node.indexes = ops.cast(places, dtype=np.intp)
+    node.indexes = ops.cast(places, dtype=np.int32 if is_gpu(x.type.device) else np.intp)
     return y
 
 

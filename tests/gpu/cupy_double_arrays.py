@@ -113,6 +113,9 @@ class _Pointer:
         self.ptr, self.device_id, self.device = array._a.ctypes.data, array._device, Device(array._device)
         self.mem = self
 
+    def __int__(self):
+        return self.ptr
+
 
 class ndarray:
     """An array whose elements NumPy cannot see.  Results of one element are arrays without axes, never numbers."""
@@ -158,6 +161,7 @@ class ndarray:
     dtype, ndim, size, strides, flags, nbytes, itemsize = (
         property(operator.attrgetter(f"_a.{name}")) for name in ("dtype", "ndim", "size", "strides", "flags", "nbytes", "itemsize"))
     T = property(lambda self: self.transpose())
+    _c_contiguous, _f_contiguous = (property(lambda self, name=name: getattr(self._a.flags, name)) for name in ("c_contiguous", "f_contiguous"))
     real, imag = (property(lambda self, name=name: call(lambda a: getattr(a, name), (self,), {})) for name in ("real", "imag"))
 
     @property
@@ -299,6 +303,7 @@ def give(value, owners=()):
     for owner in owners:
         if found._a.base is not None and (found._a.base is owner._a or found._a.base is owner._a.base):
             found._owner, found._device = owner if owner._owner is None else owner._owner, owner._device
+            found._a.flags.writeable = True                  # NumPy's diagonals are not, those of CuPy are
     if found._owner is None:
         memory.allocate(found._a.nbytes)
     return found

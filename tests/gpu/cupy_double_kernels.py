@@ -14,6 +14,7 @@ _C_TYPES = {"f": "float", "d": "double", "e": "_Float16", "?": "bool", "b": "sig
 
 #: What CUDA C has and C++ has not.
 _HEADER = """
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <type_traits>
@@ -22,9 +23,26 @@ template <class A, class B> static inline typename std::common_type<A, B>::type 
 template <class A, class B> static inline typename std::common_type<A, B>::type min(A a, B b) { return b < a ? b : a; }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
+static inline float __logf(float x) { return logf(x); }
+static inline int __float2int_rd(float x) { return (int)floorf(x); }
+static inline float __expf(float x) { return expf(x); }
+static inline double normcdf(double x) { return erfc(-x * M_SQRT1_2) / 2; }
+static inline double erfcx(double x) { return exp(x * x) * erfc(x); }
+static inline double erfcinv(double y) {                        // by halving: all numbers are tried
+    double low = -40, high = 40;
+    for (int k = 0; k < 80; ++k) (erfc((low + high) / 2) > y ? low : high) = (low + high) / 2;
+    return y == 0 ? INFINITY : y == 2 ? -INFINITY : y > 0 && y < 2 ? low : NAN;
+}
+static inline double erfinv(double y) {
+    double low = -40, high = 40;
+    for (int k = 0; k < 80; ++k) (erf((low + high) / 2) < y ? low : high) = (low + high) / 2;
+    return y == 1 ? INFINITY : y == -1 ? -INFINITY : y > -1 && y < 1 ? low : NAN;
+}
+static inline double normcdfinv(double p) { return -M_SQRT2 * erfcinv(2 * p); }
 #ifdef __FLT16_MAX__
 #define HALF(function) static inline float function(_Float16 x) { return function((float)x); }
-HALF(exp) HALF(log) HALF(sqrt) HALF(tanh) HALF(fabs) HALF(rsqrt) HALF(log1p) HALF(floor) HALF(ceil)
+HALF(exp) HALF(log) HALF(sqrt) HALF(tanh) HALF(fabs) HALF(rsqrt) HALF(log1p) HALF(floor) HALF(ceil) HALF(normcdf)
+static inline float pow(_Float16 x, _Float16 y) { return powf(x, y); }
 #endif
 template <class A, class B> static inline A atomicAdd(A *p, B v) { A old = *p; *p = old + v; return old; }
 template <class T> struct Raw {

@@ -96,6 +96,11 @@ def windows(x):
     return F.resize_images(F.max_pooling_2d(F.reshape(x, (1, 1, 4, 3)), 2), (3, 5))
 
 
+def places_of_the_largest(x):
+    y, places = F.max_pooling_2d(F.reshape(x, (1, 1, 4, 3)), 2, return_indices=True)
+    return F.upsampling_2d(y * 2, places, 2, outsize=(4, 3)), places
+
+
 def losses(x):
     t = x.xp.array([0, 1, 2, 1], "i")
     return F.softmax_cross_entropy(x, t), F.accuracy(x, t)
@@ -152,7 +157,7 @@ def printed(x):
 CAPTURED = [
     sums_and_elements_are_arrays, arrays_without_axes_decide_dtypes, functions_of_both_libraries, made_by_the_library,
     devices_and_modules, indices, branches, loops, reads, sizes_by_contents, written_in_place, draws, gradients_inside,
-    without_gradients, windows, losses, read_as_an_array_of_the_host, computed_on_the_host_in_between,
+    without_gradients, windows, places_of_the_largest, losses, read_as_an_array_of_the_host, computed_on_the_host_in_between,
     sent_to_the_host_as_a_function, sent_to_the_gpu, sent_there_and_back, without_a_lowering,
     lists_that_grow_by_contents, lists_that_grow_in_a_loop, printed]
 
