@@ -66,10 +66,10 @@ void finished_product(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                       void (*body)(const void *, int64_t, int64_t, int64_t, int64_t), const void *given)
 {{
     const int64_t work = m * n * k;
-    const int turned = trans_b && !trans_a && m <= most_turned_rows(ldb);
+    const int turned = trans_b && !trans_a && is_turned(m, n, ldb);
     const factors all = {{trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, {{body, given, 0, 0}}}};
     const int64_t most = dy_team ? 4 * dy_team->threads : 1, pieces = work / ({shared} / 2) < most ? work / ({shared} / 2) : most;
-    if (!turned && m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared}
+    if (m > HEIGHT && n > COLUMNS && alpha != 0 && work >= {shared} && (!turned || (repays_kept(k) && kept_panels(&all)))
         && large_product(&all, piece(m, pieces, DY_ROWS, 1)))
         return;
     if (dy_team && work >= {shared}) {{

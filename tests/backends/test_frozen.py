@@ -202,6 +202,19 @@ def test_products_of_many_rows(n_in, n_out):
     assert frozen.kept_bytes() == 0
 
 
+@pytest.mark.parametrize("rows, n_in, n_out", [(200, 300, 400), (64, 1024, 261), (50, 256, 500)])
+def test_products_of_few_rows(rows, n_in, n_out):
+    """Panels are kept where they stay in the first cache (AVX2); in any case the numbers are the same."""
+    link = to_static(L.Linear(n_in, n_out), backend="c")
+    x = np.random.RandomState(3).standard_normal((rows, n_in)).astype(np.float32)
+    expected = answer(link, x)
+    freeze(link)
+    for _ in range(2):
+        np.testing.assert_array_equal(answer(link, x), expected)
+    unfreeze(link)
+    assert frozen.kept_bytes() == 0
+
+
 @pytest.mark.parametrize("n_in, n_out, groups", [(500, 20, 1), (48, 6, 2)])
 def test_transposed_filters_of_deconvolutions(n_in, n_out, groups):
     """Windows that overlap, on small images: one product of all taps."""

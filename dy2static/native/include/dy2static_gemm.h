@@ -344,7 +344,7 @@ DY_GEMM_LINKAGE void DY_GEMM(int trans_a, int trans_b, int64_t m, int64_t n, int
             vector_product(trans_a, m, k, alpha, trans_b ? b + j * ldb : b + j, trans_b ? 1 : ldb, a, lda, beta, c + j, ldc);
     } else if (trans_b && !trans_a && m <= FEW_ROWS && k >= 2 * WIDTH && WIDTH >= 4) {
         few_rows(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    } else if (trans_b && !trans_a && m <= most_turned_rows(ldb) && (fills_vectors(m) || n * k * sizeof(DY_T) > NEAR_BYTES)) {
+    } else if (trans_b && !trans_a && is_turned(m, n, ldb) && (fills_vectors(m) || n * k * sizeof(DY_T) > NEAR_BYTES)) {
         for (int64_t i = 0; i < m; i += HEIGHT) {
             const int64_t rows = m - i < HEIGHT ? m - i : HEIGHT;
             turned_product(rows, n, k, alpha, a + i * lda, lda, b, ldb, beta, c + i * ldc, ldc);

@@ -19,7 +19,10 @@ static inline finishing from(const factors *f, const int64_t row, const int64_t 
     return (finishing){f->after.body, f->after.given, f->after.row + row, f->after.column + column};
 }
 
-enum { SLAB = 16 };             /* panels: 1.5 MiB with the longest vectors */
+enum {
+    SLAB = 16,                  /* panels: 1.5 MiB with the longest vectors */
+    NEAREST_BYTES = 1 << 15     /* of the first cache */
+};
 
 /* One for the process.  Who finds it taken packs panels as they are needed, which gives the same numbers. */
 static DY_T slab[SLAB * DEPTH * COLUMNS] __attribute__((aligned(64)));
@@ -83,6 +86,12 @@ static DY_T *kept_panels(const factors *f)
     const int64_t elements = ((f->trans_b ? f->n : f->k) - 1) * f->ldb + (f->trans_b ? f->k : f->n);
     const dy_kept_key key = {f->b, elements * (int64_t)sizeof(DY_T), sizeof(DY_T), {f->n, f->k, f->ldb, 2 * f->trans_b + (f->beta != 0)}};
     return (DY_T *)dy_kept(&key, f->k * panels_of(f->n) * COLUMNS * sizeof(DY_T), pack_all, f);
+}
+
+/* Whether panels that are kept take less time than a turned product: where one stays in the first cache.  Measured with AVX2 only. */
+static inline int repays_kept(const int64_t k)
+{
+    return DY_BYTES == 32 && part_of_depth(k) * COLUMNS * (int64_t)sizeof(DY_T) <= NEAREST_BYTES;
 }
 
 /* Whether it was done: the panels are kept, or the slab was free.  rows: about how many a thread does at a time. */

@@ -4,10 +4,11 @@
    transposed, once, and the rows of B are read where they are, once.  Tiles hold a part of the transposed C. */
 
 enum {
-    TURNED_ROWS = 512,          /* of A: more repay that B is packed; */
-    FEWER_TURNED_ROWS = 192,    /* so do more than these, where rows of B are a multiple of SETS apart: */
-    SETS = 4096,                /* bytes, after which lines fall into one set of the first cache again */
-    CHUNK = 3                   /* rows of B that are addressed from one register */
+    TURNED_ROWS = 512,                              /* of A: more repay that B is packed; */
+    FEWER_TURNED_ROWS = DY_BYTES == 64 ? 192 : 96,  /* so do more than these, where rows of B are a multiple of SETS apart: */
+    LEAST_PACKED_ROWS = 32,                         /* for which B is packed where it has fewer rows than A */
+    SETS = 4096,                                    /* bytes, after which lines fall into one set of the first cache again */
+    CHUNK = 3                                       /* rows of B that are addressed from one register */
 };
 
 /* One step of all sums: elements of rows of B, `next` behind those of `at`, times a row of a panel. */
@@ -136,7 +137,15 @@ static void put_turned(const DY_T *tile, const int height, const int64_t columns
             c[s * ldc + r] = tile[r * COLUMNS + s] + (beta == 0 ? 0 : beta * c[s * ldc + r]);
 }
 
-static int64_t most_turned_rows(const int64_t ldb) { return ldb * sizeof(DY_T) % SETS ? TURNED_ROWS : FEWER_TURNED_ROWS; }
+/* Whether A has few enough rows: fewer than B has, which is the matrix that is not packed, unless those of B would leave much of their
+   panels empty.  That B may have fewer was measured with AVX2 only. */
+static int is_turned(const int64_t m, const int64_t n, const int64_t ldb)
+{
+    const int64_t panels = (n + COLUMNS - 1) / COLUMNS * COLUMNS;
+    if (DY_BYTES == 32 && m >= LEAST_PACKED_ROWS && 4 * m > 3 * n && (n <= COLUMNS || 5 * panels <= 6 * n))
+        return 0;
+    return m <= (ldb * sizeof(DY_T) % SETS ? TURNED_ROWS : FEWER_TURNED_ROWS);
+}
 
 /* Whether rows of A leave little of their vectors empty; else packing a B that is near costs less. */
 static int fills_vectors(const int64_t m)
