@@ -41,6 +41,7 @@ static inline double erfinv(double y) {
 static inline double normcdfinv(double p) { return -M_SQRT2 * erfcinv(2 * p); }
 #ifdef __FLT16_MAX__
 #define HALF(function) static inline float function(_Float16 x) { return function((float)x); }
+HALF(sin) HALF(cos) HALF(tan) HALF(erf) HALF(erfc) HALF(expm1)
 HALF(exp) HALF(log) HALF(sqrt) HALF(tanh) HALF(fabs) HALF(rsqrt) HALF(log1p) HALF(floor) HALF(ceil) HALF(normcdf)
 static inline float pow(_Float16 x, _Float16 y) { return powf(x, y); }
 #endif
