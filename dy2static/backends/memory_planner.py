@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Sequence, Tuple
 
+import numpy as np
+
 #: Buffers begin at multiples of this many bytes: a cache line, and the widest vector register.
 ALIGNMENT = 64
 
@@ -34,7 +36,7 @@ def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buff
     overwriting: pairs of buffers of one size.  The second may use the memory of the first, because it is written element by
     element while the first is read for the last time.
 
-    Quadratic in buffers that are in use at one time.
+    Quadratic in buffers.
     """
     heads = _heads(buffers, overwriting)
     last: Dict[int, int] = {}
@@ -42,18 +44,20 @@ def arranged(buffers: Sequence[Buffer], overwriting: Sequence[Tuple[Buffer, Buff
         head = heads[id(buffer)]
         last[id(head)] = max(last.get(id(head), head.last), buffer.last)
     chains = [buffer for buffer in buffers if heads[id(buffer)] is buffer]
-    placed: List[Tuple[int, Buffer]] = []
-    total = 0
+    #: Of what is placed, in the order of memory: begin, end, first and last moment.
+    placed, count, where = np.empty((4, len(chains)), np.int64), 0, {}
     for buffer in sorted(chains, key=lambda b: -b.nbytes):
-        size, at = aligned(buffer.nbytes), 0
-        for begin, other in sorted(placed, key=lambda item: item[0]):
-            if other.first <= last[id(buffer)] and buffer.first <= last[id(other)]:
-                if at + size <= begin:
-                    break
-                at = max(at, begin + aligned(other.nbytes))
-        placed.append((at, buffer))
-        total = max(total, at + size)
-    where = {id(buffer): at for at, buffer in placed}
+        size = aligned(buffer.nbytes)
+        begins, ends, firsts, lasts = placed[:, :count]
+        beside = (firsts <= last[id(buffer)]) & (buffer.first <= lasts)
+        before = np.concatenate([[0], np.maximum.accumulate(ends[beside])])      # where each gap begins
+        fits = before[:-1] + size <= begins[beside]
+        at = int(before[fits.argmax()] if fits.any() else before[-1])
+        number = int(begins.searchsorted(at, "right"))
+        placed[:, number + 1:count + 1] = placed[:, number:count]
+        placed[:, number] = at, at + size, buffer.first, last[id(buffer)]
+        where[id(buffer)], count = at, count + 1
+    total = int(placed[1].max(initial=0))
     return total, [where[id(heads[id(buffer)])] for buffer in buffers]
 
 

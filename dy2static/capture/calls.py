@@ -28,7 +28,6 @@ from ..library_facts.table import named
 from ..lowering.registration import registered
 from ..runtime import backprop, updating
 from ..runtime.array_parts import array_of_flat
-from ..runtime.devices import KERNELS
 from ..runtime.host_calls import LEAF, flatten
 from ..runtime.staticness import StaticCallable
 from ..symbolic.elements import Flat
@@ -43,7 +42,7 @@ from .communication import average, communicates, is_average, refuse
 from .devices import adopted, converter, is_converter
 from .draws import Draws
 from .handlers import HANDLERS, LOGGED, NO_RESULT, host_without_result, reporting
-from .kernels import KnownKernel, kernel
+from .kernels import is_kernel, kernel
 from .number_calls import NumberCalls
 from .placement import draws_on_gpu, function_of_numpy, of_device
 from .policy import Rule, decided, itself
@@ -324,7 +323,7 @@ RULES: Tuple[Rule, ...] = (
          lambda calls, function: draws_on_gpu(calls, function),
          lambda calls, function: functools.partial(calls.draws.draw_on_gpu, function)),
     Rule("CUDA kernels", "the capture stops; those of Chainer's hooks become arithmetic",
-         lambda calls, function: isinstance(function, (*KERNELS, KnownKernel)), kernel),
+         is_kernel, kernel),
     Rule("logging methods", "a host node",
          lambda calls, function: _is_log_method(function, LOGGED),
          lambda calls, function: functools.partial(host_without_result, calls, function)),

@@ -1,6 +1,7 @@
 """CUDA kernels of Chainer's optimizers and their hooks: in the graph they are the arithmetic that the host does for them."""
 from __future__ import annotations
 
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Callable, Dict
 
@@ -18,6 +19,7 @@ from chainer.optimizers import (
     sgd,
 )
 
+from ..runtime.devices import KERNELS
 from ..symbolic.values import SymbolicArray
 from .half_updates import HALF
 
@@ -60,7 +62,7 @@ class KnownKernel:
         self._compute(*args)
 
 
-def _kernel(calls: Calls, function: Callable, in_params: str, out_params: str, operation: str, name: str,
+def _made(calls: Calls, in_params: str, out_params: str, operation: str, name: str,
             *rest: Any, **options: Any) -> KnownKernel:
     """The kernel of an operation that is known; the capture stops for others."""
     compute = _OPERATIONS.get(operation)
@@ -69,12 +71,19 @@ def _kernel(calls: Calls, function: Callable, in_params: str, out_params: str, o
     return KnownKernel(calls, compute, name)
 
 
+def is_kernel(calls: Calls, function: Any) -> bool:
+    """Whether a function is a kernel, or makes one."""
+    return function is cuda.elementwise or isinstance(function, (*KERNELS, KnownKernel))
+
+
 def kernel(calls: Calls, function: Any) -> Callable[..., Any]:
     """What to call for a kernel: the capture stops at one that was made before, which may write into any of its operands."""
     if isinstance(function, KnownKernel):
         return function
+    if function is cuda.elementwise:                     # with CuPy, this is no function of Python's
+        return functools.partial(_made, calls)
     return lambda *args, **kwargs: calls.capture.abort(f"the CUDA kernel {getattr(function, 'name', '')!r} is called")
 
 
 #: Functions of Chainer's that a capture replaces.
-KERNEL_HANDLERS: Dict[Any, Callable] = {**dict.fromkeys(_ON_HOST, _update), cuda.elementwise: _kernel}
+KERNEL_HANDLERS: Dict[Any, Callable] = dict.fromkeys(_ON_HOST, _update)

@@ -132,18 +132,22 @@ def _fuse(*args, **kwargs):
     return args[0] if args and callable(args[0]) else lambda function: function
 
 
-def _memoize(for_each_device=False):
-    def decorated(function):
-        found = {}
+class _Memoized:
+    """A function that remembers its results; like CuPy's, it is not of the type of Python's functions."""
 
-        @functools.wraps(function)
-        def memoized(*args, **kwargs):
-            key = (args, tuple(sorted(kwargs.items())), Device().id if for_each_device else None)
-            if key not in found:
-                found[key] = function(*args, **kwargs)
-            return found[key]
-        return memoized
-    return decorated
+    def __init__(self, function, for_each_device):
+        functools.update_wrapper(self, function)
+        self._function, self._for_each_device, self._found = function, for_each_device, {}
+
+    def __call__(self, *args, **kwargs):
+        key = (args, tuple(sorted(kwargs.items())), Device().id if self._for_each_device else None)
+        if key not in self._found:
+            self._found[key] = self._function(*args, **kwargs)
+        return self._found[key]
+
+
+def _memoize(for_each_device=False):
+    return lambda function: _Memoized(function, for_each_device)
 
 
 # ------------------------------------------------------------------------------------------------------------------- cupy.random

@@ -1,4 +1,5 @@
 """The forms that kernels take by the shapes of their arrays: values against NumPy, the same bits in any order of threads."""
+import numpy as np
 import pytest
 from emulated_graphs import array, case, results
 
@@ -123,3 +124,23 @@ def test_rows_and_totals_in_registers(dtype):
     held = [one for one in cases if "[t][e]" in one.text]
     assert 4 < len(held) < len(cases)
     results(cases)
+
+
+def scaled(x):
+    """A number of each row is read by several sweeps, and behind them."""
+    scale = ops.getitem(x, index=(slice(None), slice(0, 1)))
+    total = ops.sum(x * scale, axis=(1,), keepdims=True)
+    rest = ops.sum(ops.tanh(x - total) * scale, axis=(1,), keepdims=True)
+    return rest * scale, x * scale * rest
+
+
+def test_numbers_of_rows_beside_registers():
+    results([case(scaled, array(*shape), number=number) for number, shape in enumerate([(5, 7), (5, 8), (1, 7)])])
+
+
+def test_kernels_for_parts_of_an_array_have_one_text():
+    """Where a part begins is an argument: the steps of an unrolled loop are launches of one kernel."""
+    rows = np.arange(12).reshape(4, 3)
+    one = case(lambda x, rows: tuple([ops.take(x, ops.getitem(rows, index=(k,)), axis=0) for k in range(1, 4)]), array(12, 5), rows)
+    assert len(one.kernels) == 1 and [launch.numbers for launch in one.region.function.launches] == [(3,), (6,), (9,)]
+    results([one])

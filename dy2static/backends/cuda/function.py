@@ -18,7 +18,7 @@ from ..loops.layout import Place, Places, merged_axes, place_of
 from ..memory_planner import Buffer, arranged
 from ..run_sizes import name_of
 from .dtypes import constant, loaded, memory_type, register_type
-from .indices import TILE_THREADS, address, split_index, turned_axis, write_tiles
+from .indices import OFFSET, TILE_THREADS, address, split_index, turned_axis, write_tiles
 from .products import is_expressible
 from .program import Clear, Copy, DeviceFunction, Kernel, Launch, Matrices, OpenFunction, Step
 from .sizes import Late, Number, ceiling
@@ -30,8 +30,8 @@ ELEMENTS = 256
 INT = 2 ** 30
 
 
-#: Names of numbers that launches are given: of sizes, and of what is computed from them.
-_NUMBER = re.compile(rf"\b(?:{name_of('')}|late_)\w+")
+#: Names of numbers that launches are given: of sizes, of what is computed from them, and of offsets.
+_NUMBER = re.compile(rf"\b(?:{name_of('')}|late_|{OFFSET})\w+")
 
 #: Says how cuDNN computes a convolution; None where it does not.
 Planner = Callable[[Convolution], Optional[Plan]]
@@ -138,7 +138,7 @@ class KernelText:
             heads.append(f"{const}{self._types[number]} *{'__restrict__ ' if const else ''}{name}")
         heads += [f"const dy_index {name}" for name in names.values()]         # of 32 bits: the lower half of the argument
         text = f"({', '.join(heads)})\n{{\n" + "\n".join(lines) + "\n}\n"
-        numbers = tuple([self.function.lates.get(name) or Dim(name[len(name_of("")):]) for name in names])
+        numbers = tuple([self.function.number(name) for name in names])
         self.function.launch(text.replace("dy_index", self.index), blocks, threads, tuple(self._parameters), numbers,
                              threads if isinstance(threads, int) else most)
 
@@ -180,6 +180,12 @@ class FunctionText:
             return function(*arguments)
         name = f"late_{len(self.lates)}"
         return self.lates.setdefault(name, Late(name, function, arguments))
+
+    def number(self, name: str) -> Number:
+        """What an argument is that is no pointer."""
+        if name.startswith(OFFSET):
+            return int(name[len(OFFSET):])
+        return self.lates.get(name) or Dim(name[len(name_of("")):])
 
     def exceeds(self, count: Number, most: int) -> bool:
         """Whether a number is above a limit.

@@ -4,8 +4,13 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Iterable, List, Protocol, Sequence, Tuple
 
+import numpy as np
+
 from ...ir.dims import Size
 from ..loops.layout import compact_strides
+
+#: How names of arguments that are offsets begin; the number follows.
+OFFSET = "offset_"
 
 #: The sides of a tile, and the threads for it.
 TILE, TILE_THREADS = 32, 256
@@ -40,9 +45,14 @@ def split_index(kernel: Text, index: str, sizes: Sequence[Size], names: Sequence
         kernel.line(f"const dy_index {name} = {text if name == names[0] else f'{text} % {size}'};")
 
 
+def offset_text(offset: Size) -> str:
+    """An offset as an argument of the kernel, so that kernels for other parts of an array have the same text."""
+    return f"{OFFSET}{offset}" if isinstance(offset, (int, np.integer)) and offset > 0 else str(offset)
+
+
 def address(offset: Size, terms: Any) -> str:
     """The sum of indices times strides."""
-    texts = [str(offset)] if offset else []
+    texts = [offset_text(offset)] if offset else []
     return " + ".join(texts + [name if stride == 1 else f"{name} * {stride}" for name, stride in terms if stride]) or "0"
 
 

@@ -27,6 +27,7 @@ from ..loops.ir import (
 )
 from .dtypes import expression, loaded, register_type
 from .function import FunctionText, KernelText
+from .indices import offset_text
 
 
 class NestText:
@@ -126,7 +127,7 @@ def sizes_and_names(axes: Sequence[Axis]) -> Tuple[List[Size], List[str]]:
 
 def address_of(address: Address) -> str:
     """The index of an element in memory."""
-    texts = [str(address.offset)] if address.offset else []
+    texts = [offset_text(address.offset)] if address.offset else []
     for index, stride in address.terms:
         text = f"({_part(index)})" if isinstance(index, Part) else index
         texts.append(f"{text} * {stride}" if stride != 1 else text)

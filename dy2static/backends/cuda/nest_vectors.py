@@ -136,9 +136,11 @@ def loads_of(statement: Statement) -> Iterator[Load]:
 
 
 def keys_of(nest: LoopNest, last: Axis, width: int, function: FunctionText) -> List[Set[Key]]:
-    """What each sweep loads that a thread can hold in registers: ``width`` elements at a time."""
-    return [{(load.array, load.address) for statement in sweep.body for load in loads_of(statement)
-             if load.array not in function.draws and (width == 1 or step_of(load.address, last.name) == 1)}
+    """What each sweep loads that a thread can hold in registers: ``width`` elements at a time, other ones in each turn."""
+    def is_held(load: Load) -> bool:
+        step = step_of(load.address, last.name)
+        return load.array not in function.draws and (step != 0 if width == 1 else step == 1)
+    return [{(load.array, load.address) for statement in sweep.body for load in loads_of(statement) if is_held(load)}
             for sweep in nest.sweeps]
 
 
