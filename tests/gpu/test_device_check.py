@@ -73,7 +73,7 @@ def test_models_and_what_draws():
     for _ in range(3):
         model(array(5, 4))
     draws = (F.dropout, lambda x: x + cupy.random.rand(5, 4), lambda x: x + cupy.random.normal(x, 1),
-             lambda x: x * cupy.random.choice(cupy.arange(3)))
+             lambda x: x * cupy.random.choice(cupy.arange(3), 1))
     for draw in draws:
         with pytest.warns(CheckWarning, match="draws from CuPy's generator, which cannot be put back"):
             to_static(lambda x: draw(x), check=2)(array(5, 4))        # noqa: B023  called in this turn

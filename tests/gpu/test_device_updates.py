@@ -76,7 +76,7 @@ def test_whole_steps(rule):
 @pytest.mark.parametrize("rule", ["SMORMS3", "MSVAG"])
 @on_double
 def test_rules_whose_kernels_are_not_known_update_as_in_eager_mode(rule):
-    _, warned = compare(rule, None)
+    _, warned = compare(rule, None, rtol=1e-2)              # MSVAG divides by variances that are nearly zero
     assert any("CUDA kernel" in text for text in warned)
 
 
